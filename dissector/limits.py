@@ -1,0 +1,42 @@
+"""Every bound in one place: what one hostile or broken input may cost at most.
+
+A cap that is hit is told as a finding or a gap, never as an exception and never silently.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+BATCH_PACKETS: Final = 65_536
+"""Packets in one `PacketBatch`: large enough for column code to win, small enough for progress to be smooth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps on what is held and believed. Sizes in bytes; one instance is handed down from the face."""
+
+    frame_size: int = 128 << 20
+    """A size prefix above this is not believed (brokers default to `socket.request.max.bytes` = 100 MiB)."""
+
+    out_of_order_bytes: int = 4 << 20
+    """Held back for one direction while a hole may still be filled; past it the hole is a gap."""
+
+    out_of_order_packets: int = 4_096
+    """How many later packets of the capture a hole may wait for its bytes."""
+
+    undecided_bytes: int = 64 << 10
+    """Looked at before a connection is said not to speak Kafka."""
+
+    resync_bytes: int = 1 << 20
+    """Searched for the next frame after a gap before more context is waited for."""
+
+    pending_requests: int = 100_000
+    """Requests of one connection that wait for a response; older ones are settled as unanswered."""
+
+    nesting: int = 64
+    """Depth of nested structures in one frame."""
+
+    decompressed_size: int = 64 << 20
+    """Bytes that one compressed record section may become."""
+
+
+DEFAULT: Final = Limits()

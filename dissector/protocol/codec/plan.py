@@ -1,0 +1,160 @@
+"""The layout of one version of one message: what the wire has, in the order it has it.
+
+A plan is what remains of a schema when the version is known: no ranges, no questions of flexible or not. The compiled
+reader (`reader`), the tracer (`tracer`) and later the writer follow the same plan, so they can't disagree on layout.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from dissector.protocol.schema.loader import message
+from dissector.protocol.schema.model import Field, Message
+
+SCALARS: Final = {
+    "bool": ("?", 1),
+    "int8": ("b", 1),
+    "int16": ("h", 2),
+    "uint16": ("H", 2),
+    "int32": ("i", 4),
+    "uint32": ("I", 4),
+    "int64": ("q", 8),
+    "float64": ("d", 8),
+    "uuid": ("16s", 16),
+}
+"""Fixed-width types: their `struct` code (big-endian) and size in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarPlan:
+    """A fixed-width value."""
+
+    type: str
+
+    @property
+    def code(self) -> str:
+        return SCALARS[self.type][0]
+
+    @property
+    def size(self) -> int:
+        return SCALARS[self.type][1]
+
+
+@dataclass(frozen=True, slots=True)
+class VariablePlan:
+    """A string, bytes or records: a length, then as many bytes. Compact: the length is an unsigned varint, plus one."""
+
+    type: str
+    compact: bool
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPlan:
+    """A count, then as many elements. Compact: the count is an unsigned varint, plus one."""
+
+    element: "TypePlan"
+    compact: bool
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StructPlan:
+    """Fields in wire order; in a flexible version tagged fields follow (KIP-482).
+
+    A nullable struct begins with one signed byte, -1 for null and 1 otherwise; as the value of a tagged field with an
+    unsigned varint, 0 or 1, instead.
+    """
+
+    name: str
+    fields: tuple["FieldPlan", ...]
+    tagged: tuple["FieldPlan", ...]
+    flexible: bool
+    nullable: bool
+
+
+TypePlan = ScalarPlan | VariablePlan | ArrayPlan | StructPlan
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """A named value. `tag` is None for an untagged field."""
+
+    name: str
+    schema: Field
+    type: TypePlan
+    tag: int | None = None
+
+
+def least_size(plan: TypePlan) -> int:
+    """The fewest bytes that a value can take: what an array's count is checked against."""
+    if isinstance(plan, ScalarPlan):
+        return plan.size
+    if isinstance(plan, VariablePlan):
+        return 1 if plan.compact else 2 if plan.type == "string" else 4
+    if isinstance(plan, ArrayPlan):
+        return 1 if plan.compact else 4
+    return 1 if plan.nullable else sum(least_size(f.type) for f in plan.fields) + plan.flexible
+
+
+def wire_type(plan: TypePlan) -> str:
+    """Kafka's name for the type as this version has it: ``INT32``, ``COMPACT_NULLABLE_STRING``, ``ARRAY``, ``STRUCT``."""
+    if isinstance(plan, ScalarPlan):
+        return {"bool": "BOOLEAN"}.get(plan.type, plan.type.upper())
+    if isinstance(plan, StructPlan):
+        return "NULLABLE_STRUCT" if plan.nullable else "STRUCT"
+    name = "ARRAY" if isinstance(plan, ArrayPlan) else plan.type.upper()
+    nullable = plan.nullable and name in ("STRING", "BYTES")
+    return ("COMPACT_" if plan.compact else "") + ("NULLABLE_" if nullable else "") + name
+
+
+class _Planner:
+    """Builds the plan of one version of one message."""
+
+    def __init__(self, schema: Message, version: int) -> None:
+        self._schema = schema
+        self._version = version
+        self._flexible = schema.flexible_versions.contains(version)
+
+    def struct(self, name: str, fields: tuple[Field, ...], *, nullable: bool) -> StructPlan:
+        here = [f for f in fields if f.versions.contains(self._version)]
+        tagged = [f for f in here if f.tag is not None and f.tagged_versions.contains(self._version)]
+        plain = [f for f in here if f not in tagged]
+        return StructPlan(
+            name,
+            tuple(FieldPlan(f.snake_name, f, self.type_of(f, f.type)) for f in plain),
+            tuple(FieldPlan(f.snake_name, f, self.type_of(f, f.type), f.tag) for f in tagged),
+            self._flexible,
+            nullable,
+        )
+
+    def type_of(self, field: Field, name: str) -> TypePlan:
+        compact = self._flexible
+        if field.flexible_versions is not None:
+            compact = compact and field.flexible_versions.contains(self._version)
+        nullable = field.nullable_versions.contains(self._version)
+        if name.startswith("[]"):
+            return ArrayPlan(self._element(field, name[2:], compact), compact, nullable)
+        if name in SCALARS:
+            return ScalarPlan(name)
+        if name in ("string", "bytes", "records"):
+            return VariablePlan(name, compact, nullable)
+        return self.struct(name, field.fields, nullable=nullable)
+
+    def _element(self, field: Field, name: str, compact: bool) -> TypePlan:
+        if name in SCALARS:
+            return ScalarPlan(name)
+        if name in ("string", "bytes"):
+            return VariablePlan(name, compact, nullable=False)
+        return self.struct(name, field.fields, nullable=False)
+
+
+def plan_of(schema: Message, version: int) -> StructPlan:
+    """The layout of `version` of a message. The caller has checked that the version exists."""
+    return _Planner(schema, version).struct(schema.name, schema.fields, nullable=False)
+
+
+@lru_cache(maxsize=1024)
+def plan(name: str, version: int) -> StructPlan:
+    """The layout of a message that the tables have, by its name there (``FetchRequest``)."""
+    return plan_of(message(name), version)

@@ -1,0 +1,87 @@
+"""The tree of a decoded frame: every field tied to its bytes.
+
+Invariants:
+  * the leaves of one source, in order, tile that source exactly: no byte is left out, none is claimed twice;
+  * a node's span covers its children's spans of the same source and nothing else;
+  * bytes that no field explains are a leaf of type `UNPARSED`; fields that are not there have no node.
+
+A *source* is a run of bytes that nodes point into: source 0 is the frame, size prefix included; a decompressed record
+section is a source of its own, that hangs under the (compressed) leaf that it came from.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dissector.findings import Finding
+from dissector.protocol.schema.model import Field
+
+UNPARSED = "UNPARSED"
+
+
+@dataclass(slots=True)
+class Source:
+    """Bytes that spans count in. `name` says where they come from: ``frame``, ``records[0] lz4``."""
+
+    number: int
+    name: str
+    data: bytes
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One field, element, or structure.
+
+    `name` is the field's own name or ``[3]`` for an element; `path` is the whole way from the message's root
+    (``body.topics[0].name``). `type` is Kafka's name of the type as the wire has it (``INT32``, ``COMPACT_STRING``,
+    ``ARRAY``, ``STRUCT``, …). `value` is None for structures and for null. `note` is what the value means, where that
+    is known (an error's name, a timestamp's date). `schema` is None for what no schema names (headers of records, …).
+    """
+
+    name: str
+    path: str
+    type: str
+    start: int
+    end: int
+    value: object = None
+    note: str = ""
+    source: int = 0
+    schema: Field | None = None
+    findings: list[Finding] = field(default_factory=list)
+    children: list["Node"] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in its source, length prefixes included."""
+        return self.end - self.start
+
+    def walk(self) -> Iterator["Node"]:
+        """This node and all below it, depth first, in the order of the wire."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+    def leaves(self, source: int = 0) -> Iterator["Node"]:
+        """The nodes that tile a source: those that have no child in it."""
+        for node in self.walk():
+            if node.source == source and not any(child.source == source for child in node.children):
+                yield node
+
+    def find(self, path: str) -> "Node | None":
+        """The node at `path`, or None."""
+        return next((node for node in self.walk() if node.path == path), None)
+
+    def at(self, offset: int, source: int = 0) -> list["Node"]:
+        """The nodes that cover a byte, from the root down to the leaf."""
+        chain: list[Node] = []
+        level = [self]
+        while True:
+            inside = next((n for n in level if n.source == source and n.start <= offset < n.end), None)
+            if inside is None:
+                hosts = [n for n in level if n.source != source and any(c.source == source for c in n.walk())]
+                if not hosts:
+                    return chain
+                inside = hosts[0]
+            chain.append(inside)
+            level = inside.children

@@ -1,0 +1,56 @@
+"""Primitive types that need more than `struct`: variable-length integers and UUIDs.
+
+Kafka's protocol guide, "Protocol Primitive Types"; KIP-482 for unsigned varints. Readers take `(data, at)` and give
+`(value, at)`; what is damaged raises `WireError`, which one boundary (`codec.frame`) catches.
+"""
+
+from binascii import b2a_base64
+from typing import Final
+
+VARINT_BYTES: Final = 5
+VARLONG_BYTES: Final = 10
+
+
+class WireError(ValueError):
+    """Bytes that can't be what the schema says. `at` is the offset of the field in its source."""
+
+    def __init__(self, message: str, at: int) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+def _unsigned(data: bytes, at: int, most: int) -> tuple[int, int]:
+    value = 0
+    for n in range(most):
+        if at + n >= len(data):
+            raise WireError("ends inside a varint", at)
+        byte = data[at + n]
+        value |= (byte & 0x7F) << (7 * n)
+        if byte < 0x80:
+            return value, at + n + 1
+    raise WireError(f"varint of more than {most} bytes", at)
+
+
+def uvarint(data: bytes, at: int) -> tuple[int, int]:
+    """UNSIGNED_VARINT: 7 bits a byte, low bits first, at most 5 bytes."""
+    value, after = _unsigned(data, at, VARINT_BYTES)
+    return value & 0xFFFFFFFF, after
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """VARINT: zig-zag over an unsigned varint, 32 bits."""
+    value, after = _unsigned(data, at, VARINT_BYTES)
+    value &= 0xFFFFFFFF
+    return (value >> 1) ^ -(value & 1), after
+
+
+def varlong(data: bytes, at: int) -> tuple[int, int]:
+    """VARLONG: zig-zag over an unsigned varint, 64 bits, at most 10 bytes."""
+    value, after = _unsigned(data, at, VARLONG_BYTES)
+    value &= 0xFFFFFFFFFFFFFFFF
+    return (value >> 1) ^ -(value & 1), after
+
+
+def uuid_text(raw: bytes) -> str:
+    """16 bytes as Kafka prints a Uuid: 22 characters of URL-safe base64 (org.apache.kafka.common.Uuid)."""
+    return b2a_base64(raw, newline=False)[:22].decode("ascii").replace("+", "-").replace("/", "_")
