@@ -44,14 +44,14 @@ class Store:
         return view
 
     def gather(self, addresses: npt.NDArray[np.int64], width: int) -> Bytes:
-        """The `width` bytes at each address, as an `(n, width)` array. Each lies in one region."""
+        """The `width` bytes at each address, as an `(n, width)` array; past a region's end its last byte is repeated."""
         result = np.empty((len(addresses), width), np.uint8)
         regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
         columns = np.arange(width)
         for at in np.unique(regions):
             rows = regions == at
             data = np.frombuffer(self._regions[at], np.uint8)
-            result[rows] = data[(addresses[rows] - self._bases[at])[:, None] + columns]
+            result[rows] = data.take((addresses[rows] - self._bases[at])[:, None] + columns, mode="clip")
         return result
 
     def release(self) -> None:

@@ -49,6 +49,10 @@ class Node:
     findings: list[Finding] = field(default_factory=list)
     children: list["Node"] = field(default_factory=list)
 
+    def path_of(self, name: str) -> str:
+        """The path of a child of that name."""
+        return self.path + name if name.startswith("[") or not self.path else f"{self.path}.{name}"
+
     @property
     def size(self) -> int:
         """Bytes that it takes in its source, length prefixes included."""

@@ -94,7 +94,7 @@ class _Emitter:
             if layout == ">B":
                 self.line(f"{self._run[0][1]} = data[at]")
             else:
-                unpack = f"read_{layout[1:]}"
+                unpack = "read_" + layout[1:].replace("?", "t")
                 self.names[unpack] = struct.Struct(layout).unpack_from
                 self.line(f"{', '.join(name for _, name in self._run)}, = {unpack}(data, at)")
             self.line(f"at += {struct.calcsize(layout)}")

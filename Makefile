@@ -1,0 +1,50 @@
+# kdissect. `make run` and `make test` need Python 3.11 or newer, make, and a network to a package registry; nothing else.
+
+PYTHON ?= python3
+CAPTURE ?= pcaps/librdkafka.pcapng
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check lint bench lab schemas clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/kdissect: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kdissect needs Python 3.11 or newer: make run PYTHON=python3.12"; exit 2; }
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.tests: $(BIN)/kdissect
+	@echo "installing what the tests need (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
+	@touch $@
+
+run: $(BIN)/kdissect ## open a bundled capture (CAPTURE=FILE for another)
+	@$(BIN)/kdissect $(CAPTURE)
+
+test: $(VENV)/.tests lint ## all tests, style, types and import rules
+	@$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/.tests lint ## the fast part of `make test`, under a minute
+	@$(BIN)/python -m pytest -n auto -m 'not slow'
+
+lint: $(VENV)/.tests ## style, types, import rules
+	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo --verbose >/dev/null || $(BIN)/lint-imports
+
+bench: $(VENV)/.tests ## time and memory beside tshark, on this machine
+	@$(BIN)/python -m tests.bench
+
+lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs Java 17, Maven, dumpcap or tcpdump)
+	@$(BIN)/python -m tests.lab
+
+schemas: $(VENV)/.tests ## import the schema tables anew from Apache's released jars (needs Java 17, Maven)
+	@$(BIN)/python -m tests.lab.schemas
+
+clean: ## forget what was built and installed
+	@rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,27 @@
+"""kafka-dissector: see what Apache Kafka clients and brokers say to each other, every field tied to its bytes.
+
+    import dissector
+
+    with dissector.open("orders.pcapng") as capture:
+        for exchange in capture.exchanges():
+            print(exchange.row.api, exchange.request.body)
+
+The names below are the only ones that other programs may rely on.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dissector.api import decode_request, decode_response, open  # noqa: A004  # the promised name
+
+__all__ = ["decode_request", "decode_response", "open"]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """Load the engine when it is first used, so that `kdissect --help` is quick."""
+    if name in __all__:
+        from dissector import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'dissector' has no attribute {name!r}")

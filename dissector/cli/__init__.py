@@ -1,0 +1,1 @@
+"""The command line: `kdissect`. Prints; knows nothing of Kafka."""

@@ -1,0 +1,154 @@
+"""An exchange as one JSON object, the layout that INTERFACE promises: Kafka's names in snake_case, bytes as hex.
+
+Numbers that are not finite are strings; text that is not UTF-8 has its bytes as ``\\xNN``.
+"""
+
+import math
+from typing import Any
+
+import orjson
+
+from dissector import limits
+from dissector.protocol.codec.reader import RecordBytes
+from dissector.protocol.records.batch import Batch, Part, PartKind, Record, split
+from dissector.protocol.records.compression import DecompressionError
+from dissector.protocol.wire import WireError
+from dissector.session.exchange import Exchange, Message
+
+_OPTIONS = orjson.OPT_APPEND_NEWLINE
+
+
+def json_line(exchange: Exchange) -> bytes:
+    """The object, with a newline."""
+    value = exchange_object(exchange)
+    try:
+        return orjson.dumps(value, default=_default, option=_OPTIONS)
+    except orjson.JSONEncodeError:
+        # Lone surrogates stand for bytes that are not UTF-8: rare, so only now is every string looked at.
+        return orjson.dumps(_encodable(value), default=_default, option=_OPTIONS)
+
+
+def exchange_object(exchange: Exchange) -> dict[str, Any]:
+    """The object, its leaves still Python's."""
+    row = exchange.row
+    head: dict[str, Any] = {"kind": row.kind, "number": row.number, "connection": row.connection}
+    head |= {"client": row.client, "server": row.server}
+    findings = [
+        {"code": f.code, "severity": f.severity.value, "path": f.path, "message": f.message} for f in exchange.findings
+    ]
+    if row.kind != "exchange":
+        size = row.request_size if row.response_size is None else row.response_size
+        direction = "response" if row.request_size is None else "request"
+        return head | {"direction": direction, "time_ns": row.time_ns, "size": size, "findings": findings}
+    return head | {
+        "api_key": exchange.api_key,
+        "api": None if exchange.api_key is None else row.api,
+        "api_version": row.version,
+        "correlation_id": row.correlation_id,
+        "client_id": row.client_id,
+        "latency_ns": row.latency_ns,
+        "request": _message(exchange.request),
+        "response": _message(exchange.response),
+        "findings": findings,
+    }
+
+
+def _message(message: Message | None) -> dict[str, Any] | None:
+    if message is None:
+        return None
+    return {
+        "time_ns": message.time_ns,
+        "size": message.size,
+        "header": _finite(message.header),
+        "body": _finite(message.body),
+    }
+
+
+def _finite(value: Any) -> Any:
+    """The value with what JSON has no number for as a string. Bodies rarely hold floats: only those are rebuilt."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()} if _has_float(value) else value
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value] if _has_float(value) else value
+    return value
+
+
+def _has_float(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_float, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_float, value))
+    return isinstance(value, float)
+
+
+def _default(value: object) -> Any:
+    if isinstance(value, RecordBytes):
+        return records_object(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    raise TypeError(type(value).__name__)
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if isinstance(value, RecordBytes):
+        return _encodable(records_object(value))
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(inner) for name, inner in value.items()}
+    return [_encodable(inner) for inner in value] if isinstance(value, list) else value
+
+
+def records_object(data: RecordBytes) -> dict[str, Any]:
+    """A `records` field: its size, its batches, and what is no whole batch."""
+    value: dict[str, Any] = {"size": len(data), "batches": []}
+    for part in split(data):
+        raw = data[part.start : part.end]
+        if part.kind is PartKind.BATCH:
+            value["batches"].append(_batch(Batch.read(raw)))
+        else:
+            value[part.kind.value] = _rest(part, raw)
+    return value
+
+
+def _rest(part: Part, raw: bytes) -> dict[str, Any]:
+    return {"size": part.end - part.start, "data": raw.hex()}
+
+
+def _batch(batch: Batch) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "base_offset": batch.base_offset,
+        "batch_length": batch.batch_length,
+        "partition_leader_epoch": batch.partition_leader_epoch,
+        "magic": batch.magic,
+        "crc": batch.crc,
+        "crc_valid": batch.crc_valid,
+        "attributes": batch.attributes,
+        "compression": batch.compression,
+        "timestamp_type": batch.timestamp_type,
+        "transactional": batch.is_transactional,
+        "control": batch.is_control,
+        "last_offset_delta": batch.last_offset_delta,
+        "base_timestamp": batch.base_timestamp,
+        "max_timestamp": batch.max_timestamp,
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "base_sequence": batch.base_sequence,
+        "records_count": batch.records_count,
+    }
+    if batch.codec:
+        value["compressed"] = batch.section.hex()
+    try:
+        value["records"] = [_record(record) for record in batch.records(limits.DEFAULT.decompressed_size)]
+    except (DecompressionError, WireError) as error:
+        value |= {"records": None, "error": str(error)}
+        if not batch.codec:
+            value["data"] = batch.section.hex()
+    return value
+
+
+def _record(record: Record) -> dict[str, Any]:
+    headers = [{"key": header.key, "value": header.value} for header in record.headers]
+    return record._asdict() | {"headers": headers}

@@ -1,0 +1,100 @@
+"""`kdissect`: the commands, and the one place where errors become a line on stderr and an exit code.
+
+Exit codes: 0 done, 1 a negative answer, 2 bad use or bad input. What is heavy is imported by the command that needs it,
+so that `--help` is quick.
+"""
+
+import os
+import signal
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from dissector.text import clean
+
+NEGATIVE = 1
+BAD_INPUT = 2
+
+
+class Format(StrEnum):
+    """How `show` prints."""
+
+    TEXT = "text"
+    TREE = "tree"
+    JSON = "json"
+
+
+class _OpensFiles(TyperGroup):
+    """`kdissect FILE…` is `kdissect open FILE…`."""
+
+    def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            args = ["open", *args]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=_OpensFiles,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="See what Apache Kafka clients and brokers say to each other.\n\n`kdissect FILE` opens a capture on the screen.",
+    epilog="Example: kdissect show orders.pcapng --format tree --limit 3",
+)
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="Captures (pcap or pcapng), or - for standard input.")]
+
+
+@app.command("open", epilog="Example: kdissect open pcaps/java.pcapng")
+def open_files(files: Files) -> None:
+    """Open captures on the screen; without a terminal, print their rows."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        show(files)
+        return
+    from tui.app import run
+
+    raise typer.Exit(run(files))
+
+
+@app.command("show", epilog="Example: kdissect show orders.pcapng --format json | jq .api")
+def show(
+    files: Files,
+    form: Annotated[Format, typer.Option("--format", "-f", help="One line, a tree, or a JSON object an exchange.")] = (
+        Format.TEXT
+    ),
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+) -> None:
+    """Print the exchanges of captures."""
+    from dissector.cli.show import show as run
+
+    raise typer.Exit(run(files, form, limit))
+
+
+def fail(words: str) -> int:
+    """One plain line on stderr; the exit code that goes with it."""
+    print(f"kdissect: {clean(words)}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def main() -> None:
+    """The entry point."""
+    from dissector.capture import CaptureError
+
+    try:
+        app(standalone_mode=True)
+    except CaptureError as error:
+        sys.exit(fail(str(error)))
+    except BrokenPipeError:
+        # The reader went away, as `head` does: nothing more to say, not even when Python flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+if __name__ == "__main__":
+    main()

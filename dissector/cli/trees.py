@@ -1,0 +1,55 @@
+"""`show --format tree`: every field with its bytes' place, type and value, indented, as Wireshark's details have it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from dissector.capture_file import Capture
+from dissector.cli.rows import row_line
+from dissector.protocol.tree import Node
+from dissector.session.exchange import Message
+from dissector.text import clean
+
+LONGEST: Final = 96
+"""Characters of a value; the rest is counted."""
+
+
+def tree_lines(capture: Capture, number: int) -> Iterator[str]:
+    """The lines for an exchange: its row, its findings, and the trees of its messages."""
+    exchange = capture.exchange(number)
+    yield row_line(exchange.row, capture.start_ns).strip()
+    for finding in exchange.findings:
+        yield clean(f"  ! {finding.severity}: {finding.message} ({finding.code})")
+    for name, message in (("request", exchange.request), ("response", exchange.response)):
+        if message is not None:
+            yield from _message(name, message)
+    yield ""
+
+
+def _message(name: str, message: Message) -> Iterator[str]:
+    yield f"  {name}, {message.size:,} bytes"
+    for node in message.tree.children:
+        yield from _node(node, 2, message.tree.source)
+
+
+def _node(node: Node, depth: int, source: int) -> Iterator[str]:
+    place = f"{node.start:>6}+{node.size:<5}" if node.source == source else f"s{node.source}:{node.start}+{node.size}"
+    value = shown(node)
+    note = f"  {node.note}" if node.note else ""
+    yield clean(f"{'  ' * depth}{node.name}{': ' + value if value else ''}{note}  [{place.strip()} {node.type}]")
+    for finding in node.findings:
+        yield clean(f"{'  ' * depth}  ! {finding.severity}: {finding.message} ({finding.code})")
+    for child in node.children:
+        yield from _node(child, depth + 1, source)
+
+
+def shown(node: Node) -> str:
+    """A leaf's value in one line."""
+    value = node.value
+    if value is None:
+        return "" if node.children else "null"
+    if isinstance(value, bytes):
+        words = value[: LONGEST // 2].hex()
+        return f"{words}… ({len(value):,} bytes)" if len(value) > LONGEST // 2 else words or '""'
+    if isinstance(value, str):
+        return f'"{value[:LONGEST]}…" ({len(value):,} characters)' if len(value) > LONGEST else f'"{value}"'
+    return str(value).lower() if isinstance(value, bool) else str(value)

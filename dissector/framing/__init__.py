@@ -1,0 +1,5 @@
+"""Byte streams cut into size-prefixed frames; finding the next frame after a gap. Knows nothing of Kafka's messages."""
+
+from dissector.framing.splitter import Recogniser, Splitter, Verdict
+
+__all__ = ["Recogniser", "Splitter", "Verdict"]

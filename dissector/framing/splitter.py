@@ -1,0 +1,230 @@
+"""Runs in, frames out: every direction's bytes cut at Kafka's 4-byte size prefixes.
+
+Invariants, each a property test:
+  * the rows of a direction (frames, gaps, unparsed bytes) tile its stream, from where it was taken for Kafka;
+  * any way of cutting the stream into runs and batches gives the same frames;
+  * a frame of which bytes are missing is still one row; framing goes on at its end. Only where a size prefix is lost is
+    the next frame searched for (`resync`), and what was skipped is a row.
+
+Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `session` has one.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final, Protocol
+
+import numpy as np
+
+from dissector.columns import Column
+from dissector.events import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
+from dissector.framing.frames import FrameRows
+from dissector.framing.resync import find_frame
+from dissector.framing.stream import Stream
+from dissector.limits import Limits
+from dissector.store import Store
+
+PREFIX: Final = 4
+LEAST_FRAME: Final = 8
+"""A prefix and a correlation id."""
+HEAD: Final = 64
+"""Bytes that a recogniser is shown."""
+
+Plausible = Callable[[bytes], bool]
+"""Whether bytes look like the beginning of a frame of one direction, size prefix included."""
+
+
+class Verdict(IntEnum):
+    """What the beginning of a direction is."""
+
+    UNDECIDED = 0
+    """More bytes, or the other direction, must tell."""
+    FRAMES = 1
+    """Kafka, a frame begins here."""
+    SEARCH = 2
+    """Kafka, but the capture began in the middle of a frame."""
+    OTHER = 3
+    """Not Kafka: its bytes are not framed."""
+
+
+class Recogniser(Protocol):
+    """Knows Kafka from other protocols."""
+
+    def verdict(self, direction: int, head: bytes) -> Verdict:
+        """What a direction is that begins with `head`."""
+
+    def plausible(self, direction: int) -> Plausible:
+        """What a frame of this direction begins with, for finding one after a gap."""
+
+
+class Splitter:
+    """Frames every direction of a capture."""
+
+    def __init__(self, store: Store, recogniser: Recogniser, limits: Limits) -> None:
+        self._store = store
+        self._recogniser = recogniser
+        self._limits = limits
+        self._mode = Column(np.uint8, Verdict.UNDECIDED)
+        self._next = Column(np.int64, 0)
+        """Where the next frame begins, for directions of which nothing is held."""
+        self.ignored = Column(np.int64)
+        """Bytes of each direction that is not Kafka."""
+        self._held: dict[int, Stream] = {}
+        self._rows = FrameRows()
+
+    def feed(self, runs: RunBatch) -> FrameBatch:
+        """Frames that these runs complete. Runs of one direction stand together, in stream order."""
+        if len(runs):
+            self._mode.grow(int(runs.direction.max()) + 1)
+            self._next.grow(len(self._mode))
+            self.ignored.grow(len(self._mode))
+            firsts = np.flatnonzero(np.diff(runs.direction, prepend=-1))
+            careful = self._take_whole(runs, firsts)
+            ends = np.append(firsts[1:], len(runs))
+            for group in careful.tolist():
+                self._take(runs, int(firsts[group]), int(ends[group]))
+        self._decide()
+        return self._rows.batch()
+
+    def resync(self) -> FrameBatch:
+        """Frames found in directions that lost their place: call it once the requests seen so far are known."""
+        for direction in [d for d in self._held if self._mode.values[d] == Verdict.SEARCH]:
+            self._split(direction, self._held[direction], final=False)
+        return self._rows.batch()
+
+    def finish(self) -> FrameBatch:
+        """The capture ends: what is held comes out as it is."""
+        self._decide(final=True)
+        for direction in list(self._held):
+            stream = self._held[direction]
+            if self._mode.values[direction] in (Verdict.FRAMES, Verdict.SEARCH):
+                self._split(direction, stream, final=True)
+        self._held.clear()
+        return self._rows.batch()
+
+    def _take_whole(self, runs: RunBatch, firsts: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        """The common case, at once: directions of which every run is one whole frame. Gives the groups that are not."""
+        data = (runs.kind == RunKind.DATA) & (runs.size >= LEAST_FRAME)
+        prefix = np.zeros(len(runs), np.int64)
+        words = self._store.gather(runs.address[data], PREFIX)
+        prefix[data] = np.ascontiguousarray(words).view(">u4").reshape(-1)
+        single = data & (prefix + PREFIX == runs.size) & (prefix <= self._limits.frame_size)
+        group_single = np.logical_and.reduceat(single, firsts)
+        direction = runs.direction[firsts]
+        group_single &= self._mode.values[direction] == Verdict.FRAMES
+        group_single &= runs.start[firsts] == self._next.values[direction]
+        if self._held:
+            group_single &= ~np.isin(direction, np.fromiter(self._held, np.int64))
+        if group_single.any():
+            rows = np.repeat(group_single, np.diff(np.append(firsts, len(runs))))
+            fields = ("direction", "kind", "start", "address", "size", "time_ns", "packet")
+            self._rows.add_runs(RunBatch(*(getattr(runs, name)[rows] for name in fields)))
+            lasts = np.append(firsts[1:], len(runs)) - 1
+            lasts = lasts[group_single]
+            self._next.values[runs.direction[lasts]] = runs.start[lasts] + runs.size[lasts]
+        return np.flatnonzero(~group_single)
+
+    def _take(self, runs: RunBatch, low: int, high: int) -> None:
+        direction = int(runs.direction[low])
+        mode = self._mode.values[direction]
+        if mode == Verdict.OTHER:
+            self.ignored.values[direction] += int(runs.size[low:high].sum())
+            return
+        stream = self._held.get(direction)
+        if stream is None:
+            stream = self._held[direction] = Stream()
+        stream.extend(runs, low, high)
+        if mode == Verdict.FRAMES and stream.end >= stream.need:
+            self._split(direction, stream, final=False)
+
+    def _decide(self, *, final: bool = False) -> None:
+        """Ask what the undecided directions are; one that is decided may settle its peer."""
+        waiting = [d for d in self._held if self._mode.values[d] == Verdict.UNDECIDED]
+        while waiting:
+            settled = [direction for direction in waiting if self._decide_one(direction, final=final)]
+            if not settled:
+                return
+            peers = {direction ^ 1 for direction in settled}
+            waiting = [d for d in waiting if d in peers and self._mode.values[d] == Verdict.UNDECIDED]
+
+    def _decide_one(self, direction: int, *, final: bool) -> bool:
+        stream = self._held[direction]
+        head = stream.peek(self._store, HEAD)
+        verdict = Verdict.SEARCH if head is None else self._recogniser.verdict(direction, head)
+        if verdict == Verdict.UNDECIDED:
+            if not final and stream.end - stream.at < self._limits.undecided_bytes:
+                return False
+            verdict = Verdict.OTHER
+        self._mode.values[direction] = verdict
+        if verdict == Verdict.OTHER:
+            self.ignored.values[direction] += stream.end - stream.at
+            del self._held[direction]
+        elif verdict == Verdict.FRAMES:
+            self._split(direction, stream, final=False)
+        return True
+
+    def _split(self, direction: int, stream: Stream, *, final: bool) -> None:
+        """Cut off all frames that are there; what is left stays held."""
+        if self._mode.values[direction] == Verdict.SEARCH and not self._search(direction, stream, final=final):
+            return
+        while stream.at < stream.end:
+            missing = stream.gap()
+            if missing:
+                self._skip(direction, stream, FrameKind.GAP, missing)
+                searching = True
+            else:
+                size = self._frame_size(stream)
+                if size == 0 and not final:
+                    return
+                searching = size < LEAST_FRAME or size > self._limits.frame_size
+                if not searching and not self._frame(direction, stream, size, final=final):
+                    return
+            if searching:
+                self._mode.values[direction] = Verdict.SEARCH
+                if not self._search(direction, stream, final=final):
+                    return
+        self._next.values[direction] = stream.at
+        self._held.pop(direction, None)
+
+    def _frame_size(self, stream: Stream) -> int:
+        """Of the frame that begins here, prefix included; 0 where the prefix is not all there yet, -1 if it is lost."""
+        prefix = stream.peek(self._store, PREFIX) or b""
+        if len(prefix) == PREFIX:
+            return PREFIX + int.from_bytes(prefix, "big", signed=True)
+        return 0 if stream.end - stream.at < PREFIX else -1
+
+    def _frame(self, direction: int, stream: Stream, size: int, *, final: bool) -> bool:
+        if stream.end - stream.at < size and not final:
+            stream.need = stream.at + size
+            return False
+        pieces = stream.pieces(size)
+        missing = size - sum(length for _, length in pieces)
+        if missing:
+            pieces.append((NOWHERE, missing))
+        self._rows.add(direction, FrameKind.FRAME, stream.at, size, stream.seen, pieces)
+        stream.advance(size)
+        return True
+
+    def _skip(self, direction: int, stream: Stream, kind: FrameKind, size: int) -> None:
+        if size:
+            self._rows.add(direction, kind, stream.at, size, stream.seen, stream.pieces(size))
+            stream.advance(size)
+
+    def _search(self, direction: int, stream: Stream, *, final: bool) -> bool:
+        """Find the next frame; whether framing can go on. Bytes passed over become `UNPARSED` rows."""
+        plausible = self._recogniser.plausible(direction)
+        while stream.at < stream.end:
+            missing = stream.gap()
+            if missing:
+                self._skip(direction, stream, FrameKind.GAP, missing)
+                continue
+            data = stream.peek(self._store, self._limits.resync_bytes) or b""
+            at = find_frame(data, plausible, self._limits.frame_size)
+            if at is not None:
+                self._skip(direction, stream, FrameKind.UNPARSED, at)
+                self._mode.values[direction] = Verdict.FRAMES
+                return True
+            whole = stream.end - stream.at == len(data)
+            if whole and not final and len(data) < self._limits.resync_bytes:
+                return False
+            self._skip(direction, stream, FrameKind.UNPARSED, len(data))
+        return False

@@ -1,0 +1,155 @@
+"""One frame, as a request or a response of a known API and version: its values, or its tree.
+
+The one boundary where damage stops: whatever the bytes are, `read` and `trace` return, with findings. Which side a
+frame comes from, and what it answers, is the caller's knowledge (`session`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from dissector import limits
+from dissector.findings import Finding, Severity
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.reader import DAMAGE, reader
+from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.schema.headers import request_header_version, response_header_version
+from dissector.protocol.schema.loader import api
+from dissector.protocol.tree import UNPARSED, Node, Source
+from dissector.protocol.wire import WireError
+
+PREFIX: Final = 4
+API_VERSIONS: Final = 18
+UNSUPPORTED_VERSION: Final = 35
+FALLBACK_SIZE: Final = 6
+"""The least body of ApiVersions v0: an error code and an empty array."""
+
+Values = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a frame is to be read as. `body` is None where no schema has the API or the version."""
+
+    header: str
+    header_version: int
+    body: str | None
+    body_version: int
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(slots=True)
+class Decoded:
+    """Plain values. `header` and `body` are empty where they could not be read."""
+
+    header: Values = field(default_factory=dict)
+    body: Values = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Traced:
+    """The tree of a frame; `sources[0]` is the frame itself."""
+
+    tree: Node
+    sources: list[Source]
+    findings: list[Finding]
+
+
+def request_shape(api_key: int, version: int) -> Shape:
+    """How to read a request."""
+    known = api(api_key)
+    if known is None:
+        words = f"API key {api_key} is not known to this release: only the header can be read"
+        return Shape("RequestHeader", 1, None, version, (Finding("unknown-api", Severity.WARNING, words, "header"),))
+    if not known.versions.contains(version):
+        finding = _unknown_version(known.name, version, str(known.versions))
+        return Shape("RequestHeader", 1, None, version, (finding,))
+    return Shape("RequestHeader", request_header_version(api_key, version), known.request, version)
+
+
+def response_shape(api_key: int, version: int, data: bytes) -> Shape:
+    """How to read the response to a request of that API and version; `data` is the frame."""
+    known = api(api_key)
+    if known is None or not known.versions.contains(version):
+        return Shape("ResponseHeader", 0, None, version)
+    header_version = response_header_version(api_key, version)
+    if api_key == API_VERSIONS and version and _is_fallback(data):
+        words = f"the broker does not know ApiVersions v{version} and answered with a v0 body (KIP-511)"
+        finding = Finding("version-fallback", Severity.NOTE, words, "body")
+        return Shape("ResponseHeader", header_version, known.response, 0, (finding,))
+    return Shape("ResponseHeader", header_version, known.response, version)
+
+
+def _is_fallback(data: bytes) -> bool:
+    """Whether an ApiVersions response is a v0 body with error 35, whatever was asked: it then fits v0 exactly."""
+    body = data[PREFIX + 4 :]
+    if len(body) < FALLBACK_SIZE or int.from_bytes(body[:2], "big") != UNSUPPORTED_VERSION:
+        return False
+    return len(body) == FALLBACK_SIZE + 6 * int.from_bytes(body[2:6], "big")
+
+
+def _unknown_version(name: str, version: int, versions: str) -> Finding:
+    words = f"{name} v{version} is not known to this release, which has v{versions}: only the header can be read"
+    return Finding("unknown-version", Severity.WARNING, words, "header")
+
+
+def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
+    """The values of a frame. Bytes from `end` on stand after a gap and are not read."""
+    decoded = Decoded(findings=list(shape.findings))
+    stop = len(data) if end is None else end
+    whole = data if stop == len(data) else data[:stop]
+    try:
+        decoded.header, at = reader(shape.header, shape.header_version)(whole, PREFIX, stop)
+        if shape.body is None:
+            return decoded
+        decoded.body, at = reader(shape.body, shape.body_version)(whole, at, stop)
+    except DAMAGE:
+        traced = trace(data, shape, end)
+        decoded.findings = traced.findings
+        return decoded
+    if at != stop:
+        decoded.findings.append(_trailing(stop - at))
+    return decoded
+
+
+def _trailing(size: int) -> Finding:
+    return Finding("trailing-bytes", Severity.WARNING, f"{size:,} bytes after the last field", "(rest)")
+
+
+def trace(data: bytes, shape: Shape, end: int | None = None, limit: int = limits.DEFAULT.decompressed_size) -> Traced:
+    """The tree of a frame. Its leaves tile `data`; bytes from `end` on stand after a gap and are not read."""
+    stop = len(data) if end is None else end
+    sources = [Source(0, "frame", data)]
+    root = Node("frame", "", "STRUCT", 0, len(data))
+    root.findings += shape.findings
+    tracer = Tracer(data, 0, stop, RecordTracer(sources, limit))
+    try:
+        tracer.prefix(root)
+        tracer.message(plan(shape.header, shape.header_version), "header", root)
+        if shape.body is not None:
+            tracer.message(plan(shape.body, shape.body_version), "body", root)
+    except WireError as error:
+        at = _deepest(root)
+        words = f"{error}; {stop - tracer.at:,} bytes could not be read"
+        root.findings.append(Finding("malformed", Severity.ERROR, words, at.path))
+    else:
+        if shape.body is not None and tracer.at < stop:
+            root.findings.append(_trailing(stop - tracer.at))
+    for start, rest_end in ((tracer.at, stop), (stop, len(data))):
+        if start < rest_end:
+            root.children.append(Node("(rest)", "(rest)", UNPARSED, start, rest_end, data[start:rest_end]))
+    root.end = len(data)
+    return Traced(root, sources, [f for node in root.walk() for f in _placed(node)])
+
+
+def _placed(node: Node) -> list[Finding]:
+    """A node's findings, each with a path."""
+    return [f if f.path or not node.path else f.under(node.path) for f in node.findings]
+
+
+def _deepest(node: Node) -> Node:
+    """The last node that was begun."""
+    while node.children:
+        node = node.children[-1]
+    return node

@@ -1,0 +1,163 @@
+"""One message out of the same message in several releases, so that no version of it is lost.
+
+Invariants (`proof` checks them on every import; they are not taken on trust):
+  * a version that only one release has keeps that release's layout;
+  * a version that several have keeps the newest one's layout.
+
+A field's range says "from this version on", so what a release no longer has must be put back into the ranges of the
+newest one: 4.x says ``3+`` of fields that 3.9 has from version 0.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from dissector.protocol.schema.importer.jars import Release
+from dissector.protocol.schema.model import LATEST, NONE, Field, Message, SchemaError, Versions
+
+
+def merge_releases(releases: list[Release]) -> dict[str, Message]:
+    """Every message of the releases, which stand oldest first."""
+    merged: dict[str, Message] = {}
+    for release in releases:
+        for name, message in release.messages.items():
+            labelled = replace(message, releases={release.label: message.valid_versions})
+            merged[name] = merge(merged[name], labelled) if name in merged else labelled
+    newest = releases[-1].messages
+    return {
+        name: m if name in newest else replace(m, deprecated_versions=m.valid_versions, latest_version_unstable=False)
+        for name, m in sorted(merged.items())
+    }
+
+
+def merge(older: Message, newer: Message) -> Message:
+    """The message with the versions of both; where both have a version, as `newer` has it."""
+    if (older.api_key, older.type) != (newer.api_key, newer.type):
+        raise SchemaError(f"{newer.name}: key or type changed: {older.api_key} {older.type} was another message")
+    ranges = _Ranges(newer.name, older.valid_versions, newer.valid_versions)
+    flexible = ranges.of(older.flexible_versions, newer.flexible_versions, "flexibleVersions")
+    removed = older.valid_versions
+    return replace(
+        newer,
+        valid_versions=ranges.valid,
+        # What the newest release no longer has is as deprecated as can be.
+        deprecated_versions=ranges.of(removed, newer.deprecated_versions, "deprecatedVersions"),
+        flexible_versions=flexible,
+        fields=_Fields(ranges, older.flexible_versions, newer.flexible_versions, flexible).merge(
+            older.fields, newer.fields, ""
+        ),
+        common_structs=newer.common_structs + tuple(s for s in older.common_structs if s not in newer.common_structs),
+        aliases=_names(older.aliases, newer.aliases),
+        releases={**older.releases, **newer.releases},
+    )
+
+
+def _names(older: Iterable[str], newer: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*older, *newer)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """Merges ranges: what `newer` says of its versions, and what `older` says of the others."""
+
+    name: str
+    older: Versions
+    newer: Versions
+
+    @property
+    def valid(self) -> Versions:
+        return self._range(set(self.older) | set(self.newer), "validVersions")
+
+    def of(self, older: Versions, newer: Versions, what: str) -> Versions:
+        chosen = {v for v in self.newer if newer.contains(v)}
+        chosen |= {v for v in self.older if older.contains(v) and not self.newer.contains(v)}
+        valid = set(self.valid)
+        for kept in (newer, older):
+            # Kafka's own text is kept where it says the same: `0+` reads better than what could be computed.
+            if {v for v in valid if kept.contains(v)} == chosen:
+                return kept
+        found = self._range(chosen, what)
+        return Versions(found.low, LATEST) if newer.high == LATEST and found.high == max(valid) else found
+
+    def _range(self, versions: set[int], what: str) -> Versions:
+        if not versions:
+            return NONE
+        found = Versions(min(versions), max(versions))
+        if set(found) != versions:
+            raise SchemaError(f"{self.name}: {what}: {sorted(versions)} is not one range")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """Merges the fields of structs, level by level."""
+
+    ranges: _Ranges
+    older_flexible: Versions
+    newer_flexible: Versions
+    flexible: Versions
+
+    def merge(self, older: tuple[Field, ...], newer: tuple[Field, ...], above: str) -> tuple[Field, ...]:
+        """The fields of both, in an order that is both's order: a field that is gone stands after the one before it."""
+        known = {each.name: each for each in older}
+        names = {each.name for each in newer}
+        merged = [
+            self._both(known[each.name], each, above) if each.name in known else self._only(None, each, above)
+            for each in newer
+        ]
+        at = 0
+        for each in older:
+            if each.name in names:
+                at = 1 + next(i for i, m in enumerate(merged) if m.name == each.name)
+                continue
+            kept = self._only(each, None, above)
+            if kept.versions:
+                merged.insert(at, kept)
+                at += 1
+        return tuple(merged)
+
+    def _only(self, older: Field | None, newer: Field | None, above: str) -> Field:
+        """A field that one of the releases lacks: it is in no version of that release."""
+        field = older or newer
+        assert field is not None
+        absent_then = self.ranges.of(
+            older.versions if older else NONE, newer.versions if newer else NONE, f"{above}{field.name}: versions"
+        )
+        return replace(
+            field,
+            versions=absent_then,
+            nullable_versions=_within(field.nullable_versions, absent_then),
+            tagged_versions=_within(field.tagged_versions, absent_then),
+            tag=field.tag if _within(field.tagged_versions, absent_then) else None,
+        )
+
+    def _both(self, older: Field, newer: Field, above: str) -> Field:
+        at = above + newer.name
+
+        def pick(what: str, old: Versions, new: Versions) -> Versions:
+            return self.ranges.of(old, new, f"{at}: {what}")
+
+        flexible = None
+        if older.flexible_versions is not None or newer.flexible_versions is not None:
+            flexible = pick(
+                "flexibleVersions",
+                self.older_flexible if older.flexible_versions is None else older.flexible_versions,
+                self.newer_flexible if newer.flexible_versions is None else newer.flexible_versions,
+            )
+            flexible = None if flexible == self.flexible else flexible
+        tagged = pick("taggedVersions", older.tagged_versions, newer.tagged_versions)
+        both_structs = bool(older.fields and newer.fields)
+        return replace(
+            newer,
+            versions=pick("versions", older.versions, newer.versions),
+            nullable_versions=pick("nullableVersions", older.nullable_versions, newer.nullable_versions),
+            tagged_versions=tagged,
+            tag=(newer.tag if newer.tag is not None else older.tag) if tagged else None,
+            flexible_versions=flexible,
+            aliases=_names(older.aliases, newer.aliases),
+            fields=self.merge(older.fields, newer.fields, f"{at}.") if both_structs else newer.fields,
+        )
+
+
+def _within(part: Versions, whole: Versions) -> Versions:
+    """`part` cut to `whole`, but left as Kafka writes it where nothing is cut that exists."""
+    return part.intersect(whole)

@@ -1,0 +1,193 @@
+"""A table (the JSON of one message) to a `Message`, and every check that a table must pass.
+
+Invariants:
+  * whatever is wrong with a table is a `SchemaError` here, with the table's and the field's name: nothing is found out
+    later, inside a decode;
+  * a key that this file does not know is a mistake, not ignored: a new Kafka release may have given it a meaning.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NoReturn
+
+from dissector.protocol.schema.model import NONE, Field, Message, SchemaError, Versions
+
+FIXED_TYPES: Final = frozenset(
+    ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "uuid"),
+)
+VARIABLE_TYPES: Final = frozenset(("string", "bytes", "records"))
+MESSAGE_TYPES: Final = frozenset(("request", "response", "header", "data", "metadata", "coordinator-key",
+                                  "coordinator-value"))  # fmt: skip
+
+_MESSAGE_KEYS: Final = frozenset((
+    "apiKey", "type", "name", "listeners", "validVersions", "deprecatedVersions", "flexibleVersions",
+    "latestVersionUnstable", "releases", "aliases", "commonStructs", "fields",
+))  # fmt: skip
+_FIELD_KEYS: Final = frozenset((
+    "name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "flexibleVersions", "default", "ignorable",
+    "entityType", "mapKey", "zeroCopy", "aliases", "fields",
+))  # fmt: skip
+
+Table = Mapping[str, object]
+
+
+def message_of(table: object, where: str) -> Message:
+    """The message that a table describes; `where` names the table in errors (a file's name)."""
+    return _Reader(where).message(table)
+
+
+class _Reader:
+    """One table's reading: holds the common structs and the place for errors."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._common: dict[str, list[object]] = {}
+        self._flexible = NONE
+        self._open: list[str] = []
+
+    def message(self, raw: object) -> Message:
+        table = self._table(raw, _MESSAGE_KEYS, "(message)")
+        if self._text(table, "type", "(message)") not in MESSAGE_TYPES:
+            self._fail("(message)", f"type {table['type']!r} is not known")
+        valid = self._versions(table, "validVersions", "(message)")
+        if not valid or str(valid).endswith("+"):
+            self._fail("(message)", f"validVersions {valid} must be a closed range")
+        self._flexible = self._versions(table, "flexibleVersions", "(message)")
+        for each in self._list(table, "commonStructs", "(message)"):
+            struct = self._table(each, frozenset(("name", "versions", "fields")), "commonStructs")
+            self._common[self._text(struct, "name", "commonStructs")] = self._list(struct, "fields", "commonStructs")
+        key = table.get("apiKey")
+        if key is not None and type(key) is not int:
+            self._fail("(message)", f"apiKey {key!r} is not a number")
+        releases = table.get("releases", {})
+        if not isinstance(releases, dict):
+            self._fail("(message)", "releases is not an object")
+        return Message(
+            name=self._text(table, "name", "(message)"),
+            type=self._text(table, "type", "(message)"),
+            api_key=key,
+            valid_versions=valid,
+            flexible_versions=self._flexible,
+            fields=self._fields(self._list(table, "fields", "(message)"), ""),
+            deprecated_versions=self._versions(table, "deprecatedVersions", "(message)", NONE),
+            latest_version_unstable=self._flag(table, "latestVersionUnstable", "(message)"),
+            listeners=self._names(table, "listeners", "(message)"),
+            common_structs=tuple(self._common),
+            aliases=self._names(table, "aliases", "(message)"),
+            releases={each: self._versions(releases, each, "releases") for each in releases},
+        )
+
+    def _fields(self, raw: list[object], above: str) -> tuple[Field, ...]:
+        fields = tuple(self._field(each, above) for each in raw)
+        names: set[str] = set()
+        tags: set[int] = set()
+        for each in fields:
+            if each.name in names:
+                self._fail(above + each.name, "stands twice")
+            if each.tag is not None and each.tag in tags:
+                self._fail(above + each.name, f"tag {each.tag} is taken")
+            names.add(each.name)
+            tags |= {each.tag} if each.tag is not None else set()
+        return fields
+
+    def _field(self, raw: object, above: str) -> Field:
+        name = raw.get("name") if isinstance(raw, dict) else None
+        at = above + (name if isinstance(name, str) else "?")
+        table = self._table(raw, _FIELD_KEYS, at)
+        kind = self._text(table, "type", at)
+        default = table.get("default")
+        if not isinstance(default, str | int | bool | None):
+            self._fail(at, f"default {default!r} is not a plain value")
+        flexible = self._versions(table, "flexibleVersions", at) if "flexibleVersions" in table else None
+        entity = self._text(table, "entityType", at) if "entityType" in table else None
+        tag = table.get("tag")
+        if tag is not None and (type(tag) is not int or tag < 0):
+            self._fail(at, f"tag {tag!r} is not a tag")
+        field = Field(
+            name=self._text(table, "name", at),
+            type=kind,
+            versions=self._versions(table, "versions", at),
+            nullable_versions=self._versions(table, "nullableVersions", at, NONE),
+            tagged_versions=self._versions(table, "taggedVersions", at, NONE),
+            tag=tag,
+            flexible_versions=flexible,
+            default=default,
+            ignorable=self._flag(table, "ignorable", at),
+            entity_type=entity,
+            map_key=self._flag(table, "mapKey", at),
+            zero_copy=self._flag(table, "zeroCopy", at),
+            aliases=self._names(table, "aliases", at),
+            fields=self._struct(kind, self._list(table, "fields", at), at),
+        )
+        self._check(field, at)
+        return field
+
+    def _struct(self, kind: str, raw: list[object], at: str) -> tuple[Field, ...]:
+        element = kind.removeprefix("[]")
+        if element in FIXED_TYPES or element in VARIABLE_TYPES:
+            if raw:
+                self._fail(at, f"{kind} has fields")
+            return ()
+        if not element[:1].isupper():
+            self._fail(at, f"type {kind!r} is not known")
+        raw = raw or self._common.get(element, [])
+        if not raw:
+            self._fail(at, f"struct {element} has no fields")
+        if element in self._open:
+            self._fail(at, f"struct {element} contains itself")
+        self._open.append(element)
+        fields = self._fields(raw, at + ".")
+        self._open.pop()
+        return fields
+
+    def _check(self, field: Field, at: str) -> None:
+        if (field.tag is None) == bool(field.tagged_versions):
+            self._fail(at, "tag and taggedVersions go together")
+        for words, part, whole in (
+            ("taggedVersions", field.tagged_versions, field.versions),
+            ("taggedVersions", field.tagged_versions, self._flexible),
+            ("flexibleVersions", field.flexible_versions or NONE, self._flexible),
+        ):
+            if part and part.intersect(whole) != part:
+                self._fail(at, f"{words} {part} reaches beyond {whole}")
+        if field.nullable_versions and field.type in FIXED_TYPES:
+            self._fail(at, f"{field.type} cannot be null")
+
+    def _table(self, raw: object, keys: frozenset[str], at: str) -> Table:
+        if not isinstance(raw, dict):
+            self._fail(at, "is not an object")
+        if unknown := sorted(set(raw) - keys):
+            self._fail(at, f"has unknown {', '.join(unknown)}")
+        return raw
+
+    def _text(self, table: Table, key: str, at: str) -> str:
+        value = table.get(key)
+        if not isinstance(value, str) or not value:
+            self._fail(at, f"{key} is missing" if value is None else f"{key} {value!r} is not a name")
+        return value
+
+    def _flag(self, table: Table, key: str, at: str) -> bool:
+        value = table.get(key, False)
+        if not isinstance(value, bool):
+            self._fail(at, f"{key} {value!r} is neither true nor false")
+        return value
+
+    def _list(self, table: Table, key: str, at: str) -> list[object]:
+        value = table.get(key, [])
+        if not isinstance(value, list):
+            self._fail(at, f"{key} is not an array")
+        return value
+
+    def _names(self, table: Table, key: str, at: str) -> tuple[str, ...]:
+        return tuple(str(each) for each in self._list(table, key, at))
+
+    def _versions(self, table: Table, key: str, at: str, absent: Versions | None = None) -> Versions:
+        value = table.get(key)
+        if value is None and absent is not None:
+            return absent
+        try:
+            return Versions.parse(value if isinstance(value, str) else repr(value))
+        except ValueError as error:
+            self._fail(at, f"{key} {error}")
+
+    def _fail(self, at: str, words: str) -> NoReturn:
+        raise SchemaError(f"{self._where}: {at}: {words}")

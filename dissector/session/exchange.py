@@ -1,0 +1,109 @@
+"""One exchange, looked at: its row in the list, its two messages, its findings. Decoded when asked, kept by nobody."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from dissector.findings import Finding, Severity
+from dissector.protocol.message import Decoded, Shape, Traced, Values, read, trace
+from dissector.protocol.tree import Node, Source
+
+_ORDER = list(Severity)
+
+
+class Row(NamedTuple):
+    """One line of a list of exchanges. Texts are as the wire has them: not cleaned."""
+
+    number: int
+    """From 1, in the order in which requests (or what stands alone) begin."""
+    kind: str
+    """``exchange``, ``gap``, ``unparsed`` or ``tls``."""
+    time_ns: int
+    connection: int
+    client: str
+    server: str
+    api: str
+    version: int | None
+    correlation_id: int | None
+    client_id: str | None
+    request_size: int | None
+    response_size: int | None
+    latency_ns: int | None
+    info: str
+    severity: Severity | None
+
+
+@dataclass
+class Message:
+    """One frame. `whole` counts the bytes before the first hole; a frame captured whole has all of them there."""
+
+    time_ns: int
+    size: int
+    """Bytes on the wire, size prefix included."""
+    data: bytes
+    """Bytes captured."""
+    whole: int
+    shape: Shape
+
+    @cached_property
+    def _decoded(self) -> Decoded:
+        return read(self.data, self.shape, self.whole)
+
+    @cached_property
+    def _traced(self) -> Traced:
+        return trace(self.data, self.shape, self.whole)
+
+    @property
+    def header(self) -> Values:
+        """The header's fields; empty where it could not be read."""
+        return self._decoded.header
+
+    @property
+    def body(self) -> Values:
+        """The body's fields; empty where it could not be read."""
+        return self._decoded.body
+
+    @property
+    def tree(self) -> Node:
+        """Every field tied to its bytes."""
+        return self._traced.tree
+
+    @property
+    def sources(self) -> list[Source]:
+        """What the tree's spans count in: the frame, then decompressed sections."""
+        return self._traced.sources
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What is odd about it. Damage inside record batches is found when the tree is made, and not here."""
+        findings = list(self._decoded.findings)
+        missing = self.size - len(self.data)
+        if missing:
+            words = f"{missing:,} of {self.size:,} bytes were not captured; {self.whole:,} could be read"
+            findings.append(Finding("incomplete-frame", Severity.ERROR, words))
+        return findings
+
+
+@dataclass
+class Exchange:
+    """A request and its response; either may not have been seen."""
+
+    row: Row
+    api_key: int | None
+    request: Message | None
+    response: Message | None
+    own_findings: list[Finding] = field(default_factory=list)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """Everything worth saying, with paths that begin with ``request`` or ``response``."""
+        findings = list(self.own_findings)
+        for name, message in (("request", self.request), ("response", self.response)):
+            if message is not None:
+                findings += [finding.under(name) for finding in message.findings]
+        return findings
+
+
+def worst(findings: list[Finding]) -> Severity | None:
+    """The gravest severity among findings."""
+    return max((f.severity for f in findings), key=_ORDER.index, default=None)

@@ -1,0 +1,116 @@
+"""Requests and responses of one connection, paired by correlation id.
+
+By id, not by order: brokers answer in order, but a capture need not hold all. Among requests with the same id the oldest
+one is answered first. A response answers a request only if it began in a later packet.
+
+Invariants:
+  * pairs do not depend on how frames were cut into batches: what has no partner yet waits for one;
+  * what waits is bounded: `limits.pending_requests` a side, the oldest leave first, and leave as unpaired.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+_NONE: Ints = np.zeros(0, np.int64)
+
+
+class Waiting(NamedTuple):
+    """One side's frames without a partner so far, oldest first."""
+
+    key: Ints
+    """Connection << 32 | correlation id as unsigned."""
+    row: Ints
+    packet: Ints
+
+    def plus(self, other: "Waiting") -> "Waiting":
+        return Waiting(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> "Waiting":
+        return Waiting(self.key[keep], self.row[keep], self.packet[keep])
+
+
+NOBODY = Waiting(_NONE, _NONE, _NONE)
+
+
+def key_of(connection: Ints, correlation_id: Ints) -> Ints:
+    """What pairs are made by."""
+    return (connection << 32) | (correlation_id & 0xFFFFFFFF)
+
+
+class Pairing:
+    """Holds what waits; each `pair` gives the new pairs."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._requests = NOBODY
+        self._responses = NOBODY
+
+    def outstanding(self, connection: int) -> set[int]:
+        """Correlation ids that wait for a response on a connection, as signed integers."""
+        ids = self._requests.key[self._requests.key >> 32 == connection] & 0xFFFFFFFF
+        return set(ids.astype(np.uint32).view(np.int32).tolist())
+
+    def pair(self, requests: Waiting, responses: Waiting) -> tuple[Ints, Ints, Ints]:
+        """Rows of requests and of the responses to them, `(n,)` each; and rows of responses given up as orphans."""
+        requests, responses = self._requests.plus(requests), self._responses.plus(responses)
+        asked, answer = _unique_pairs(requests, responses)
+        loose_requests = np.ones(len(requests.key), np.bool_)
+        loose_responses = np.ones(len(responses.key), np.bool_)
+        loose_requests[asked] = False
+        loose_responses[answer] = False
+        self._requests = requests.where(loose_requests)
+        self._responses = responses.where(loose_responses)
+        orphans = self._responses.row[: -self._most] if len(self._responses.row) > self._most else _NONE
+        self._requests = Waiting(*(column[-self._most :] for column in self._requests))
+        self._responses = Waiting(*(column[-self._most :] for column in self._responses))
+        return requests.row[asked], responses.row[answer], orphans
+
+    def finish(self) -> Ints:
+        """Rows of the responses that nothing asked for."""
+        orphans = self._responses.row
+        self._requests = self._responses = NOBODY
+        return orphans
+
+
+def _unique_pairs(requests: Waiting, responses: Waiting) -> tuple[Ints, Ints]:
+    """Positions of partners. Ids that stand once on either side are paired at once, repeated ones in order."""
+    if not len(requests.key) or not len(responses.key):
+        return _NONE, _NONE
+    by_key = np.argsort(requests.key, kind="stable")
+    keys = requests.key[by_key]
+    once = np.ones(len(keys), np.bool_)
+    same = keys[1:] == keys[:-1]
+    once[1:] &= ~same
+    once[:-1] &= ~same
+    at = np.minimum(np.searchsorted(keys, responses.key), len(keys) - 1)
+    found = keys[at] == responses.key
+    _, inverse, counts = np.unique(responses.key, return_inverse=True, return_counts=True)
+    simple = found & once[at] & (counts[inverse] == 1)
+    asked = by_key[at[simple]]
+    answer = np.flatnonzero(simple)
+    later = responses.packet[answer] > requests.packet[asked]
+    asked, answer = asked[later], answer[later]
+    repeated = np.flatnonzero(found & ~simple)
+    if len(repeated):
+        more = _in_order(requests, responses, np.flatnonzero(np.isin(requests.key, responses.key[repeated])), repeated)
+        asked, answer = np.concatenate([asked, more[0]]), np.concatenate([answer, more[1]])
+    return asked, answer
+
+
+def _in_order(requests: Waiting, responses: Waiting, asking: Ints, answering: Ints) -> tuple[Ints, Ints]:
+    """Partners among repeated ids: each response takes the oldest request before it."""
+    queues: dict[int, list[int]] = defaultdict(list)
+    for position in asking[np.argsort(requests.packet[asking], kind="stable")].tolist():
+        queues[int(requests.key[position])].append(position)
+    asked: list[int] = []
+    answer: list[int] = []
+    for position in answering[np.argsort(responses.packet[answering], kind="stable")].tolist():
+        queue = queues[int(responses.key[position])]
+        if queue and requests.packet[queue[0]] < responses.packet[position]:
+            asked.append(queue.pop(0))
+            answer.append(position)
+    return np.array(asked, np.int64), np.array(answer, np.int64)

@@ -1,0 +1,119 @@
+"""Frames in, rows of the index out: requests and responses of every connection, paired as they come.
+
+Invariants:
+  * every frame ends up in exactly one row: as its request, as its response, or as what could not be placed;
+  * once `finish` was called the rows do not depend on how the capture was cut into batches.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.events import FrameBatch, FrameKind
+from dissector.limits import Limits
+from dissector.session.acks import HEAD, PRODUCE, expects_response
+from dissector.session.frames import FrameTable
+from dissector.session.headers import ClientIds, request_heads, response_correlation_ids
+from dissector.session.pairing import NOBODY, Pairing, Waiting, key_of
+from dissector.session.recogniser import Flows, KafkaRecogniser, Other
+from dissector.session.table import NO_FRAME, ExchangeTable, Flag, RowKind
+from dissector.store import Store
+
+Ints = npt.NDArray[np.int64]
+_ROW_KINDS = np.array([RowKind.EXCHANGE, RowKind.GAP, RowKind.UNPARSED], np.uint8)
+
+
+class Session:
+    """Pairs frames; owns the index."""
+
+    def __init__(self, store: Store, flows: Flows, limits: Limits) -> None:
+        self._store = store
+        self._pairing = Pairing(limits.pending_requests)
+        self.recogniser = KafkaRecogniser(flows, limits, self._pairing.outstanding)
+        self.frames = FrameTable(store)
+        self.table = ExchangeTable()
+        self.client_ids = ClientIds()
+
+    def feed(self, batch: FrameBatch) -> None:
+        """Take in frames, in any order of directions."""
+        if not len(batch):
+            return
+        first = self.frames.extend(batch)
+        rows = np.arange(first, first + len(batch))
+        from_client = self._from_client(batch.direction)
+        is_frame = batch.kind == FrameKind.FRAME
+        by_time = np.lexsort((batch.start, batch.packet))
+        asking = by_time[(from_client & is_frame)[by_time]]
+        requests = self._requests(batch, rows, asking)
+        answering = np.flatnonzero(is_frame & ~from_client)
+        responses = self._responses(batch, rows, answering)
+        asked, answers, orphans = self._pairing.pair(requests, responses)
+        self.table.answer(asked, answers)
+        self._orphans(orphans)
+        self._others(batch, rows, by_time[~is_frame[by_time]], from_client)
+
+    def finish(self, ignored: Ints) -> None:
+        """The capture ends: what has no partner stays alone. `ignored`: bytes a direction that are not Kafka."""
+        self._orphans(self._pairing.finish())
+        self._not_kafka(ignored)
+        first = np.where(self.table.request.values >= 0, self.table.request.values, self.table.response.values)
+        start = np.where(first >= 0, self.frames.start.values[first], 0) if len(self.frames) else np.zeros(len(first))
+        self.table.settle(start)
+
+    def _from_client(self, direction: Ints) -> npt.NDArray[np.bool_]:
+        """Whether each direction is that of the client."""
+        seen, inverse = np.unique(direction, return_inverse=True)
+        sides = self.recogniser.client_side
+        answer = np.array([sides.get(d >> 1, d & 1) == d & 1 for d in seen.tolist()], np.bool_)
+        return answer[inverse]
+
+    def _requests(self, batch: FrameBatch, rows: Ints, asking: Ints) -> Waiting:
+        """Enter requests in the index; those that wait for a response."""
+        if not len(asking):
+            return NOBODY
+        heads = request_heads(self._store, self.frames, rows[asking], self.client_ids)
+        connection = batch.direction[asking] >> 1
+        packet = batch.packet[asking]
+        answered = np.ones(len(asking), np.bool_)
+        for at in np.flatnonzero(heads.api_key == PRODUCE).tolist():
+            head, _ = self.frames.read(int(rows[asking[at]]), HEAD)
+            answered[at] = expects_response(head, int(heads.version[at]))
+        first = self.table.add(
+            connection, packet, request=rows[asking], api_key=heads.api_key, version=heads.version,
+            correlation_id=heads.correlation_id, client_id=heads.client_id,
+            flags=np.where(answered, 0, Flag.NO_RESPONSE_EXPECTED),
+        )  # fmt: skip
+        key = key_of(connection, heads.correlation_id)
+        return Waiting(key, np.arange(first, first + len(asking)), packet).where(answered)
+
+    def _responses(self, batch: FrameBatch, rows: Ints, answering: Ints) -> Waiting:
+        if not len(answering):
+            return NOBODY
+        ids = response_correlation_ids(self._store, self.frames, rows[answering])
+        key = key_of(batch.direction[answering] >> 1, ids)
+        return Waiting(key, rows[answering], batch.packet[answering])
+
+    def _orphans(self, rows: Ints) -> None:
+        """Responses without a request are rows of their own."""
+        if len(rows):
+            self.table.add(
+                self.frames.direction.values[rows] >> 1, self.frames.packet.values[rows],
+                response=rows, api_key=np.full(len(rows), NO_FRAME), version=np.full(len(rows), NO_FRAME),
+                correlation_id=response_correlation_ids(self._store, self.frames, rows),
+            )  # fmt: skip
+
+    def _others(self, batch: FrameBatch, rows: Ints, which: Ints, from_client: npt.NDArray[np.bool_]) -> None:
+        """Gaps and unparsed bytes are rows too."""
+        if len(which):
+            client = from_client[which]
+            self.table.add(
+                batch.direction[which] >> 1, batch.packet[which], kind=_ROW_KINDS[batch.kind[which]],
+                request=np.where(client, rows[which], NO_FRAME), response=np.where(client, NO_FRAME, rows[which]),
+            )  # fmt: skip
+
+    def _not_kafka(self, ignored: Ints) -> None:
+        """Connections on Kafka's port that speak something else: a row each."""
+        others = [c for c in self.recogniser.others if self.recogniser.kafka_side(c) is not None]
+        for connection in others:
+            kind = RowKind.TLS if self.recogniser.others[connection] is Other.TLS else RowKind.UNPARSED
+            packet = self.recogniser.first_packet(connection)
+            self.table.add(np.array([connection]), np.array([packet]), kind=[kind])

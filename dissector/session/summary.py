@@ -1,0 +1,124 @@
+"""What an exchange is about, in a few words for a list: topics, partitions, records, groups, errors.
+
+Read off field names that mean the same in every API (``topics``, ``partitions``, ``group_id``, ``error_code``, …), so
+that a new API needs nothing here.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from dissector.findings import Finding, Severity
+from dissector.protocol.codec.reader import RecordBytes
+from dissector.protocol.message import Values
+from dissector.protocol.records.batch import Batch, PartKind, split
+from dissector.protocol.schema.errors import error_name
+
+TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
+TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
+SUBJECTS: Final = ("group_id", "transactional_id", "key", "member_id", "mechanism", "client_software_name")
+MOST_TOPICS: Final = 3
+
+
+def _structs(value: object) -> Iterator[Values]:
+    """All structures in a body, outermost first."""
+    if isinstance(value, dict):
+        yield value
+        for inner in value.values():
+            if isinstance(inner, dict | list):
+                yield from _structs(inner)
+    elif isinstance(value, list) and value and isinstance(value[0], dict | list):
+        for inner in value:
+            yield from _structs(inner)
+
+
+def errors(body: Values) -> list[tuple[str, int]]:
+    """Error names in a response, with how often each stands there."""
+    counts: dict[str, int] = {}
+    for struct in _structs(body):
+        code = struct.get("error_code")
+        if isinstance(code, int) and code:
+            name = error_name(code)
+            counts[name] = counts.get(name, 0) + 1
+    return sorted(counts.items())
+
+
+def error_findings(body: Values) -> list[Finding]:
+    """A finding for each different error of a response."""
+    return [
+        Finding("error-response", Severity.WARNING, f"{name}" + (f" ({count} times)" if count > 1 else ""), "body")
+        for name, count in errors(body)
+    ]
+
+
+def _topics(body: Values) -> list[str]:
+    found: list[str] = []
+    for name in TOPIC_ARRAYS:
+        topics = body.get(name)
+        for topic in topics if isinstance(topics, list) else []:
+            if isinstance(topic, str):
+                found.append(topic)
+            elif isinstance(topic, dict):
+                words = next((topic[key] for key in TOPIC_NAMES if topic.get(key)), None)
+                if isinstance(words, str):
+                    found.append(words + _partitions(topic))
+    return found
+
+
+def _partitions(topic: Values) -> str:
+    for name in ("partitions", "partition_data", "partition_responses", "partition_indexes"):
+        partitions = topic.get(name)
+        if isinstance(partitions, list) and partitions:
+            numbers = [_index(partition) for partition in partitions]
+            known = sorted({number for number in numbers if number is not None})
+            if not known:
+                return f"[{len(partitions)}]"
+            whole = len(known) > 2 and known == list(range(known[0], known[-1] + 1))
+            return f"[{known[0]}..{known[-1]}]" if whole else f"[{','.join(map(str, known[:4]))}]"
+    return ""
+
+
+def _index(partition: object) -> int | None:
+    if isinstance(partition, int):
+        return partition
+    if isinstance(partition, dict):
+        for name in ("partition_index", "index", "partition", "partition_id"):
+            if isinstance(partition.get(name), int):
+                return int(partition[name])
+    return None
+
+
+def _records(body: Values) -> str:
+    """Records in a body, counted from the batch headers alone."""
+    count = size = 0
+    codecs: set[str] = set()
+    for struct in _structs(body):
+        records = struct.get("records")
+        if not isinstance(records, RecordBytes):
+            continue
+        size += len(records)
+        for part in split(records):
+            if part.kind is PartKind.BATCH:
+                batch = Batch.read(records[part.start : part.end])
+                count += max(0, batch.records_count)
+                codecs.add(batch.compression)
+    if not size:
+        return ""
+    named = " ".join(sorted(codecs - {"none"}))
+    return f"{count} record{'s' if count != 1 else ''} {named}".rstrip()
+
+
+def info(request: Values, response: Values) -> str:
+    """The words for the list."""
+    words: list[str] = []
+    subject = next((value for name in SUBJECTS if (value := request.get(name))), None)
+    if isinstance(subject, str):
+        words.append(subject)
+    topics = _topics(request) or _topics(response)
+    if topics:
+        more = f" +{len(topics) - MOST_TOPICS}" if len(topics) > MOST_TOPICS else ""
+        words.append(" ".join(topics[:MOST_TOPICS]) + more)
+    records = _records(request) or _records(response)
+    if records:
+        words.append(records)
+    words += [name for name, _ in errors(response)]
+    return " · ".join(words)

@@ -1,0 +1,84 @@
+"""The index of a capture: one row an exchange (or a gap, or bytes that could not be framed), as columns.
+
+A row costs 40 bytes beside its two frames; bodies are not decoded here. Rows are in the order in which they began, once
+`settle` has been called at the end of the capture; before that in the order in which they were complete.
+"""
+
+from enum import IntEnum, IntFlag
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.columns import Column
+
+NO_FRAME: Final = -1
+Ints = npt.NDArray[np.int64]
+
+
+class RowKind(IntEnum):
+    """What a row is."""
+
+    EXCHANGE = 0
+    GAP = 1
+    UNPARSED = 2
+    TLS = 3
+
+
+class Flag(IntFlag):
+    """What is known of a row without decoding it."""
+
+    NO_RESPONSE_EXPECTED = 1
+    """Produce with acks=0."""
+
+
+class ExchangeTable:
+    """Growing columns, one row an exchange."""
+
+    def __init__(self) -> None:
+        self.kind = Column(np.uint8)
+        self.connection = Column(np.int32)
+        self.packet = Column(np.int64)
+        self.request = Column(np.int32, NO_FRAME)
+        """Row in the frame table. A gap, or unparsed bytes, stand here or in `response`, by their direction."""
+        self.response = Column(np.int32, NO_FRAME)
+        self.api_key = Column(np.int16)
+        self.version = Column(np.int16)
+        self.correlation_id = Column(np.int32)
+        self.client_id = Column(np.int32)
+        self.flags = Column(np.uint8)
+
+    @property
+    def _columns(self) -> tuple[Column, ...]:
+        return (
+            self.kind, self.connection, self.packet, self.request, self.response,
+            self.api_key, self.version, self.correlation_id, self.client_id, self.flags,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+    def add(self, connection: Ints, packet: Ints, **columns: npt.ArrayLike) -> int:
+        """Append rows; columns that are not named hold their default. The number of the first row."""
+        first = len(self)
+        end = first + len(connection)
+        columns |= {"connection": connection, "packet": packet}
+        for name, values in columns.items():
+            if name != "flags":
+                getattr(self, name).extend(values)
+        for column in self._columns[:-1]:
+            column.grow(end)
+        self.flags.extend(columns.get("flags", np.zeros(len(connection), np.uint8)))
+        return first
+
+    def answer(self, rows: Ints, responses: Ints) -> None:
+        """Enter the responses of exchanges."""
+        self.response.values[rows] = responses
+
+    def settle(self, start: Ints) -> None:
+        """Bring the rows in the order in which they began: by packet, and by stream offset within one."""
+        order = np.lexsort((start, self.packet.values))
+        if (np.diff(order) == 1).all():
+            return
+        for column in self._columns:
+            column.replace(column.values[order])
