@@ -80,7 +80,7 @@ class Capture:
         total = sum(reader.total for reader in self._readers)
         done = 0
         for reader in self._readers:
-            for batch in reader:
+            for batch in reader.batches(self.packets):
                 if not self.packets and len(batch):
                     self.start_ns = int(batch.time_ns[0])
                 self.packets += len(batch)

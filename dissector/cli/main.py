@@ -7,24 +7,13 @@ so that `--help` is quick.
 import os
 import signal
 import sys
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
 
-from dissector.text import clean
-
-NEGATIVE = 1
-BAD_INPUT = 2
-
-
-class Format(StrEnum):
-    """How `show` prints."""
-
-    TEXT = "text"
-    TREE = "tree"
-    JSON = "json"
+from dissector.cli.formats import Format
+from dissector.cli.outcome import complain
 
 
 class _OpensFiles(TyperGroup):
@@ -75,12 +64,6 @@ def show(
     raise typer.Exit(run(files, form, limit))
 
 
-def fail(words: str) -> int:
-    """One plain line on stderr; the exit code that goes with it."""
-    print(f"kdissect: {clean(words)}", file=sys.stderr)
-    return BAD_INPUT
-
-
 def main() -> None:
     """The entry point."""
     from dissector.capture import CaptureError
@@ -88,7 +71,7 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except CaptureError as error:
-        sys.exit(fail(str(error)))
+        sys.exit(complain(str(error)))
     except BrokenPipeError:
         # The reader went away, as `head` does: nothing more to say, not even when Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

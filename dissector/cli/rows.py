@@ -1,9 +1,7 @@
 """`show --format text`: one line an exchange, in columns, for reading and for grep."""
 
-from collections.abc import Iterator
 from typing import Final
 
-from dissector.capture_file import Capture
 from dissector.session.exchange import Row
 from dissector.text import clean, duration, seconds, size
 
@@ -11,20 +9,9 @@ _LAYOUT: Final = "{:>6} {:>12} {:>5} {:<24} {:>3} {:>7} {:>7} {:>7} {:>9}  {}"
 _HEAD: Final = ("No.", "Time", "Conn", "API", "v", "Corr", "Out", "In", "Latency", "Info")
 
 
-class Table:
-    """Lines of a capture's rows, the head first."""
-
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
-        self._headed = False
-
-    def lines(self, number: int) -> Iterator[str]:
-        """The lines for a row: one, and the head before the first."""
-        if not self._headed:
-            self._headed = True
-            yield _LAYOUT.format(*_HEAD)
-        row = self._capture.row(number)
-        yield row_line(row, self._capture.start_ns).rstrip()
+def head_line() -> str:
+    """The columns' names."""
+    return _LAYOUT.format(*_HEAD)
 
 
 def row_line(row: Row, start_ns: int) -> str:
@@ -41,4 +28,4 @@ def row_line(row: Row, start_ns: int) -> str:
         "-" if row.response_size is None else size(row.response_size),
         "" if row.latency_ns is None else duration(row.latency_ns),
         clean(f"{client}{row.info}"),
-    )
+    ).rstrip()

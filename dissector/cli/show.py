@@ -1,15 +1,14 @@
 """`kdissect show`: rows, trees or JSON objects on stdout, one an exchange; what is wrong with a file on stderr."""
 
 import sys
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 
 from dissector.capture_file import Capture
+from dissector.cli.formats import Format
 from dissector.cli.json_lines import json_line
-from dissector.cli.main import NEGATIVE, Format, fail
-from dissector.cli.rows import Table
+from dissector.cli.outcome import NEGATIVE, complain
+from dissector.cli.rows import head_line, row_line
 from dissector.cli.trees import tree_lines
-from dissector.text import clean
 
 
 def show(files: Sequence[str], form: Format, limit: int | None) -> int:
@@ -17,28 +16,32 @@ def show(files: Sequence[str], form: Format, limit: int | None) -> int:
     with Capture(files) as capture:
         for _ in capture.read():
             pass
-        numbers = islice(range(len(capture)), limit)
-        write = sys.stdout.buffer.write
-        if form is Format.JSON:
-            for number in numbers:
-                write(json_line(capture.exchange(number)))
-        else:
-            table = Table(capture)
-            for number in numbers:
-                lines = table.lines(number) if form is Format.TEXT else tree_lines(capture, number)
-                for line in lines:
-                    write(line.encode("utf-8", "backslashreplace") + b"\n")
-        sys.stdout.flush()
+        for piece in _printed(capture, form, min(len(capture), limit or len(capture))):
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
         for problem in capture.problems:
-            fail(problem.message)
+            complain(problem.message)
         if not len(capture):
-            print(f"kdissect: {clean(nothing_found(capture))}", file=sys.stderr)
+            complain(nothing_found(capture))
             return NEGATIVE
     return 0
+
+
+def _printed(capture: Capture, form: Format, count: int) -> Iterator[bytes]:
+    """What goes to stdout, for the first `count` rows."""
+    if form is Format.JSON:
+        yield from (json_line(capture.exchange(number)) for number in range(count))
+        return
+    if form is Format.TEXT and count:
+        yield head_line().encode() + b"\n"
+    for number in range(count):
+        if form is Format.TEXT:
+            yield row_line(capture.row(number), capture.start_ns).encode() + b"\n"
+        else:
+            yield "\n".join(tree_lines(capture, number)).encode() + b"\n"
 
 
 def nothing_found(capture: Capture) -> str:
     """Why a capture shows no row."""
     names = ", ".join(capture.names)
-    seen = f"{capture.packets:,} packets, {capture.connections:,} TCP connections"
-    return f"{names}: no Kafka in it ({seen})"
+    return f"{names}: no Kafka in it ({capture.packets:,} packets, {capture.connections:,} TCP connections)"

@@ -1,0 +1,140 @@
+"""Connections: 4-tuples of a capture, numbered; a 4-tuple used again is another connection.
+
+Invariants:
+  * endpoints are kept whole, never hashed to something that can collide;
+  * side 0 of a connection sent its first packet in the capture;
+  * a SYN opens a new connection if it does not repeat the initial sequence number of the one that is there.
+"""
+
+from collections import defaultdict
+from ipaddress import IPv6Address
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.columns import Column
+from dissector.transport.view import Ints
+
+FIN: Final = 1
+SYN: Final = 2
+RST: Final = 4
+ACK: Final = 16
+UNKNOWN: Final = -1
+
+Addresses = npt.NDArray[np.uint8]
+_KEY = np.dtype([("address", "V16"), ("port", ">u2")])
+
+
+class Flows:
+    """All connections seen."""
+
+    def __init__(self) -> None:
+        self._endpoint_numbers: dict[bytes, int] = {}
+        self._endpoints: list[bytes] = []
+        self._current: dict[int, int] = {}
+        """The newest connection of each pair of endpoints."""
+        self._first = Column(np.int32)
+        """Endpoint of side 0."""
+        self._second = Column(np.int32)
+        self._packet = Column(np.int64)
+        self._time_ns = Column(np.int64)
+        self._syn_side = Column(np.int8, UNKNOWN)
+        self._isn = Column(np.int64, UNKNOWN)
+        """Initial sequence number of the side that opened it."""
+
+    def __len__(self) -> int:
+        return len(self._isn)
+
+    def endpoints(self, connection: int) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Address and port of side 0 and of side 1."""
+        return (
+            _text(self._endpoints[self._first.values[connection]]),
+            _text(self._endpoints[self._second.values[connection]]),
+        )
+
+    def syn_side(self, connection: int) -> int:
+        """The side that opened the connection, -1 where the capture did not see it."""
+        return int(self._syn_side.values[connection])
+
+    def first_packet(self, connection: int) -> int:
+        """The number of its first packet."""
+        return int(self._packet.values[connection])
+
+    def first_time_ns(self, connection: int) -> int:
+        """The time of its first packet."""
+        return int(self._time_ns.values[connection])
+
+    def directions(
+        self, source: tuple[Addresses, Ints], destination: tuple[Addresses, Ints],
+        flags: Ints, seq: Ints, ack: Ints, packet: Ints, time_ns: Ints,
+    ) -> Ints:  # fmt: skip
+        """The direction of each segment; connections that are new are entered."""
+        count = len(packet)
+        keys = np.zeros(2 * count, _KEY)
+        keys["address"] = np.concatenate([source[0], destination[0]]).view("V16").reshape(-1)
+        keys["port"] = np.concatenate([source[1], destination[1]])
+        ends = self._numbers(keys)
+        sender, receiver = ends[:count], ends[count:]
+        pair = (np.minimum(sender, receiver) << 32) | np.maximum(sender, receiver)
+        pairs, firsts, inverse = np.unique(pair, return_index=True, return_inverse=True)
+        for position in np.argsort(firsts).tolist():
+            if int(pairs[position]) not in self._current:
+                self._enter(int(pairs[position]), int(firsts[position]), sender, receiver, packet, time_ns)
+        connection = np.array([self._current[p] for p in pairs.tolist()], np.int64)[inverse]
+        self._openings(connection, pair, (sender, receiver, flags, seq, ack, packet, time_ns))
+        return 2 * connection + (sender != self._first.values[connection])
+
+    def _numbers(self, keys: npt.NDArray[np.void]) -> Ints:
+        """The number of each endpoint. Rows of one connection come in runs and few differ, so each is looked up once."""
+        words = keys.view(np.uint8).reshape(-1, _KEY.itemsize)
+        halves = np.zeros((len(keys), 24), np.uint8)
+        halves[:, : _KEY.itemsize] = words
+        wide = halves.view(np.uint64)
+        # Sorting three columns is slow; a mixed word groups equal rows, and the groups are then checked to be equal.
+        mixed = wide[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ wide[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F) ^ wide[:, 2]
+        _, index, inverse = np.unique(mixed, return_index=True, return_inverse=True)
+        if not (wide[index[inverse]] == wide).all():
+            _, index, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
+            inverse = inverse.reshape(-1)
+        return np.array([self._number(words[row].tobytes()) for row in index.tolist()], np.int64)[inverse]
+
+    def _number(self, endpoint: bytes) -> int:
+        number = self._endpoint_numbers.setdefault(endpoint, len(self._endpoints))
+        if number == len(self._endpoints):
+            self._endpoints.append(endpoint)
+        return number
+
+    def _enter(self, pair: int, row: int, sender: Ints, receiver: Ints, packet: Ints, time_ns: Ints) -> int:
+        number = self._current[pair] = len(self)
+        self._first.extend([sender[row]])
+        self._second.extend([receiver[row]])
+        self._packet.extend([packet[row]])
+        self._time_ns.extend([time_ns[row]])
+        self._syn_side.extend([UNKNOWN])
+        self._isn.extend([UNKNOWN])
+        return number
+
+    def _openings(self, connection: Ints, pair: Ints, columns: tuple[Ints, ...]) -> None:
+        """Look at the few segments with SYN: who opened, and whether it is another connection from there on."""
+        sender, receiver, flags, seq, ack, packet, time_ns = columns
+        for row in np.flatnonzero((flags & (SYN | RST)) == SYN).tolist():
+            number = int(connection[row])
+            answer = bool(flags[row] & ACK)
+            isn = (int(ack[row]) - 1) & 0xFFFFFFFF if answer else int(seq[row])
+            known = int(self._isn.values[number])
+            if known == isn or (answer and known != UNKNOWN):
+                continue
+            if not answer and self.first_packet(number) != packet[row]:
+                number = self._enter(int(pair[row]), row, sender, receiver, packet, time_ns)
+                connection[np.flatnonzero(pair[row:] == pair[row]) + row] = number
+            side = int(sender[row] != self._first.values[number])
+            self._isn.values[number] = isn
+            self._syn_side.values[number] = 1 - side if answer else side
+
+
+def _text(endpoint: bytes) -> tuple[str, int]:
+    """Address and port for people."""
+    address = IPv6Address(endpoint[:16])
+    port = int.from_bytes(endpoint[16:18], "big")
+    return str(address.ipv4_mapped or address), port

@@ -1,0 +1,76 @@
+"""IPv4 (RFC 791) and IPv6 (RFC 8200) headers as columns: who sends TCP to whom, and where the segment is.
+
+Packets that need more than this (fragments, extension headers) are counted and left out.
+"""
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.transport.view import Flags, Ints, PacketView
+
+TCP: Final = 6
+IPV6_EXTENSIONS: Final = (0, 43, 44, 51, 60, 135)
+V6_HEADER: Final = 40
+V4_MAPPED: Final = bytes(10) + b"\xff\xff"
+
+
+class Datagrams(NamedTuple):
+    """Packets that carry a TCP segment, `(n,)` each."""
+
+    view: PacketView
+    source: npt.NDArray[np.uint8]
+    """`(n, 16)`: IPv6, or IPv4 mapped into it (RFC 4291, 2.5.5.2)."""
+    destination: npt.NDArray[np.uint8]
+    segment: Ints
+    """Where the TCP header begins."""
+    end: Ints
+    """Where the segment ends by the IP header; past the captured bytes where those were cut."""
+
+
+def datagrams(view: PacketView, ip: Ints, ignored: Counter[str]) -> list[Datagrams]:
+    """The packets whose IP header at `ip` says TCP, by version of IP."""
+    version = view.u8(ip) >> 4
+    room = view.end - ip
+    four = (version == 4) & (room >= 20)
+    six = (version == 6) & (room >= V6_HEADER)
+    _count(ignored, "cut off inside the IP header", ~four & ~six & ((version == 4) | (version == 6)))
+    _count(ignored, "not IP", (version != 4) & (version != 6))
+    return [_ipv4(view.where(four), ip[four], ignored), _ipv6(view.where(six), ip[six], ignored)]
+
+
+def _count(ignored: Counter[str], reason: str, rows: Flags) -> None:
+    number = int(np.count_nonzero(rows))
+    if number:
+        ignored[reason] += number
+
+
+def _ipv4(view: PacketView, ip: Ints, ignored: Counter[str]) -> Datagrams:
+    header = (view.u8(ip) & 15) * 4
+    total = view.u16(ip + 2)
+    tcp = view.u8(ip + 9) == TCP
+    fragment = (view.u16(ip + 6) & 0x3FFF) != 0
+    _count(ignored, "not TCP", ~tcp)
+    _count(ignored, "IPv4 fragment", tcp & fragment)
+    keep = tcp & ~fragment & (header >= 20)
+    view, ip, header, total = view.where(keep), ip[keep], header[keep], total[keep]
+    # A total length of 0 is a segment that the network card was to cut: it is as long as the packet.
+    end = np.where(total == 0, view.offset + view.length, ip + total)
+    prefix = np.broadcast_to(np.frombuffer(V4_MAPPED, np.uint8), (len(ip), 12))
+    addresses = view.raw(ip + 12, 8)
+    source = np.concatenate([prefix, addresses[:, :4]], axis=1)
+    return Datagrams(view, source, np.concatenate([prefix, addresses[:, 4:]], axis=1), ip + header, end)
+
+
+def _ipv6(view: PacketView, ip: Ints, ignored: Counter[str]) -> Datagrams:
+    following = view.u8(ip + 6)
+    extended = np.isin(following, IPV6_EXTENSIONS)
+    _count(ignored, "IPv6 extension header", extended)
+    _count(ignored, "not TCP", ~extended & (following != TCP))
+    keep = following == TCP
+    view, ip = view.where(keep), ip[keep]
+    size = view.u16(ip + 4)
+    end = np.where(size == 0, view.offset + view.length, ip + V6_HEADER + size)
+    return Datagrams(view, view.raw(ip + 8, 16), view.raw(ip + 24, 16), ip + V6_HEADER, end)

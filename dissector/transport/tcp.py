@@ -1,0 +1,75 @@
+"""TCP headers (RFC 9293) as columns: `PacketBatch` to `SegmentBatch`, in capture order.
+
+Payload is located, never copied. Its length is what IP says, never what was captured: Ethernet pads short packets.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from dissector.events import PacketBatch, SegmentBatch
+from dissector.transport.flows import Flows
+from dissector.transport.ip import Datagrams, datagrams
+from dissector.transport.link import LINK_LAYOUTS, NOT_IP
+from dissector.transport.view import Ints, PacketView
+
+LEAST_HEADER = 20
+
+
+def segments(packets: PacketBatch, flows: Flows, ignored: Counter[str]) -> SegmentBatch:
+    """The TCP segments of a batch; what is none is counted in `ignored` by reason."""
+    found = [
+        datagram
+        for link_type in np.unique(packets.link_type).tolist()
+        for datagram in _datagrams(packets, link_type, ignored)
+        if len(datagram.segment)
+    ]
+    parts = [_located(datagram, ignored) for datagram in found]
+    if not parts:
+        empty = np.zeros(0, np.int64)
+        return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
+                            empty.astype(np.uint8), empty, empty, empty)  # fmt: skip
+    rows, source, destination, table = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(rows, kind="stable")
+    rows, table = rows[order], table[order]
+    seq, ack, flags, payload, size, missing, source_port, destination_port = table.T
+    packet, time_ns = packets.first + rows, packets.time_ns[rows]
+    direction = flows.directions(
+        (source[order], source_port), (destination[order], destination_port), flags, seq, ack, packet, time_ns
+    )
+    return SegmentBatch(
+        packet, time_ns, direction, seq.astype(np.uint32), ack.astype(np.uint32), flags.astype(np.uint8),
+        packets.base + payload, size, missing,
+    )  # fmt: skip
+
+
+def _datagrams(packets: PacketBatch, link_type: int, ignored: Counter[str]) -> list[Datagrams]:
+    rows = np.flatnonzero(packets.link_type == link_type)
+    layout = LINK_LAYOUTS.get(link_type)
+    if layout is None:
+        ignored[f"link type {link_type}"] += len(rows)
+        return []
+    view = PacketView(packets, rows)
+    ip = layout(view)
+    known = ip != NOT_IP
+    if not known.all():
+        ignored["not IP"] += int(np.count_nonzero(~known))
+        view, ip = view.where(known), ip[known]
+    return datagrams(view, ip, ignored)
+
+
+def _located(found: Datagrams, ignored: Counter[str]) -> tuple[Ints, "np.ndarray", "np.ndarray", Ints]:  # type: ignore[type-arg]
+    """Rows, addresses, and a table of the header's fields with the payload's place."""
+    view, at = found.view, found.segment
+    header = (view.u8(at + 12) >> 4) * 4
+    whole = (at + LEAST_HEADER <= view.end) & (header >= LEAST_HEADER) & (at + header <= found.end)
+    if not whole.all():
+        ignored["cut off inside the TCP header"] += int(np.count_nonzero(~whole))
+        view, at, header = view.where(whole), at[whole], header[whole]
+    payload = at + header
+    end = found.end[whole]
+    size = np.maximum(np.minimum(end, view.end) - payload, 0)
+    missing = end - payload - size
+    ports = (view.u16(at), view.u16(at + 2))
+    table = np.stack([view.u32(at + 4), view.u32(at + 8), view.u8(at + 13), payload, size, missing, *ports], axis=1)
+    return view.rows, found.source[whole], found.destination[whole], table
