@@ -1,0 +1,100 @@
+"""What one version of a message looks like on the wire: the thing that a merge must not change.
+
+Invariant: two schemas have equal layouts for a version exactly when their readers and writers do the same bytes for it
+and call the values the same. What does not show there (names of structs, `ignorable`, `entityType`, how a range or a
+default is spelled) is not in a layout.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dissector.protocol.schema.model import Field, Message
+from dissector.protocol.schema.table import FIXED_TYPES, VARIABLE_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A field in one version. `type` is a plain type, ``struct``, or ``[]`` and one of them; `compact` of its length."""
+
+    name: str
+    type: str
+    nullable: bool
+    tag: int | None
+    compact: bool
+    default: str | int | bool | None
+    fields: tuple["Slot", ...]
+
+    def __str__(self) -> str:
+        words = [self.type, "nullable" if self.nullable else "", "compact" if self.compact else ""]
+        words += ["" if self.tag is None else f"tag {self.tag}", f"default {self.default!r}"]
+        return ", ".join(word for word in words if word)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that two layouts of the same version say differently. `path` is ``Topics.Partitions.LeaderEpoch``."""
+
+    path: str
+    ours: str
+    theirs: str
+
+
+def layout(message: Message, version: int) -> tuple[Slot, ...]:
+    """The fields of a version in wire order; tagged ones stand where the schema has them."""
+    return _slots(message, message.fields, version)
+
+
+def _slots(message: Message, fields: tuple[Field, ...], version: int) -> tuple[Slot, ...]:
+    flexible = message.flexible_versions.contains(version)
+
+    def slot(field: Field) -> Slot:
+        element = field.element_type
+        plain = element in FIXED_TYPES or element in VARIABLE_TYPES
+        sized = field.is_array or not plain or element in VARIABLE_TYPES
+        own = field.flexible_versions
+        nullable = field.nullable_versions.contains(version)
+        return Slot(
+            name=field.name,
+            type=("[]" if field.is_array else "") + (element if plain else "struct"),
+            nullable=nullable,
+            tag=field.tag if field.tagged_versions.contains(version) else None,
+            compact=sized and flexible and (own is None or own.contains(version)),
+            default=default_of(field),
+            fields=_slots(message, field.fields, version),
+        )
+
+    return tuple(slot(field) for field in fields if field.versions.contains(version))
+
+
+def default_of(field: Field) -> str | int | bool | None:
+    """The default as a value: ``"0x10"`` and 16 are the same, and so are "none given" and the type's own default."""
+    given = field.default
+    if given == "null":
+        return None
+    if field.is_array or field.type in ("bytes", "records", "uuid") or field.fields:
+        return given or ""
+    if field.type == "string":
+        return given or ""
+    if field.type == "bool":
+        return given in (True, "true")
+    if field.type == "float64":
+        return str(float(given or 0))
+    return int(given, 0) if isinstance(given, str) else int(given or 0)
+
+
+def differences(ours: tuple[Slot, ...], theirs: tuple[Slot, ...], above: str = "") -> Iterator[Difference]:
+    """Everything that stands differently, deepest name first found; nothing exactly when the layouts are equal."""
+    mine = {slot.name: slot for slot in ours}
+    other = {slot.name: slot for slot in theirs}
+    for name in [*mine, *(name for name in other if name not in mine)]:
+        path = above + name
+        here, there = mine.get(name), other.get(name)
+        if here is None or there is None:
+            yield Difference(path, str(here or "absent"), str(there or "absent"))
+            continue
+        if str(here) != str(there):
+            yield Difference(path, str(here), str(there))
+        yield from differences(here.fields, there.fields, f"{path}.")
+    orders = [[name for name in one if name in mine and name in other] for one in (mine, other)]
+    if orders[0] != orders[1]:
+        yield Difference(f"{above}(order)", " ".join(orders[0]), " ".join(orders[1]))

@@ -1,0 +1,54 @@
+"""The whole import: releases in, tables out, or a report of what a person has to decide first.
+
+    read_release -> rename (settled) -> merge_releases -> disagreements (proof) -> alternatives (settled) -> write_tables
+
+Invariant: tables are written after the proof, or not at all.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dissector.protocol.schema.importer.jars import Release, read_release
+from dissector.protocol.schema.importer.merge import merge_releases
+from dissector.protocol.schema.importer.proof import alternatives, disagreements
+from dissector.protocol.schema.importer.settle import Settled, read_settled, rename
+from dissector.protocol.schema.importer.write import Alternative, write_tables
+from dissector.protocol.schema.model import Message, SchemaError
+
+SCHEMA_FOLDER: Final = Path(__file__).parent.parent
+
+
+class UnsettledError(SchemaError):
+    """Releases disagree and `settled.json` doesn't say how, or it says more than they disagree on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import found: messages by name, and other layouts of some of their versions."""
+
+    messages: dict[str, Message]
+    alternatives: tuple[Alternative, ...]
+
+
+def merged(releases: list[Release], settled: Settled) -> Imported:
+    """The union of the releases (oldest first), proved; an `UnsettledError` lists all that stands in the way."""
+    named, stale_renames = rename(releases, settled.renamed)
+    messages = merge_releases(named)
+    kept, unsettled, stale_layouts = alternatives(named, disagreements(named, messages), settled.other_layouts)
+    stale = [*stale_renames, *stale_layouts]
+    if unsettled or stale:
+        lines = [f"  {each}" for each in unsettled]
+        lines += [f"  settled.json: stale, no releases disagree so: {each}" for each in stale]
+        raise UnsettledError("\n".join(["not imported, for settled.json must say otherwise:", *lines]))
+    return Imported(messages, tuple(kept))
+
+
+def import_jars(jars: Mapping[str, Iterable[Path]], folder: Path = SCHEMA_FOLDER) -> Imported:
+    """Import the jars of each release (oldest first) into `folder`/tables, settled by `folder`/settled.json."""
+    releases = [read_release(label, paths) for label, paths in jars.items()]
+    settled = read_settled((folder / "settled.json").read_text(encoding="utf-8"))
+    found = merged(releases, settled)
+    write_tables(folder / "tables", found.messages.values(), found.alternatives)
+    return found

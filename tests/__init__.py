@@ -1,0 +1,1 @@
+"""Tests, mirroring the packages; the lab that records captures; benchmarks."""

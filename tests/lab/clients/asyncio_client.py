@@ -1,0 +1,56 @@
+"""aiokafka: everyday life."""
+
+import asyncio
+import sys
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+CODECS = (None, "gzip", "snappy", "lz4", "zstd")
+TOPIC, GROUP = "aiokafka-orders", "aiokafka-billing"
+
+
+async def produce(servers: str, codec: str | None) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=servers, compression_type=codec, linger_ms=20)
+    await producer.start()
+    sends = [
+        await producer.send(TOPIC, b"spoon " * 12, key=b"customer-%d" % (n % 7), headers=[("codec", str(codec).encode())])
+        for n in range(20)
+    ]
+    await asyncio.gather(*sends)
+    await producer.stop()
+
+
+async def consume(servers: str, count: int) -> None:
+    consumer = AIOKafkaConsumer(TOPIC, bootstrap_servers=servers, group_id=GROUP, auto_offset_reset="earliest",
+                                enable_auto_commit=False, fetch_max_wait_ms=100)  # fmt: skip
+    await consumer.start()
+    for _ in range(count):
+        await asyncio.wait_for(consumer.getone(), 20)
+    await consumer.commit()
+    await consumer.end_offsets(list(consumer.assignment()))
+    await consumer.stop()
+
+
+async def main(servers: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers, client_id="aiokafka-admin")
+    await admin.start()
+    await admin.create_topics([NewTopic(TOPIC, 2, 1)])
+    codecs = [codec for codec in CODECS if codec not in sys.argv[3:]]
+    for codec in codecs:
+        await produce(servers, codec)
+    await consume(servers, 20 * len(codecs))
+    await admin.describe_topics([TOPIC])
+    await admin.list_consumer_groups()
+    await admin.describe_consumer_groups([GROUP])
+    await admin.list_consumer_group_offsets(GROUP)
+    await admin.delete_topics([TOPIC])
+    await admin.close()
+
+
+def everyday(servers: str) -> None:
+    asyncio.run(main(servers))
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[2]](sys.argv[1])
