@@ -4,6 +4,7 @@
 talk to this module alone.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from types import TracebackType
@@ -55,6 +56,8 @@ class Capture:
         self.problems: list[Finding] = []
         """What is wrong with the files themselves."""
         self._finished = False
+        self._lock = threading.Lock()
+        """Rows change their places once, at the end of reading, while a screen may look at them."""
         self.packets = 0
         self.start_ns = 0
         """Time of the first packet."""
@@ -90,8 +93,9 @@ class Capture:
             done += reader.total
         self._feed(self._transport.finish())
         self._session.feed(self._splitter.finish())
-        self._session.finish(self._splitter.ignored.values)
-        self._look.cache_clear()
+        with self._lock:
+            self._session.finish(self._splitter.ignored.values)
+            self._look.cache_clear()
         self._finished = True
         yield Progress(total, total, self.packets, len(self))
 
@@ -125,7 +129,19 @@ class Capture:
         """Row `number`, from 0, for a list; its frames are decoded for the words."""
         return self._look(number).row
 
+    def connection_of(self, number: int) -> int:
+        """The connection of a row, as `Row.connection` counts them; decodes nothing."""
+        return int(self._session.table.connection.values[number]) + 1
+
+    def is_trouble(self, number: int) -> bool:
+        """Whether a row has a finding that is a warning or worse."""
+        return self._exchange(number).row.severity in (Severity.WARNING, Severity.ERROR)
+
     def _exchange(self, number: int) -> Exchange:
+        with self._lock:
+            return self._decoded(number)
+
+    def _decoded(self, number: int) -> Exchange:
         table = self._session.table
         kind = RowKind(int(table.kind.values[number]))
         if kind is not RowKind.EXCHANGE:

@@ -12,7 +12,6 @@ Invariants:
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final
 
 LATEST: Final = 32_767
@@ -129,11 +128,12 @@ class Field:
         return self.type.removeprefix("[]")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Message:
     """The schema of a message in all its versions.
 
-    `type` is ``request``, ``response``, ``header`` or ``data``; `api_key` is None but for requests and responses.
+    `type` is ``request``, ``response``, ``header`` or ``data`` (other jars have ``metadata``, ``coordinator-key``,
+    ``coordinator-value``, whose `api_key` is a record type); `api_key` is None where the schema file has none.
     `deprecated_versions` are those that the newest release deprecates or no longer has; `releases` says which release
     of Kafka has which versions. `common_structs` names the structs that the table keeps apart from the fields.
     """
@@ -151,7 +151,7 @@ class Message:
     aliases: tuple[str, ...] = ()
     releases: Mapping[str, Versions] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def unstable_versions(self) -> Versions:
         """The latest version, where the newest release says that it may still change."""
         high = self.valid_versions.high

@@ -18,7 +18,7 @@ def produce(servers: str, topic: str, codec: str, count: int, **config: object) 
     producer = Producer({"bootstrap.servers": servers, "compression.codec": codec, "linger.ms": 20, **config})
     for n in range(count):
         value = f"order {n} of {codec}: ".encode() + b"teacup " * 12
-        producer.produce(topic, value, key=f"customer-{n % 7}", headers={"codec": codec, "n": bytes([n])})
+        producer.produce(topic, value, key=f"customer-{n % 7}", headers={"codec": codec, "n": bytes([n % 256])})
     producer.flush(20)
 
 

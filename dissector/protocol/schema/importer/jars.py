@@ -68,7 +68,10 @@ def schema_of(text: str, where: str) -> Message | None:
 
 
 def _facts(raw: object) -> object:
-    """Without prose; tags as numbers, for a few files have them as text (``"tag": "0"``)."""
+    """Without prose, and with what Kafka's own generator lets a file leave out or spell otherwise made plain.
+
+    A few files have tags as text (``"tag": "0"``), and a tagged field may lack `versions`: they are its tagged ones.
+    """
     if isinstance(raw, list):
         return [_facts(each) for each in raw]
     if not isinstance(raw, dict):
@@ -76,4 +79,6 @@ def _facts(raw: object) -> object:
     facts = {key: _facts(value) for key, value in raw.items() if key != "about"}
     if isinstance(tag := facts.get("tag"), str) and tag.isdecimal():
         facts["tag"] = int(tag)
+    if "versions" not in facts and "taggedVersions" in facts:
+        facts["versions"] = facts["taggedVersions"]
     return facts

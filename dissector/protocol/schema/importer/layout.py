@@ -14,7 +14,10 @@ from dissector.protocol.schema.table import FIXED_TYPES, VARIABLE_TYPES
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A field in one version. `type` is a plain type, ``struct``, or ``[]`` and one of them; `compact` of its length."""
+    """A field in one version.
+
+    `type` is a plain type, ``struct``, or ``[]`` and one of them; `compact` says that its length is a varint.
+    """
 
     name: str
     type: str

@@ -35,16 +35,14 @@ def merge(older: Message, newer: Message) -> Message:
         raise SchemaError(f"{newer.name}: key or type changed: {older.api_key} {older.type} was another message")
     ranges = _Ranges(newer.name, older.valid_versions, newer.valid_versions)
     flexible = ranges.of(older.flexible_versions, newer.flexible_versions, "flexibleVersions")
-    removed = older.valid_versions
+    fields = _Fields(ranges, older.flexible_versions, newer.flexible_versions, flexible)
     return replace(
         newer,
         valid_versions=ranges.valid,
         # What the newest release no longer has is as deprecated as can be.
-        deprecated_versions=ranges.of(removed, newer.deprecated_versions, "deprecatedVersions"),
+        deprecated_versions=ranges.of(older.valid_versions, newer.deprecated_versions, "deprecatedVersions"),
         flexible_versions=flexible,
-        fields=_Fields(ranges, older.flexible_versions, newer.flexible_versions, flexible).merge(
-            older.fields, newer.fields, ""
-        ),
+        fields=fields.merge(older.fields, newer.fields, ""),
         common_structs=newer.common_structs + tuple(s for s in older.common_structs if s not in newer.common_structs),
         aliases=_names(older.aliases, newer.aliases),
         releases={**older.releases, **newer.releases},
@@ -119,15 +117,16 @@ class _Fields:
         """A field that one of the releases lacks: it is in no version of that release."""
         field = older or newer
         assert field is not None
-        absent_then = self.ranges.of(
+        versions = self.ranges.of(
             older.versions if older else NONE, newer.versions if newer else NONE, f"{above}{field.name}: versions"
         )
+        tagged = field.tagged_versions.intersect(versions)
         return replace(
             field,
-            versions=absent_then,
-            nullable_versions=_within(field.nullable_versions, absent_then),
-            tagged_versions=_within(field.tagged_versions, absent_then),
-            tag=field.tag if _within(field.tagged_versions, absent_then) else None,
+            versions=versions,
+            nullable_versions=field.nullable_versions.intersect(versions),
+            tagged_versions=tagged,
+            tag=field.tag if tagged else None,
         )
 
     def _both(self, older: Field, newer: Field, above: str) -> Field:
@@ -156,8 +155,3 @@ class _Fields:
             aliases=_names(older.aliases, newer.aliases),
             fields=self.merge(older.fields, newer.fields, f"{at}.") if both_structs else newer.fields,
         )
-
-
-def _within(part: Versions, whole: Versions) -> Versions:
-    """`part` cut to `whole`, but left as Kafka writes it where nothing is cut that exists."""
-    return part.intersect(whole)

@@ -1,6 +1,7 @@
 """The whole import: releases in, tables out, or a report of what a person has to decide first.
 
-    read_release -> rename (settled) -> merge_releases -> disagreements (proof) -> alternatives (settled) -> write_tables
+    read_release -> rename (settled) -> merge_releases -> disagreements (the proof) -> alternatives (settled)
+    -> write_tables
 
 Invariant: tables are written after the proof, or not at all.
 """

@@ -135,8 +135,7 @@ def _renamed_in(fields: tuple[Field, ...], path: tuple[str, ...], was: str) -> t
     if len(path) == 1:
         if was not in names or path[0] in names:
             return fields
-        new = tuple(replace(f, name=path[0], aliases=(*f.aliases, was)) if f.name == was else f for f in fields)
-        return new
+        return tuple(replace(f, name=path[0], aliases=(*f.aliases, was)) if f.name == was else f for f in fields)
     deeper = {f.name: _renamed_in(f.fields, path[1:], was) for f in fields if f.name == path[0]}
     if all(deeper[f.name] is f.fields for f in fields if f.name in deeper):
         return fields

@@ -89,9 +89,9 @@ def _common_structs(message: Message) -> dict[str, tuple[Field, ...]]:
 
     def visit(fields: tuple[Field, ...]) -> None:
         for field in fields:
-            if field.element_type in message.common_structs:
-                if uses.setdefault(field.element_type, field.fields) != field.fields:
-                    raise SchemaError(f"{message.name}: {field.name}: {field.element_type} differs between its uses")
+            struct = field.element_type
+            if struct in message.common_structs and uses.setdefault(struct, field.fields) != field.fields:
+                raise SchemaError(f"{message.name}: {field.name}: struct {struct} differs between its uses")
             visit(field.fields)
 
     visit(message.fields)
@@ -138,11 +138,14 @@ def _index_text(messages: list[Message], alternatives: list[Alternative]) -> str
                 "latestVersionUnstable")  # fmt: skip
         rows.append(_plain({key: head[key] for key in kept if key in head}))
     others = [
-        _plain({"name": a.message.name, "versions": str(a.message.valid_versions), "file": a.file}) for a in alternatives
+        _plain({"name": a.message.name, "versions": str(a.message.valid_versions), "file": a.file})
+        for a in alternatives
     ]
-    sections = (("messages", rows), ("alternatives", others))
-    parts = [f'  "{key}": [\n    ' + ",\n    ".join(rows) + "\n  ]" if rows else f'  "{key}": []' for key, rows in sections]
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+    return "{\n" + _section("messages", rows) + ",\n" + _section("alternatives", others) + "\n}\n"
+
+
+def _section(key: str, rows: list[str]) -> str:
+    return f'  "{key}": [\n    ' + ",\n    ".join(rows) + "\n  ]" if rows else f'  "{key}": []'
 
 
 def _plain(value: object) -> str:

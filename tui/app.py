@@ -1,0 +1,57 @@
+"""The application: opens a capture on the main screen."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from dissector.capture_file import Capture
+from tui.screens.help import HelpScreen
+from tui.screens.main import MainScreen
+from tui.theme import CSS, KDISSECT
+
+
+class KDissectApp(App[None]):
+    """kdissect on a terminal."""
+
+    CSS = CSS
+    TITLE = "kdissect"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "picture", "Picture", show=False, id="app.picture")]
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__()
+        self._capture = capture
+
+    def on_mount(self) -> None:
+        self.register_theme(KDISSECT)
+        self.theme = "kdissect"
+        self.push_screen(MainScreen(self._capture))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """What ctrl+p offers: Textual's own, and what has a key here."""
+        yield from super().get_system_commands(screen)
+        if isinstance(screen, MainScreen):
+            yield SystemCommand("Request or response", "Show the other side of the exchange (r)", screen.action_flip)
+            yield SystemCommand("Next error", "Next exchange with something wrong (e)", lambda: screen.action_trouble(1))
+            yield SystemCommand("Next on connection", "Next exchange of it (])", lambda: screen.action_along(1))
+            yield SystemCommand("Maximise pane", "The focused pane alone, and back (\\)", screen.action_maximise_pane)
+        yield SystemCommand("Help", "The keys (?)", self.action_help)
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen())
+
+    def action_picture(self) -> None:
+        """Save what the screen shows as SVG, in the current folder."""
+        path = Path(self.save_screenshot())
+        self.notify(f"saved {path.name}", markup=False)
+
+
+def run(paths: Sequence[str]) -> int:
+    """Open captures on the screen; the exit code. Raises `capture.CaptureError` before the screen is taken."""
+    with Capture(paths) as capture:
+        app = KDissectApp(capture)
+        app.run()
+        return app.return_code or 0

@@ -1,0 +1,106 @@
+"""What the main screen shows, without a screen: the chosen exchange, side, field; which bytes belong to what.
+
+Invariants:
+  * the chosen field is one of the chosen message's tree, or None;
+  * `levels` names only bytes of the source that the bytes pane shows.
+"""
+
+from dataclasses import dataclass, field
+
+from dissector.capture_file import Capture
+from dissector.protocol.tree import Node, Source
+from dissector.session.exchange import Exchange, Message
+
+DEEPEST_SHADE = 3
+"""Ancestors farther up share one shade."""
+
+
+@dataclass
+class Look:
+    """One message, looked at."""
+
+    message: Message
+    parents: dict[int, Node] = field(default_factory=dict)
+    """The parent of each node, by the node's id."""
+
+    def __post_init__(self) -> None:
+        for node in self.message.tree.walk():
+            for child in node.children:
+                self.parents[id(child)] = node
+
+    def chain(self, node: Node) -> list[Node]:
+        """From the root down to `node`."""
+        chain = [node]
+        while (parent := self.parents.get(id(chain[-1]))) is not None:
+            chain.append(parent)
+        return chain[::-1]
+
+    def node_at(self, source: int, offset: int) -> Node | None:
+        """The leaf that a byte of a source belongs to."""
+        level = [self.message.tree] if source == 0 else self._roots(source)
+        found: Node | None = None
+        while True:
+            inside = next((n for n in level if n.source == source and n.start <= offset < n.end), None)
+            if inside is None:
+                return found
+            found, level = inside, inside.children
+
+    def _roots(self, source: int) -> list[Node]:
+        """The topmost nodes of a source."""
+        nodes = self.message.tree.walk()
+        return [n for n in nodes if n.source == source and self.parents[id(n)].source != source]
+
+
+class Model:
+    """The state of the main screen."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.number: int | None = None
+        self.exchange: Exchange | None = None
+        self.side = "request"
+        self.look: Look | None = None
+        self.node: Node | None = None
+
+    def choose(self, number: int) -> None:
+        """Show another row; its request, or its response where that is all there is."""
+        self.number = number
+        self.exchange = self.capture.exchange(number)
+        self._show("request" if self.exchange.request is not None else "response")
+
+    def flip(self) -> bool:
+        """Request to response and back; whether the other one is there."""
+        other = "response" if self.side == "request" else "request"
+        if self.exchange is None or getattr(self.exchange, other) is None:
+            return False
+        self._show(other)
+        return True
+
+    def _show(self, side: str) -> None:
+        self.side = side
+        message: Message | None = getattr(self.exchange, side)
+        self.look = Look(message) if message is not None else None
+        self.node = None
+
+    @property
+    def source(self) -> Source | None:
+        """The bytes to show: those that the chosen field is in."""
+        if self.look is None:
+            return None
+        return self.look.message.sources[self.node.source if self.node is not None else 0]
+
+    def levels(self) -> list[tuple[int, int, int]]:
+        """Start, end and shade of what is highlighted, faintest first: 0 is the field itself, 1 its parent, …"""
+        if self.look is None or self.node is None:
+            return []
+        chain = [node for node in self.look.chain(self.node)[1:] if node.source == self.node.source]
+        depth = len(chain) - 1
+        return [(node.start, node.end, min(depth - n, DEEPEST_SHADE)) for n, node in enumerate(chain)]
+
+    def shades(self, start: int, end: int) -> list[int | None]:
+        """The shade of each byte from `start` to `end`."""
+        shades: list[int | None] = [None] * (end - start)
+        for low, high, level in self.levels():
+            for offset in range(max(low, start), min(high, end)):
+                shades[offset - start] = level
+        return shades

@@ -1,0 +1,156 @@
+"""The bytes of a message: offsets, hex, characters; the chosen field bright, what it is part of in fainter shades."""
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui.model import DEEPEST_SHADE, Model
+
+OFFSET_WIDTH = 6
+GROUP = 8
+
+
+class BytesPane(ScrollView, can_focus=True):
+    """A hex view with a cursor."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "bytes--offset", "bytes--plain", "bytes--cursor", *(f"bytes--shade{n}" for n in range(DEEPEST_SHADE + 1)),
+    }  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,l", "move(1)", "Next byte", show=False, id="bytes.right"),
+        Binding("left,h", "move(-1)", "Previous byte", show=False, id="bytes.left"),
+        Binding("down,j", "line(1)", "Down", show=False, id="bytes.down"),
+        Binding("up,k", "line(-1)", "Up", show=False, id="bytes.up"),
+        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, id="bytes.page_down"),
+        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="bytes.page_up"),
+        Binding("g,home", "go(0)", "First", show=False, id="bytes.first"),
+        Binding("G,end", "go(-1)", "Last", show=False, id="bytes.last"),
+    ]
+    cursor: reactive[int] = reactive(0, repaint=False)
+
+    class ByteChosen(Message):
+        """The cursor was moved to another byte."""
+
+        def __init__(self, offset: int) -> None:
+            super().__init__()
+            self.offset = offset
+
+    def __init__(self, model: Model, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
+        super().__init__(id=id)
+        self._model = model
+
+    @property
+    def per_line(self) -> int:
+        """16 bytes a line where there is room, else 8."""
+        return 16 if self.size.width >= self._width(16) else 8
+
+    def _width(self, count: int) -> int:
+        return OFFSET_WIDTH + count * 3 + count // GROUP + 1 + count
+
+    @property
+    def _data(self) -> bytes:
+        source = self._model.source
+        return source.data if source is not None else b""
+
+    def update(self) -> None:
+        """Another message, source or field was chosen: bring it into view."""
+        self._measure()
+        node = self._model.node
+        if node is not None:
+            self.cursor = node.start
+            self._into_view(node.start)
+        else:
+            self.cursor = 0
+            self.scroll_to(y=0, animate=False, force=True)
+        self.refresh()
+
+    def _measure(self) -> None:
+        self.virtual_size = Size(self.size.width, -(-len(self._data) // self.per_line))
+
+    def on_resize(self) -> None:
+        self._measure()
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the dump."""
+        count = self.per_line
+        start = (self.scroll_offset.y + y) * count
+        data = self._data[start : start + count]
+        plain = self.rich_style
+        if not data:
+            return Strip.blank(self.size.width, plain)
+        styles = [self._style(start + n, shade) for n, shade in enumerate(self._model.shades(start, start + len(data)))]
+        segments = [Segment(f"{start:04x}".ljust(OFFSET_WIDTH), self.get_component_rich_style("bytes--offset"))]
+        for n, byte in enumerate(data):
+            segments.append(Segment(f"{byte:02x}", styles[n]))
+            joined = n + 1 < len(data) and styles[n] == styles[n + 1]
+            segments.append(Segment("  " if n % GROUP == GROUP - 1 else " ", styles[n] if joined else plain))
+        missing = count - len(data)
+        gap = missing * 3 + (1 if missing and len(data) <= GROUP < count else 0) + (1 if len(data) % GROUP else 0)
+        segments.append(Segment(" " * gap, plain))
+        segments += [Segment(chr(byte) if 32 <= byte < 127 else "·", styles[n]) for n, byte in enumerate(data)]
+        return Strip(segments).adjust_cell_length(self.size.width, plain)
+
+    def _style(self, offset: int, shade: int | None) -> Style:
+        name = "bytes--plain" if shade is None else f"bytes--shade{shade}"
+        style = self.get_component_rich_style(name)
+        if shade == 0 and self.app.no_color:
+            style += Style(reverse=True)
+        if self.has_focus and offset == self.cursor:
+            style += Style(underline=True, bold=True) + self.get_component_rich_style("bytes--cursor", partial=True)
+        return style
+
+    def _into_view(self, offset: int) -> None:
+        line = offset // self.per_line
+        if not self.scroll_offset.y <= line < self.scroll_offset.y + self.size.height:
+            self.scroll_to(y=max(0, line - 1), animate=False, force=True)
+
+    def _go(self, offset: int) -> None:
+        if self._data:
+            self.cursor = max(0, min(offset, len(self._data) - 1))
+            self._into_view(self.cursor)
+            self.refresh()
+            self.post_message(self.ByteChosen(self.cursor))
+
+    def action_move(self, count: int) -> None:
+        self._go(self.cursor + count)
+
+    def action_line(self, count: int) -> None:
+        self._go(self.cursor + count * self.per_line)
+
+    def action_page(self, count: int) -> None:
+        self._go(self.cursor + count * self.per_line * max(1, self.size.height - 1))
+
+    def action_go(self, offset: int) -> None:
+        self._go(offset if offset >= 0 else len(self._data) - 1)
+
+    def offset_at(self, x: int, y: int) -> int | None:
+        """The byte that is drawn at a place of the pane, in the hex or in the characters."""
+        count = self.per_line
+        text_at = OFFSET_WIDTH + count * 3 + count // GROUP
+        column: int | None = None
+        if x >= text_at:
+            column = x - text_at
+        elif x >= OFFSET_WIDTH:
+            column = next((n for n in range(count) if x < OFFSET_WIDTH + (n + 1) * 3 + (n + 1) // GROUP), None)
+        offset = None if column is None or column >= count else (self.scroll_offset.y + y) * count + column
+        return offset if offset is not None and offset < len(self._data) else None
+
+    def on_click(self, event: events.Click) -> None:
+        offset = self.offset_at(event.x, event.y)
+        if offset is not None:
+            self._go(offset)
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()

@@ -1,0 +1,154 @@
+"""The fields of one message as a tree. Children are made when a node opens, long arrays in chunks.
+
+Past some ten thousand visible nodes Textual's tree takes 200 ms to collapse one, so no more than a chunk opens at once.
+"""
+
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Tree
+from textual.widgets.tree import TreeNode
+
+from dissector.protocol.tree import Node
+from tui.model import Look
+from tui.words import field_label
+
+CHUNK = 100
+OPEN_AT_FIRST = 12
+"""Structures with so few children open by themselves."""
+
+Item = Node | range
+"""A field, or the rows of a chunk of its parent's children."""
+
+
+class FieldTree(Tree[Item]):
+    """Shows a message; tells which field the cursor is on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "cursor_down", "Down", show=False, id="tree.down"),
+        Binding("k", "cursor_up", "Up", show=False, id="tree.up"),
+        Binding("l,right", "open", "Open", show=False, id="tree.open"),
+        Binding("h,left", "shut", "Close", show=False, id="tree.close"),
+        Binding("g", "scroll_home_cursor", "First", show=False, id="tree.first"),
+        Binding("G", "scroll_end_cursor", "Last", show=False, id="tree.last"),
+    ]
+
+    class FieldChosen(Message):
+        """The cursor is on another field."""
+
+        def __init__(self, node: Node) -> None:
+            super().__init__()
+            self.node = node
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
+        super().__init__("", id=id)
+        self.show_root = False
+        self.guide_depth = 2
+        self._look: Look | None = None
+
+    def show(self, look: Look | None) -> None:
+        """Show another message, header and body open."""
+        self._look = look
+        self.clear()
+        if look is None:
+            return
+        self.root.data = look.message.tree
+        self._fill(self.root)
+        self.root.expand()
+        for part in self.root.children:
+            self._open_small(part)
+
+    def _open_small(self, item: TreeNode[Item]) -> None:
+        """Open what is short enough to be taken in at a glance."""
+        if isinstance(item.data, Node) and 0 < len(item.data.children) <= OPEN_AT_FIRST:
+            self._fill(item)
+            item.expand()
+            for child in item.children:
+                self._open_small(child)
+
+    def _fill(self, item: TreeNode[Item]) -> None:
+        """Make an item's children, once."""
+        if item.children:
+            return
+        if isinstance(item.data, range):
+            parent = item.parent
+            assert parent is not None and isinstance(parent.data, Node)
+            self._add(item, parent.data.children[item.data.start : item.data.stop])
+        elif isinstance(item.data, Node):
+            children = item.data.children
+            if len(children) <= CHUNK + 1:
+                self._add(item, children)
+                return
+            for start in range(0, len(children), CHUNK):
+                rows = range(start, min(start + CHUNK, len(children)))
+                item.add(Text(f"{rows.start}…{rows.stop - 1}", "dim"), data=rows)
+
+    def _add(self, item: TreeNode[Item], nodes: list[Node]) -> None:
+        for node in nodes:
+            item.add(node.name, data=node, allow_expand=bool(node.children))
+
+    def render_label(self, node: TreeNode[Item], base_style: Style, style: Style) -> Text:
+        """A field's line; its own colours give way on the cursor's line."""
+        arrow = ("▾ " if node.is_expanded else "▸ ") if node.allow_expand else "  "
+        label = Text(arrow, base_style)
+        label.append_text(field_label(node.data) if isinstance(node.data, Node) else Text(f"[{node.label}]", "dim"))
+        label.stylize_before(base_style + style)
+        return label
+
+    def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
+        self._fill(event.node)
+
+    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Item]) -> None:
+        if isinstance(event.node.data, Node):
+            self.post_message(self.FieldChosen(event.node.data))
+
+    def reveal(self, target: Node) -> None:
+        """Open the way to a field and put the cursor on it."""
+        if self._look is None:
+            return
+        item = self.root
+        for node in self._look.chain(target)[1:]:
+            self._fill(item)
+            item.expand()
+            found = self._child(item, node)
+            if found is None:
+                return
+            item = found
+        # Lines are laid out at the next refresh: only then has the item a line to go to.
+        self.call_after_refresh(self.move_cursor, item)
+        self.call_after_refresh(self.scroll_to_node, item, animate=False)
+
+    def _child(self, item: TreeNode[Item], node: Node) -> TreeNode[Item] | None:
+        for child in item.children:
+            if child.data is node:
+                return child
+            if isinstance(child.data, range) and isinstance(item.data, Node):
+                if any(n is node for n in item.data.children[child.data.start : child.data.stop]):
+                    self._fill(child)
+                    child.expand()
+                    return self._child(child, node)
+        return None
+
+    def action_open(self) -> None:
+        if self.cursor_node is not None and self.cursor_node.allow_expand:
+            self._fill(self.cursor_node)
+            self.cursor_node.expand()
+
+    def action_shut(self) -> None:
+        """Close the field, or go to its parent."""
+        item = self.cursor_node
+        if item is None:
+            return
+        if item.is_expanded and item.allow_expand:
+            item.collapse()
+        elif item.parent is not None and item.parent is not self.root:
+            self.move_cursor(item.parent)
+
+    def action_scroll_home_cursor(self) -> None:
+        self.cursor_line = 0
+
+    def action_scroll_end_cursor(self) -> None:
+        self.cursor_line = self.last_line

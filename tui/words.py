@@ -1,0 +1,121 @@
+"""Fields and rows as text for the screen: every word from the wire passes `clean` here, and nowhere else in the panes."""
+
+import struct
+
+from rich.text import Text
+
+from dissector.protocol.schema.model import Field
+from dissector.protocol.tree import UNPARSED, Node
+from dissector.protocol.wire import WireError, varint
+from dissector.session.exchange import Message, Row
+from dissector.text import clean, duration, seconds, size
+
+LONGEST_VALUE = 64
+MARKS = {"error": "‼", "warning": "!", "note": "·"}
+
+
+def value_text(node: Node, longest: int = LONGEST_VALUE) -> str:
+    """A field's value in one line."""
+    value = node.value
+    if value is None:
+        return "" if node.children else "null"
+    if isinstance(value, bytes):
+        words = value[: longest // 2].hex(" ")
+        return words[:longest] + "…" if len(words) > longest or len(value) > longest // 2 else words or "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        words = clean(value[: longest + 1])
+        return f'"{words[:longest]}…"' if len(words) > longest else f'"{words}"'
+    return clean(str(value))
+
+
+def value_style(node: Node) -> str:
+    """The colour of a value, by its kind."""
+    if node.type == UNPARSED:
+        return "red"
+    if node.name.startswith("("):
+        return "dim"
+    if node.value is None:
+        return "dim italic"
+    return {str: "green", bool: "magenta", bytes: "yellow"}.get(type(node.value), "cyan")
+
+
+def field_label(node: Node) -> Text:
+    """A field's line in the tree."""
+    own = node.name.startswith(("(", "["))
+    label = Text(clean(node.name), "dim" if own else "bold" if node.children else "")
+    words = value_text(node)
+    if words and not (node.children and node.type == UNPARSED):
+        label.append(" ")
+        label.append(words, value_style(node))
+    if node.note:
+        label.append(f" {clean(node.note)}", "italic" if node.note in ("NONE", "null") else "bold yellow")
+    for finding in node.findings:
+        label.append(f" {MARKS[finding.severity.value]} {clean(finding.message)}", "bold red")
+    label.append(f"  {node.size} B", "dim")
+    return label
+
+
+def inspector_text(node: Node | None, message: Message | None, side: str) -> Text:
+    """The line at the bottom: where the field is and what the schema says of it."""
+    if node is None or message is None:
+        return Text("choose a field, or a byte", "dim")
+    text = Text(clean(f"{side}.{node.path}" if node.path else side), "bold")
+    words = [node.type]
+    if node.schema is not None:
+        words += _schema_words(node.schema, node)
+    words.append(f"bytes {node.start}–{node.end} ({node.size})" if node.size else f"at byte {node.start}, empty")
+    if node.source:
+        words.append(clean(f"of {message.sources[node.source].name}"))
+    return text.append(" · " + " · ".join(words), "dim")
+
+
+def _schema_words(schema: Field, node: Node) -> list[str]:
+    words = [f"versions {schema.versions}"]
+    if schema.tag is not None and schema.tagged_versions:
+        words.append(f"tag {schema.tag}")
+    if schema.nullable_versions:
+        words.append(f"nullable {schema.nullable_versions}")
+    if schema.default is not None and not schema.is_array:
+        words.append(f"default {clean(str(schema.default))}" if not _is_default(schema, node) else "the default")
+    if schema.entity_type:
+        words.append(schema.entity_type)
+    return words
+
+
+def _is_default(schema: Field, node: Node) -> bool:
+    if node.value is None:
+        return schema.default == "null"
+    return str(node.value).lower() == str(schema.default).lower()
+
+
+def byte_readings(data: bytes, offset: int) -> str:
+    """What the bytes from `offset` on would be as numbers."""
+    words = []
+    for name, code, width in (("i8", ">b", 1), ("i16", ">h", 2), ("i32", ">i", 4), ("i64", ">q", 8)):
+        if offset + width <= len(data):
+            words.append(f"{name} {struct.unpack_from(code, data, offset)[0]}")
+    try:
+        words.append(f"varint {varint(data, offset)[0]}")
+    except WireError:
+        words.append("varint –")
+    return f"{offset:#06x} {data[offset]:#04x}: " + " · ".join(words)
+
+
+def row_cells(row: Row, start_ns: int) -> dict[str, str]:
+    """A row's cells by column, cleaned."""
+    name = "" if row.client_id is None else f"{row.client_id}: "
+    return {
+        "No.": str(row.number),
+        "Time": seconds(row.time_ns - start_ns),
+        "Conn": f"C{row.connection}",
+        "API": clean(row.api),
+        "v": "" if row.version is None else str(row.version),
+        "Corr": "" if row.correlation_id is None else str(row.correlation_id),
+        "Out": "–" if row.request_size is None else size(row.request_size),
+        "In": "–" if row.response_size is None else size(row.response_size),
+        "Latency": "" if row.latency_ns is None else duration(row.latency_ns),
+        "Client": clean(name.removesuffix(": ")),
+        "Info": clean(row.info),
+    }
