@@ -27,13 +27,13 @@ Screen { background: $background; }
 #notice.shown { display: block; }
 #empty { height: 1fr; content-align: center middle; text-align: center; color: $foreground; display: none; }
 #empty.shown { display: block; }
-#list { height: 9fr; background: $surface; scrollbar-size: 1 1; }
+#list { height: 9fr; background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
 #lower { height: 11fr; }
 #fields, #bytes {
-  border-top: solid $boost; border-title-color: $secondary; background: $surface; scrollbar-size: 1 1; padding: 0 0;
+  border-top: solid $boost; border-title-color: $secondary; background: $surface; scrollbar-size: 1 1;
 }
 #fields { width: 1fr; }
-#bytes { width: 75; border-left: solid $boost; }
+#bytes { width: 75; border-left: solid $boost; overflow-x: hidden; }
 Screen.narrow #bytes { width: 42; }
 Screen.slim #bytes { width: 26; }
 #list:focus { background: $surface; }

@@ -46,6 +46,7 @@ class FieldTree(Tree[Item]):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
         super().__init__("", id=id)
         self.show_root = False
+        self.show_guides = False
         self.guide_depth = 2
         self._look: Look | None = None
 
