@@ -44,7 +44,7 @@ class Store:
         return view
 
     def gather(self, addresses: npt.NDArray[np.int64], width: int) -> Bytes:
-        """The `width` bytes at each address, as an `(n, width)` array; past a region's end its last byte is repeated."""
+        """The `width` bytes at each address, `(n, width)`; past a region's end its last byte is repeated."""
         result = np.empty((len(addresses), width), np.uint8)
         regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
         columns = np.arange(width)

@@ -35,7 +35,9 @@ class KDissectApp(App[None]):
         yield from super().get_system_commands(screen)
         if isinstance(screen, MainScreen):
             yield SystemCommand("Request or response", "Show the other side of the exchange (r)", screen.action_flip)
-            yield SystemCommand("Next error", "Next exchange with something wrong (e)", lambda: screen.action_trouble(1))
+            yield SystemCommand(
+                "Next error", "Next exchange with something wrong (e)", lambda: screen.action_trouble(1)
+            )
             yield SystemCommand("Next on connection", "Next exchange of it (])", lambda: screen.action_along(1))
             yield SystemCommand("Maximise pane", "The focused pane alone, and back (\\)", screen.action_maximise_pane)
         yield SystemCommand("Help", "The keys (?)", self.action_help)

@@ -1,4 +1,4 @@
-"""Fields and rows as text for the screen: every word from the wire passes `clean` here, and nowhere else in the panes."""
+"""Fields and rows as text for the screen: every word from the wire passes `clean` here."""
 
 import struct
 

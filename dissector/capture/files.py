@@ -9,7 +9,7 @@ from typing import IO, Final
 
 import numpy as np
 
-from dissector.capture.errors import CaptureError, Damaged
+from dissector.capture.errors import CaptureError, DamagedError
 from dissector.capture.pcap import MAGICS, Pcap
 from dissector.capture.pcapng import SECTION, Pcapng
 from dissector.events import PacketBatch
@@ -44,7 +44,7 @@ class Reader:
         """All packets, numbered from `first` on."""
         try:
             yield from self._format.batches(first)
-        except Damaged as damage:
+        except DamagedError as damage:
             self.problems.append(damage.finding)
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ def open_capture(path: str, store: Store) -> Reader:
     try:
         if Path(path).is_dir():
             raise CaptureError(f"{path}: is a directory")
-        file = Path(path).open("rb")
+        file = Path(path).open("rb")  # noqa: SIM115  # the reader closes it
         if not file.seekable():
             with file:
                 return Reader(path, _spool(file), store)
@@ -86,7 +86,7 @@ def open_capture(path: str, store: Store) -> Reader:
 
 def _spool(stream: IO[bytes]) -> IO[bytes]:
     """A pipe's bytes in a file without a name, so that they can be mapped."""
-    file = tempfile.TemporaryFile()
+    file = tempfile.TemporaryFile()  # noqa: SIM115  # the reader closes it
     while chunk := stream.read(_COPY):
         file.write(chunk)
     file.flush()

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.errors import CaptureError, Damaged, damaged, truncated
+from dissector.capture.errors import CaptureError, DamagedError, damaged, truncated
 from dissector.capture.gather import Ints, Order, unsigned
 from dissector.events import PacketBatch, UInt8
 from dissector.limits import BATCH_PACKETS
@@ -49,12 +49,12 @@ class Pcap:
         self._variant = MAGICS[data[:4].tobytes()]
         if len(data) < FILE_HEADER:
             raise CaptureError(f"{name}: the file ends after {len(data)} bytes, inside its header")
-        (network,) = struct.unpack_from(self._variant.order + "I", data, 20)
+        (network,) = struct.unpack_from(self._variant.order + "I", data.data, 20)
         self._link_type = network & 0xFFFF
         self.done = FILE_HEADER
 
     def batches(self, first: int) -> Iterator[PacketBatch]:
-        """All packets; `first` is the number of the first one. Ends with `Damaged` where the file is."""
+        """All packets; `first` is the number of the first one. Ends with `DamagedError` where the file is."""
         while self.done < len(self._data):
             places, problem = self._hop(first)
             if places:
@@ -63,14 +63,14 @@ class Pcap:
             if problem:
                 raise problem
 
-    def _hop(self, number: int) -> tuple[list[int], Damaged | None]:
+    def _hop(self, number: int) -> tuple[list[int], DamagedError | None]:
         """Offsets of the next record headers, and what stops the hopping early."""
         at, end = self.done, len(self._data)
         header = self._variant.record_header
         read = struct.Struct(self._variant.order + "8xI").unpack_from
         places: list[int] = []
-        problem: Damaged | None = None
-        buffer = memoryview(self._data)
+        problem: DamagedError | None = None
+        buffer = memoryview(self._data.data)
         while len(places) < BATCH_PACKETS and at < end:
             if at + header > end:
                 problem = truncated(self._name, number + len(places) + 1, at, header, end - at)
@@ -85,7 +85,7 @@ class Pcap:
         self.done = end if problem else at
         return places, problem
 
-    def _bad(self, packet: int, at: int, captured: int, end: int) -> Damaged:
+    def _bad(self, packet: int, at: int, captured: int, end: int) -> DamagedError:
         if captured > LARGEST_PACKET:
             return damaged(self._name, packet, at, f"a length of {captured:,} bytes can't be")
         header = self._variant.record_header

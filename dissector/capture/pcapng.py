@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.capture.errors import CaptureError, Damaged, damaged, truncated
+from dissector.capture.errors import CaptureError, DamagedError, damaged, truncated
 from dissector.capture.gather import Ints, Order, unsigned
 from dissector.events import PacketBatch, UInt8, UInt16
 from dissector.limits import BATCH_PACKETS
@@ -54,7 +54,7 @@ class Pcapng:
     def __init__(self, name: str, data: UInt8, base: int) -> None:
         self._name = name
         self._data = data
-        self._bytes = memoryview(data)
+        self._bytes = memoryview(data.data)
         self._base = base
         self.done = 0
         if len(data) < LEAST_SIZE[SECTION]:
@@ -64,7 +64,7 @@ class Pcapng:
         self._section = _Section("<")
 
     def batches(self, first: int) -> Iterator[PacketBatch]:
-        """All packets; `first` is the number of the first one. Ends with `Damaged` where the file is."""
+        """All packets; `first` is the number of the first one. Ends with `DamagedError` where the file is."""
         while self.done < len(self._data):
             places, section, problem = self._hop(first)
             if places:
@@ -73,7 +73,7 @@ class Pcapng:
             if problem:
                 raise problem
 
-    def _hop(self, number: int) -> tuple[list[tuple[int, int]], _Section, Damaged | None]:
+    def _hop(self, number: int) -> tuple[list[tuple[int, int]], _Section, DamagedError | None]:
         """Offset and type of the next packet blocks, all of one section; and what stops the hopping early."""
         section = self._section
         read = struct.Struct(section.order + "II").unpack_from
@@ -99,7 +99,7 @@ class Pcapng:
                     elif kind in (SIMPLE_PACKET, OBSOLETE_PACKET):
                         places.append((at, kind))
                 at += size
-        except Damaged as problem:
+        except DamagedError as problem:
             self.done = end
             return places, section, problem
         self.done = at

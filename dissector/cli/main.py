@@ -32,11 +32,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="See what Apache Kafka clients and brokers say to each other.\n\n`kdissect FILE` opens a capture on the screen.",
+    help="See what Kafka clients and brokers say to each other.\n\n`kdissect FILE` opens a capture on the screen.",
     epilog="Example: kdissect show orders.pcapng --format tree --limit 3",
 )
 
-Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="Captures (pcap or pcapng), or - for standard input.")]
+Files = Annotated[
+    list[str], typer.Argument(metavar="FILE…", help="Captures (pcap or pcapng), or - for standard input.")
+]
 
 
 @app.command("open", epilog="Example: kdissect open pcaps/java.pcapng")

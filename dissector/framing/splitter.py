@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from dissector.columns import Column
-from dissector.events import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
+from dissector.events import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch, RunKind
 from dissector.framing.frames import FrameRows
 from dissector.framing.resync import find_frame
 from dissector.framing.stream import Stream
@@ -101,7 +101,7 @@ class Splitter:
         self._held.clear()
         return self._rows.batch()
 
-    def _take_whole(self, runs: RunBatch, firsts: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def _take_whole(self, runs: RunBatch, firsts: Int64) -> Int64:
         """The common case, at once: directions of which every run is one whole frame. Gives the groups that are not."""
         data = (runs.kind == RunKind.DATA) & (runs.size >= LEAST_FRAME)
         prefix = np.zeros(len(runs), np.int64)

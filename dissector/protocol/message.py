@@ -29,13 +29,20 @@ Values = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a frame is to be read as. `body` is None where no schema has the API or the version."""
+    """What a frame is to be read as. `body` is None where no schema has the API or the version; `header` is None for
+    bytes that are no frame at all."""
 
-    header: str
+    header: str | None
     header_version: int
     body: str | None
     body_version: int
     findings: tuple[Finding, ...] = ()
+
+
+UNFRAMED: Final = Shape(None, 0, None, 0)
+"""Bytes that are no frame."""
+UNASKED: Final = Shape("ResponseHeader", 0, None, 0)
+"""A response to a request that is not known."""
 
 
 @dataclass(slots=True)
@@ -72,7 +79,7 @@ def response_shape(api_key: int, version: int, data: bytes) -> Shape:
     """How to read the response to a request of that API and version; `data` is the frame."""
     known = api(api_key)
     if known is None or not known.versions.contains(version):
-        return Shape("ResponseHeader", 0, None, version)
+        return UNASKED
     header_version = response_header_version(api_key, version)
     if api_key == API_VERSIONS and version and _is_fallback(data):
         words = f"the broker does not know ApiVersions v{version} and answered with a v0 body (KIP-511)"
@@ -97,6 +104,8 @@ def _unknown_version(name: str, version: int, versions: str) -> Finding:
 def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
     """The values of a frame. Bytes from `end` on stand after a gap and are not read."""
     decoded = Decoded(findings=list(shape.findings))
+    if shape.header is None:
+        return decoded
     stop = len(data) if end is None else end
     whole = data if stop == len(data) else data[:stop]
     try:
@@ -125,8 +134,9 @@ def trace(data: bytes, shape: Shape, end: int | None = None, limit: int = limits
     root.findings += shape.findings
     tracer = Tracer(data, 0, stop, RecordTracer(sources, limit))
     try:
-        tracer.prefix(root)
-        tracer.message(plan(shape.header, shape.header_version), "header", root)
+        if shape.header is not None:
+            tracer.prefix(root)
+            tracer.message(plan(shape.header, shape.header_version), "header", root)
         if shape.body is not None:
             tracer.message(plan(shape.body, shape.body_version), "body", root)
     except WireError as error:

@@ -1,1 +1,1 @@
-"""Both directions of a connection together: who is the client, which response answers which request, what is missing."""
+"""Both directions of a connection together: who is the client, what answers what, what is missing."""

@@ -1,7 +1,7 @@
 """Produce with acks=0 is the one request that has no response: its `acks` is read where the request is seen.
 
-Produce request: v0–2 begin with acks; v3–8 with a nullable transactional_id, v9 on with a compact one, after header v2's
-tagged fields (ProduceRequest.json, KIP-98, KIP-482).
+Produce requests v0–2 begin with acks; v3–8 with a nullable transactional_id; v9 on with a compact one, after the
+tagged fields of header v2 (ProduceRequest.json, KIP-98, KIP-482).
 """
 
 from typing import Final

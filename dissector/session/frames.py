@@ -6,7 +6,7 @@ A frame in one piece costs 40 bytes here; the pieces of the others (frames acros
 import numpy as np
 
 from dissector.columns import Column
-from dissector.events import NOWHERE, FrameBatch
+from dissector.events import NOWHERE, FrameBatch, Int64
 from dissector.store import Store
 
 
@@ -47,7 +47,7 @@ class FrameTable:
         self._piece_size.extend(batch.piece_size[rows])
         return first
 
-    def contiguous(self, rows: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def contiguous(self, rows: Int64) -> Int64:
         """The addresses of rows in one piece; a negative number for the others."""
         return self._address.values[rows]
 

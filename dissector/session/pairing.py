@@ -1,7 +1,7 @@
 """Requests and responses of one connection, paired by correlation id.
 
-By id, not by order: brokers answer in order, but a capture need not hold all. Among requests with the same id the oldest
-one is answered first. A response answers a request only if it began in a later packet.
+By id, not by order: brokers answer in order, but a capture need not hold all. Among requests with the same id the
+oldest one is answered first. A response answers a request only if it began in a later packet.
 
 Invariants:
   * pairs do not depend on how frames were cut into batches: what has no partner yet waits for one;

@@ -35,6 +35,12 @@ class Flows(Protocol):
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
 
+    def first_packet(self, connection: int) -> int:
+        """The number of its first packet."""
+
+    def first_time_ns(self, connection: int) -> int:
+        """The time of its first packet."""
+
 
 class Other(StrEnum):
     """What a connection is that does not speak Kafka in plain."""

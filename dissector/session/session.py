@@ -27,6 +27,7 @@ class Session:
 
     def __init__(self, store: Store, flows: Flows, limits: Limits) -> None:
         self._store = store
+        self._flows = flows
         self._pairing = Pairing(limits.pending_requests)
         self.recogniser = KafkaRecogniser(flows, limits, self._pairing.outstanding)
         self.frames = FrameTable(store)
@@ -51,12 +52,13 @@ class Session:
         self._orphans(orphans)
         self._others(batch, rows, by_time[~is_frame[by_time]], from_client)
 
-    def finish(self, ignored: Ints) -> None:
-        """The capture ends: what has no partner stays alone. `ignored`: bytes a direction that are not Kafka."""
+    def finish(self) -> None:
+        """The capture ends: what has no partner stays alone."""
         self._orphans(self._pairing.finish())
-        self._not_kafka(ignored)
+        self._not_kafka()
         first = np.where(self.table.request.values >= 0, self.table.request.values, self.table.response.values)
-        start = np.where(first >= 0, self.frames.start.values[first], 0) if len(self.frames) else np.zeros(len(first))
+        start = np.zeros(len(first), np.int64)
+        start[first >= 0] = self.frames.start.values[first[first >= 0]]
         self.table.settle(start)
 
     def _from_client(self, direction: Ints) -> npt.NDArray[np.bool_]:
@@ -110,10 +112,10 @@ class Session:
                 request=np.where(client, rows[which], NO_FRAME), response=np.where(client, NO_FRAME, rows[which]),
             )  # fmt: skip
 
-    def _not_kafka(self, ignored: Ints) -> None:
+    def _not_kafka(self) -> None:
         """Connections on Kafka's port that speak something else: a row each."""
         others = [c for c in self.recogniser.others if self.recogniser.kafka_side(c) is not None]
         for connection in others:
             kind = RowKind.TLS if self.recogniser.others[connection] is Other.TLS else RowKind.UNPARSED
-            packet = self.recogniser.first_packet(connection)
+            packet = self._flows.first_packet(connection)
             self.table.add(np.array([connection]), np.array([packet]), kind=[kind])

@@ -1,4 +1,4 @@
-"""Packets to byte streams: link, IP and TCP headers read as columns, connections, reassembly. Knows nothing of Kafka."""
+"""Packets to byte streams: headers read as columns, connections, reassembly. Knows nothing of Kafka."""
 
 from collections import Counter
 

@@ -128,7 +128,5 @@ class CarefulDirection:
     def _give_up(self) -> list[Piece]:
         """The first hole is a gap."""
         first = self._held[0]
-        gap = first._replace(
-            start=self.position, size=first.start - self.position, kind=RunKind.LOST, address=NOWHERE
-        )
+        gap = first._replace(start=self.position, size=first.start - self.position, kind=RunKind.LOST, address=NOWHERE)
         return [self._deliver(gap), *self._drain()]

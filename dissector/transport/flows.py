@@ -6,7 +6,6 @@ Invariants:
   * a SYN opens a new connection if it does not repeat the initial sequence number of the one that is there.
 """
 
-from collections import defaultdict
 from ipaddress import IPv6Address
 from typing import Final
 
@@ -83,10 +82,11 @@ class Flows:
                 self._enter(int(pairs[position]), int(firsts[position]), sender, receiver, packet, time_ns)
         connection = np.array([self._current[p] for p in pairs.tolist()], np.int64)[inverse]
         self._openings(connection, pair, (sender, receiver, flags, seq, ack, packet, time_ns))
-        return 2 * connection + (sender != self._first.values[connection])
+        direction: Ints = 2 * connection + (sender != self._first.values[connection])
+        return direction
 
     def _numbers(self, keys: npt.NDArray[np.void]) -> Ints:
-        """The number of each endpoint. Rows of one connection come in runs and few differ, so each is looked up once."""
+        """The number of each endpoint. Few differ, so each is looked up once."""
         words = keys.view(np.uint8).reshape(-1, _KEY.itemsize)
         halves = np.zeros((len(keys), 24), np.uint8)
         halves[:, : _KEY.itemsize] = words

@@ -1,7 +1,7 @@
 """Link layers: where the IP header begins. A new link type is one entry in `LINK_LAYOUTS`.
 
-Numbers: the tcpdump group's list of LINKTYPE_ values; EtherTypes: IEEE 802. Behind each header the version of IP is read
-off its first four bits, which agree with the EtherType in every packet that can be read.
+Numbers: the tcpdump group's list of LINKTYPE_ values; EtherTypes: IEEE 802. Behind each header the version of IP is
+read off its first four bits, which agree with the EtherType in every packet that can be read.
 """
 
 from collections.abc import Callable

@@ -88,7 +88,9 @@ class Reassembler:
         out: list[Piece] = []
         columns = (segments.seq, segments.flags, segments.size, segments.missing, segments.address,
                    segments.time_ns, segments.packet)  # fmt: skip
-        for seq, flags, size, missing, address, time_ns, packet in zip(*(c[rows].tolist() for c in columns), strict=True):
+        for seq, flags, size, missing, address, time_ns, packet in zip(
+            *(c[rows].tolist() for c in columns), strict=True
+        ):
             seq += bool(flags & SYN)
             if size or not missing:
                 out += state.feed(seq, Piece(0, size, RunKind.DATA, address, time_ns, packet))

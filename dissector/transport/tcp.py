@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 
 from dissector.events import PacketBatch, SegmentBatch
-from dissector.transport.flows import Flows
+from dissector.transport.flows import Addresses, Flows
 from dissector.transport.ip import Datagrams, datagrams
 from dissector.transport.link import LINK_LAYOUTS, NOT_IP
 from dissector.transport.view import Ints, PacketView
@@ -58,7 +58,7 @@ def _datagrams(packets: PacketBatch, link_type: int, ignored: Counter[str]) -> l
     return datagrams(view, ip, ignored)
 
 
-def _located(found: Datagrams, ignored: Counter[str]) -> tuple[Ints, "np.ndarray", "np.ndarray", Ints]:  # type: ignore[type-arg]
+def _located(found: Datagrams, ignored: Counter[str]) -> tuple[Ints, Addresses, Addresses, Ints]:
     """Rows, addresses, and a table of the header's fields with the payload's place."""
     view, at = found.view, found.segment
     header = (view.u8(at + 12) >> 4) * 4

@@ -11,7 +11,7 @@ from tests.lab import request_log
 from tests.lab.broker import Broker
 from tests.lab.scenarios import SCENARIOS, Scenario, version_of
 from tests.lab.sniffer import Sniffer
-from tests.lab.tools import ROOT, MissingTool, classpath, kafka_version
+from tests.lab.tools import ROOT, MissingToolError, classpath, kafka_version
 
 PCAPS = ROOT / "pcaps"
 LARGEST = 300_000
@@ -58,7 +58,7 @@ def main(names: list[str]) -> int:
                 if not names or scenario.name in names:
                     lines.append(record(scenario, broker, jars))
                     print(lines[-1], flush=True)
-    except MissingTool as error:
+    except MissingToolError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 2
     return int(any("FAILED" in line or "LARGE" in line for line in lines))

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.lab.tools import MissingTool, require
+from tests.lab.tools import MissingToolError, require
 
 PORT = 9092
 CONTROLLER_PORT = 9093
@@ -82,11 +82,9 @@ class Broker:
             time.sleep(0.5)
         tail = self.log.read_text(errors="replace")[-800:]
         self.__exit__(None, None, None)
-        raise MissingTool(f"the broker did not start: {tail}")
+        raise MissingToolError(f"the broker did not start: {tail}")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._process is not None:
             self._process.terminate()
             try:

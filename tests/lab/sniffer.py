@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.lab.broker import PORT
-from tests.lab.tools import MissingTool, require
+from tests.lab.tools import MissingToolError, require
 
 QUIET_SECONDS = 1.5
 START_SECONDS = 15
@@ -30,7 +30,7 @@ class Sniffer:
         deadline = time.monotonic() + START_SECONDS
         while b"File: " not in self._said():
             if self._process.poll() is not None or time.monotonic() > deadline:
-                raise MissingTool(f"dumpcap did not start: {self._said().decode(errors='replace')}")
+                raise MissingToolError(f"dumpcap did not start: {self._said().decode(errors='replace')}")
             time.sleep(0.1)
         time.sleep(0.3)
         return self
@@ -39,9 +39,7 @@ class Sniffer:
         self._log.seek(0)
         return self._log.read()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         assert self._process is not None
         time.sleep(QUIET_SECONDS)
         self._process.send_signal(signal.SIGINT)

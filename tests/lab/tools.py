@@ -1,4 +1,4 @@
-"""What the lab runs with: Java, Maven and a sniffer from the system; jars and clients fetched by their own package tools."""
+"""What the lab runs with: Java, Maven and a sniffer from the system; jars and clients fetched by their own tools."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ BUILD = ROOT / "build" / "lab"
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "cramjam", "python-snappy", "lz4", "zstandard")
 
 
-class MissingTool(Exception):
+class MissingToolError(Exception):
     """A program that the system lacks, or a fetch that failed: one plain line."""
 
 
@@ -21,14 +21,14 @@ def require(*programs: str) -> str:
     for program in programs:
         if found := shutil.which(program):
             return found
-    raise MissingTool(f"the lab needs {' or '.join(programs)}, which this system does not have")
+    raise MissingToolError(f"the lab needs {' or '.join(programs)}, which this system does not have")
 
 
 def run(*command: str | Path) -> None:
     """Run to the end; what it prints is shown only if it fails."""
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise MissingTool(f"{Path(command[0]).name} failed: {(done.stderr or done.stdout).strip()[-500:]}")
+        raise MissingToolError(f"{Path(command[0]).name} failed: {(done.stderr or done.stdout).strip()[-500:]}")
 
 
 def kafka_version() -> str:

@@ -246,7 +246,9 @@ class MainScreen(Screen[None]):
                 return
             number += step
         if not worker.is_cancelled:
-            self.app.call_from_thread(self.notify, f"no {'more' if step > 0 else 'earlier'} exchange {words}", timeout=2)
+            self.app.call_from_thread(
+                self.notify, f"no {'more' if step > 0 else 'earlier'} exchange {words}", timeout=2
+            )
 
     def action_maximise_pane(self) -> None:
         """The focused pane alone, and back."""

@@ -129,7 +129,7 @@ class ExchangeList(ScrollView, can_focus=True):
         if row.severity is not None and row.severity.value in ("error", "warning"):
             style += self.get_component_rich_style(f"list--{row.severity.value}", partial=True)
         if chosen:
-            style += self.get_component_rich_style("list--cursor", partial=True)
+            style += self.get_component_rich_style("list--cursor")
             style += Style(bold=True, reverse=self.app.no_color)
         return self._strip(("▸" if chosen else " ") + mark, row_cells(row, self._capture.start_ns), style)
 

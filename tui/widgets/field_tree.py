@@ -76,8 +76,8 @@ class FieldTree(Tree[Item]):
             return
         if isinstance(item.data, range):
             parent = item.parent
-            assert parent is not None and isinstance(parent.data, Node)
-            self._add(item, parent.data.children[item.data.start : item.data.stop])
+            assert parent is not None
+            self._add(item, _siblings(parent, item))
         elif isinstance(item.data, Node):
             children = item.data.children
             if len(children) <= CHUNK + 1:
@@ -126,11 +126,11 @@ class FieldTree(Tree[Item]):
         for child in item.children:
             if child.data is node:
                 return child
-            if isinstance(child.data, range) and isinstance(item.data, Node):
-                if any(n is node for n in item.data.children[child.data.start : child.data.stop]):
-                    self._fill(child)
-                    child.expand()
-                    return self._child(child, node)
+            chunk = isinstance(child.data, range) and isinstance(item.data, Node)
+            if chunk and node in _siblings(item, child):
+                self._fill(child)
+                child.expand()
+                return self._child(child, node)
         return None
 
     def action_open(self) -> None:
@@ -153,3 +153,10 @@ class FieldTree(Tree[Item]):
 
     def action_scroll_end_cursor(self) -> None:
         self.cursor_line = self.last_line
+
+
+def _siblings(item: TreeNode[Item], chunk: TreeNode[Item]) -> list[Node]:
+    """The fields of a chunk of an item's children."""
+    assert isinstance(item.data, Node)
+    assert isinstance(chunk.data, range)
+    return item.data.children[chunk.data.start : chunk.data.stop]

@@ -98,7 +98,7 @@ def least_size(plan: TypePlan) -> int:
 
 
 def wire_type(plan: TypePlan) -> str:
-    """Kafka's name for the type as this version has it: ``INT32``, ``COMPACT_NULLABLE_STRING``, ``ARRAY``, ``STRUCT``."""
+    """Kafka's name for the type as this version has it: ``INT32``, ``COMPACT_NULLABLE_STRING``, ``ARRAY``."""
     if isinstance(plan, ScalarPlan):
         return {"bool": "BOOLEAN"}.get(plan.type, plan.type.upper())
     if isinstance(plan, StructPlan):

@@ -40,7 +40,7 @@ class RecordBytes(bytes):
 
 
 def text(raw: bytes) -> str:
-    """A string as Kafka means it: UTF-8. What is not UTF-8 survives as lone surrogates, so that it can be written back."""
+    """A string as Kafka means it: UTF-8. Other bytes survive as lone surrogates, so that they can be written back."""
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -243,7 +243,7 @@ def compile_reader(plan: StructPlan) -> Reader:
     exec(compile(source, f"<reader of {plan.name}>", "exec"), names)  # the schema tables are ours: no input gets here
     read = names["read"]
     assert callable(read)
-    return read  # type: ignore[no-any-return]  # the signature is that of the source above
+    return read
 
 
 @lru_cache(maxsize=1024)

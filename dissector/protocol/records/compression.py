@@ -1,8 +1,8 @@
 """Compressed record sections. A new codec is one entry in `CODECS`.
 
-Kafka's numbers for codecs: the lowest three bits of a batch's attributes (org.apache.kafka.common.record.CompressionType).
-Snappy comes raw (librdkafka) or in the blocks of the xerial framing (Java): told by its magic. Decompression is bounded:
-what would grow past the limit raises `DecompressionError`, which becomes a finding, not an allocation.
+Kafka's numbers for codecs: the lowest three bits of a batch's attributes (CompressionType in kafka-clients). Snappy
+comes raw (librdkafka) or in the blocks of the xerial framing (Java), told by its magic. Decompression is bounded: what
+would grow past the limit raises `DecompressionError`, which becomes a finding, not an allocation.
 """
 
 from collections.abc import Callable

@@ -113,9 +113,7 @@ class _RecordWalker:
     def _leaf(self, parent: Node, name: str, kind: str, end: int, value: object, note: str = "") -> None:
         if end > self._end:
             raise WireError(f"{name} runs past the end", self.at)
-        parent.children.append(
-            Node(name, parent.path_of(name), kind, self.at, end, value, note, source=self._source)
-        )
+        parent.children.append(Node(name, parent.path_of(name), kind, self.at, end, value, note, source=self._source))
         self.at = parent.end = end
 
     def _varint(self, parent: Node, name: str) -> int:

@@ -14,7 +14,9 @@ async def produce(servers: str, codec: str | None) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=servers, compression_type=codec, linger_ms=20)
     await producer.start()
     sends = [
-        await producer.send(TOPIC, b"spoon " * 12, key=b"customer-%d" % (n % 7), headers=[("codec", str(codec).encode())])
+        await producer.send(
+            TOPIC, b"spoon " * 12, key=b"customer-%d" % (n % 7), headers=[("codec", str(codec).encode())]
+        )
         for n in range(20)
     ]
     await asyncio.gather(*sends)

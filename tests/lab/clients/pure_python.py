@@ -15,7 +15,9 @@ def everyday(servers: str) -> None:
     for codec in CODECS:
         producer = KafkaProducer(bootstrap_servers=servers, compression_type=codec, linger_ms=20)
         for n in range(20):
-            producer.send(TOPIC, b"saucer " * 12, key=b"customer-%d" % (n % 7), headers=[("codec", str(codec).encode())])
+            producer.send(
+                TOPIC, b"saucer " * 12, key=b"customer-%d" % (n % 7), headers=[("codec", str(codec).encode())]
+            )
         producer.flush(20)
         producer.close()
     consumer = KafkaConsumer(TOPIC, bootstrap_servers=servers, group_id=GROUP, auto_offset_reset="earliest",

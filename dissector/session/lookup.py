@@ -1,0 +1,137 @@
+"""From a row of the index to what a person looks at: its words, its two messages, its findings."""
+
+from typing import Final
+
+from dissector.columns import Column
+from dissector.findings import Finding, Severity
+from dissector.protocol.message import API_VERSIONS, UNASKED, UNFRAMED, Shape, request_shape, response_shape
+from dissector.protocol.schema.loader import api
+from dissector.session.exchange import Exchange, Message, Row, worst
+from dissector.session.recogniser import Flows
+from dissector.session.session import Session
+from dissector.session.summary import error_findings, info
+from dissector.session.table import NO_FRAME, Flag, RowKind
+
+ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
+UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
+ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the broker sends no response", "request")
+
+
+class Lookup:
+    """Decodes rows on demand; keeps nothing."""
+
+    def __init__(self, session: Session, flows: Flows, ignored: Column) -> None:
+        self._session = session
+        self._flows = flows
+        self._ignored = ignored
+        """Bytes of each direction that is not Kafka."""
+
+    def exchange(self, number: int) -> Exchange:
+        """Row `number` of the index, from 0."""
+        table = self._session.table
+        kind = RowKind(int(table.kind.values[number]))
+        request, response = int(table.request.values[number]), int(table.response.values[number])
+        row = self._row(number, kind, request if request != NO_FRAME else response)
+        if kind is RowKind.EXCHANGE:
+            return self._exchange(number, row, request, response)
+        if request == response == NO_FRAME:
+            return self._stranger(row, kind)
+        return self._between_frames(row, kind, request, response)
+
+    def _row(self, number: int, kind: RowKind, frame: int) -> Row:
+        """What a row of any kind has."""
+        connection = int(self._session.table.connection.values[number])
+        if frame == NO_FRAME:
+            time_ns = self._flows.first_time_ns(connection)
+        else:
+            time_ns = int(self._session.frames.time_ns.values[frame])
+        client, server = self._ends(connection)
+        return Row(
+            number + 1, kind.name.lower(), time_ns, connection + 1, client, server,
+            kind.name.lower(), None, None, None, None, None, None, "", None,
+        )  # fmt: skip
+
+    def _client_side(self, connection: int) -> int:
+        recogniser = self._session.recogniser
+        side = recogniser.client_side.get(connection)
+        if side is None:
+            kafka = recogniser.kafka_side(connection)
+            return 0 if kafka is None else 1 - kafka
+        return side
+
+    def _ends(self, connection: int) -> tuple[str, str]:
+        """The client's end and the server's, as `host:port`."""
+        ends = [
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._flows.endpoints(connection)
+        ]
+        side = self._client_side(connection)
+        return ends[side], ends[1 - side]
+
+    def _message(self, frame: int, shape: Shape) -> Message | None:
+        if frame == NO_FRAME:
+            return None
+        frames = self._session.frames
+        data, whole = frames.read(frame)
+        return Message(int(frames.time_ns.values[frame]), int(frames.size.values[frame]), data, whole, shape)
+
+    def _exchange(self, number: int, row: Row, asked: int, answered: int) -> Exchange:
+        table = self._session.table
+        key, version = int(table.api_key.values[number]), int(table.version.values[number])
+        row = row._replace(correlation_id=int(table.correlation_id.values[number]))
+        if asked == NO_FRAME:
+            response = self._message(answered, UNASKED)
+            assert response is not None
+            row = row._replace(api="?", response_size=response.size, info=ORPHAN.message, severity=ORPHAN.severity)
+            return Exchange(row, None, None, response, [ORPHAN])
+        request = self._message(asked, request_shape(key, version))
+        assert request is not None
+        response = self._message(answered, self._response_shape(key, version, answered))
+        flags = int(table.flags.values[number])
+        exchange = Exchange(row, key, request, response, _own_findings(flags, response))
+        known = api(key)
+        words = info(request.body, response.body if response else {})
+        exchange.row = row._replace(
+            api=known.name if known else f"API {key}",
+            version=version,
+            client_id=self._session.client_ids.texts[int(table.client_id.values[number])],
+            request_size=request.size,
+            response_size=response.size if response else None,
+            latency_ns=response.time_ns - request.time_ns if response else None,
+            info=words or next((finding.message for finding in exchange.own_findings), ""),
+            severity=worst(exchange.findings),
+        )
+        return exchange
+
+    def _response_shape(self, key: int, version: int, frame: int) -> Shape:
+        """ApiVersions alone may be answered in another version than asked: its bytes tell."""
+        looks = key == API_VERSIONS and frame != NO_FRAME
+        return response_shape(key, version, self._session.frames.read(frame)[0] if looks else b"")
+
+    def _between_frames(self, row: Row, kind: RowKind, request: int, response: int) -> Exchange:
+        """A gap, or bytes without frames."""
+        frame = request if request != NO_FRAME else response
+        size = int(self._session.frames.size.values[frame])
+        words = "were not captured" if kind is RowKind.GAP else "without a frame that could be told"
+        finding = Finding(kind.name.lower(), Severity.ERROR, f"{size:,} bytes {words}")
+        row = row._replace(info=finding.message, severity=finding.severity)
+        message = self._message(frame, UNFRAMED) if kind is RowKind.UNPARSED else None
+        if request != NO_FRAME:
+            return Exchange(row._replace(request_size=size), None, message, None, [finding])
+        return Exchange(row._replace(response_size=size), None, None, message, [finding])
+
+    def _stranger(self, row: Row, kind: RowKind) -> Exchange:
+        """A connection on Kafka's port that speaks something else."""
+        connection = row.connection - 1
+        side = self._client_side(connection)
+        sizes = [int(self._ignored.values[2 * connection + n]) for n in (side, 1 - side)]
+        words = "encrypted: TLS" if kind is RowKind.TLS else "on Kafka's port, but not Kafka"
+        finding = Finding(kind.name.lower(), Severity.WARNING, words)
+        row = row._replace(request_size=sizes[0], response_size=sizes[1], info=words, severity=finding.severity)
+        return Exchange(row, None, None, None, [finding])
+
+
+def _own_findings(flags: int, response: Message | None) -> list[Finding]:
+    """What only both sides together tell."""
+    if response is None:
+        return [ACKS_0 if flags & Flag.NO_RESPONSE_EXPECTED else UNANSWERED]
+    return [finding.under("response") for finding in error_findings(response.body)]
