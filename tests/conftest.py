@@ -1,0 +1,20 @@
+"""Shared by all tests: where the bundled captures are."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+PCAPS = Path(__file__).parents[1] / "pcaps"
+CAPTURES = sorted(PCAPS.glob("*.pcapng"))
+
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+settings.load_profile("default")
+
+
+@pytest.fixture(params=CAPTURES, ids=lambda path: path.stem)
+def bundled(request: pytest.FixtureRequest) -> Path:
+    """Each bundled capture in turn."""
+    path = request.param
+    assert isinstance(path, Path)
+    return path

@@ -1,0 +1,76 @@
+"""Every version of every message: values as encoded, the tree's values the same, every byte in a leaf."""
+
+import random
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.reader import DAMAGE, reader
+from dissector.protocol.message import PREFIX, Shape, read, trace
+from dissector.protocol.schema.loader import Entry, apis, entries
+from tests.protocol.made import make
+from tests.protocol.trees import assert_tiled, same, values_of
+
+MESSAGES = [entry for entry in entries() if entry.valid_versions]
+HEADER = Shape("ResponseHeader", 0, None, 0)
+
+
+def framed(raw: bytes) -> bytes:
+    return struct.pack(">ii", len(raw) + 4, 7) + raw
+
+
+def check(name: str, version: int, chance: random.Random) -> None:
+    values, raw = make(plan(name, version), chance)
+    data = framed(raw)
+    shape = Shape("ResponseHeader", 0, name, version)
+    decoded = read(data, shape)
+    assert not decoded.findings
+    assert decoded.body == values
+    traced = trace(data, shape)
+    assert_tiled(traced)
+    body = traced.tree.find("body")
+    assert body is not None
+    assert same(values_of(body), values)
+
+
+@pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
+def test_made_messages_are_read_as_they_were_made(entry: Entry) -> None:
+    for version in entry.valid_versions:
+        for seed in range(4):
+            check(entry.name, version, random.Random(f"{entry.name} {version} {seed}"))
+
+
+def test_every_version_of_every_api_compiles(capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = [(api, version) for api in apis() for version in api.versions]
+    for api, version in pairs:
+        assert reader(api.request, version)
+        assert reader(api.response, version)
+    assert len(pairs) == 368
+
+
+@given(entry=st.sampled_from(MESSAGES), data=st.data())
+def test_damaged_messages_keep_every_byte_and_raise_nothing(entry: Entry, data: st.DataObject) -> None:
+    version = data.draw(st.sampled_from(list(entry.valid_versions)))
+    _, raw = make(plan(entry.name, version), random.Random(data.draw(st.integers(0, 1000))))
+    frame = bytearray(framed(raw))
+    for at, byte in data.draw(st.lists(st.tuples(st.integers(PREFIX, len(frame) - 1), st.integers(0, 255)), max_size=4)):
+        frame[at] = byte
+    cut = bytes(frame[: data.draw(st.integers(PREFIX, len(frame)))])
+    shape = Shape("ResponseHeader", 0, entry.name, version)
+    read(cut, shape)
+    assert_tiled(trace(cut, shape))
+
+
+@given(entry=st.sampled_from(MESSAGES), junk=st.binary(max_size=200), data=st.data())
+def test_the_reader_and_the_tracer_fail_on_the_same_bytes(entry: Entry, junk: bytes, data: st.DataObject) -> None:
+    version = data.draw(st.sampled_from(list(entry.valid_versions)))
+    try:
+        _, at = reader(entry.name, version)(junk, 0, len(junk))
+        readable = True
+    except DAMAGE:
+        readable = False
+    findings = trace(framed(junk), Shape("ResponseHeader", 0, entry.name, version)).findings
+    assert readable == ("malformed" not in {finding.code for finding in findings})

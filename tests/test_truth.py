@@ -1,0 +1,113 @@
+"""Every exchange and every value against the broker's own request log, which knows nothing of this program."""
+
+import base64
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dissector.capture_file import Capture
+from dissector.protocol.codec.reader import RecordBytes
+from dissector.session.exchange import Exchange, Message
+from tests.conftest import CAPTURES
+
+LEAST_EXCHANGES = 1000
+LEAST_APIS = 25
+MOST_UNREAD = 1
+"""Answers a capture that the broker logged but could not send: a client may close its socket with a request in flight."""
+OLD_NAMES = {"generation_id": "generation_id_or_member_epoch"}
+"""Fields that the broker's release (4.3) calls by an older name than the tables (4.4)."""
+
+
+def camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def compared(ours: Any, theirs: Any, path: str) -> Iterator[str]:
+    """Walks what the broker printed; yields the path of each scalar that is equal, fails at the first that is not."""
+    if isinstance(theirs, dict):
+        assert isinstance(ours, dict), path
+        by_name = {camel(name): value for name, value in ours.items()}
+        by_name |= {camel(old): ours[new] for old, new in OLD_NAMES.items() if new in ours}
+        for name, value in theirs.items():
+            if name == "recordsSizeInBytes":
+                assert len(by_name["records"] or b"") == value, path
+                yield path
+            else:
+                assert name in by_name, f"{path}.{name} is missing"
+                yield from compared(by_name[name], value, f"{path}.{name}")
+    elif isinstance(theirs, list):
+        assert len(ours) == len(theirs), path
+        for n, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            yield from compared(one, other, f"{path}[{n}]")
+    elif isinstance(ours, RecordBytes) and theirs == "":
+        yield from ()  # ShareFetch: the broker blanks the records
+    else:
+        value = base64.b64encode(ours).decode() if isinstance(ours, bytes) else ours
+        same = math.isclose(value, theirs) if isinstance(theirs, float) else value == theirs
+        assert same, f"{path}: {value!r}, the broker has {theirs!r}"
+        yield path
+
+
+def scalars(message: Message | None, truth: object, path: str) -> int:
+    if truth is None:
+        return 0
+    assert message is not None, path
+    return sum(1 for _ in compared(message.body, truth, path))
+
+
+def exchanges_of(capture: Capture) -> dict[tuple[str, int], list[Exchange]]:
+    found = defaultdict(list)
+    for exchange in capture.exchanges():
+        if exchange.row.kind == "exchange":
+            row = exchange.row
+            found[f"{row.server}-{row.client}", row.correlation_id or 0].append(exchange)
+    return found
+
+
+def agreed(path: Path) -> tuple[Counter[str], int]:
+    """Exchanges by API, and scalars, that one capture and its log agree on. All of them, or it fails."""
+    apis: Counter[str] = Counter()
+    count = 0
+    unread: list[str] = []
+    with Capture([str(path)]) as capture:
+        ours = exchanges_of(capture)
+        for line in path.with_suffix(".broker.ndjson").read_text().splitlines():
+            truth = json.loads(line)
+            where = f"{path.name} {truth['connection']} #{truth['correlation_id']} {truth['api']}"
+            candidates = ours[truth["connection"], truth["correlation_id"]]
+            assert candidates, f"{where}: not found"
+            exchange = candidates.pop(0)
+            row = exchange.row
+            assert (exchange.api_key, row.version) == (truth["api_key"], truth["version"]), where
+            assert row.client_id == truth["client_id"], where
+            count += scalars(exchange.request, truth["request"], where)
+            if truth["request"].get("acks") == 0:
+                # The broker logs what it would have answered; nothing crosses the wire.
+                assert exchange.response is None
+                assert [finding.code for finding in exchange.findings] == ["no-response-expected"], where
+            elif exchange.response is None:
+                unread.append(where)
+            else:
+                count += scalars(exchange.response, truth["response"], where)
+            apis[truth["api"]] += 1
+        over = [exchange.row for left in ours.values() for exchange in left]
+        assert not over, f"{path.name}: the broker knows nothing of {over[0]}"
+    assert len(unread) <= MOST_UNREAD, unread
+    return apis, count
+
+
+def test_every_exchange_that_the_broker_logged_is_found_with_the_same_values(capsys: Any) -> None:
+    apis: Counter[str] = Counter()
+    count = 0
+    for path in CAPTURES:
+        found, scalars_found = agreed(path)
+        apis += found
+        count += scalars_found
+    with capsys.disabled():
+        print(f"\ntruth: {apis.total():,} exchanges, {len(apis)} APIs, {count:,} values equal to the broker's log")
+    assert apis.total() >= LEAST_EXCHANGES
+    assert len(apis) >= LEAST_APIS
