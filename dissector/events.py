@@ -98,7 +98,7 @@ class RunBatch:
     address: Int64
     size: Int64
     time_ns: Int64
-    """Of the packet that brought it, or that showed that it is missing."""
+    """Of the packet that made it readable in order, or that showed that it is missing."""
     packet: Int64
 
     def __len__(self) -> int:

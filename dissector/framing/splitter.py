@@ -9,7 +9,8 @@ Invariants, each a property test:
 Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `session` has one.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from itertools import takewhile
 from enum import IntEnum
 from typing import Final, Protocol
 
@@ -18,8 +19,8 @@ import numpy as np
 from dissector.columns import Column
 from dissector.events import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch, RunKind
 from dissector.framing.frames import FrameRows
-from dissector.framing.resync import find_frame
-from dissector.framing.stream import Stream
+from dissector.framing.resync import Plausible, find_frame
+from dissector.framing.stream import Piece, Stream
 from dissector.limits import Limits
 from dissector.store import Store
 
@@ -28,10 +29,8 @@ LEAST_FRAME: Final = 8
 """A prefix and a correlation id."""
 HEAD: Final = 64
 """Bytes that a recogniser is shown."""
-
-Plausible = Callable[[bytes], bool]
-"""Whether bytes look like the beginning of a frame of one direction, size prefix included."""
-
+LEAST_HEAD: Final = 14
+"""Without so many bytes at its beginning (or all of it) nothing can be told of a frame: it is `UNPARSED`."""
 
 class Verdict(IntEnum):
     """What the beginning of a direction is."""
@@ -49,8 +48,9 @@ class Verdict(IntEnum):
 class Recogniser(Protocol):
     """Knows Kafka from other protocols."""
 
-    def verdict(self, direction: int, head: bytes) -> Verdict:
-        """What a direction is that begins with `head`."""
+    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
+        """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if no
+        more will come."""
 
     def plausible(self, direction: int) -> Plausible:
         """What a frame of this direction begins with, for finding one after a gap."""
@@ -66,8 +66,7 @@ class Splitter:
         self._mode = Column(np.uint8, Verdict.UNDECIDED)
         self._next = Column(np.int64, 0)
         """Where the next frame begins, for directions of which nothing is held."""
-        self.ignored = Column(np.int64)
-        """Bytes of each direction that is not Kafka."""
+        self._ignored: Counter[int] = Counter()
         self._held: dict[int, Stream] = {}
         self._rows = FrameRows()
 
@@ -76,7 +75,6 @@ class Splitter:
         if len(runs):
             self._mode.grow(int(runs.direction.max()) + 1)
             self._next.grow(len(self._mode))
-            self.ignored.grow(len(self._mode))
             firsts = np.flatnonzero(np.diff(runs.direction, prepend=-1))
             careful = self._take_whole(runs, firsts)
             ends = np.append(firsts[1:], len(runs))
@@ -100,6 +98,10 @@ class Splitter:
                 self._split(direction, stream, final=True)
         self._held.clear()
         return self._rows.batch()
+
+    def ignored(self, direction: int) -> int:
+        """Bytes of a direction that is not Kafka."""
+        return self._ignored[direction]
 
     def _take_whole(self, runs: RunBatch, firsts: Int64) -> Int64:
         """The common case, at once: directions of which every run is one whole frame. Gives the groups that are not."""
@@ -127,7 +129,7 @@ class Splitter:
         direction = int(runs.direction[low])
         mode = self._mode.values[direction]
         if mode == Verdict.OTHER:
-            self.ignored.values[direction] += int(runs.size[low:high].sum())
+            self._ignored[direction] += int(runs.size[low:high].sum())
             return
         stream = self._held.get(direction)
         if stream is None:
@@ -148,15 +150,19 @@ class Splitter:
 
     def _decide_one(self, direction: int, *, final: bool) -> bool:
         stream = self._held[direction]
-        head = stream.peek(self._store, HEAD)
-        verdict = Verdict.SEARCH if head is None else self._recogniser.verdict(direction, head)
+        missing = stream.gap()
+        head = stream.peek(self._store, HEAD, after=missing) or b""
+        from_start = stream.at == missing == 0
+        verdict = self._recogniser.verdict(direction, head, from_start=from_start, final=final)
         if verdict == Verdict.UNDECIDED:
             if not final and stream.end - stream.at < self._limits.undecided_bytes:
                 return False
             verdict = Verdict.OTHER
+        if verdict != Verdict.OTHER:
+            self._skip(direction, stream, FrameKind.GAP, missing)
         self._mode.values[direction] = verdict
         if verdict == Verdict.OTHER:
-            self.ignored.values[direction] += stream.end - stream.at
+            self._ignored[direction] += stream.end - stream.at
             del self._held[direction]
         elif verdict == Verdict.FRAMES:
             self._split(direction, stream, final=False)
@@ -200,7 +206,8 @@ class Splitter:
         missing = size - sum(length for _, length in pieces)
         if missing:
             pieces.append((NOWHERE, missing))
-        self._rows.add(direction, FrameKind.FRAME, stream.at, size, stream.seen, pieces)
+        kind = FrameKind.FRAME if _intact(pieces) >= min(size, LEAST_HEAD) else FrameKind.UNPARSED
+        self._rows.add(direction, kind, stream.at, size, stream.seen, pieces)
         stream.advance(size)
         return True
 
@@ -218,7 +225,7 @@ class Splitter:
                 self._skip(direction, stream, FrameKind.GAP, missing)
                 continue
             data = stream.peek(self._store, self._limits.resync_bytes) or b""
-            at = find_frame(data, plausible, self._limits.frame_size)
+            at = find_frame(data, plausible, self._limits.frame_size, stream.segments(len(data)))
             if at is not None:
                 self._skip(direction, stream, FrameKind.UNPARSED, at)
                 self._mode.values[direction] = Verdict.FRAMES
@@ -228,3 +235,8 @@ class Splitter:
                 return False
             self._skip(direction, stream, FrameKind.UNPARSED, len(data))
         return False
+
+
+def _intact(pieces: list[Piece]) -> int:
+    """Bytes before the first hole."""
+    return sum(size for _, size in takewhile(lambda piece: piece[0] != NOWHERE, pieces))

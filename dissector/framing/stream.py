@@ -58,10 +58,11 @@ class Stream:
             row += 1
         return row
 
-    def pieces(self, size: int) -> list[Piece]:
-        """Where the next `size` bytes from `at` on are; fewer where the stream ends."""
+    def pieces(self, size: int, after: int = 0) -> list[Piece]:
+        """Where the next `size` bytes are, from `after` bytes behind `at` on; fewer where the stream ends."""
         pieces: list[Piece] = []
-        row, at = self._row(self.at), self.at
+        at = self.at + after
+        row = self._row(at)
         while size > 0 and row < len(self._start):
             inside = at - self._start[row]
             take = min(size, self._size[row] - inside)
@@ -73,14 +74,19 @@ class Stream:
             row += 1
         return pieces
 
-    def peek(self, store: Store, size: int) -> bytes | None:
+    def peek(self, store: Store, size: int, after: int = 0) -> bytes | None:
         """The next bytes, `size` or as many as come before a gap or the end; None right before a gap."""
         parts: list[memoryview] = []
-        for address, length in self.pieces(size):
+        for address, length in self.pieces(size, after):
             if address == NOWHERE:
                 return b"".join(parts) if parts else None
             parts.append(store.read(address, length))
         return b"".join(parts)
+
+    def segments(self, size: int) -> list[int]:
+        """Where segments begin in the next `size` bytes, counted from `at`."""
+        row = self._row(self.at)
+        return [start - self.at for start in self._start[row:] if 0 <= start - self.at < size]
 
     def gap(self) -> int:
         """Bytes missing right at `at`."""

@@ -1,8 +1,8 @@
 """From a row of the index to what a person looks at: its words, its two messages, its findings."""
 
+from collections.abc import Callable
 from typing import Final
 
-from dissector.columns import Column
 from dissector.findings import Finding, Severity
 from dissector.protocol.message import API_VERSIONS, UNASKED, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
@@ -20,7 +20,7 @@ ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the brok
 class Lookup:
     """Decodes rows on demand; keeps nothing."""
 
-    def __init__(self, session: Session, flows: Flows, ignored: Column) -> None:
+    def __init__(self, session: Session, flows: Flows, ignored: Callable[[int], int]) -> None:
         self._session = session
         self._flows = flows
         self._ignored = ignored
@@ -123,7 +123,7 @@ class Lookup:
         """A connection on Kafka's port that speaks something else."""
         connection = row.connection - 1
         side = self._client_side(connection)
-        sizes = [int(self._ignored.values[2 * connection + n]) for n in (side, 1 - side)]
+        sizes = [self._ignored(2 * connection + n) for n in (side, 1 - side)]
         words = "encrypted: TLS" if kind is RowKind.TLS else "on Kafka's port, but not Kafka"
         finding = Finding(kind.name.lower(), Severity.WARNING, words)
         row = row._replace(request_size=sizes[0], response_size=sizes[1], info=words, severity=finding.severity)

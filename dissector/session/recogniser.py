@@ -1,8 +1,8 @@
 """Who speaks Kafka, and which end is the client.
 
-In this order: the end whose first bytes read as a request header (known API key, a version in range, a sane client id)
-is the client, whatever the ports are, unless the capture saw the other end send the SYN; in a capture that began in the
-middle the end that is not on a known port. TLS is told by its record header. What is none of it is left alone.
+The client is the side that sent the SYN, else the one that is not on a known port, else the one whose first bytes read
+as a request header (known API key, version in range, sane client id). That the bytes are Kafka at all is told by such a
+header, on any port. TLS is told by its record header. What is none of it is left alone.
 """
 
 import re
@@ -62,47 +62,55 @@ class KafkaRecogniser:
         self.others: dict[int, Other] = {}
         """Connections that don't."""
 
-    def verdict(self, direction: int, head: bytes) -> Verdict:
-        """What a direction is that begins with `head`."""
+    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
+        """What a direction is of which `head` is seen first."""
         connection, side = divmod(direction, 2)
         if connection in self.others:
             return Verdict.OTHER
-        client = self.client_side.get(connection)
-        if client is not None:
-            return self._verdict_known(direction, head, is_client=client == side)
-        return self._verdict_unknown(connection, side, head)
+        if connection not in self.client_side:
+            verdict = self._verdict_unknown(connection, side, head, from_start=from_start)
+            if verdict != Verdict.UNDECIDED or not final or self.kafka_side(connection) is None:
+                return verdict
+            self._take_ports(connection)
+        return self._verdict_known(direction, head, from_start=from_start)
 
-    def _verdict_known(self, direction: int, head: bytes, *, is_client: bool) -> Verdict:
-        if self._flows.syn_side(direction // 2) >= 0 and not is_client:
+    def _verdict_known(self, direction: int, head: bytes, *, from_start: bool) -> Verdict:
+        connection, side = divmod(direction, 2)
+        is_client = self.client_side[connection] == side
+        if from_start and not is_client and self._flows.syn_side(connection) >= 0:
             return Verdict.FRAMES
         if len(head) < (REQUEST_HEAD if is_client else RESPONSE_HEAD):
             return Verdict.UNDECIDED
         return Verdict.FRAMES if self.plausible(direction)(head) else Verdict.SEARCH
 
-    def _verdict_unknown(self, connection: int, side: int, head: bytes) -> Verdict:
+    def _verdict_unknown(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Verdict:
         opener = self._flows.syn_side(connection)
         if _TLS.match(head):
             self.others[connection] = Other.TLS
             return Verdict.OTHER
         if opener == 1 - side:
             return Verdict.UNDECIDED
-        if self.is_request(head):
+        if opener < 0 and self.kafka_side(connection) is not None:
+            self._take_ports(connection)
+            return self._verdict_known(2 * connection + side, head, from_start=from_start)
+        if self.is_request(head) and (opener == side or _is_named(head)):
             self.client_side[connection] = side
             return Verdict.FRAMES
         if len(head) < REQUEST_HEAD and head[:1] in (b"", b"\x00"):
             return Verdict.UNDECIDED
-        if opener == side:
+        if opener == side and from_start:
             self.others[connection] = Other.UNKNOWN
             return Verdict.OTHER
-        return self._verdict_by_port(connection)
-
-    def _verdict_by_port(self, connection: int) -> Verdict:
-        """The capture began in the middle, of a frame perhaps: only the ports can tell."""
-        server = self.kafka_side(connection)
-        if server is None:
+        if self.kafka_side(connection) is None:
             return Verdict.UNDECIDED
-        self.client_side[connection] = 1 - server
+        self._take_ports(connection)
         return Verdict.SEARCH
+
+    def _take_ports(self, connection: int) -> None:
+        """Believe the ports: the client is the side that is not on Kafka's."""
+        server = self.kafka_side(connection)
+        assert server is not None
+        self.client_side[connection] = 1 - server
 
     def kafka_side(self, connection: int) -> int | None:
         """The one side that is on a port of Kafka's."""
@@ -132,3 +140,9 @@ class KafkaRecogniser:
             return False
         client_id = head[14 : 14 + max(length, 0)].decode("utf-8", "ignore")
         return _CLIENT_ID.fullmatch(client_id) is not None
+
+
+def _is_named(head: bytes) -> bool:
+    """Whether a request names its client. Where nothing else tells the sides apart, a request must: the responses to
+    correlation ids below 2**16 read as Produce requests with an empty client id."""
+    return 0 < int.from_bytes(head[12:14], "big", signed=True) < len(head)

@@ -4,7 +4,9 @@ Invariants:
   * what comes out tiles the stream, in order, without overlap;
   * a byte, once seen, never changes: of two copies the first one captured wins (RFC 9293, 3.10.7.4);
   * a hole waits for at most `limits.out_of_order_packets` packets of the capture and `out_of_order_bytes` held back;
-    then it is a gap. Both are counted in what the capture has, so batches make no difference.
+    then it is a gap. Both are counted in what the capture has, so batches make no difference;
+  * along the stream time and packet number never run backwards: a piece that came too early bears those of the one
+    before it, which it had to wait for.
 """
 
 from bisect import bisect_left
@@ -46,6 +48,8 @@ class CarefulDirection:
         self._held: list[Piece] = []
         self._held_bytes = 0
         self._hole_packet = 0
+        self._last = (0, 0)
+        """Number and time of the last packet that came out."""
         self.expected = expected
         self.position = position
         self.wild = 0
@@ -87,7 +91,8 @@ class CarefulDirection:
     def _deliver(self, piece: Piece) -> Piece:
         self.position = piece.end
         self.expected = (self.expected + piece.size) & 0xFFFFFFFF
-        return piece
+        self._last = packet, time_ns = max(self._last, (piece.packet, piece.time_ns))
+        return piece._replace(time_ns=time_ns, packet=packet)
 
     def _hold(self, piece: Piece) -> None:
         """Keep what is new of it: earlier copies of the same bytes stay."""

@@ -1,0 +1,53 @@
+"""What holds of every bundled capture."""
+
+import json
+from pathlib import Path
+
+from dissector.capture_file import Capture
+from dissector.protocol.message import trace
+from dissector.session.exchange import Message
+from tests.protocol.trees import assert_tiled, same, values_of
+
+LARGEST = 300_000
+
+
+def messages(capture: Capture) -> list[Message]:
+    return [m for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
+
+
+def test_the_leaves_of_every_frame_tile_it(bundled: Path) -> None:
+    with Capture([str(bundled)]) as capture:
+        for message in messages(capture):
+            assert_tiled(trace(message.data, message.shape))
+
+
+def test_trees_and_values_agree(bundled: Path) -> None:
+    with Capture([str(bundled)]) as capture:
+        for message in messages(capture):
+            body = message.tree.find("body")
+            assert body is not None
+            assert same(values_of(body), message.body)
+
+
+def test_record_batches_are_whole_and_their_checksums_right(bundled: Path) -> None:
+    with Capture([str(bundled)]) as capture:
+        for message in messages(capture):
+            codes = {finding.code for finding in trace(message.data, message.shape).findings}
+            assert not codes & {"bad-crc", "bad-record", "bad-batch", "bad-compression", "malformed"}
+
+
+def test_nothing_is_lost_or_left_unparsed(bundled: Path) -> None:
+    with Capture([str(bundled)]) as capture:
+        rows = [exchange.row for exchange in capture.exchanges()]
+        assert {row.kind for row in rows} == {"exchange"}
+        assert not capture.problems
+        assert not capture.ignored
+        assert [row.number for row in rows] == list(range(1, len(rows) + 1))
+        assert [row.time_ns for row in rows] == sorted(row.time_ns for row in rows)
+
+
+def test_it_is_small_and_says_where_it_comes_from(bundled: Path) -> None:
+    assert bundled.stat().st_size <= LARGEST
+    provenance = json.loads(bundled.with_suffix(".provenance.json").read_text())
+    assert provenance["capture"] == bundled.name
+    assert {"client", "client_version", "broker_version", "scenario", "recorded"} <= provenance.keys()
