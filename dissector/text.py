@@ -9,10 +9,11 @@ import re
 import unicodedata
 from typing import Final
 
-_HOSTILE: Final = re.compile(
+HOSTILE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000e0000-\U000e0fff]"
 )
+"""What a terminal might act on, or not show: one character of it."""
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -24,7 +25,7 @@ def _visible(match: re.Match[str]) -> str:
 
 def clean(text: str) -> str:
     """`text` with every character made visible that could move, hide, reorder or colour what a terminal shows."""
-    return text if text.isascii() and text.isprintable() else _HOSTILE.sub(_visible, text)
+    return text if text.isascii() and text.isprintable() else HOSTILE.sub(_visible, text)
 
 
 def width(text: str) -> int:

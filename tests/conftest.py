@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, settings
 PCAPS = Path(__file__).parents[1] / "pcaps"
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 settings.load_profile("default")
 
 

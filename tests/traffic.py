@@ -48,7 +48,9 @@ def ethernet(packet: Packet, *, vlan: bool = False) -> bytes:
     return bytes(12) + tag + b"\x08\x00" + packet.ip()
 
 
-def request(correlation_id: int, *, api_key: int = 3, version: int = 0, client_id: bytes = b"tests", body: bytes = bytes(4)) -> bytes:
+def request(
+    correlation_id: int, *, api_key: int = 3, version: int = 0, client_id: bytes = b"tests", body: bytes = bytes(4)
+) -> bytes:
     """A request frame; by default Metadata v0 for all topics."""
     head = struct.pack(">hhih", api_key, version, correlation_id, len(client_id)) + client_id
     return struct.pack(">i", len(head) + len(body)) + head + body
@@ -96,7 +98,9 @@ def exchanges(count: int, *, pipelined: int = 1, size: int = 8) -> list[Turn]:
     return turns
 
 
-def pcap(packets: list[bytes], *, link_type: int = 1, order: str = "<", nano: bool = False, snaplen: int = 262144) -> bytes:
+def pcap(
+    packets: list[bytes], *, link_type: int = 1, order: str = "<", nano: bool = False, snaplen: int = 262144
+) -> bytes:
     """A pcap file; a packet a millisecond."""
     magic = 0xA1B23C4D if nano else 0xA1B2C3D4
     parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, link_type)]
@@ -107,7 +111,9 @@ def pcap(packets: list[bytes], *, link_type: int = 1, order: str = "<", nano: bo
     return b"".join(parts)
 
 
-def pcapng(packets: list[bytes], *, order: str = "<", link_type: int = 1, options: bytes = b"", ticks: int = 1_000) -> bytes:
+def pcapng(
+    packets: list[bytes], *, order: str = "<", link_type: int = 1, options: bytes = b"", ticks: int = 1_000
+) -> bytes:
     """A pcapng file of one section with one interface; a packet a millisecond, in `ticks` of its clock."""
     parts = [block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))]
     parts.append(block(order, 1, struct.pack(order + "HHI", link_type, 0, 0) + options))

@@ -4,6 +4,7 @@ Numbers that are not finite are strings; text that is not UTF-8 has its bytes as
 """
 
 import math
+import re
 from typing import Any
 
 import orjson
@@ -14,18 +15,26 @@ from dissector.protocol.records.batch import Batch, Part, PartKind, Record, spli
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.wire import WireError
 from dissector.session.exchange import Exchange, Message
-
-_OPTIONS = orjson.OPT_APPEND_NEWLINE
+from dissector.text import HOSTILE
 
 
 def json_line(exchange: Exchange) -> bytes:
     """The object, with a newline."""
     value = exchange_object(exchange)
     try:
-        return orjson.dumps(value, default=_default, option=_OPTIONS)
+        line = orjson.dumps(value, default=_default)
     except orjson.JSONEncodeError:
         # Lone surrogates stand for bytes that are not UTF-8: rare, so only now is every string looked at.
-        return orjson.dumps(_encodable(value), default=_default, option=_OPTIONS)
+        line = orjson.dumps(_encodable(value), default=_default)
+    if not line.isascii() or b"\x7f" in line:
+        line = HOSTILE.sub(_escaped, line.decode()).encode()
+    return line + b"\n"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """A hostile character as JSON's own escape: the same value to a program, harmless to a terminal."""
+    units = match.group().encode("utf-16-be")
+    return "".join(f"\\u{units[n : n + 2].hex()}" for n in range(0, len(units), 2))
 
 
 def exchange_object(exchange: Exchange) -> dict[str, Any]:

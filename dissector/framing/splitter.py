@@ -10,8 +10,8 @@ Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `sess
 """
 
 from collections import Counter
-from itertools import takewhile
 from enum import IntEnum
+from itertools import takewhile
 from typing import Final, Protocol
 
 import numpy as np
@@ -31,6 +31,7 @@ HEAD: Final = 64
 """Bytes that a recogniser is shown."""
 LEAST_HEAD: Final = 14
 """Without so many bytes at its beginning (or all of it) nothing can be told of a frame: it is `UNPARSED`."""
+
 
 class Verdict(IntEnum):
     """What the beginning of a direction is."""

@@ -121,7 +121,7 @@ class KafkaRecogniser:
         """What a frame of this direction begins with."""
         connection, side = divmod(direction, 2)
         if self.client_side.get(connection, side) == side:
-            return self.is_request
+            return lambda head: self.is_request(head) and _is_printable(head)
         waiting = self._outstanding(connection)
         return lambda head: len(head) >= RESPONSE_HEAD and int.from_bytes(head[4:8], "big", signed=True) in waiting
 
@@ -136,13 +136,17 @@ class KafkaRecogniser:
         if not versions[0] <= int.from_bytes(head[6:8], "big") <= versions[1]:
             return False
         length = int.from_bytes(head[12:14], "big", signed=True)
-        if not -1 <= length <= size - (REQUEST_HEAD - 4):
-            return False
-        client_id = head[14 : 14 + max(length, 0)].decode("utf-8", "ignore")
-        return _CLIENT_ID.fullmatch(client_id) is not None
+        return -1 <= length <= size - (REQUEST_HEAD - 4)
 
 
 def _is_named(head: bytes) -> bool:
     """Whether a request names its client. Where nothing else tells the sides apart, a request must: the responses to
     correlation ids below 2**16 read as Produce requests with an empty client id."""
-    return 0 < int.from_bytes(head[12:14], "big", signed=True) < len(head)
+    return int.from_bytes(head[12:14], "big", signed=True) > 0 and _is_printable(head)
+
+
+def _is_printable(head: bytes) -> bool:
+    """Whether the client id has no control characters. Where a frame's place is a guess it must not; where it is known a
+    hostile one may."""
+    length = max(0, int.from_bytes(head[12:14], "big", signed=True))
+    return _CLIENT_ID.fullmatch(head[14 : 14 + length].decode("utf-8", "ignore")) is not None

@@ -37,7 +37,12 @@ def said(path: str) -> list[tuple[str, int, str, int | None, int | None, int | N
     return [(r.kind, r.connection, r.api, r.correlation_id, r.request_size, r.response_size) for r in rows(path)]
 
 
-@given(chance=seeds, count=st.integers(1, 12), pipelined=st.integers(1, 4), mangle=st.sampled_from(["cut", "order", "twice", "all"]))
+@given(
+    chance=seeds,
+    count=st.integers(1, 12),
+    pipelined=st.integers(1, 4),
+    mangle=st.sampled_from(["cut", "order", "twice", "all"]),
+)
 def test_a_network_that_loses_nothing_changes_nothing(
     tmp_path: Path, chance: random.Random, count: int, pipelined: int, mangle: str
 ) -> None:
@@ -54,7 +59,9 @@ def test_a_network_that_loses_nothing_changes_nothing(
 
 
 @given(chance=seeds, batch=st.integers(1, 9), lossy=st.booleans())
-def test_the_size_of_batches_makes_no_difference(tmp_path: Path, chance: random.Random, batch: int, lossy: bool) -> None:
+def test_the_size_of_batches_makes_no_difference(
+    tmp_path: Path, chance: random.Random, batch: int, lossy: bool
+) -> None:
     packets = repeated(reordered(resegmented(conversation(exchanges(9, pipelined=3)), chance), chance), chance)
     if lossy:
         packets = [p for p in packets if not p.payload or chance.random() > 0.15]
@@ -155,14 +162,21 @@ def test_requests_without_answer_and_answers_without_request_are_rows(tmp_path: 
 
 
 def test_an_id_used_twice_is_answered_in_order(tmp_path: Path) -> None:
-    turns = [Turn(True, request(1)), Turn(True, request(1)), Turn(False, response(1)), Turn(False, response(1, bytes(9)))]
+    turns = [
+        Turn(True, request(1)),
+        Turn(True, request(1)),
+        Turn(False, response(1)),
+        Turn(False, response(1, bytes(9))),
+    ]
     sizes = [r.response_size for r in rows(capture_of(tmp_path, conversation(turns)))]
     assert sizes == [len(response(1)), len(response(1, bytes(9)))]
 
 
 def test_kafka_is_found_on_any_port_and_http_on_kafkas_is_told(tmp_path: Path) -> None:
     kafka = conversation(exchanges(2), server=("10.0.0.2", 19092))
-    http = conversation([Turn(True, b"GET / HTTP/1.1\r\n\r\n"), Turn(False, b"HTTP/1.1 200 OK\r\n\r\n")], client=("10.0.0.3", 5))
+    http = conversation(
+        [Turn(True, b"GET / HTTP/1.1\r\n\r\n"), Turn(False, b"HTTP/1.1 200 OK\r\n\r\n")], client=("10.0.0.3", 5)
+    )
     tls = conversation([Turn(True, b"\x16\x03\x01\x02\x00" + bytes(512))], client=("10.0.0.4", 6))
     found = [(r.kind, r.connection) for r in rows(capture_of(tmp_path, kafka + http + tls))]
     assert found == [("exchange", 1), ("exchange", 1), ("unparsed", 2), ("tls", 3)]

@@ -56,7 +56,9 @@ def test_damaged_messages_keep_every_byte_and_raise_nothing(entry: Entry, data: 
     version = data.draw(st.sampled_from(list(entry.valid_versions)))
     _, raw = make(plan(entry.name, version), random.Random(data.draw(st.integers(0, 1000))))
     frame = bytearray(framed(raw))
-    for at, byte in data.draw(st.lists(st.tuples(st.integers(PREFIX, len(frame) - 1), st.integers(0, 255)), max_size=4)):
+    for at, byte in data.draw(
+        st.lists(st.tuples(st.integers(PREFIX, len(frame) - 1), st.integers(0, 255)), max_size=4)
+    ):
         frame[at] = byte
     cut = bytes(frame[: data.draw(st.integers(PREFIX, len(frame)))])
     shape = Shape("ResponseHeader", 0, entry.name, version)

@@ -1,0 +1,149 @@
+"""The command line as a user meets it: in a process of its own, through pipes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation, exchanges, request, response
+
+KDISSECT = [sys.executable, "-m", "dissector.cli.main"]
+JAVA = str(PCAPS / "java.pcapng")
+
+
+def kdissect(*words: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "100"}
+    return subprocess.run(
+        [*KDISSECT, *words], input=data, capture_output=True, env=environment, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("words", [["show", JAVA], [JAVA], ["open", JAVA]])
+def test_without_a_terminal_the_rows_are_printed(words: list[str]) -> None:
+    done = kdissect(*words)
+    assert done.returncode == 0
+    assert b"Produce" in done.stdout
+    assert not done.stderr
+
+
+def test_json_is_one_object_an_exchange_with_the_promised_keys() -> None:
+    lines = kdissect("show", JAVA, "--format", "json").stdout.splitlines()
+    assert len(lines) == len(kdissect("show", JAVA).stdout.splitlines()) - 1
+    for number, line in enumerate(lines, 1):
+        value = json.loads(line)
+        assert value["number"] == number
+        assert {"kind", "connection", "client", "server", "api_key", "api", "api_version", "correlation_id", "client_id",
+                "latency_ns", "request", "response", "findings"} <= value.keys()  # fmt: skip
+        assert {"time_ns", "size", "header", "body"} == value["request"].keys()
+        assert value["latency_ns"] == value["response"]["time_ns"] - value["request"]["time_ns"]
+
+
+def test_json_holds_records_with_their_bytes() -> None:
+    lines = [json.loads(line) for line in kdissect("show", JAVA, "-f", "json").stdout.splitlines()]
+    [batch, *_] = [
+        batch
+        for line in lines if line["api"] == "Produce" and line["request"]["body"]["topic_data"]
+        for topic in line["request"]["body"]["topic_data"]
+        for partition in topic["partition_data"]
+        for batch in partition["records"]["batches"]
+    ]  # fmt: skip
+    assert batch["crc_valid"] is True
+    assert bytes.fromhex(batch["records"][0]["key"]).startswith(b"customer-")
+    assert batch["records"][0]["headers"][1] == {"key": "empty", "value": None}
+
+
+def test_the_tree_names_every_field_with_its_place() -> None:
+    text = kdissect("show", JAVA, "--format", "tree", "--limit", "1").stdout.decode()
+    assert "request_api_key: 18  [4+2 INT16]" in text
+    assert 'client_software_name: "apache-kafka-java"' in text
+    assert "error_code: 0  NONE" in text
+
+
+def test_standard_input_is_a_capture_too() -> None:
+    assert kdissect("show", "-", data=Path(JAVA).read_bytes()).stdout == kdissect("show", JAVA).stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("none.pcap", None, "no such file"),
+        ("empty.pcap", b"", "empty file"),
+        ("notes.txt", b"buy milk, and tea\n", "not a capture"),
+    ],
+)
+def test_bad_input_is_one_plain_line_and_exit_code_2(
+    tmp_path: Path, name: str, content: bytes | None, words: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    done = kdissect("show", str(path))
+    assert done.returncode == 2
+    assert not done.stdout
+    [line] = done.stderr.decode().splitlines()
+    assert line.startswith(f"kdissect: {path}: {words}")
+
+
+def test_a_truncated_capture_shows_what_is_there_and_says_what_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "cut.pcapng"
+    path.write_bytes(Path(JAVA).read_bytes()[:20_000])
+    done = kdissect("show", str(path))
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) > 5
+    [line] = done.stderr.decode().splitlines()
+    assert "the file ends after" in line
+
+
+def test_a_capture_without_kafka_is_a_negative_answer(tmp_path: Path) -> None:
+    web = conversation([Turn(True, b"GET / HTTP/1.1\r\n\r\n")], server=("10.0.0.2", 80))
+    done = kdissect("show", capture_of(tmp_path, web))
+    assert done.returncode == 1
+    assert b"no Kafka in it (3 packets, 1 TCP connections)" in done.stderr
+
+
+def test_several_files_are_one_capture() -> None:
+    both = kdissect("show", JAVA, str(PCAPS / "aiokafka.pcapng")).stdout.splitlines()
+    assert len(both) > len(kdissect("show", JAVA).stdout.splitlines())
+
+
+def test_a_reader_that_goes_away_ends_it_quietly() -> None:
+    with subprocess.Popen(
+        [*KDISSECT, "show", JAVA, "-f", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.wait(20)
+
+
+def test_help_has_an_example_and_bad_use_is_code_2() -> None:
+    for words in (["--help"], ["show", "--help"], ["open", "--help"]):
+        done = kdissect(*words)
+        assert done.returncode == 0
+        assert b"Example: kdissect" in done.stdout
+    assert kdissect("show").returncode == 2
+    assert kdissect("show", JAVA, "--format", "xml").returncode == 2
+    assert b"Traceback" not in kdissect("show", JAVA, "--nonsense").stderr
+
+
+@pytest.mark.parametrize("form", ["text", "tree", "json"])
+def test_no_control_byte_from_the_wire_reaches_the_terminal(tmp_path: Path, form: str) -> None:
+    hostile = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m[/bold]\ud800".encode("utf-8", "surrogatepass")
+    topic = len(hostile).to_bytes(2, "big") + hostile
+    body = (1).to_bytes(4, "big") + topic
+    turns = [Turn(True, request(1, client_id=hostile, body=body)), Turn(False, response(1, bytes(4) + (1).to_bytes(4, "big")
+             + b"\x00\x03" + topic + bytes(4)))]  # fmt: skip
+    out = kdissect("show", capture_of(tmp_path, conversation(turns)), "-f", form).stdout.decode()
+    assert "owned" in out
+    assert not {c for c in out if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u2028"}
+
+
+def test_rows_of_a_made_capture_read_as_they_should(tmp_path: Path) -> None:
+    out = kdissect("show", capture_of(tmp_path, conversation(exchanges(1)))).stdout.decode().splitlines()
+    assert out[1].split() == ["1", "0.002000", "C1", "Metadata", "0", "0", "23", "16", "1.0", "ms", "tests:"]

@@ -1,0 +1,28 @@
+"""Nothing heavy is imported before it is needed, and the engine never imports the screen."""
+
+import subprocess
+import sys
+
+
+def imported(code: str) -> set[str]:
+    """Top-level modules after running `code` in a fresh process."""
+    script = f"{code}\nimport sys; print(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_the_engine_imports_neither_textual_nor_pyspark() -> None:
+    modules = imported("import dissector; dissector.open; import dissector.cli.show")
+    assert "numpy" in modules
+    assert not modules & {"textual", "tui", "pyspark", "typer"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    modules = imported("import dissector.cli.main")
+    assert not modules & {"numpy", "textual", "orjson", "cramjam", "tui", "pyspark"}
+
+
+def test_the_public_names_are_there() -> None:
+    import dissector
+
+    assert {name for name in dissector.__all__ if callable(getattr(dissector, name))} == set(dissector.__all__)
