@@ -16,7 +16,7 @@ from tests.conftest import CAPTURES
 LEAST_EXCHANGES = 1000
 LEAST_APIS = 25
 MOST_UNREAD = 1
-"""Answers a capture that the broker logged but could not send: a client may close its socket with a request in flight."""
+"""Answers a capture that the broker logged but could not send: a client may close with a request in flight."""
 OLD_NAMES = {"generation_id": "generation_id_or_member_epoch"}
 """Fields that the broker's release (4.3) calls by an older name than the tables (4.4)."""
 

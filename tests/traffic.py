@@ -1,7 +1,7 @@
 """Traffic made for tests: Kafka frames, TCP conversations, networks that mangle them, capture files to hold them.
 
-The domain's language, so that a test reads as a sentence. Packets are Ethernet, IPv4, TCP, built by dpkt, which the code
-under test does not use.
+The domain's language, so that a test reads as a sentence. Packets are Ethernet, IPv4, TCP, built by dpkt, which the
+code under test does not use.
 """
 
 import random

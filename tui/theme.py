@@ -32,7 +32,7 @@ Screen { background: $background; }
 #fields, #bytes {
   border-top: solid $boost; border-title-color: $secondary; background: $surface; scrollbar-size: 1 1;
 }
-#fields { width: 1fr; }
+#fields { width: 1fr; overflow-x: hidden; }
 #bytes { width: 75; border-left: solid $boost; overflow-x: hidden; }
 Screen.narrow #bytes { width: 42; }
 Screen.slim #bytes { width: 26; }
@@ -44,8 +44,8 @@ Screen.slim #bytes { width: 26; }
 
 ExchangeList > .list--head { background: $panel; color: $secondary; text-style: bold; }
 ExchangeList > .list--odd { background: $surface; }
-ExchangeList > .list--cursor { background: $boost; }
-ExchangeList:focus > .list--cursor { background: $primary 35%; }
+ExchangeList > .list--cursor { background: $primary 20%; }
+ExchangeList:focus > .list--cursor { background: $primary 40%; }
 ExchangeList > .list--error { color: $error; }
 ExchangeList > .list--warning { color: $warning; }
 

@@ -2,7 +2,7 @@
 
 A place is taken when a size prefix that can be true stands there, what follows looks like a frame's head to the caller,
 and the chain goes on: the frames after it look right too, up to where the bytes end. Places where a segment begins are
-tried first: that is where nearly every frame begins, and misread zeros do not. Better to skip a frame than to invent one.
+tried first: nearly every frame begins there, and misread zeros do not. Better to skip a frame than to invent one.
 """
 
 from collections.abc import Callable, Iterable

@@ -146,7 +146,7 @@ def _is_named(head: bytes) -> bool:
 
 
 def _is_printable(head: bytes) -> bool:
-    """Whether the client id has no control characters. Where a frame's place is a guess it must not; where it is known a
-    hostile one may."""
+    """Whether the client id has no control characters. Where a frame's place is a guess it must not; where it is
+    known a hostile one may."""
     length = max(0, int.from_bytes(head[12:14], "big", signed=True))
     return _CLIENT_ID.fullmatch(head[14 : 14 + length].decode("utf-8", "ignore")) is not None

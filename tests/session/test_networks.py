@@ -188,8 +188,8 @@ def test_the_client_is_told_by_content_where_both_ports_are_kafkas(tmp_path: Pat
 
 
 def test_a_size_prefix_that_cannot_be_is_skipped_not_believed(tmp_path: Path) -> None:
-    turns = [Turn(True, request(1)), Turn(False, response(1)), Turn(True, b"\x7f\xff\xff\xff" + bytes(10)), Turn(True, request(2)),
-             Turn(False, response(2))]  # fmt: skip
+    turns = [Turn(True, request(1)), Turn(False, response(1)), Turn(True, b"\x7f\xff\xff\xff" + bytes(10))]
+    turns += [Turn(True, request(2)), Turn(False, response(2))]
     found = rows(capture_of(tmp_path, conversation(turns)))
     assert [(r.kind, r.correlation_id) for r in found] == [("exchange", 1), ("unparsed", None), ("exchange", 2)]
     assert found[1].request_size == 14

@@ -37,6 +37,7 @@ class MainScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "app.help", "Help", key_display="?", id="main.help"),
+        Binding("q", "app.quit", "Quit", id="main.quit"),
         Binding("tab", "app.focus_next", "Pane", id="main.next_pane"),
         Binding("shift+tab", "app.focus_previous", "Previous pane", show=False, id="main.previous_pane"),
         Binding("enter", "open", "Fields", id="main.open", priority=False),
@@ -52,7 +53,6 @@ class MainScreen(Screen[None]):
         Binding("minus", "list_room(-1)", "Less list", show=False, id="main.less_list"),
         Binding("less_than_sign", "bytes_room(1)", "More bytes", show=False, id="main.more_bytes"),
         Binding("greater_than_sign", "bytes_room(-1)", "Less bytes", show=False, id="main.less_bytes"),
-        Binding("q", "app.quit", "Quit", id="main.quit"),
     ]
 
     def __init__(self, capture: Capture) -> None:

@@ -145,7 +145,8 @@ class BytesPane(ScrollView, can_focus=True):
         return offset if offset is not None and offset < len(self._data) else None
 
     def on_click(self, event: events.Click) -> None:
-        offset = self.offset_at(event.x, event.y)
+        place = event.get_content_offset(self)
+        offset = self.offset_at(place.x, place.y) if place is not None else None
         if offset is not None:
             self._go(offset)
 

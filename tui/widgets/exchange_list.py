@@ -147,6 +147,14 @@ class ExchangeList(ScrollView, can_focus=True):
         self._strips.clear()
         super().notify_style_update()
 
+    def on_focus(self) -> None:
+        self._strips.clear()
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self._strips.clear()
+        self.refresh()
+
     def on_resize(self) -> None:
         self._strips.clear()
         self.virtual_size = Size(self.size.width, self._count + 1)

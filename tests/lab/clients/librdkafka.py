@@ -73,8 +73,8 @@ def acks0(servers: str) -> None:
 def pipelined(servers: str) -> None:
     topic = "rdkafka-firehose"
     create(servers, topic, 1)
-    produce(servers, topic, "lz4", 1200, **{"batch.num.messages": 3, "max.in.flight": 50, "linger.ms": 0})
-    consume(servers, topic, "rdkafka-drain", 1200)
+    produce(servers, topic, "lz4", 1080, **{"batch.num.messages": 3, "max.in.flight": 50, "linger.ms": 0})
+    consume(servers, topic, "rdkafka-drain", 1080)
 
 
 def consumer_protocol(servers: str) -> None:

@@ -61,7 +61,8 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 many_records = st.lists(
     st.builds(
         Record, st.integers(100, 10_000), st.integers(5_000, 2**40), st.none() | st.binary(max_size=200),
-        st.none() | st.binary(max_size=200), st.lists(st.builds(Header, texts, st.none() | st.binary(max_size=9)), max_size=3),
+        st.none() | st.binary(max_size=200),
+        st.lists(st.builds(Header, texts, st.none() | st.binary(max_size=9)), max_size=3),
     ),
     max_size=8,
 )  # fmt: skip

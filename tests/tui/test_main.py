@@ -1,0 +1,305 @@
+"""The main screen, driven by keys and clicks on real captures."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from dissector.capture_file import Capture
+from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation, exchanges, pcap, request, response
+from tui.app import KDissectApp
+from tui.screens.help import HelpScreen
+from tui.screens.main import MainScreen
+from tui.widgets.bytes_pane import BytesPane
+from tui.widgets.exchange_list import ExchangeList
+from tui.widgets.field_tree import FieldTree
+
+JAVA = str(PCAPS / "java.pcapng")
+
+
+class Screen:
+    """The screen in a test's words."""
+
+    def __init__(self, pilot: Pilot[None]) -> None:
+        self.pilot = pilot
+
+    @property
+    def main(self) -> MainScreen:
+        screen = self.pilot.app.screen
+        assert isinstance(screen, MainScreen)
+        return screen
+
+    @property
+    def list(self) -> ExchangeList:
+        return self.main.query_one(ExchangeList)
+
+    @property
+    def bytes(self) -> BytesPane:
+        return self.main.query_one(BytesPane)
+
+    @property
+    def fields(self) -> FieldTree:
+        return self.main.query_one(FieldTree)
+
+    @property
+    def row(self) -> int:
+        return self.list.cursor
+
+    @property
+    def path(self) -> str:
+        return self.main.model.node.path if self.main.model.node is not None else ""
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await self.pilot.press(key)
+        await self.settle()
+
+    async def settle(self) -> None:
+        await self.pilot.app.workers.wait_for_complete()
+        await self.pilot.pause()
+        await self.pilot.pause()
+
+    def text(self, selector: str) -> str:
+        return str(self.main.query_one(selector, Static).render())
+
+    def lines(self) -> str:
+        """All that is drawn, as text."""
+        compositor = self.pilot.app.screen._compositor
+        return "\n".join("".join(s.text for s in strip) for strip in compositor.render_strips())
+
+
+@asynccontextmanager
+async def opened(*paths: str, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Screen]:
+    with Capture(paths) as capture:
+        app = KDissectApp(capture)
+        async with app.run_test(size=size) as pilot:
+            screen = Screen(pilot)
+            await pilot.pause()
+            await screen.settle()
+            yield screen
+
+
+async def to(screen: Screen, api: str) -> None:
+    """Go to the first exchange of an API."""
+    capture = screen.main.model.capture
+    screen.list.cursor = next(n for n in range(len(capture)) if capture.row(n).api == api)
+    await screen.settle()
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (160, 50), (200, 60)])
+async def test_it_opens_at_every_size_with_list_fields_and_bytes(size: tuple[int, int]) -> None:
+    async with opened(JAVA, size=size) as screen:
+        drawn = screen.lines()
+        assert "java.pcapng · 60 exchanges" in drawn
+        for words in ("ApiVersions", "header", "0000", "Help", "Quit"):
+            assert words in drawn
+
+
+async def test_keys_move_through_the_list() -> None:
+    async with opened(JAVA) as screen:
+        last = len(screen.main.model.capture) - 1
+        for keys, row in [(["j"], 1), (["down"], 2), (["k"], 1), (["up"], 0), (["G"], last), (["g"], 0), (["end"], last),
+                          (["home"], 0), (["4", "2", "G"], 41), (["f7"], 40), (["f8"], 41)]:  # fmt: skip
+            await screen.press(*keys)
+            assert screen.row == row, keys
+        await screen.press("pageup")
+        assert screen.row < 41
+        await screen.press("g", "k")
+        assert screen.row == 0
+
+
+async def test_the_list_follows_its_cursor() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await screen.press("G")
+        assert "DeleteTopics" in screen.lines()
+
+
+async def test_enter_goes_to_the_fields_and_tab_round_the_panes() -> None:
+    async with opened(JAVA) as screen:
+        assert screen.main.focused is screen.list
+        await screen.press("enter")
+        assert screen.main.focused is screen.fields
+        await screen.press("tab")
+        assert screen.main.focused is screen.bytes
+        await screen.press("tab")
+        assert screen.main.focused is screen.list
+        await screen.press("shift+tab")
+        assert screen.main.focused is screen.bytes
+
+
+async def test_r_shows_the_other_side() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("r")
+        assert screen.main.model.side == "response"
+        assert "error_code" in screen.lines()
+        await screen.press("r")
+        assert screen.main.model.side == "request"
+
+
+async def test_brackets_stay_on_the_connection() -> None:
+    async with opened(JAVA) as screen:
+        await to(screen, "CreateTopics")
+        capture = screen.main.model.capture
+        before, connection = screen.row, capture.connection_of(screen.row)
+        await screen.press("right_square_bracket")
+        assert screen.row > before
+        assert capture.connection_of(screen.row) == connection
+        await screen.press("left_square_bracket")
+        assert screen.row == before
+
+
+async def test_e_goes_to_what_is_wrong() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("e")
+        assert screen.main.model.exchange is not None
+        assert "MEMBER_ID_REQUIRED" in screen.main.model.exchange.row.info
+        first = screen.row
+        await screen.press("e")
+        assert screen.row > first
+        await screen.press("E")
+        assert screen.row == first
+
+
+async def test_a_field_lights_up_its_bytes_and_its_ancestors_more_faintly() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("enter", "g", "down", "down")
+        assert screen.path == "header.request_api_key"
+        assert screen.main.model.shades(0, 10) == [None] * 4 + [0, 0, 1, 1, 1, 1]
+        assert "request.header.request_api_key · INT16" in screen.text("#inspector")
+        assert "versions 0+" in screen.text("#inspector")
+
+
+async def test_a_byte_selects_its_field_by_key_and_by_click() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("tab", "tab")
+        await screen.press(*["right"] * 8)
+        assert screen.path == "header.correlation_id"
+        assert screen.fields.cursor_node is not None
+        assert screen.fields.cursor_node.data is screen.main.model.node
+        assert "i32 " in screen.text("#inspector")
+        for x in range(6, 40):
+            offset = screen.bytes.offset_at(x, 0)
+            if offset == 5:
+                await screen.pilot.click(BytesPane, offset=(x + 1, 1))
+                break
+        await screen.settle()
+        assert screen.path == "header.request_api_key"
+
+
+async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> None:
+    with Capture([str(bundled)]) as capture:
+        from tui.model import Model
+
+        model = Model(capture)
+        for exchange in capture.exchanges():
+            model.choose(exchange.row.number - 1)
+            assert model.look is not None
+            for source in model.look.message.sources:
+                for offset in range(0, len(source.data), max(1, len(source.data) // 50)):
+                    node = model.look.node_at(source.number, offset)
+                    assert node is not None
+                    assert node.start <= offset < node.end
+                    assert not [child for child in node.children if child.source == source.number]
+
+
+async def test_decompressed_records_are_a_byte_source_of_their_own() -> None:
+    async with opened(JAVA) as screen:
+        model = screen.main.model
+        number = next(n for n in range(len(model.capture)) if "gzip" in model.capture.row(n).info)
+        screen.list.cursor = number
+        await screen.settle()
+        assert model.look is not None
+        record = next(n for n in model.look.message.tree.walk() if n.source and n.name == "value")
+        screen.fields.focus()
+        await screen.settle()
+        screen.fields.reveal(record)
+        await screen.settle()
+        assert screen.path == record.path
+        assert model.source is model.look.message.sources[record.source]
+        assert "decompressed" in str(screen.bytes.border_title)
+        assert "teapot" in screen.lines()
+        screen.bytes.focus()
+        await screen.press("g")
+        assert model.node is not None
+        assert model.node.source == record.source
+
+
+async def test_long_arrays_open_in_chunks(tmp_path: Path) -> None:
+    names = b"".join(b"\x00\x05t%04d" % n for n in range(250))
+    turns = [Turn(True, request(1, body=(250).to_bytes(4, "big") + names))]
+    async with opened(capture_of(tmp_path, conversation(turns))) as screen:
+        assert screen.main.model.look is not None
+        wanted = screen.main.model.look.message.tree.find("body.topics[237].name")
+        assert wanted is not None
+        screen.fields.focus()
+        screen.fields.reveal(wanted)
+        await screen.settle()
+        assert screen.path == "body.topics[237].name"
+        assert "t0237" in screen.lines()
+
+
+async def test_help_shows_the_keys_and_goes_away() -> None:
+    async with opened(JAVA) as screen:
+        await screen.pilot.press("question_mark")
+        await screen.pilot.pause()
+        assert isinstance(screen.pilot.app.screen, HelpScreen)
+        await screen.pilot.press("escape")
+        await screen.pilot.pause()
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+
+
+async def test_backslash_gives_the_pane_the_screen_and_back() -> None:
+    async with opened(JAVA) as screen:
+        height = screen.list.size.height
+        await screen.press("backslash")
+        assert screen.list.size.height > height + 10
+        await screen.press("backslash")
+        assert screen.list.size.height == height
+        await screen.press("plus")
+        assert screen.list.size.height > height
+        width = screen.bytes.size.width
+        await screen.press("less_than_sign")
+        assert screen.bytes.size.width > width
+
+
+async def test_a_capture_without_kafka_is_a_clear_screen(tmp_path: Path) -> None:
+    path = tmp_path / "none.pcap"
+    path.write_bytes(pcap([]))
+    async with opened(str(path)) as screen:
+        assert "No Kafka in this capture" in screen.lines()
+        assert "tcpdump" in screen.lines()
+        await screen.press("j", "enter", "r", "e", "right_square_bracket", "tab")
+
+
+async def test_a_truncated_file_is_said_on_the_screen(tmp_path: Path) -> None:
+    path = tmp_path / "cut.pcapng"
+    path.write_bytes(Path(JAVA).read_bytes()[:30_001])
+    async with opened(str(path)) as screen:
+        assert "the file ends after" in screen.lines()
+
+
+async def test_words_from_the_wire_stay_words(tmp_path: Path) -> None:
+    hostile = "\x1b]0;owned\x07[/nope]\x1b[2J\u202e\x9b31m [bold]".encode()
+    topic = len(hostile).to_bytes(2, "big") + hostile
+    turns = [Turn(True, request(1, client_id=hostile, body=(1).to_bytes(4, "big") + topic)), Turn(False, response(1))]
+    async with opened(capture_of(tmp_path, conversation(turns)), size=(200, 60)) as screen:
+        await screen.press("enter", "G")
+        drawn = screen.lines()
+        assert "[/nope]" in drawn
+        assert not {c for c in drawn if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"}
+
+
+async def test_a_million_rows_cost_no_more_than_a_screenful(tmp_path: Path) -> None:
+    async with opened(capture_of(tmp_path, conversation(exchanges(30)))) as screen:
+        looked: list[int] = []
+        row = screen.main.model.capture.row
+        screen.main.model.capture.row = lambda n: looked.append(n) or row(n % 30)  # type: ignore[method-assign,func-returns-value]
+        screen.main.model.capture.exchange = lambda n: screen.main.model.capture._exchange(n % 30)  # type: ignore[method-assign]
+        screen.list.show(5_000_000, anew=True)
+        await screen.press("G", "pageup", "pageup")
+        assert screen.row > 4_999_900
+        assert len(looked) < 400
