@@ -9,6 +9,7 @@ Invariants, each a property test:
 Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `session` has one.
 """
 
+import struct
 from collections import Counter
 from enum import IntEnum
 from itertools import takewhile
@@ -25,6 +26,7 @@ from dissector.limits import Limits
 from dissector.store import Store
 
 PREFIX: Final = 4
+_SIZE: Final = struct.Struct(">i")
 LEAST_FRAME: Final = 8
 """A prefix and a correlation id."""
 HEAD: Final = 64
@@ -77,6 +79,7 @@ class Splitter:
             self._mode.grow(int(runs.direction.max()) + 1)
             self._next.grow(len(self._mode))
             firsts = np.flatnonzero(np.diff(runs.direction, prepend=-1))
+            self._recognise(runs, firsts)
             careful = self._take_whole(runs, firsts)
             ends = np.append(firsts[1:], len(runs))
             for group in careful.tolist():
@@ -103,6 +106,18 @@ class Splitter:
     def ignored(self, direction: int) -> int:
         """Bytes of a direction that is not Kafka."""
         return self._ignored[direction]
+
+    def _recognise(self, runs: RunBatch, firsts: Int64) -> None:
+        """Directions that begin here with enough to tell them by are settled at once, the client's side first."""
+        fresh = (self._mode.values[runs.direction[firsts]] == Verdict.UNDECIDED) & (runs.start[firsts] == 0)
+        fresh &= (runs.kind[firsts] == RunKind.DATA) & (runs.size[firsts] >= LEAST_HEAD)
+        rows = firsts[fresh]
+        rows = rows[np.argsort(runs.packet[rows], kind="stable")]
+        for row in rows.tolist():
+            direction = int(runs.direction[row])
+            head = bytes(self._store.read(int(runs.address[row]), min(HEAD, int(runs.size[row]))))
+            if self._recogniser.verdict(direction, head, from_start=True, final=False) == Verdict.FRAMES:
+                self._mode.values[direction] = Verdict.FRAMES
 
     def _take_whole(self, runs: RunBatch, firsts: Int64) -> Int64:
         """The common case, at once: directions of which every run is one whole frame. Gives the groups that are not."""
@@ -174,10 +189,13 @@ class Splitter:
         if self._mode.values[direction] == Verdict.SEARCH and not self._search(direction, stream, final=final):
             return
         while stream.at < stream.end:
+            self._split_run(direction, stream)
             missing = stream.gap()
             if missing:
                 self._skip(direction, stream, FrameKind.GAP, missing)
                 searching = True
+            elif stream.at == stream.end:
+                break
             else:
                 size = self._frame_size(stream)
                 if size == 0 and not final:
@@ -191,6 +209,23 @@ class Splitter:
                     return
         self._next.values[direction] = stream.at
         self._held.pop(direction, None)
+
+    def _split_run(self, direction: int, stream: Stream) -> None:
+        """The frames that lie whole in the run that comes next: the common case of several frames a segment."""
+        run = stream.run()
+        if run.address == NOWHERE:
+            return
+        data = self._store.read(run.address, run.size)
+        first = offset = stream.at - run.start
+        while offset + PREFIX <= run.size:
+            size = PREFIX + _SIZE.unpack_from(data, offset)[0]
+            if not LEAST_FRAME <= size <= self._limits.frame_size or offset + size > run.size:
+                break
+            self._rows.add(
+                direction, FrameKind.FRAME, run.start + offset, size, run.seen, [(run.address + offset, size)]
+            )
+            offset += size
+        stream.advance(offset - first)
 
     def _frame_size(self, stream: Stream) -> int:
         """Of the frame that begins here, prefix included; 0 where the prefix is not all there yet, -1 if it is lost."""
@@ -208,13 +243,13 @@ class Splitter:
         if missing:
             pieces.append((NOWHERE, missing))
         kind = FrameKind.FRAME if _intact(pieces) >= min(size, LEAST_HEAD) else FrameKind.UNPARSED
-        self._rows.add(direction, kind, stream.at, size, stream.seen, pieces)
+        self._rows.add(direction, kind, stream.at, size, stream.run().seen, pieces)
         stream.advance(size)
         return True
 
     def _skip(self, direction: int, stream: Stream, kind: FrameKind, size: int) -> None:
         if size:
-            self._rows.add(direction, kind, stream.at, size, stream.seen, stream.pieces(size))
+            self._rows.add(direction, kind, stream.at, size, stream.run().seen, stream.pieces(size))
             stream.advance(size)
 
     def _search(self, direction: int, stream: Stream, *, final: bool) -> bool:

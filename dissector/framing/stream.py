@@ -3,11 +3,23 @@
 Only positions are held, never bytes: a frame of 100 MB costs a few rows until its end is there.
 """
 
+from typing import NamedTuple
+
 from dissector.events import NOWHERE, RunBatch, RunKind
 from dissector.store import Store
 
 Piece = tuple[int, int]
 """Address (or `NOWHERE`) and size."""
+
+
+class Run(NamedTuple):
+    """Bytes that one packet brought."""
+
+    start: int
+    size: int
+    address: int
+    seen: tuple[int, int]
+    """Time and packet."""
 
 
 class Stream:
@@ -45,12 +57,6 @@ class Stream:
         """The stream offset after the last byte known."""
         return self._start[-1] + self._size[-1] if self._start else self.at
 
-    @property
-    def seen(self) -> tuple[int, int]:
-        """Time and packet of the run that `at` stands in."""
-        row = self._row(self.at)
-        return self._time[row], self._packet[row]
-
     def _row(self, offset: int) -> int:
         row = self._first
         last = len(self._start) - 1
@@ -83,6 +89,11 @@ class Stream:
             parts.append(store.read(address, length))
         return b"".join(parts)
 
+    def run(self) -> Run:
+        """The run that `at` stands in."""
+        row = self._row(self.at)
+        return Run(self._start[row], self._size[row], self._address[row], (self._time[row], self._packet[row]))
+
     def segments(self, size: int) -> list[int]:
         """Where segments begin in the next `size` bytes, counted from `at`."""
         row = self._row(self.at)
@@ -90,12 +101,11 @@ class Stream:
 
     def gap(self) -> int:
         """Bytes missing right at `at`."""
-        missing = 0
-        for address, size in self.pieces(self.end - self.at):
-            if address != NOWHERE:
-                break
-            missing += size
-        return missing
+        row, at = self._row(self.at), self.at
+        while row < len(self._start) and self._address[row] == NOWHERE:
+            at = self._start[row] + self._size[row]
+            row += 1
+        return at - self.at
 
     def advance(self, size: int) -> None:
         """Leave `size` bytes behind."""

@@ -6,7 +6,13 @@ tagged fields of header v2 (ProduceRequest.json, KIP-98, KIP-482).
 
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from dissector.protocol.wire import WireError, uvarint
+from dissector.session.frames import FrameTable
+from dissector.session.headers import RequestHeads
+from dissector.store import Store
 
 PRODUCE: Final = 0
 HEAD: Final = 1024
@@ -14,6 +20,32 @@ HEAD: Final = 1024
 _CLIENT_ID_AT: Final = 12
 _FIRST_TRANSACTIONAL: Final = 3
 _FIRST_FLEXIBLE: Final = 9
+
+
+def awaited(
+    store: Store, frames: FrameTable, rows: npt.NDArray[np.int64], heads: RequestHeads
+) -> npt.NDArray[np.bool_]:
+    """Which requests the broker answers: all but Produce with acks=0.
+
+    Nearly every producer sends no transactional id and no tagged fields in the header: then acks stands 0 or 2 bytes
+    behind the client id, and all are read at once. The others are read one by one.
+    """
+    answered = np.ones(len(rows), np.bool_)
+    produce = np.flatnonzero(heads.api_key == PRODUCE)
+    if not len(produce):
+        return answered
+    address, version = frames.contiguous(rows[produce]), heads.version[produce]
+    simple = (address >= 0) & (frames.size.values[rows[produce]] >= heads.end[produce] + 4)
+    four = np.zeros((len(produce), 4), np.uint8)
+    four[simple] = store.gather(address[simple] + heads.end[produce][simple], 4)
+    words = four.view(">i2").astype(np.int64)
+    old = version < _FIRST_TRANSACTIONAL
+    simple &= old | (words[:, 0] == np.where(version < _FIRST_FLEXIBLE, -1, 0))
+    answered[produce] = np.where(old, words[:, 0], words[:, 1]) != 0
+    for at in produce[~simple].tolist():
+        head, _ = frames.read(int(rows[at]), HEAD)
+        answered[at] = expects_response(head, int(heads.version[at]))
+    return answered
 
 
 def expects_response(head: bytes, version: int) -> bool:

@@ -28,6 +28,8 @@ class RequestHeads(NamedTuple):
     correlation_id: npt.NDArray[np.int64]
     client_id: npt.NDArray[np.int64]
     """Row in `ClientIds`."""
+    end: npt.NDArray[np.int64]
+    """Offset in the frame of what follows the client id."""
 
 
 class ClientIds:
@@ -81,7 +83,8 @@ def request_heads(store: Store, frames: FrameTable, rows: Rows, clients: ClientI
     named = np.flatnonzero(lengths >= 0)
     if len(named):
         client_id[named] = _client_ids(store, frames, rows[named], lengths[named], clients)
-    return RequestHeads(_signed16(heads, 4), _signed16(heads, 6), _signed32(heads, 8), client_id)
+    end = REQUEST_HEAD + np.maximum(lengths, 0)
+    return RequestHeads(_signed16(heads, 4), _signed16(heads, 6), _signed32(heads, 8), client_id, end)
 
 
 def _client_ids(

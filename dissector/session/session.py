@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dissector.events import FrameBatch, FrameKind
 from dissector.limits import Limits
-from dissector.session.acks import HEAD, PRODUCE, expects_response
+from dissector.session.acks import awaited
 from dissector.session.frames import FrameTable
 from dissector.session.headers import ClientIds, request_heads, response_correlation_ids
 from dissector.session.pairing import NOBODY, Pairing, Waiting, key_of
@@ -75,10 +75,7 @@ class Session:
         heads = request_heads(self._store, self.frames, rows[asking], self.client_ids)
         connection = batch.direction[asking] >> 1
         packet = batch.packet[asking]
-        answered = np.ones(len(asking), np.bool_)
-        for at in np.flatnonzero(heads.api_key == PRODUCE).tolist():
-            head, _ = self.frames.read(int(rows[asking[at]]), HEAD)
-            answered[at] = expects_response(head, int(heads.version[at]))
+        answered = awaited(self._store, self.frames, rows[asking], heads)
         first = self.table.add(
             connection, packet, request=rows[asking], api_key=heads.api_key, version=heads.version,
             correlation_id=heads.correlation_id, client_id=heads.client_id,

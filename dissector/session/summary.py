@@ -72,7 +72,7 @@ def _partitions(topic: Values) -> str:
             known = sorted({number for number in numbers if number is not None})
             if not known:
                 return f"[{len(partitions)}]"
-            whole = len(known) > 2 and known == list(range(known[0], known[-1] + 1))
+            whole = len(known) > 2 and known[-1] - known[0] == len(known) - 1
             return f"[{known[0]}..{known[-1]}]" if whole else f"[{','.join(map(str, known[:4]))}]"
     return ""
 

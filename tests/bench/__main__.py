@@ -1,7 +1,7 @@
 """`python -m tests.bench`: `kdissect` and tshark over the same captures, in turn; medians, ratios, peak memory.
 
-The work: print API key, version, correlation id (and for us latency) of every exchange; and everything as JSON. tshark's
-Kafka dissector knows about half of the APIs and fewer versions, so it decodes less of the same bytes.
+The work: print API key, version, correlation id (and for us latency) of every exchange; and everything as JSON.
+tshark's Kafka dissector knows about half of the APIs and fewer versions, so it decodes less of the same bytes.
 """
 
 import resource
@@ -21,7 +21,20 @@ from dissector.store import Store
 ROOT = Path(__file__).parents[2]
 RUNS = 3
 PACKETS = 100_000
-INDEX = "import sys; from dissector.capture_file import Capture\nwith Capture(sys.argv[1:]) as c:\n for _ in c.read(): pass\n print(len(c))"
+INDEX = """
+import sys
+from dissector.capture_file import Capture
+with Capture(sys.argv[1:]) as capture:
+    for _ in capture.read():
+        pass
+    print(len(capture))
+"""
+MEASURE = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+"""
 TSHARK = ("tshark", "-r")
 FIELDS = ("-T", "fields", "-e", "kafka.api_key", "-e", "kafka.api_version", "-e", "kafka.correlation_id")
 
@@ -43,7 +56,9 @@ def measured(command: list[str]) -> Figure:
             "import subprocess, resource, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL);"
             "u = resource.getrusage(resource.RUSAGE_CHILDREN); print(u.ru_utime + u.ru_stime, u.ru_maxrss)"
         )
-        out = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(
+            [sys.executable, "-c", script, *command], capture_output=True, text=True, check=True
+        ).stdout
         seconds.append(time.perf_counter() - start)
         used, peak = out.split()
         cpu.append(float(used))
