@@ -52,13 +52,8 @@ def measured(command: list[str]) -> Figure:
     seconds, cpu, memory = [], [], []
     for _ in range(RUNS):
         start = time.perf_counter()
-        script = (
-            "import subprocess, resource, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL);"
-            "u = resource.getrusage(resource.RUSAGE_CHILDREN); print(u.ru_utime + u.ru_stime, u.ru_maxrss)"
-        )
-        out = subprocess.run(
-            [sys.executable, "-c", script, *command], capture_output=True, text=True, check=True
-        ).stdout
+        watched = [sys.executable, "-c", MEASURE, *command]
+        out = subprocess.run(watched, capture_output=True, text=True, check=True).stdout
         seconds.append(time.perf_counter() - start)
         used, peak = out.split()
         cpu.append(float(used))
