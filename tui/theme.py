@@ -38,7 +38,7 @@ Screen.narrow #bytes { width: 42; }
 Screen.slim #bytes { width: 26; }
 #list:focus { background: $surface; }
 #fields:focus, #bytes:focus { border-top: solid $primary; border-title-color: $primary; border-title-style: bold; }
-#inspector { height: 1; background: $panel; padding: 0 1; }
+#inspector { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
 .maximised { height: 1fr; width: 1fr; }
 .hidden { display: none; }
 

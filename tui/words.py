@@ -50,7 +50,8 @@ def field_label(node: Node) -> Text:
         label.append(" ")
         label.append(words, value_style(node))
     if node.note:
-        label.append(f" {clean(node.note)}", "italic" if node.note in ("NONE", "null") else "bold yellow")
+        wrong = node.name == "error_code" and node.value != 0
+        label.append(f" {clean(node.note)}", "bold yellow" if wrong else "italic bright_black")
     for finding in node.findings:
         label.append(f" {MARKS[finding.severity.value]} {clean(finding.message)}", "bold red")
     label.append(f"  {node.size} B", "dim")

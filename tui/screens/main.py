@@ -176,7 +176,6 @@ class MainScreen(Screen[None]):
             text = Text(clean(" · ".join(finding.message for finding in exchange.findings)), "bold yellow")
         if extra:
             text = Text(extra, "bold").append(" · ").append_text(text)
-        text.no_wrap, text.overflow = True, "ellipsis"
         self.query_one("#inspector", Static).update(text)
 
     def on_exchange_list_chosen(self, event: ExchangeList.Chosen) -> None:
@@ -205,11 +204,9 @@ class MainScreen(Screen[None]):
         self._draw_inspector(byte_readings(source.data, event.offset))
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        item = self._fields.cursor_node
-        if event.widget is self._fields and item is not None and self.model.node is None:
-            self._fields.move_cursor(item)
-            if not isinstance(item.data, range) and item.data is not None:
-                self.post_message(FieldTree.FieldChosen(item.data))
+        """Whoever comes to the fields finds one of them chosen."""
+        if event.widget is self._fields and self.model.node is None:
+            self._fields.choose_first()
 
     def action_open(self) -> None:
         if self.focused is self._list:

@@ -106,6 +106,13 @@ class FieldTree(Tree[Item]):
         if isinstance(event.node.data, Node):
             self.post_message(self.FieldChosen(event.node.data))
 
+    def choose_first(self) -> None:
+        """Choose the field under the cursor, the first one where there is none."""
+        self.cursor_line = max(0, self.cursor_line)
+        item = self.cursor_node
+        if item is not None and isinstance(item.data, Node):
+            self.post_message(self.FieldChosen(item.data))
+
     def reveal(self, target: Node) -> None:
         """Open the way to a field and put the cursor on it."""
         if self._look is None:
