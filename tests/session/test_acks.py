@@ -14,7 +14,7 @@ from tests.traffic import Turn, capture_of, conversation
 from tests.traffic import request as frame
 
 
-@pytest.mark.parametrize("version", request(0).valid_versions)
+@pytest.mark.parametrize("version", list(request(0).valid_versions))
 def test_acks_are_read_in_every_version(tmp_path: Path, version: int) -> None:
     chance = random.Random(version)
     turns, expected = [], []
