@@ -76,7 +76,7 @@ class Capture:
 
     def read(self) -> Iterator[Progress]:
         """Read it all, a batch of packets at a step; rows are there as soon as the step that completed them is done."""
-        total = sum(reader.total for reader in self._readers)
+        total = self.total
         done = 0
         for reader in self._readers:
             for batch in reader.batches(self.packets):
@@ -99,6 +99,11 @@ class Capture:
         self._session.feed(self._splitter.feed(runs))
         while len(found := self._splitter.resync()):
             self._session.feed(found)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all files."""
+        return sum(reader.total for reader in self._readers)
 
     @property
     def connections(self) -> int:

@@ -7,6 +7,7 @@ from dissector.capture_file import Capture
 from dissector.cli.formats import Format
 from dissector.cli.json_lines import json_line
 from dissector.cli.outcome import NEGATIVE, complain
+from dissector.cli.progress import read_with_progress
 from dissector.cli.rows import head_line, row_line
 from dissector.cli.trees import tree_lines
 
@@ -14,8 +15,7 @@ from dissector.cli.trees import tree_lines
 def show(files: Sequence[str], form: Format, limit: int | None) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
     with Capture(files) as capture:
-        for _ in capture.read():
-            pass
+        read_with_progress(capture)
         for piece in _printed(capture, form, min(len(capture), limit or len(capture))):
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()

@@ -89,7 +89,7 @@ class Lookup:
         flags = int(table.flags.values[number])
         exchange = Exchange(row, key, request, response, _own_findings(flags, response))
         known = api(key)
-        words = info(request.body, response.body if response else {})
+        words = info(request.body, response.body if response else {}, exchange.own_findings)
         exchange.row = row._replace(
             api=known.name if known else f"API {key}",
             version=version,

@@ -31,7 +31,7 @@ def _structs(value: object) -> Iterator[Values]:
             yield from _structs(inner)
 
 
-def errors(body: Values) -> list[tuple[str, int]]:
+def _errors(body: Values) -> list[tuple[str, int]]:
     """Error names in a response, with how often each stands there."""
     counts: dict[str, int] = {}
     for struct in _structs(body):
@@ -45,8 +45,8 @@ def errors(body: Values) -> list[tuple[str, int]]:
 def error_findings(body: Values) -> list[Finding]:
     """A finding for each different error of a response."""
     return [
-        Finding("error-response", Severity.WARNING, f"{name}" + (f" ({count} times)" if count > 1 else ""), "body")
-        for name, count in errors(body)
+        Finding("error-response", Severity.WARNING, name + (f" ({count} times)" if count > 1 else ""), "body")
+        for name, count in _errors(body)
     ]
 
 
@@ -107,8 +107,8 @@ def _records(body: Values) -> str:
     return f"{count} record{'s' if count != 1 else ''} {named}".rstrip()
 
 
-def info(request: Values, response: Values) -> str:
-    """The words for the list."""
+def info(request: Values, response: Values, findings: list[Finding]) -> str:
+    """The words for the list; `findings` are those of both sides together, whose errors are named."""
     words: list[str] = []
     subject = next((value for name in SUBJECTS if (value := request.get(name))), None)
     if isinstance(subject, str):
@@ -120,5 +120,5 @@ def info(request: Values, response: Values) -> str:
     records = _records(request) or _records(response)
     if records:
         words.append(records)
-    words += [name for name, _ in errors(response)]
+    words += [finding.message for finding in findings if finding.code == "error-response"]
     return " · ".join(words)

@@ -108,6 +108,15 @@ def wire_type(plan: TypePlan) -> str:
     return ("COMPACT_" if plan.compact else "") + ("NULLABLE_" if nullable else "") + name
 
 
+def holds(plan: TypePlan, scalar: str) -> bool:
+    """Whether a value of this layout can hold a scalar of that type."""
+    if isinstance(plan, ScalarPlan):
+        return plan.type == scalar
+    if isinstance(plan, ArrayPlan):
+        return holds(plan.element, scalar)
+    return isinstance(plan, StructPlan) and any(holds(f.type, scalar) for f in (*plan.fields, *plan.tagged))
+
+
 class _Planner:
     """Builds the plan of one version of one message."""
 

@@ -20,6 +20,8 @@ class WireError(ValueError):
 
 
 def _unsigned(data: bytes, at: int, most: int) -> tuple[int, int]:
+    if at < len(data) and (byte := data[at]) < 0x80:  # nearly all are one byte long
+        return byte, at + 1
     value = 0
     for n in range(most):
         if at + n >= len(data):

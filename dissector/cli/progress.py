@@ -1,0 +1,25 @@
+"""A progress bar on stderr while a capture is read, for whoever watches a terminal and has to wait."""
+
+import sys
+from typing import Final
+
+from dissector.capture_file import Capture
+
+WORTH_A_BAR: Final = 1 << 25
+"""Bytes below which reading is over before a bar could be read."""
+
+
+def read_with_progress(capture: Capture) -> None:
+    """Read it all."""
+    steps = capture.read()
+    if capture.total < WORTH_A_BAR or not sys.stderr.isatty():
+        for _ in steps:
+            pass
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=capture.total)
+        for step in steps:
+            bar.update(task, completed=step.done, description=f"{step.exchanges:,} exchanges")
