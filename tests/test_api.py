@@ -1,0 +1,52 @@
+"""What other programs may import."""
+
+import json
+import math
+import struct
+
+import pytest
+
+import dissector
+from dissector.cli.json_lines import json_line
+from dissector.session.exchange import Exchange, Row
+from tests.conftest import PCAPS
+from tests.traffic import request, response
+
+
+def test_open_gives_exchanges_with_values_and_spans() -> None:
+    with dissector.open(PCAPS / "java.pcapng") as capture:
+        [first, *_] = capture.exchanges()
+        assert first.request is not None
+        assert first.request.body["client_software_name"] == "apache-kafka-java"
+        field = first.request.tree.find("body.client_software_name")
+        assert field is not None
+        assert first.request.data[field.start + 1 : field.end] == b"apache-kafka-java"
+
+
+def test_exchanges_outlive_the_capture() -> None:
+    with dissector.open(PCAPS / "java.pcapng") as capture:
+        kept = list(capture.exchanges())
+    assert kept[3].request is not None
+    assert kept[3].request.tree.find("body") is not None
+
+
+def test_opening_nothing_is_an_error_of_its_own() -> None:
+    with pytest.raises(Exception, match="no such file"):
+        dissector.open("nowhere.pcap")
+
+
+def test_lone_frames_are_decoded() -> None:
+    assert dissector.decode_request(request(7)).header["correlation_id"] == 7
+    assert dissector.decode_response(response(7), api_key=3, api_version=0).body == {"brokers": [], "topics": []}
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan, 1.5])
+def test_numbers_that_json_lacks_are_strings(number: float) -> None:
+    # DescribeClientQuotas v0: throttle, error, message, one entry without entities that has one value.
+    value = struct.pack(">h", 1) + b"q" + struct.pack(">d", number)
+    body = struct.pack(">ihhi", 0, 0, -1, 1) + struct.pack(">ii", 0, 1) + value
+    message = dissector.decode_response(response(1, body), api_key=48, api_version=0)
+    assert not message.findings
+    row = Row(1, "exchange", 0, 1, "", "", "", 0, 1, None, None, None, None, "", None)
+    [entry] = json.loads(json_line(Exchange(row, 48, None, message)))["response"]["body"]["entries"]
+    assert entry["values"][0]["value"] == (number if math.isfinite(number) else str(number))
