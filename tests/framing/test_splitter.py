@@ -1,0 +1,93 @@
+"""Frames do not depend on how their stream was cut; rows tile the stream; lost places are found again."""
+
+import random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.events import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
+from dissector.framing import Splitter, Verdict
+from dissector.framing.resync import Plausible, find_frame
+from dissector.limits import DEFAULT
+from dissector.store import Store
+from tests.traffic import request, response, seeds
+
+Row = tuple[int, int, int, bytes]
+"""Kind, stream offset, size, bytes (``?`` for those that are missing)."""
+
+
+class Anything:
+    """Takes every stream for Kafka."""
+
+    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
+        return Verdict.FRAMES
+
+    def plausible(self, direction: int) -> Plausible:
+        return lambda head: head[4:6] == b"\x00\x03" and len(head) >= 14
+
+
+def split(stream: bytes, cuts: list[int], missing: set[int], batch: int) -> list[Row]:
+    """The rows of a stream that comes in runs cut at `cuts`; the runs numbered in `missing` are gaps."""
+    store = Store()
+    base = store.add(stream)
+    ends = [*sorted({cut for cut in cuts if 0 < cut < len(stream)}), len(stream)]
+    starts = [0, *ends[:-1]]
+    runs = [
+        (0, RunKind.LOST if n in missing else RunKind.DATA, a, NOWHERE if n in missing else base + a, b - a, n, n)
+        for n, (a, b) in enumerate(zip(starts, ends, strict=True))
+    ]
+    splitter = Splitter(store, Anything(), DEFAULT)
+    rows: list[Row] = []
+
+    def take(frames: FrameBatch) -> None:
+        for n in range(len(frames)):
+            pieces = range(int(frames.piece[n]), int(frames.piece[n + 1]))
+            parts = [(int(frames.piece_address[p]), int(frames.piece_size[p])) for p in pieces]
+            data = b"".join(b"?" * size if at == NOWHERE else bytes(store.read(at, size)) for at, size in parts)
+            rows.append((int(frames.kind[n]), int(frames.start[n]), int(frames.size[n]), data))
+
+    for at in range(0, len(runs), batch):
+        columns = np.array(runs[at : at + batch], np.int64).T
+        take(splitter.feed(RunBatch(columns[0], columns[1].astype(np.uint8), *columns[2:])))
+        take(splitter.resync())
+    take(splitter.finish())
+    return rows
+
+
+@given(count=st.integers(1, 8), cuts=st.lists(st.integers(1, 400)), batch=st.integers(1, 9))
+def test_any_cutting_gives_the_same_frames(count: int, cuts: list[int], batch: int) -> None:
+    frames = [request(n, client_id=b"x" * (n * 7)) for n in range(count)]
+    rows = split(b"".join(frames), cuts, set(), batch)
+    assert [row[3] for row in rows] == frames
+    assert {row[0] for row in rows} == {FrameKind.FRAME}
+
+
+@given(chance=seeds, cuts=st.lists(st.integers(1, 400), min_size=4), batch=st.integers(1, 9))
+def test_rows_tile_the_stream_whatever_is_missing(chance: random.Random, cuts: list[int], batch: int) -> None:
+    stream = b"".join(request(n, client_id=b"x" * (n * 3)) for n in range(12))
+    missing = set(chance.sample(range(1, len(cuts)), min(2, len(cuts) - 1)))
+    rows = split(stream, cuts, missing, batch)
+    at = 0
+    for _, start, size, data in rows:
+        assert start == at
+        assert len(data) == size
+        at += size
+    assert at == len(stream)
+    whole = {data for kind, _, _, data in rows if kind == FrameKind.FRAME and b"?" not in data}
+    assert whole <= {request(n, client_id=b"x" * (n * 3)) for n in range(12)}
+
+
+@given(junk=st.binary(max_size=300), batch=st.integers(1, 5))
+def test_any_bytes_are_tiled(junk: bytes, batch: int) -> None:
+    rows = split(junk, [7, 19, 100], set(), batch) if junk else []
+    # A last frame may say that it is longer than what is there.
+    assert sum(min(size, len(junk) - start) for _, start, size, _ in rows) == len(junk)
+
+
+def test_a_frame_in_the_middle_of_bytes_is_found() -> None:
+    plausible = Anything().plausible(0)
+    data = b"\x00\x07rest of what was lost" + request(1) + request(2)
+    assert find_frame(data, plausible, 1 << 20) == len(data) - 2 * len(request(1))
+    assert find_frame(b"nothing here at all", plausible, 1 << 20) is None
+    assert find_frame(response(1) + b"??", plausible, 1 << 20) is None
