@@ -11,6 +11,7 @@ CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
+settings.register_profile("long", settings.get_profile("default"), max_examples=3000)  # --hypothesis-profile=long
 settings.load_profile("default")
 
 

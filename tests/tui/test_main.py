@@ -1,6 +1,7 @@
 """The main screen, driven by keys and clicks on real captures."""
 
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from dissector.capture_file import Capture
+from dissector.capture_file import Capture, Progress
 from dissector.session.exchange import Exchange, Row
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, exchanges, pcap, request, response
@@ -291,6 +292,37 @@ async def test_words_from_the_wire_stay_words(tmp_path: Path) -> None:
         drawn = screen.lines()
         assert "[/nope]" in drawn
         assert not {c for c in drawn if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"}
+
+
+class Slow(Capture):
+    """A capture of which the end comes when the test says so."""
+
+    def __init__(self, paths: list[str]) -> None:
+        super().__init__(paths)
+        self.may_end = threading.Event()
+
+    def read(self) -> Iterator[Progress]:
+        for progress in super().read():
+            yield progress._replace(done=progress.total // 2)
+            self.may_end.wait(20)
+
+
+async def test_the_screen_works_while_the_capture_is_read() -> None:
+    with Slow([JAVA]) as capture:
+        async with KDissectApp(capture).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            while not len(capture):
+                await pilot.pause(0.01)
+            await pilot.pause(0.3)
+            assert "50%" in screen.lines()
+            await pilot.press("j", "j", "enter", "down", "down")
+            await pilot.pause()
+            assert screen.row == 2
+            assert screen.path
+            capture.may_end.set()
+            await screen.settle()
+            assert "100%" in screen.lines()
+            assert screen.row == 2
 
 
 class Long(Capture):
