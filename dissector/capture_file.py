@@ -50,7 +50,7 @@ class Capture:
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.names = list(paths)
         self.problems: list[Finding] = []
-        """What is wrong with the files themselves."""
+        """What is wrong with the files themselves, and which packets could not be looked into."""
         self._finished = False
         self._lock = threading.Lock()
         """Rows change their places once, at the end of reading, while a screen may look at them."""
@@ -89,6 +89,7 @@ class Capture:
             done += reader.total
         self._feed(self._transport.finish())
         self._session.feed(self._splitter.finish())
+        self.problems += _left_out(self._transport.left_out)
         with self._lock:
             self._session.finish()
             self._look.cache_clear()
@@ -141,3 +142,15 @@ class Capture:
     def _exchange(self, number: int) -> Exchange:
         with self._lock:
             return self._lookup.exchange(number)
+
+
+def _left_out(reasons: dict[str, int]) -> list[Finding]:
+    """A line about packets that may have been Kafka's and were not read."""
+    if not reasons:
+        return []
+    words = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
+    return [
+        Finding(
+            "packets-left-out", Severity.WARNING, f"{sum(reasons.values()):,} packets were not looked into: {words}"
+        )
+    ]

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 UInt32 = npt.NDArray[np.uint32]
 UInt16 = npt.NDArray[np.uint16]
 UInt8 = npt.NDArray[np.uint8]

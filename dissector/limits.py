@@ -30,10 +30,7 @@ class Limits:
     """Searched for the next frame after a gap before more context is waited for."""
 
     pending_requests: int = 100_000
-    """Requests of one connection that wait for a response; older ones are settled as unanswered."""
-
-    nesting: int = 64
-    """Depth of nested structures in one frame."""
+    """Requests that wait for a response, of all connections; past it the oldest stay unanswered."""
 
     decompressed_size: int = 64 << 20
     """Bytes that one compressed record section may become."""

@@ -6,7 +6,6 @@ surrogates become visible ``\\u{…}``. Markup is a matter of the widget: print 
 """
 
 import re
-import unicodedata
 from typing import Final
 
 HOSTILE: Final = re.compile(
@@ -26,13 +25,6 @@ def _visible(match: re.Match[str]) -> str:
 def clean(text: str) -> str:
     """`text` with every character made visible that could move, hide, reorder or colour what a terminal shows."""
     return text if text.isascii() and text.isprintable() else HOSTILE.sub(_visible, text)
-
-
-def width(text: str) -> int:
-    """Terminal cells that a cleaned text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def duration(ns: int) -> str:

@@ -75,17 +75,3 @@ class Node:
     def find(self, path: str) -> "Node | None":
         """The node at `path`, or None."""
         return next((node for node in self.walk() if node.path == path), None)
-
-    def at(self, offset: int, source: int = 0) -> list["Node"]:
-        """The nodes that cover a byte, from the root down to the leaf."""
-        chain: list[Node] = []
-        level = [self]
-        while True:
-            inside = next((n for n in level if n.source == source and n.start <= offset < n.end), None)
-            if inside is None:
-                hosts = [n for n in level if n.source != source and any(c.source == source for c in n.walk())]
-                if not hosts:
-                    return chain
-                inside = hosts[0]
-            chain.append(inside)
-            level = inside.children

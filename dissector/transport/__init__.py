@@ -6,6 +6,7 @@ from dissector.events import PacketBatch, RunBatch
 from dissector.limits import Limits
 from dissector.store import Store
 from dissector.transport.flows import Flows
+from dissector.transport.ip import ORDINARY
 from dissector.transport.reassembly import Reassembler
 from dissector.transport.tcp import segments
 
@@ -16,14 +17,19 @@ class Transport:
     """The stage as a whole: packets in, runs of bytes out."""
 
     def __init__(self, store: Store, limits: Limits) -> None:
-        self._reassembler = Reassembler(limits)
         self.flows = Flows()
         self.ignored: Counter[str] = Counter()
         """Packets that are not TCP, or could not be read, by reason."""
+        self._reassembler = Reassembler(limits, self.ignored)
 
     def feed(self, packets: PacketBatch) -> RunBatch:
         """Bytes that these packets complete."""
         return self._reassembler.feed(segments(packets, self.flows, self.ignored))
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Packets that could not be looked into and may have been Kafka's, by reason."""
+        return {reason: count for reason, count in self.ignored.items() if reason not in ORDINARY}
 
     def finish(self) -> RunBatch:
         """The capture ends: what waited for missing bytes comes out, the holes as gaps."""

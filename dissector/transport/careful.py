@@ -10,6 +10,7 @@ Invariants:
 """
 
 from bisect import bisect_left
+from collections import Counter
 from typing import Final, NamedTuple
 
 from dissector.events import NOWHERE, RunKind
@@ -43,8 +44,9 @@ class Piece(NamedTuple):
 class CarefulDirection:
     """Puts segments of one direction in order. `position` is the stream offset of the next byte to come out."""
 
-    def __init__(self, expected: int, position: int, limits: Limits) -> None:
+    def __init__(self, expected: int, position: int, limits: Limits, ignored: Counter[str]) -> None:
         self._limits = limits
+        self._ignored = ignored
         self._held: list[Piece] = []
         self._held_bytes = 0
         self._hole_packet = 0
@@ -52,8 +54,6 @@ class CarefulDirection:
         """Number and time of the last packet that came out."""
         self.expected = expected
         self.position = position
-        self.wild = 0
-        """Segments left out because their sequence number can't be."""
 
     @property
     def waits(self) -> bool:
@@ -67,7 +67,7 @@ class CarefulDirection:
             out += self._give_up()
         distance = ((seq - self.expected + HALF) & 0xFFFFFFFF) - HALF
         if abs(distance) > WILD:
-            self.wild += 1
+            self._ignored["TCP sequence number that cannot be"] += 1
             return out
         piece = piece._replace(start=self.position + distance)
         if piece.start <= self.position and not self._held:

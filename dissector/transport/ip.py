@@ -14,6 +14,10 @@ from dissector.transport.view import Flags, Ints, PacketView
 TCP: Final = 6
 IPV6_EXTENSIONS: Final = (0, 43, 44, 51, 60, 135)
 V6_HEADER: Final = 40
+NOT_IP_PACKET: Final = "not IP"
+NOT_TCP: Final = "not TCP"
+ORDINARY: Final = frozenset({NOT_IP_PACKET, NOT_TCP})
+"""Reasons to leave a packet out that cannot hide Kafka."""
 V4_MAPPED: Final = bytes(10) + b"\xff\xff"
 
 
@@ -37,7 +41,7 @@ def datagrams(view: PacketView, ip: Ints, ignored: Counter[str]) -> list[Datagra
     four = (version == 4) & (room >= 20)
     six = (version == 6) & (room >= V6_HEADER)
     _count(ignored, "cut off inside the IP header", ~four & ~six & ((version == 4) | (version == 6)))
-    _count(ignored, "not IP", (version != 4) & (version != 6))
+    _count(ignored, NOT_IP_PACKET, (version != 4) & (version != 6))
     return [_ipv4(view.where(four), ip[four], ignored), _ipv6(view.where(six), ip[six], ignored)]
 
 
@@ -52,7 +56,7 @@ def _ipv4(view: PacketView, ip: Ints, ignored: Counter[str]) -> Datagrams:
     total = view.u16(ip + 2)
     tcp = view.u8(ip + 9) == TCP
     fragment = (view.u16(ip + 6) & 0x3FFF) != 0
-    _count(ignored, "not TCP", ~tcp)
+    _count(ignored, NOT_TCP, ~tcp)
     _count(ignored, "IPv4 fragment", tcp & fragment)
     keep = tcp & ~fragment & (header >= 20)
     view, ip, header, total = view.where(keep), ip[keep], header[keep], total[keep]
@@ -68,7 +72,7 @@ def _ipv6(view: PacketView, ip: Ints, ignored: Counter[str]) -> Datagrams:
     following = view.u8(ip + 6)
     extended = np.isin(following, IPV6_EXTENSIONS)
     _count(ignored, "IPv6 extension header", extended)
-    _count(ignored, "not TCP", ~extended & (following != TCP))
+    _count(ignored, NOT_TCP, ~extended & (following != TCP))
     keep = following == TCP
     view, ip = view.where(keep), ip[keep]
     size = view.u16(ip + 4)

@@ -9,6 +9,8 @@ Invariants, each a property test:
   * sequence numbers wrap; stream offsets don't.
 """
 
+from collections import Counter
+
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +28,9 @@ NOT_STARTED = -1
 class Reassembler:
     """Reassembles every direction of a capture."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, ignored: Counter[str]) -> None:
         self._limits = limits
+        self._ignored = ignored
         self._expected = Column(np.int64, NOT_STARTED)
         """The next sequence number of each direction."""
         self._position = Column(np.int64)
@@ -84,7 +87,7 @@ class Reassembler:
         state = self._careful.get(direction)
         if state is None:
             expected, position = int(self._expected.values[direction]), int(self._position.values[direction])
-            state = CarefulDirection(expected, position, self._limits)
+            state = CarefulDirection(expected, position, self._limits, self._ignored)
         out: list[Piece] = []
         columns = (segments.seq, segments.flags, segments.size, segments.missing, segments.address,
                    segments.time_ns, segments.packet)  # fmt: skip

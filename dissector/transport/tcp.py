@@ -9,7 +9,7 @@ import numpy as np
 
 from dissector.events import PacketBatch, SegmentBatch
 from dissector.transport.flows import Addresses, Flows
-from dissector.transport.ip import Datagrams, datagrams
+from dissector.transport.ip import NOT_IP_PACKET, Datagrams, datagrams
 from dissector.transport.link import LINK_LAYOUTS, NOT_IP
 from dissector.transport.view import Ints, PacketView
 
@@ -53,7 +53,7 @@ def _datagrams(packets: PacketBatch, link_type: int, ignored: Counter[str]) -> l
     ip = layout(view)
     known = ip != NOT_IP
     if not known.all():
-        ignored["not IP"] += int(np.count_nonzero(~known))
+        ignored[NOT_IP_PACKET] += int(np.count_nonzero(~known))
         view, ip = view.where(known), ip[known]
     return datagrams(view, ip, ignored)
 

@@ -121,7 +121,6 @@ class _Planner:
     """Builds the plan of one version of one message."""
 
     def __init__(self, schema: Message, version: int) -> None:
-        self._schema = schema
         self._version = version
         self._flexible = schema.flexible_versions.contains(version)
 
