@@ -267,6 +267,40 @@ async def test_backslash_gives_the_pane_the_screen_and_back() -> None:
         assert screen.bytes.size.width > width
 
 
+async def test_a_long_info_shows_that_it_was_cut() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await to(screen, "Produce")
+        [line] = [line for line in screen.lines().splitlines() if line.startswith("▸") and "Produce" in line]
+        assert line.rstrip(" ▁▂▃▄▅▆▇█").endswith("…")
+
+
+@pytest.mark.parametrize(("width", "count"), [(60, 4), (80, 8), (200, 16)])
+async def test_every_byte_of_a_line_is_drawn_at_every_width(width: int, count: int) -> None:
+    async with opened(JAVA, size=(width, 30)) as screen:
+        assert screen.bytes.per_line == count
+        line = screen.bytes.render_line(0).text.rstrip()
+        assert line.endswith("···1··········ad"[:count])  # the size, API key 18, version 4, id 0, "ad…"
+        assert len(line) <= screen.bytes.scrollable_content_region.width
+        assert screen.bytes.offset_at(len(line) - 1, 0) == count - 1
+
+
+async def test_without_colours_the_choice_is_still_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(JAVA) as screen:
+        await screen.press("enter", "g")
+        assert any(segment.style and segment.style.reverse for segment in screen.bytes.render_line(0))
+        rows = screen.list.render_line(1)
+        assert any(segment.style and segment.style.reverse for segment in rows)
+
+
+async def test_ctrl_s_saves_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(JAVA) as screen:
+        await screen.press("ctrl+s")
+        [picture] = tmp_path.rglob("*.svg")
+        assert "ApiVersions" in picture.read_text()
+
+
 async def test_a_capture_without_kafka_is_a_clear_screen(tmp_path: Path) -> None:
     path = tmp_path / "none.pcap"
     path.write_bytes(pcap([]))
@@ -280,7 +314,7 @@ async def test_a_truncated_file_is_said_on_the_screen(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcapng"
     path.write_bytes(Path(JAVA).read_bytes()[:30_001])
     async with opened(str(path)) as screen:
-        assert "the file ends after" in screen.lines()
+        assert "the file ends after" in " ".join(screen.text("#notice").split())
 
 
 async def test_words_from_the_wire_stay_words(tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ class BytesPane(ScrollView, can_focus=True):
 
     @property
     def per_line(self) -> int:
-        """16 bytes a line where there is room, else 8."""
-        return 16 if self.size.width >= self._width(16) else 8
+        """As many bytes a line as there is room for: 16, 8 or 4."""
+        return next((count for count in (16, 8) if self._across >= self._width(count)), 4)
 
     def _width(self, count: int) -> int:
         return OFFSET_WIDTH + count * 3 + count // GROUP + 1 + count
@@ -73,11 +73,16 @@ class BytesPane(ScrollView, can_focus=True):
         self.refresh()
 
     def _measure(self) -> None:
-        self.virtual_size = Size(self.size.width, -(-len(self._data) // self.per_line))
+        self.virtual_size = Size(self._across, -(-len(self._data) // self.per_line))
 
     def on_resize(self) -> None:
         self._measure()
         self.refresh()
+
+    @property
+    def _across(self) -> int:
+        """Cells of a line, the scroll bar's not among them."""
+        return self.scrollable_content_region.width
 
     def render_line(self, y: int) -> Strip:
         """One line of the dump."""
@@ -86,7 +91,7 @@ class BytesPane(ScrollView, can_focus=True):
         data = self._data[start : start + count]
         plain = self.rich_style
         if not data:
-            return Strip.blank(self.size.width, plain)
+            return Strip.blank(self._across, plain)
         styles = [self._style(start + n, shade) for n, shade in enumerate(self._model.shades(start, start + len(data)))]
         segments = [Segment(f"{start:04x}".ljust(OFFSET_WIDTH), self.get_component_rich_style("bytes--offset"))]
         for n, byte in enumerate(data):
@@ -97,7 +102,7 @@ class BytesPane(ScrollView, can_focus=True):
         gap = missing * 3 + (1 if missing and len(data) <= GROUP < count else 0) + (1 if len(data) % GROUP else 0)
         segments.append(Segment(" " * gap, plain))
         segments += [Segment(chr(byte) if 32 <= byte < 127 else "·", styles[n]) for n, byte in enumerate(data)]
-        return Strip(segments).adjust_cell_length(self.size.width, plain)
+        return Strip(segments).adjust_cell_length(self._across, plain)
 
     def _style(self, offset: int, shade: int | None) -> Style:
         name = "bytes--plain" if shade is None else f"bytes--shade{shade}"
@@ -135,7 +140,7 @@ class BytesPane(ScrollView, can_focus=True):
     def offset_at(self, x: int, y: int) -> int | None:
         """The byte that is drawn at a place of the pane, in the hex or in the characters."""
         count = self.per_line
-        text_at = OFFSET_WIDTH + count * 3 + count // GROUP
+        text_at = self._width(count) - count - (count >= GROUP)
         column: int | None = None
         if x >= text_at:
             column = x - text_at

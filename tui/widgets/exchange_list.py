@@ -59,8 +59,8 @@ class ExchangeList(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False, id="list.down"),
         Binding("up,k", "move(-1)", "Up", show=False, id="list.up"),
-        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="list.page_down"),
-        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="list.page_up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, id="list.page_down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, id="list.page_up"),
         Binding("ctrl+d", "page(0.5)", "Half a page down", show=False, id="list.half_down"),
         Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="list.half_up"),
         Binding("g,home", "go(0)", "First", show=False, id="list.first"),
@@ -91,21 +91,26 @@ class ExchangeList(ScrollView, can_focus=True):
         self._count = count
         if anew:
             self._strips.clear()
-        self.virtual_size = Size(self.size.width, count + 1)
+        self.virtual_size = Size(self._across, count + 1)
         self.refresh()
         if first:
             self.post_message(self.Chosen(self.cursor))
 
     def columns(self) -> list[Column]:
         """The columns that fit, Info last with what is left."""
-        width = self.size.width
+        width = self._across
         shown = [
             column._replace(width=NARROW.get(column.name, column.width)) if width < NARROW_BELOW else column
             for column in COLUMNS
             if width >= column.least
         ]
-        left = width - 2 - sum(column.width + 1 for column in shown)
+        left = width - 3 - sum(column.width + 1 for column in shown)
         return [*shown, Column("Info", max(left, 4))]
+
+    @property
+    def _across(self) -> int:
+        """Cells of a line, the scroll bar's not among them."""
+        return self.scrollable_content_region.width
 
     def render_line(self, y: int) -> Strip:
         """One line of the pane; the head stays on top."""
@@ -115,8 +120,8 @@ class ExchangeList(ScrollView, can_focus=True):
             return self._strip("  ", cells, style)
         number = self.scroll_offset.y + y - 1
         if number >= self._count:
-            return Strip.blank(self.size.width, self.rich_style)
-        key = (number, self.size.width, number == self.cursor)
+            return Strip.blank(self._across, self.rich_style)
+        key = (number, self._across, number == self.cursor)
         if key not in self._strips:
             self._strips[key] = self._row_strip(self._capture.row(number), number == self.cursor)
             if len(self._strips) > KEPT_STRIPS:
@@ -141,7 +146,7 @@ class ExchangeList(ScrollView, can_focus=True):
             if len(text) > column.width:
                 text = text[: column.width - 1] + "…"
             words.append(set_cell_size(text, column.width))
-        return Strip([Segment(" ".join(words), style)]).adjust_cell_length(self.size.width, style)
+        return Strip([Segment(" ".join(words), style)]).adjust_cell_length(self._across, style)
 
     def notify_style_update(self) -> None:
         self._strips.clear()
@@ -157,7 +162,7 @@ class ExchangeList(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._strips.clear()
-        self.virtual_size = Size(self.size.width, self._count + 1)
+        self.virtual_size = Size(self._across, self._count + 1)
         self._into_view()
 
     def validate_cursor(self, cursor: int) -> int:
@@ -167,7 +172,7 @@ class ExchangeList(ScrollView, can_focus=True):
         if before != now:
             self._into_view()
             for number in (before, now):
-                self.refresh(Region(0, number - self.scroll_offset.y + 1, self.size.width, 1))
+                self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
             self.post_message(self.Chosen(now))
 
     def _into_view(self) -> None:
