@@ -23,6 +23,13 @@ class Limits:
     out_of_order_packets: int = 4_096
     """How many later packets of the capture a hole may wait for its bytes."""
 
+    acknowledged_packets: int = 64
+    """How many later packets of the capture a hole may wait once the peer has acknowledged its bytes: captures show an
+    acknowledgement before what it answers, where several queues of a network card feed them."""
+
+    fragment_bytes: int = 4 << 20
+    """Held back of IP datagrams of which some fragments have not come yet; past it the oldest are given up."""
+
     undecided_bytes: int = 64 << 10
     """Looked at before a connection is said not to speak Kafka."""
 

@@ -6,6 +6,7 @@ code under test does not use.
 
 import random
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import dpkt
 from hypothesis import strategies as st
 
 CLIENT, SERVER = ("10.0.0.1", 40001), ("10.0.0.2", 9092)
-SYN, ACK, FIN, PSH = 2, 16, 1, 8
+SYN, ACK, FIN, PSH, RST = 2, 16, 1, 8, 4
 
 
 @dataclass(frozen=True)
@@ -178,3 +179,42 @@ def repeated(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 seeds = st.integers(0, 2**32 - 1).map(random.Random)
 """Sources of chance that shrink."""
+
+
+Mangling = Callable[[list[Packet]], list[Packet]]
+"""A network: what it makes of the packets given to it."""
+
+
+def lossy(packets: list[Packet], chance: random.Random, share: float = 0.1) -> list[Packet]:
+    """Some data packets are not in the capture."""
+    return [packet for packet in packets if not packet.payload or chance.random() > share]
+
+
+def streams(largest: int = 1500) -> st.SearchStrategy[tuple[bytes, bytes]]:
+    """What client and server say: bytes of which none is ``?``, the mark of a missing one."""
+    return st.tuples(st.integers(0, largest), st.integers(0, largest)).map(
+        lambda sizes: (bytes_without_mark(sizes[0]), bytes_without_mark(sizes[1])[::-1])
+    )
+
+
+def bytes_without_mark(size: int) -> bytes:
+    """Bytes that tell their place, none of them ``?``."""
+    return bytes(128 + n % 101 for n in range(size))
+
+
+@st.composite
+def manglings(draw: st.DrawFn, *, loss: bool = False) -> Mangling:
+    """Networks that cut, reorder and repeat as they like; with `loss` they also lose."""
+    chance = draw(seeds)
+    steps: list[Callable[[list[Packet], random.Random], list[Packet]]] = draw(
+        st.lists(st.sampled_from([resegmented, reordered, repeated]), max_size=4)
+    )
+    if loss:
+        steps = [*steps, lossy]
+
+    def mangle(packets: list[Packet]) -> list[Packet]:
+        for step in steps:
+            packets = step(packets, chance)
+        return packets
+
+    return mangle

@@ -68,26 +68,45 @@ def _format(name: str, data: mmap.mmap) -> type[Pcap] | type[Pcapng]:
 
 def open_capture(path: str, store: Store) -> Reader:
     """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line."""
-    if path == STDIN:
-        return Reader("standard input", _spool(sys.stdin.buffer), store)
+    name = "standard input" if path == STDIN else path
     try:
-        if Path(path).is_dir():
-            raise CaptureError(f"{path}: is a directory")
-        file = Path(path).open("rb")  # noqa: SIM115  # the reader closes it
-        if not file.seekable():
-            with file:
-                return Reader(path, _spool(file), store)
+        file = _spool(_stdin()) if path == STDIN else _opened(path)
     except OSError as error:
-        raise CaptureError(f"{path}: {_reason(error)}") from None
+        raise CaptureError(f"{name}: {_reason(error)}") from None
     except ValueError:
         raise CaptureError(f"{path!r}: not a file name") from None
-    return Reader(path, file, store)
+    try:
+        return Reader(name, file, store)
+    except CaptureError:
+        file.close()
+        raise
+
+
+def _opened(path: str) -> IO[bytes]:
+    """A file that can be mapped, with the path's bytes."""
+    if Path(path).is_dir():
+        raise CaptureError(f"{path}: is a directory")
+    file = Path(path).open("rb")  # noqa: SIM115  # the reader closes it
+    if file.seekable():
+        return file
+    with file:
+        return _spool(file)
+
+
+def _stdin() -> IO[bytes]:
+    if sys.stdin is None:
+        raise CaptureError("standard input: closed")
+    return sys.stdin.buffer
 
 
 def _spool(stream: IO[bytes]) -> IO[bytes]:
     """A pipe's bytes in a file without a name, so that they can be mapped."""
     file = tempfile.TemporaryFile()  # noqa: SIM115  # the reader closes it
-    while chunk := stream.read(_COPY):
-        file.write(chunk)
-    file.flush()
+    try:
+        while chunk := stream.read(_COPY):
+            file.write(chunk)
+        file.flush()
+    except BaseException:
+        file.close()
+        raise
     return file

@@ -29,6 +29,10 @@ LEAST_SIZE: Final = {SECTION: 28, INTERFACE: 20, OBSOLETE_PACKET: 32, SIMPLE_PAC
 SECOND: Final = 1_000_000_000
 FINEST: Final = 1 << 63
 """Ticks a second at the most: finer clocks don't fit 64 bits and don't exist."""
+FARTHEST: Final = 1 << 62
+"""Nanoseconds that a clock may be off: 146 years."""
+UNDESCRIBED: Final = 1
+"""Link type of an interface that the section never described: Ethernet, as most are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,7 @@ class Pcapng:
                 numerator, denominator = SECOND, min(base**power, FINEST)
             elif code == IF_TSOFFSET and len(value) == 8:
                 offset_ns = SECOND * int.from_bytes(value, "big" if order == ">" else "little", signed=True)
-        return Interface(link_type, snaplen, numerator, denominator, offset_ns)
+        return Interface(link_type, snaplen, numerator, denominator, max(-FARTHEST, min(offset_ns, FARTHEST)))
 
     def _options(self, at: int, end: int, order: Order) -> Iterator[tuple[int, bytes]]:
         while at + 4 <= end:
@@ -168,17 +172,20 @@ class Pcapng:
 def _clock(
     interfaces: list[Interface], which: Ints, ticks: npt.NDArray[np.uint64], simple: npt.NDArray[np.bool_]
 ) -> tuple[Ints, UInt16]:
-    """Times and link types of packets; those of an interface that was never described are Ethernet, microseconds."""
-    time_ns = np.zeros(len(which), np.int64)
-    link_type = np.ones(len(which), np.uint16)
-    for number in np.unique(which).tolist():
-        rows = which == number
-        interface = interfaces[number] if number < len(interfaces) else Interface(1, 0)
-        whole, rest = np.divmod(ticks[rows], np.uint64(interface.denominator))
-        scaled = (rest.astype(np.float64) * interface.numerator / interface.denominator).astype(np.int64)
-        if interface.denominator <= SECOND:
-            scaled = (rest * np.uint64(interface.numerator) // np.uint64(interface.denominator)).astype(np.int64)
-        time_ns[rows] = whole.astype(np.int64) * interface.numerator + scaled + interface.offset_ns
-        link_type[rows] = interface.link_type
+    """Times and link types of packets; those of an interface that was never described are in microseconds."""
+    known = [*interfaces, Interface(UNDESCRIBED, 0)]
+    which = np.minimum(which, len(interfaces))
+    if which.min() == which.max():  # one interface is the rule: its numbers then need no columns
+        known, which = [known[int(which[0])]], np.zeros(1, np.int64)
+    numerator = np.array([interface.numerator for interface in known], np.uint64)[which]
+    denominator = np.array([interface.denominator for interface in known], np.uint64)[which]
+    offset_ns = np.array([interface.offset_ns for interface in known], np.int64)[which]
+    link_type = np.array([interface.link_type for interface in known], np.uint16)[which]
+    whole, rest = np.divmod(ticks, denominator)
+    scaled = rest * numerator // denominator
+    fine = denominator > SECOND
+    if fine.any():  # here the product may not fit 64 bits, and there is more precision than nanoseconds anyway
+        scaled = np.where(fine, (rest.astype(np.float64) * numerator / denominator).astype(np.uint64), scaled)
+    time_ns = (whole * numerator + scaled).astype(np.int64) + offset_ns
     time_ns[simple] = 0
-    return time_ns, link_type
+    return time_ns, np.broadcast_to(link_type, len(ticks)).astype(np.uint16)

@@ -3,7 +3,8 @@
 Invariants:
   * endpoints are kept whole, never hashed to something that can collide;
   * side 0 of a connection sent its first packet in the capture;
-  * a SYN opens a new connection if it does not repeat the initial sequence number of the one that is there.
+  * a SYN opens a new connection if it does not repeat the initial sequence number (ISN) of the one that is there;
+    so does a SYN|ACK of a side whose ISN is known to be another one: the SYN before it is not in the capture.
 """
 
 from ipaddress import IPv6Address
@@ -40,10 +41,12 @@ class Flows:
         self._time_ns = Column(np.int64)
         self._syn_side = Column(np.int8, UNKNOWN)
         self._isn = Column(np.int64, UNKNOWN)
-        """Initial sequence number of the side that opened it."""
+        """Initial sequence number, by direction."""
+        self._flags = Column(np.uint8)
+        """FIN and RST seen, by direction."""
 
     def __len__(self) -> int:
-        return len(self._isn)
+        return len(self._packet)
 
     def endpoints(self, connection: int) -> tuple[tuple[str, int], tuple[str, int]]:
         """Address and port of side 0 and of side 1."""
@@ -64,6 +67,10 @@ class Flows:
         """The time of its first packet."""
         return int(self._time_ns.values[connection])
 
+    def ended(self, connection: int) -> tuple[int, int]:
+        """Which of the flags `FIN` and `RST` side 0 and side 1 have sent."""
+        return int(self._flags.values[2 * connection]), int(self._flags.values[2 * connection + 1])
+
     def directions(
         self, source: tuple[Addresses, Ints], destination: tuple[Addresses, Ints],
         flags: Ints, seq: Ints, ack: Ints, packet: Ints, time_ns: Ints,
@@ -81,8 +88,10 @@ class Flows:
             if int(pairs[position]) not in self._current:
                 self._enter(int(pairs[position]), int(firsts[position]), sender, receiver, packet, time_ns)
         connection = np.array([self._current[p] for p in pairs.tolist()], np.int64)[inverse]
-        self._openings(connection, pair, (sender, receiver, flags, seq, ack, packet, time_ns))
+        connection = self._openings(connection, pair, (sender, receiver, flags, seq, ack, packet, time_ns))
         direction: Ints = 2 * connection + (sender != self._first.values[connection])
+        last = np.flatnonzero((flags & (FIN | RST)) != 0)
+        np.bitwise_or.at(self._flags.values, direction[last], (flags[last] & (FIN | RST)).astype(np.uint8))
         return direction
 
     def _numbers(self, keys: npt.NDArray[np.void]) -> Ints:
@@ -112,25 +121,63 @@ class Flows:
         self._packet.extend([packet[row]])
         self._time_ns.extend([time_ns[row]])
         self._syn_side.extend([UNKNOWN])
-        self._isn.extend([UNKNOWN])
+        self._isn.grow(2 * len(self))
+        self._flags.grow(2 * len(self))
         return number
 
-    def _openings(self, connection: Ints, pair: Ints, columns: tuple[Ints, ...]) -> None:
+    def _openings(self, connection: Ints, pair: Ints, columns: tuple[Ints, ...]) -> Ints:
         """Look at the few segments with SYN: who opened, and whether it is another connection from there on."""
         sender, receiver, flags, seq, ack, packet, time_ns = columns
+        opened: list[int] = []
+        numbers: list[int] = []
         for row in np.flatnonzero((flags & (SYN | RST)) == SYN).tolist():
-            number = int(connection[row])
-            answer = bool(flags[row] & ACK)
-            isn = (int(ack[row]) - 1) & 0xFFFFFFFF if answer else int(seq[row])
-            known = int(self._isn.values[number])
-            if known == isn or (answer and known != UNKNOWN):
-                continue
-            if not answer and self.first_packet(number) != packet[row]:
-                number = self._enter(int(pair[row]), row, sender, receiver, packet, time_ns)
-                connection[np.flatnonzero(pair[row:] == pair[row]) + row] = number
+            number = self._current[int(pair[row])]
+            isn, answered = int(seq[row]), _before(int(ack[row])) if flags[row] & ACK else UNKNOWN
             side = int(sender[row] != self._first.values[number])
-            self._isn.values[number] = isn
-            self._syn_side.values[number] = 1 - side if answer else side
+            if self._is_another(number, side, isn, answered, int(packet[row])):
+                number = self._enter(int(pair[row]), row, sender, receiver, packet, time_ns)
+                opened.append(row)
+                numbers.append(number)
+                side = 0
+            self._note_opening(number, side, isn, answered)
+        return _from_there_on(connection, pair, opened, numbers) if opened else connection
+
+    def _is_another(self, number: int, side: int, isn: int, answered: int, packet: int) -> bool:
+        """Whether a SYN is not that of the connection that is there."""
+        mine = self._isn.values[2 * number + side]
+        if mine != UNKNOWN:
+            return bool(mine != isn)
+        return answered == UNKNOWN and packet != self.first_packet(number)
+
+    def _note_opening(self, number: int, side: int, isn: int, answered: int) -> None:
+        of_side, of_peer = 2 * number + side, 2 * number + 1 - side
+        if answered != UNKNOWN and self._isn.values[of_peer] not in (UNKNOWN, answered):
+            return  # the answer to an attempt that is over
+        self._isn.values[of_side] = isn
+        if answered != UNKNOWN:
+            self._isn.values[of_peer] = answered
+        if self._syn_side.values[number] == UNKNOWN:
+            self._syn_side.values[number] = side if answered == UNKNOWN else 1 - side
+
+
+def _before(ack: int) -> int:
+    """The sequence number that a SYN|ACK acknowledges."""
+    return (ack - 1) & 0xFFFFFFFF
+
+
+def _from_there_on(connection: Ints, pair: Ints, opened: list[int], numbers: list[int]) -> Ints:
+    """Each row's connection, where the rows `opened` begin new ones between their endpoints."""
+    order = np.argsort(pair, kind="stable")
+    begins = np.zeros(len(pair), np.bool_)
+    begins[opened] = True
+    number = connection.copy()
+    number[opened] = numbers
+    begins, pairs = begins[order], pair[order]
+    begins |= np.diff(pairs, prepend=pairs[0] - 1) != 0
+    source = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
+    result = np.empty_like(connection)
+    result[order] = number[order][source]
+    return result
 
 
 def _text(endpoint: bytes) -> tuple[str, int]:

@@ -21,41 +21,37 @@ Layout = Callable[[PacketView], Ints]
 """Gives the place of each packet's IP header, `NOT_IP` where there is none."""
 
 
-def _behind(size: int, ethertype_at: int | None = None) -> Layout:
-    """A header of fixed size, with an EtherType in it or without."""
+def _behind(size: int) -> Layout:
+    """A header of fixed size that need not be looked at."""
+    return lambda view: view.offset + size
+
+
+def _typed(size: int, ethertype_at: int) -> Layout:
+    """A header of fixed size with an EtherType in it, then any VLAN tags (802.1Q, 802.1ad), each with the next type."""
 
     def layout(view: PacketView) -> Ints:
         at = view.offset + size
-        if ethertype_at is None:
-            return at
         kind = view.u16(view.offset + ethertype_at)
+        for _ in range(DEEPEST_VLAN):
+            tagged = np.isin(kind, VLAN_TAGS)
+            if not tagged.any():
+                break
+            kind = np.where(tagged, view.u16(at + 2), kind)
+            at = np.where(tagged, at + 4, at)
         return np.where((kind == IPV4) | (kind == IPV6), at, NOT_IP)
 
     return layout
 
 
-def _ethernet(view: PacketView) -> Ints:
-    """IEEE 802.3 with any VLAN tags (802.1Q, 802.1ad) between addresses and EtherType."""
-    at = view.offset + 12
-    kind = view.u16(at)
-    for _ in range(DEEPEST_VLAN):
-        tagged = np.isin(kind, VLAN_TAGS)
-        if not tagged.any():
-            break
-        at = np.where(tagged, at + 4, at)
-        kind = view.u16(at)
-    return np.where((kind == IPV4) | (kind == IPV6), at + 2, NOT_IP)
-
-
 LINK_LAYOUTS: Final[dict[int, Layout]] = {
     0: _behind(4),  # NULL: BSD loopback, address family in host byte order
-    1: _ethernet,
+    1: _typed(14, ethertype_at=12),  # ETHERNET
     12: _behind(0),  # RAW, as some systems number it
     14: _behind(0),
     101: _behind(0),  # RAW
     108: _behind(4),  # LOOP: OpenBSD loopback
-    113: _behind(16, ethertype_at=14),  # LINUX_SLL
+    113: _typed(16, ethertype_at=14),  # LINUX_SLL
     228: _behind(0),  # IPV4
     229: _behind(0),  # IPV6
-    276: _behind(20, ethertype_at=0),  # LINUX_SLL2
+    276: _typed(20, ethertype_at=0),  # LINUX_SLL2
 }

@@ -1,7 +1,8 @@
 """TCP reassembly: `SegmentBatch` to `RunBatch`.
 
-In order is the common case: one check over the columns proves which directions are in order and contiguous in this
-batch; only the others take the careful path, segment by segment.
+In order is the common case, and so is a repeated segment: one check over the columns finds, for every direction of the
+batch at once, the rows up to its first hole. Only from there on a direction takes the careful path, segment by
+segment, and comes back as soon as it has no hole any more.
 
 Invariants, each a property test:
   * the runs of a direction tile its stream from the first byte on, without overlap, gaps in band;
@@ -10,6 +11,7 @@ Invariants, each a property test:
 """
 
 from collections import Counter
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,116 +19,168 @@ import numpy.typing as npt
 from dissector.columns import Column
 from dissector.events import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.limits import Limits
-from dissector.transport.careful import CarefulDirection, Piece
-from dissector.transport.flows import FIN, RST, SYN
+from dissector.transport.careful import MASK, CarefulDirection, Piece
+from dissector.transport.flows import ACK, FIN, RST, SYN
+from dissector.transport.straight import NOT_STARTED, Lines, batch_of, joined, straight
 
 Ints = npt.NDArray[np.int64]
-MODULUS = 1 << 32
-NOT_STARTED = -1
+OUT_OF_WINDOW: Final = "TCP sequence number that cannot be"
+STRETCH: Final = 1024
+"""Rows tried at once after a hole: few enough to be cheap where the next hole is near."""
+WORTH_IT: Final = 32
+"""Rows in order from which on the columnar check beats going one by one (measured: it costs as much as 20 rows)."""
+PATIENCE: Final = 128
+"""Rows taken one by one before the columnar check is tried again where it was not worth it."""
 
 
 class Reassembler:
-    """Reassembles every direction of a capture."""
+    """Reassembles every direction of a capture. Segments that can't be are counted in `ignored`."""
 
-    def __init__(self, limits: Limits, ignored: Counter[str]) -> None:
+    def __init__(self, limits: Limits, ignored: Counter[str] | None = None) -> None:
         self._limits = limits
-        self._ignored = ignored
-        self._expected = Column(np.int64, NOT_STARTED)
-        """The next sequence number of each direction."""
-        self._position = Column(np.int64)
-        """The stream offset that goes with it."""
+        self._ignored: Counter[str] = Counter() if ignored is None else ignored
+        self._lines = Lines(Column(np.int64, NOT_STARTED), Column(np.int64))
         self._careful: dict[int, CarefulDirection] = {}
         """Directions that hold something back."""
 
     def feed(self, segments: SegmentBatch) -> RunBatch:
         """Bytes that are in order now."""
-        size = segments.size + segments.missing
-        useful = ((size > 0) | ((segments.flags & (SYN | FIN)) != 0)) & ((segments.flags & RST) == 0)
+        if not len(segments):
+            return batch_of([])
+        flags = segments.flags
+        useful = (((segments.size + segments.missing) > 0) | ((flags & (SYN | FIN)) != 0)) & ((flags & RST) == 0)
         rows = np.flatnonzero(useful)
-        if not len(rows):
-            return _batch([], [])
         rows = rows[np.argsort(segments.direction[rows], kind="stable")]
-        self._expected.grow(int(segments.direction.max()) + 1)
-        self._position.grow(len(self._expected))
-        return self._runs(segments, rows, size[rows])
+        self._lines.grow((int(segments.direction.max()) | 1) + 1)
+        self._lines.begin(segments, rows)
+        parts = []
+        waiting = list(self._careful)
+        if len(rows):
+            runs, rows = straight(segments, rows, self._lines, np.array(waiting, np.int64))
+            parts.append(runs)
+        if len(rows) or waiting:
+            parts += self._holes(segments, rows, waiting)
+        return joined(parts)
 
-    def _runs(self, segments: SegmentBatch, rows: Ints, size: Ints) -> RunBatch:
-        direction = segments.direction[rows]
-        firsts = np.flatnonzero(np.diff(direction, prepend=-1))
-        counts = np.diff(np.append(firsts, len(rows)))
-        syn = (segments.flags[rows] & SYN) != 0
-        seq = (segments.seq[rows].astype(np.int64) + syn) % MODULUS
-        group = direction[firsts]
-        fresh = self._expected.values[group] == NOT_STARTED
-        self._expected.values[group[fresh]] = seq[firsts][fresh]
-        before = np.cumsum(size) - size
-        before -= np.repeat(before[firsts], counts)
-        straight = seq == (np.repeat(self._expected.values[group], counts) + before) % MODULUS
-        simple = np.logical_and.reduceat(straight & (segments.missing[rows] == 0), firsts)
-        if self._careful:
-            simple &= ~np.isin(group, np.fromiter(self._careful, np.int64))
-        start = np.repeat(self._position.values[group], counts) + before
-        keep = np.repeat(simple, counts) & (size > 0)
-        chosen = rows[keep]
-        whole = RunBatch(
-            direction[keep], np.zeros(len(chosen), np.uint8), start[keep], segments.address[chosen],
-            size[keep], segments.time_ns[chosen], segments.packet[chosen],
-        )  # fmt: skip
-        total = np.add.reduceat(size, firsts)
-        done = group[simple]
-        self._expected.values[done] = (self._expected.values[done] + total[simple]) % MODULUS
-        self._position.values[done] += total[simple]
-        careful = [
-            (int(group[n]), piece)
-            for n in np.flatnonzero(~simple).tolist()
-            for piece in self._feed_careful(segments, int(group[n]), rows[firsts[n] : firsts[n] + counts[n]])
-        ]
-        return _batch([whole], careful)
+    def finish(self) -> RunBatch:
+        """The capture ends: what was held back comes out, its holes as gaps."""
+        out = []
+        for direction, state in list(self._careful.items()):
+            out += [(direction, piece) for piece in state.finish()]
+            self._keep(direction, state)
+        return batch_of(out)
 
-    def _feed_careful(self, segments: SegmentBatch, direction: int, rows: Ints) -> list[Piece]:
+    def _holes(self, segments: SegmentBatch, rows: Ints, waiting: list[int]) -> list[RunBatch]:
+        """Directions that have a hole: those with `rows` from there on, those that only hear from their peer."""
+        acks = np.flatnonzero(segments.flags & ACK)
+        acks = acks[np.argsort(segments.direction[acks], kind="stable")]
+        whose = segments.direction[acks]
+        own = segments.direction[rows]
+        now = int(segments.packet[-1]) + 1
+        parts = []
+        for direction in sorted({*np.unique(own).tolist(), *waiting}):
+            mine = rows[slice(*np.searchsorted(own, [direction, direction + 1]))]
+            heard = acks[slice(*np.searchsorted(whose, [direction ^ 1, (direction ^ 1) + 1]))]
+            if len(mine) or len(heard):
+                parts += self._direction(segments, direction, mine, heard)
+            state = self._careful.get(direction)
+            if state is not None:
+                parts.append(batch_of([(direction, piece) for piece in state.settle(now)]))
+                self._keep(direction, state)
+        return parts
+
+    def _direction(self, segments: SegmentBatch, direction: int, rows: Ints, heard: Ints) -> list[RunBatch]:
+        """One direction's rows: one by one while there is a hole, by column where there is none."""
+        parts = []
+        none = np.zeros(0, np.int64)
+        least = 0
+        while len(rows) or direction in self._careful:
+            count, pieces = self._one_by_one(segments, direction, rows, heard, least)
+            parts.append(batch_of([(direction, piece) for piece in pieces]))
+            rows = rows[count:]
+            if not len(rows):
+                break
+            runs, left = straight(segments, rows[:STRETCH], self._lines, none)
+            parts.append(runs)
+            taken = min(STRETCH, len(rows)) - len(left)
+            rows = rows[taken:]
+            least = 1 if taken > WORTH_IT else PATIENCE
+        return parts
+
+    def _one_by_one(
+        self, segments: SegmentBatch, direction: int, rows: Ints, heard: Ints, least: int
+    ) -> tuple[int, list[Piece]]:
+        """Take rows until nothing is held back any more, at least `least`; how many, and what comes out."""
         state = self._careful.get(direction)
         if state is None:
-            expected, position = int(self._expected.values[direction]), int(self._position.values[direction])
-            state = CarefulDirection(expected, position, self._limits, self._ignored)
+            expected, position = self._lines.at(direction)
+            state = CarefulDirection(expected, position, self._limits)
+        upto = len(rows)
+        acks = _Acks(segments, heard[np.searchsorted(heard, rows[0]) :] if len(rows) and not state.waits else heard)
         out: list[Piece] = []
-        columns = (segments.seq, segments.flags, segments.size, segments.missing, segments.address,
-                   segments.time_ns, segments.packet)  # fmt: skip
-        for seq, flags, size, missing, address, time_ns, packet in zip(
-            *(c[rows].tolist() for c in columns), strict=True
-        ):
-            seq += bool(flags & SYN)
-            if size or not missing:
-                out += state.feed(seq, Piece(0, size, RunKind.DATA, address, time_ns, packet))
-            if missing:
-                out += state.feed(seq + size, Piece(0, missing, RunKind.TRUNCATED, NOWHERE, time_ns, packet))
-        self._expected.values[direction] = state.expected
-        self._position.values[direction] = state.position
+        for count in range(0, len(rows), PATIENCE):
+            part = rows[count : count + PATIENCE]
+            for number, values in enumerate(_values(segments, part), count + 1):
+                acks.told(state, values[0])
+                out += _take(state, *values[1:])
+                if number >= least and not state.waits:
+                    upto = number
+                    break
+            else:
+                continue
+            break
+        if upto == len(rows):
+            acks.told(state, len(segments))
+        self._keep(direction, state)
+        return upto, out
+
+    def _keep(self, direction: int, state: CarefulDirection) -> None:
+        """Write back where a direction stands; forget its state where nothing is held back."""
+        self._lines.move(direction, state.expected, state.position)
         if state.waits:
             self._careful[direction] = state
         else:
             self._careful.pop(direction, None)
-        return [piece for piece in out if piece.size]
-
-    def finish(self) -> RunBatch:
-        """The capture ends: what was held back comes out, its holes as gaps."""
-        pieces = [(direction, piece) for direction, state in self._careful.items() for piece in state.finish()]
-        self._careful.clear()
-        return _batch([], [(direction, piece) for direction, piece in pieces if piece.size])
+        if state.wild:
+            self._ignored[OUT_OF_WINDOW] += state.wild
+            state.wild = 0
 
 
-def _batch(whole: list[RunBatch], pieces: list[tuple[int, Piece]]) -> RunBatch:
-    """Columns of runs; rows of one direction stay together."""
-    table = np.array([(direction, *piece) for direction, piece in pieces], np.int64).reshape(-1, 7)
+class _Acks:
+    """The peer's acknowledgements in a batch, told to a direction as the capture comes to them."""
 
-    def column(number: int, name: str) -> Ints:
-        return np.concatenate([*(getattr(runs, name) for runs in whole), table[:, number]])
+    def __init__(self, segments: SegmentBatch, rows: Ints) -> None:
+        self._segments = segments
+        self._rows = rows
+        self._at = 0
 
-    return RunBatch(
-        direction=column(0, "direction"),
-        start=column(1, "start"),
-        size=column(2, "size"),
-        kind=column(3, "kind").astype(np.uint8),
-        address=column(4, "address"),
-        time_ns=column(5, "time_ns"),
-        packet=column(6, "packet"),
-    )
+    def told(self, state: CarefulDirection, row: int) -> None:
+        """Tell those before `row`. Those that come while there is no hole say nothing."""
+        upto = int(np.searchsorted(self._rows, row)) if self._at < len(self._rows) else self._at
+        if upto > self._at and state.waits:
+            part = self._rows[self._at : upto]
+            ack, packet = self._segments.ack[part], self._segments.packet[part]
+            for values in zip(ack.tolist(), packet.tolist(), strict=True):
+                state.acknowledge(*values)
+        self._at = upto
+
+
+def _values(segments: SegmentBatch, rows: Ints) -> "zip[tuple[int, ...]]":
+    columns = (segments.seq, segments.flags, segments.size, segments.missing, segments.address,
+               segments.time_ns, segments.packet)  # fmt: skip
+    return zip(rows.tolist(), *(column[rows].tolist() for column in columns), strict=True)
+
+
+def _take(
+    state: CarefulDirection, seq: int, flags: int, size: int, missing: int, address: int, time_ns: int, packet: int
+) -> list[Piece]:
+    """One segment: its bytes, the bytes that the snap length cut off, its FIN."""
+    seq = (seq + (flags & SYN != 0)) & MASK
+    out: list[Piece] = []
+    if size:
+        out += state.feed(seq, Piece(0, size, RunKind.DATA, address, time_ns, packet))
+    if missing:
+        out += state.feed((seq + size) & MASK, Piece(0, missing, RunKind.TRUNCATED, NOWHERE, time_ns, packet))
+    if flags & FIN:
+        out += state.end((seq + size + missing) & MASK, time_ns, packet)
+    return out

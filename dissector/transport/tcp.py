@@ -9,22 +9,25 @@ import numpy as np
 
 from dissector.events import PacketBatch, SegmentBatch
 from dissector.transport.flows import Addresses, Flows
-from dissector.transport.ip import NOT_IP_PACKET, Datagrams, datagrams
+from dissector.transport.ip import NOT_IP_PACKET, Datagrams, Slow, count, datagrams
 from dissector.transport.link import LINK_LAYOUTS, NOT_IP
+from dissector.transport.slow_path import SlowPath
 from dissector.transport.view import Ints, PacketView
 
 LEAST_HEADER = 20
 
 
-def segments(packets: PacketBatch, flows: Flows, ignored: Counter[str]) -> SegmentBatch:
+def segments(packets: PacketBatch, flows: Flows, slow_path: SlowPath, ignored: Counter[str]) -> SegmentBatch:
     """The TCP segments of a batch; what is none is counted in `ignored` by reason."""
-    found = [
-        datagram
-        for link_type in np.unique(packets.link_type).tolist()
-        for datagram in _datagrams(packets, link_type, ignored)
-        if len(datagram.segment)
-    ]
-    parts = [_located(datagram, ignored) for datagram in found]
+    found: list[Datagrams] = []
+    left: list[Slow] = []
+    for link_type in np.unique(packets.link_type).tolist():
+        fast, slow = _datagrams(packets, link_type, ignored)
+        found += fast
+        left += [rows for rows in slow if len(rows.rows)]
+    if left:  # of all link types at once: fragments of one datagram may come by several interfaces
+        found += slow_path.read(packets, left)
+    parts = [_located(datagram, ignored) for datagram in found if len(datagram.segment)]
     if not parts:
         empty = np.zeros(0, np.int64)
         return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
@@ -39,21 +42,21 @@ def segments(packets: PacketBatch, flows: Flows, ignored: Counter[str]) -> Segme
     )
     return SegmentBatch(
         packet, time_ns, direction, seq.astype(np.uint32), ack.astype(np.uint32), flags.astype(np.uint8),
-        packets.base + payload, size, missing,
+        payload, size, missing,
     )  # fmt: skip
 
 
-def _datagrams(packets: PacketBatch, link_type: int, ignored: Counter[str]) -> list[Datagrams]:
+def _datagrams(packets: PacketBatch, link_type: int, ignored: Counter[str]) -> tuple[list[Datagrams], list[Slow]]:
     rows = np.flatnonzero(packets.link_type == link_type)
     layout = LINK_LAYOUTS.get(link_type)
     if layout is None:
         ignored[f"link type {link_type}"] += len(rows)
-        return []
-    view = PacketView(packets, rows)
+        return [], []
+    view = PacketView.of(packets, rows)
     ip = layout(view)
     known = ip != NOT_IP
     if not known.all():
-        ignored[NOT_IP_PACKET] += int(np.count_nonzero(~known))
+        count(ignored, NOT_IP_PACKET, ~known)
         view, ip = view.where(known), ip[known]
     return datagrams(view, ip, ignored)
 
@@ -64,12 +67,13 @@ def _located(found: Datagrams, ignored: Counter[str]) -> tuple[Ints, Addresses, 
     header = (view.u8(at + 12) >> 4) * 4
     whole = (at + LEAST_HEADER <= view.end) & (header >= LEAST_HEADER) & (at + header <= found.end)
     if not whole.all():
-        ignored["cut off inside the TCP header"] += int(np.count_nonzero(~whole))
+        count(ignored, "cut off inside the TCP header", ~whole)
         view, at, header = view.where(whole), at[whole], header[whole]
     payload = at + header
     end = found.end[whole]
     size = np.maximum(np.minimum(end, view.end) - payload, 0)
     missing = end - payload - size
     ports = (view.u16(at), view.u16(at + 2))
-    table = np.stack([view.u32(at + 4), view.u32(at + 8), view.u8(at + 13), payload, size, missing, *ports], axis=1)
+    fields = (view.u32(at + 4), view.u32(at + 8), view.u8(at + 13))
+    table = np.stack([*fields, view.base + payload, size, missing, *ports], axis=1)
     return view.rows, found.source[whole], found.destination[whole], table

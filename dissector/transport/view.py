@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from dissector.events import PacketBatch
+from dissector.events import PacketBatch, UInt8
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -12,13 +12,21 @@ Flags = npt.NDArray[np.bool_]
 class PacketView:
     """Rows of a batch with their bytes. Places are absolute in `data`; what lies past it reads as its last byte."""
 
-    def __init__(self, packets: PacketBatch, rows: Ints) -> None:
-        self._data = packets.data
+    def __init__(self, data: UInt8, base: int, rows: Ints, offset: Ints, captured: Ints, length: Ints) -> None:
+        self._data = data
+        self.base = base
+        """The store's address of `data[0]`."""
         self.rows = rows
-        self.offset = packets.offset[rows]
-        self.end = self.offset + packets.captured[rows]
+        self.offset = offset
+        self.end = offset + captured
         """Past the last captured byte."""
-        self.length = packets.length[rows]
+        self.length = length
+
+    @classmethod
+    def of(cls, packets: PacketBatch, rows: Ints) -> "PacketView":
+        """Some rows of a batch."""
+        columns = (packets.offset[rows], packets.captured[rows], packets.length[rows])
+        return cls(packets.data, packets.base, rows, *columns)
 
     def u8(self, at: Ints) -> Ints:
         return self._data.take(at, mode="clip").astype(np.int64)
@@ -36,8 +44,5 @@ class PacketView:
 
     def where(self, keep: Flags) -> "PacketView":
         """Some of the rows."""
-        view = object.__new__(PacketView)
-        view._data = self._data
-        view.rows, view.offset = self.rows[keep], self.offset[keep]
-        view.end, view.length = self.end[keep], self.length[keep]
-        return view
+        captured = (self.end - self.offset)[keep]
+        return PacketView(self._data, self.base, self.rows[keep], self.offset[keep], captured, self.length[keep])

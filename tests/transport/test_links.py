@@ -57,8 +57,10 @@ def test_what_is_not_tcp_is_counted_not_lost(tmp_path: Path) -> None:
     with Capture([str(path)]) as capture:
         assert not list(capture.exchanges())
         assert sum(capture.ignored.values()) == 5
-        assert capture.ignored["IPv4 fragment"] == 1
-        assert "2 packets were not looked into: IPv4 fragment 1, cut off" in capture.problems[0].message
+        assert capture.ignored["IP fragment without the others"] == 1
+        assert (
+            "2 packets were not looked into: IP fragment without the others 1, cut off" in capture.problems[0].message
+        )
 
 
 def test_an_unknown_link_type_is_counted(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""IP fragments put together again (RFC 791, 3.2; RFC 8200, 4.5), in any order.
+
+Invariants:
+  * a byte, once seen, never changes: of two fragments that overlap the first one captured wins;
+  * what is held is bounded by `limits.fragment_bytes`, in all and so in number; the oldest datagram goes first;
+  * a packet whose datagram never came whole is counted, once.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+LARGEST: Final = 65_535
+"""Of an IP datagram's payload: what ends behind it is an attack, or damage (RFC 1858)."""
+MOST_FRAGMENTS: Final = 2_048
+"""Of one datagram: 64 KiB at the least MTU of IPv4, 68 bytes, are 1,366."""
+UNIT: Final = 8
+"""Bytes that offsets count in; every fragment but the last is a multiple of it."""
+OVERHEAD: Final = 200
+"""Bytes that holding a fragment costs besides its own: many small ones are bounded as well."""
+
+
+class Key(NamedTuple):
+    """What makes fragments those of one datagram."""
+
+    source: bytes
+    destination: bytes
+    identification: int
+    version: int
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What has come of one datagram."""
+
+    pieces: dict[int, bytes] = field(default_factory=dict)
+    size: int = 0
+    """Of all pieces, overlaps counted twice."""
+    covered: int = 0
+    """A bit for each 8 bytes that have come: whether a datagram is whole then costs the same however it was cut."""
+    total: int = -1
+    """Of the datagram, once its last fragment has come."""
+    packets: int = 0
+
+
+class Fragments:
+    """All datagrams that are not whole yet."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: dict[Key, _Parts] = {}
+        self._cost = 0
+        self.given_up = 0
+        """Packets whose datagram is given up."""
+
+    def feed(self, key: Key, offset: int, more: bool, data: bytes) -> bytes | None:
+        """Take a fragment; the whole payload, if this was what it lacked."""
+        if offset + len(data) > LARGEST or (more and (not data or len(data) % UNIT)):
+            self.given_up += 1
+            return None
+        parts = self._held.setdefault(key, _Parts())
+        parts.packets += 1
+        if offset not in parts.pieces:
+            parts.pieces[offset] = data
+            parts.size += len(data)
+            parts.covered |= _units(len(data)) << offset // UNIT
+            self._cost += len(data) + OVERHEAD
+        if not more and parts.total < 0:
+            parts.total = offset + len(data)
+        wanted = _units(parts.total)
+        whole = None
+        if parts.total >= 0 and parts.covered & wanted == wanted:
+            whole = _whole(self._forget(key))
+        elif len(parts.pieces) > MOST_FRAGMENTS:
+            self._give_up(key)
+        while self._cost > self._limit:
+            self._give_up(next(iter(self._held)))
+        return whole
+
+    def finish(self) -> None:
+        """The capture ends: what is not whole never will be."""
+        for key in list(self._held):
+            self._give_up(key)
+
+    def _forget(self, key: Key) -> _Parts:
+        parts = self._held.pop(key)
+        self._cost -= parts.size + OVERHEAD * len(parts.pieces)
+        return parts
+
+    def _give_up(self, key: Key) -> None:
+        self.given_up += self._forget(key).packets
+
+
+def _units(size: int) -> int:
+    """A bit for each unit of so many bytes."""
+    return (1 << -(-size // UNIT)) - 1 if size > 0 else 0
+
+
+def _whole(parts: _Parts) -> bytes:
+    """The payload."""
+    out = bytearray(parts.total)
+    for offset, data in reversed(parts.pieces.items()):  # so that the first one captured is written last
+        if offset < parts.total:
+            out[offset : offset + len(data)] = data
+    return bytes(out[: parts.total])

@@ -1,0 +1,117 @@
+"""Whatever a network does, streams come out whole; what it loses is a gap; batches make no difference."""
+
+from dataclasses import replace
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dissector.events import RunKind
+from dissector.limits import DEFAULT
+from tests.traffic import ACK, FIN, Mangling, Packet, Turn, bytes_without_mark, conversation, lossy, manglings, streams
+from tests.transport.reading import Run, read
+
+Streams = tuple[bytes, bytes]
+
+
+def packets_of(said: Streams, *, isn: tuple[int, int] = (1000, 5000), segment: int = 60) -> list[Packet]:
+    """Both streams at once, a piece of each in turn."""
+    client, server = said
+    turns = []
+    for at in range(0, max(len(client), len(server)), 150):
+        turns += [Turn(True, client[at : at + 150]), Turn(False, server[at : at + 150])]
+    return conversation(turns, segment=segment, isn=isn)
+
+
+def tiles(runs: list[Run]) -> bool:
+    """Whether each begins where the one before it ends."""
+    ends = [0, *(run.start + run.size for run in runs)]
+    return all(run.start == end for run, end in zip(runs, ends, strict=False))
+
+
+def spoken(said: Streams) -> dict[int, bytes]:
+    return {direction: data for direction, data in enumerate(said) if data}
+
+
+@given(said=streams(), mangle=manglings(), at_end=st.integers(0, 2000))
+def test_a_network_that_loses_nothing_changes_nothing(said: Streams, mangle: Mangling, at_end: int) -> None:
+    packets = packets_of(said, isn=(2**32 - 1 - at_end, at_end))
+    assert read(mangle(packets)).streams == spoken(said)
+
+
+@given(
+    said=streams(700),
+    mangle=manglings(loss=True),
+    cuts=st.lists(st.integers(0, 200), max_size=12),
+    grace=st.integers(0, 20),
+    patience=st.integers(1, 40),
+    held=st.integers(40, 2000),
+    snaplen=st.sampled_from([262_144, 90]),
+    wild=st.lists(st.tuples(st.integers(0, 200), st.integers(2**29, 2**32)), max_size=4),
+    begin=st.integers(0, 4),
+    late=st.lists(st.tuples(st.integers(2, 100), st.integers(1, 60)), max_size=6),
+)
+def test_the_size_of_batches_makes_no_difference(
+    said: Streams, mangle: Mangling, cuts: list[int], grace: int, patience: int, held: int, snaplen: int,
+    wild: list[tuple[int, int]], begin: int,
+    late: list[tuple[int, int]],
+) -> None:  # fmt: skip
+    limits = replace(DEFAULT, acknowledged_packets=grace, out_of_order_packets=patience, out_of_order_bytes=held)
+    packets = mangle(packets_of(said))[begin:]
+    for at, later in late:
+        if at < len(packets):
+            packets.insert(at + later, packets.pop(at))
+    for at, distance in wild:
+        packets.insert(at % (len(packets) + 1), Packet(True, 1001 + distance, b"wild", ACK))
+    whole = read(packets, limits=limits, snaplen=snaplen)
+    parts = read(packets, limits=limits, snaplen=snaplen, cuts=cuts)
+    singly = read(packets, limits=limits, snaplen=snaplen, cuts=list(range(len(packets))))
+    assert sorted(parts.runs) == sorted(whole.runs)
+    assert sorted(singly.runs) == sorted(whole.runs)
+    for direction in (0, 1):
+        assert tiles([run for run in singly.runs if run.direction == direction])
+    assert whole.transport.ignored == parts.transport.ignored == singly.transport.ignored
+
+
+@given(said=streams(), mangle=manglings(loss=True))
+def test_what_comes_out_is_what_was_sent_or_a_gap(said: Streams, mangle: Mangling) -> None:
+    for direction, data in read(mangle(packets_of(said))).streams.items():
+        sent = said[direction]
+        assert len(data) <= len(sent)
+        assert all(byte in (ord("?"), sent[at]) for at, byte in enumerate(data))
+
+
+@given(said=streams(), chance=st.randoms(use_true_random=False), grace=st.sampled_from([0, 3, 64]))
+@example(said=(bytes_without_mark(120), b""), chance=None, grace=64)
+def test_what_is_dropped_is_a_gap_of_just_these_bytes(said: Streams, chance: object, grace: int) -> None:
+    packets = packets_of(said)
+    fins = [
+        Packet(side, 1001 + len(said[0]) if side else 5001 + len(said[1]), b"", FIN | ACK) for side in (True, False)
+    ]
+    kept = packets[:3] + packets[4:] if chance is None else lossy(packets, chance, 0.3)  # type: ignore[arg-type]
+    expected = [bytearray(b"?" * len(data)) for data in said]
+    for packet in kept:
+        at = packet.seq - (1001 if packet.from_client else 5001)
+        if packet.payload:
+            expected[not packet.from_client][at : at + len(packet.payload)] = packet.payload
+    found = read(kept + fins, limits=replace(DEFAULT, acknowledged_packets=grace))
+    assert found.streams == spoken((bytes(expected[0]), bytes(expected[1])))
+    assert {run.kind for run in found.runs} <= {RunKind.DATA, RunKind.LOST}
+
+
+@given(said=streams(), snaplen=st.integers(54, 130), mangle=manglings())
+def test_bytes_cut_off_by_the_snap_length_keep_their_place(said: Streams, snaplen: int, mangle: Mangling) -> None:
+    found = read(mangle(packets_of(said)), snaplen=snaplen)
+    assert {direction: len(data) for direction, data in found.streams.items()} == {
+        direction: len(data) for direction, data in spoken(said).items()
+    }
+    assert {run.kind for run in found.runs} <= {RunKind.DATA, RunKind.TRUNCATED}
+    for direction, data in found.streams.items():
+        assert all(byte in (ord("?"), said[direction][at]) for at, byte in enumerate(data))
+
+
+@given(said=streams(), mangle=manglings(loss=True))
+def test_along_a_stream_packets_never_run_backwards(said: Streams, mangle: Mangling) -> None:
+    runs = read(mangle(packets_of(said))).runs
+    for direction in (0, 1):
+        packets = [run.packet for run in runs if run.direction == direction]
+        assert packets == sorted(packets)
