@@ -14,6 +14,7 @@ from dissector.session.table import NO_FRAME, Flag, RowKind
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
+CLOSED: Final = Finding("unanswered", Severity.WARNING, "no response before the connection was closed", "request")
 ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the broker sends no response", "request")
 
 
@@ -87,7 +88,7 @@ class Lookup:
         assert request is not None
         response = self._message(answered, self._response_shape(key, version, answered))
         flags = int(table.flags.values[number])
-        exchange = Exchange(row, key, request, response, _own_findings(flags, response))
+        exchange = Exchange(row, key, request, response, self._own_findings(row.connection - 1, flags, response))
         known = api(key)
         words = info(request.body, response.body if response else {}, exchange.own_findings)
         exchange.row = row._replace(
@@ -129,9 +130,10 @@ class Lookup:
         row = row._replace(request_size=sizes[0], response_size=sizes[1], info=words, severity=finding.severity)
         return Exchange(row, None, None, None, [finding])
 
-
-def _own_findings(flags: int, response: Message | None) -> list[Finding]:
-    """What only both sides together tell."""
-    if response is None:
-        return [ACKS_0 if flags & Flag.NO_RESPONSE_EXPECTED else UNANSWERED]
-    return [finding.under("response") for finding in error_findings(response.body)]
+    def _own_findings(self, connection: int, flags: int, response: Message | None) -> list[Finding]:
+        """What only both sides together tell."""
+        if response is not None:
+            return [finding.under("response") for finding in error_findings(response.body)]
+        if flags & Flag.NO_RESPONSE_EXPECTED:
+            return [ACKS_0]
+        return [CLOSED if any(self._flows.ended(connection)) else UNANSWERED]

@@ -41,6 +41,9 @@ class Flows(Protocol):
     def first_time_ns(self, connection: int) -> int:
         """The time of its first packet."""
 
+    def ended(self, connection: int) -> tuple[int, int]:
+        """Which of the flags FIN and RST side 0 and side 1 have sent; 0 where none."""
+
 
 class Other(StrEnum):
     """What a connection is that does not speak Kafka in plain."""

@@ -12,6 +12,7 @@ from dissector.capture_file import Capture
 from dissector.session.exchange import Row
 from tests.traffic import (
     ACK,
+    FIN,
     SYN,
     Packet,
     Turn,
@@ -159,6 +160,14 @@ def test_requests_without_answer_and_answers_without_request_are_rows(tmp_path: 
     turns = [Turn(True, request(1)), Turn(True, request(2)), Turn(False, response(7)), Turn(False, response(2))]
     found = {(r.correlation_id, r.info) for r in rows(capture_of(tmp_path, conversation(turns)))}
     assert found == {(1, "no response in this capture"), (7, "response without a request in this capture"), (2, "")}
+
+
+def test_a_request_that_a_close_left_unanswered_says_so(tmp_path: Path) -> None:
+    packets = conversation([Turn(True, request(1))])
+    closed = Packet(True, packets[-1].seq + len(packets[-1].payload), b"", FIN | ACK)
+    assert [r.info for r in rows(capture_of(tmp_path, [*packets, closed]))] == [
+        "no response before the connection was closed"
+    ]
 
 
 def test_an_id_used_twice_is_answered_in_order(tmp_path: Path) -> None:
