@@ -4,10 +4,10 @@ Exit codes: 0 done, 1 a negative answer, 2 bad use or bad input. What is heavy i
 so that `--help` is quick.
 """
 
-import os
 import signal
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -49,7 +49,7 @@ def open_files(files: Files) -> None:
         return
     from tui.app import run
 
-    raise typer.Exit(run(files))
+    _answer(lambda: run(files))
 
 
 @app.command("show", epilog="Example: kdissect show orders.pcapng --format json | jq .api")
@@ -63,22 +63,25 @@ def show(
     """Print the exchanges of captures."""
     from dissector.cli.show import show as run
 
-    raise typer.Exit(run(files, form, limit))
+    _answer(lambda: run(files, form, limit))
+
+
+def _answer(run: Callable[[], int]) -> NoReturn:
+    """Run a command to its exit code, whatever comes."""
+    from dissector.capture import CaptureError
+
+    try:
+        code = run()
+    except CaptureError as error:
+        code = complain(str(error))
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
+    raise typer.Exit(code)
 
 
 def main() -> None:
     """The entry point."""
-    from dissector.capture import CaptureError
-
-    try:
-        app(standalone_mode=True)
-    except CaptureError as error:
-        sys.exit(complain(str(error)))
-    except BrokenPipeError:
-        # The reader went away, as `head` does: nothing more to say, not even when Python flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
+    app()
 
 
 if __name__ == "__main__":

@@ -114,16 +114,17 @@ def test_several_files_are_one_capture() -> None:
     assert len(both) > len(kdissect("show", JAVA).stdout.splitlines())
 
 
-def test_a_reader_that_goes_away_ends_it_quietly() -> None:
+@pytest.mark.parametrize("form", ["text", "tree", "json"])
+def test_a_reader_that_goes_away_ends_it_quietly(form: str) -> None:
     with subprocess.Popen(
-        [*KDISSECT, "show", JAVA, "-f", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*KDISSECT, "show", JAVA, "-f", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        process.wait(20)
+        assert process.wait(20) == 0
 
 
 def test_help_has_an_example_and_bad_use_is_code_2() -> None:
