@@ -10,11 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.lab.tools import MissingToolError, require
+from tests.lab.tools import MissingToolError, require, run
 
 PORT = 9092
 CONTROLLER_PORT = 9093
 START_SECONDS = 60
+LOGS = Path("/tmp/kafka-logs/lab")
+"""DescribeLogDirs puts this path on the wire, so it must not say whose machine it is. Not `/tmp/kafka-logs` itself:
+that is Kafka's default, and what is there may be somebody's."""
 CLUSTER_ID = "a2Rpc3NlY3QtbGFiLTAwMQ"
 PROPERTIES = """
 process.roles=broker,controller
@@ -50,18 +53,23 @@ class Broker:
         self._classpath = classpath
         self._java = require("java")
         self._home = Path(tempfile.mkdtemp(prefix="kdissect-lab-"))
-        # DescribeLogDirs puts this path on the wire, so it must not say whose machine it is.
-        self._logs = Path(tempfile.gettempdir()) / "kafka-logs"
         self.log = self._home / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        shutil.rmtree(self._logs, ignore_errors=True)
+        if _listens():
+            self._clean()
+            raise MissingToolError(f"port {PORT} is taken: stop what listens there")
+        shutil.rmtree(LOGS, ignore_errors=True)
         config = self._home / "server.properties"
-        config.write_text(PROPERTIES.format(port=PORT, controller=CONTROLLER_PORT, logs=self._logs))
+        config.write_text(PROPERTIES.format(port=PORT, controller=CONTROLLER_PORT, logs=LOGS))
         java = [self._java, "-Xmx1g", "-cp", self._classpath]
         format_command = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config)]
-        subprocess.run(format_command, check=True, capture_output=True)
+        try:
+            run(*format_command)
+        except MissingToolError:
+            self._clean()
+            raise
         trace = "-Dorg.slf4j.simpleLogger.log.kafka.request.logger=trace"
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         with self.log.open("wb") as log:
@@ -76,7 +84,7 @@ class Broker:
             assert self._process is not None
             if self._process.poll() is not None:
                 break
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", PORT), 1):
+            if _listens():
                 time.sleep(3)  # the port is open before the broker is unfenced
                 return
             time.sleep(0.5)
@@ -91,5 +99,18 @@ class Broker:
                 self._process.wait(20)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-        shutil.rmtree(self._logs, ignore_errors=True)
+        self._clean()
+
+    def _clean(self) -> None:
+        shutil.rmtree(LOGS, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            LOGS.parent.rmdir()  # fails if it holds what is not ours
         shutil.rmtree(self._home, ignore_errors=True)
+
+
+def _listens() -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", PORT), 1):
+            return True
+    except OSError:
+        return False

@@ -6,10 +6,22 @@ its controller are printed once more with ``isForwarded``; those did not cross t
 """
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 MARK = "Completed request:"
+SETTLED_SECONDS = 1.0
+
+
+def settled(log: Path) -> int:
+    """Waits until the broker has logged nothing for a while; the size of the log then."""
+    size, since = log.stat().st_size, time.monotonic()
+    while time.monotonic() - since < SETTLED_SECONDS:
+        time.sleep(0.1)
+        if (now := log.stat().st_size) != size:
+            size, since = now, time.monotonic()
+    return size
 
 
 def exchanges(log: Path, start: int, end: int) -> Iterator[dict[str, object]]:

@@ -1,5 +1,6 @@
-"""Records loopback traffic of the broker's port while a client runs."""
+"""Records loopback traffic of the broker's port while a client runs, with dumpcap, or with tcpdump and editcap."""
 
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -9,11 +10,19 @@ from types import TracebackType
 from typing import Self
 
 from tests.lab.broker import PORT
-from tests.lab.tools import MissingToolError, require
+from tests.lab.tools import MissingToolError, require, run
 
 QUIET_SECONDS = 1.5
 START_SECONDS = 15
 FILTER = f"tcp port {PORT}"
+
+
+def tool() -> str:
+    """The program that records; tcpdump writes pcap, which editcap turns into pcapng."""
+    name = Path(require("dumpcap", "tcpdump")).name
+    if name == "tcpdump":
+        require("editcap")
+    return name
 
 
 class Sniffer:
@@ -21,27 +30,49 @@ class Sniffer:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
+        self._folder = tempfile.TemporaryDirectory(prefix="kdissect-sniffer-")
+        self._raw = Path(self._folder.name) / "raw"
+        self._log = Path(self._folder.name) / "log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        command = [require("dumpcap"), "-q", "-n", "-i", "lo", "-f", FILTER, "-B", "64", "-w", str(self._path)]
-        self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log)
+        options = {
+            "dumpcap": ("-q", "-n", "-i", "lo", "-f", FILTER, "-B", "64", "-w", str(self._raw)),
+            "tcpdump": ("-n", "-i", "lo", "-U", "-B", "65536", "-Z", "root", "-w", str(self._raw), FILTER),
+        }
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen([tool(), *options[tool()]], stdout=log, stderr=log)
         deadline = time.monotonic() + START_SECONDS
-        while b"File: " not in self._said():
+        while not any(sign in self._said() for sign in ("File: ", "listening on")):
             if self._process.poll() is not None or time.monotonic() > deadline:
-                raise MissingToolError(f"dumpcap did not start: {self._said().decode(errors='replace')}")
+                self._process.kill()
+                self._process.wait()
+                said = self._said().strip()
+                self._folder.cleanup()
+                raise MissingToolError(f"{tool()} did not start: {said}")
             time.sleep(0.1)
         time.sleep(0.3)
         return self
 
-    def _said(self) -> bytes:
-        self._log.seek(0)
-        return self._log.read()
+    def _said(self) -> str:
+        return self._log.read_text(errors="replace")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         assert self._process is not None
-        time.sleep(QUIET_SECONDS)
+        if kind is None:
+            time.sleep(QUIET_SECONDS)
         self._process.send_signal(signal.SIGINT)
-        self._process.wait(10)
-        self._log.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if kind is None:
+            self._keep()
+        self._folder.cleanup()
+
+    def _keep(self) -> None:
+        if tool() == "tcpdump":
+            run("editcap", "-F", "pcapng", self._raw, self._path)
+        else:
+            shutil.copyfile(self._raw, self._path)

@@ -1,5 +1,6 @@
 """What the lab runs with: Java, Maven and a sniffer from the system; jars and clients fetched by their own tools."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -9,7 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "lab"
-CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "cramjam", "python-snappy", "lz4", "zstandard")
+PYTHON_CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "cramjam", "python-snappy", "lz4", "zstandard")
+GO_CLIENTS = {"sarama": "github.com/IBM/sarama", "franz-go": "github.com/twmb/franz-go"}
 
 
 class MissingToolError(Exception):
@@ -24,9 +26,9 @@ def require(*programs: str) -> str:
     raise MissingToolError(f"the lab needs {' or '.join(programs)}, which this system does not have")
 
 
-def run(*command: str | Path) -> None:
+def run(*command: str | Path, folder: Path | None = None) -> None:
     """Run to the end; what it prints is shown only if it fails."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode:
         raise MissingToolError(f"{Path(command[0]).name} failed: {(done.stderr or done.stdout).strip()[-500:]}")
 
@@ -39,11 +41,12 @@ def kafka_version() -> str:
 
 
 def classpath() -> str:
-    """Kafka's jars and the compiled Java client; fetched and compiled if they are not there."""
-    jars, classes = BUILD / "jars", BUILD / "classes"
-    if not list(jars.glob("kafka_2.13-*.jar")):
-        maven = require("mvn")
-        run(maven, "-q", "-B", "-f", HERE / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={jars}")
+    """Kafka's jars and the compiled Java clients; fetched if the pom is not the one they were fetched for."""
+    jars, classes, pom, stamp = BUILD / "jars", BUILD / "classes", HERE / "pom.xml", BUILD / "pom.xml"
+    if not stamp.exists() or stamp.read_text() != pom.read_text():
+        shutil.rmtree(jars, ignore_errors=True)  # of two releases the class path would have both
+        run(require("mvn"), "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}")
+        shutil.copyfile(pom, stamp)
     run(require("javac"), "-cp", f"{jars}/*", "-d", classes, *sorted((HERE / "java").glob("*.java")))
     return f"{classes}:{jars}/*"
 
@@ -53,11 +56,40 @@ def client_python() -> Path:
     python = BUILD / "clients" / "bin" / "python"
     if not python.exists():
         run(sys.executable, "-m", "venv", BUILD / "clients")
-        run(python, "-m", "pip", "install", "--quiet", *CLIENTS)
+        run(python, "-m", "pip", "install", "--quiet", *PYTHON_CLIENTS)
     return python
 
 
-def client_version(package: str) -> str:
-    """The release of a Python client."""
-    code = f"from importlib.metadata import version; print(version({package!r}))"
+def node_folder() -> Path:
+    """Where kafkajs is installed, the client program beside it."""
+    folder = BUILD / "node"
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in (HERE / "node").iterdir():
+        shutil.copyfile(file, folder / file.name)
+    if not (folder / "node_modules" / "kafkajs").exists():
+        run(require("npm"), "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", folder=folder)
+    return folder
+
+
+def go_program(client: str) -> Path:
+    """The compiled program of a Go client."""
+    program = BUILD / f"{client}-client"
+    run(require("go"), "build", "-o", program, f"./{client}", folder=HERE / "go")
+    return program
+
+
+def client_version(client: str) -> str:
+    """The release of a client that is fetched."""
+    if client == "java":
+        return kafka_version()
+    if client == "kafkajs":
+        pinned: str = json.loads((HERE / "node" / "package.json").read_text())["dependencies"]["kafkajs"]
+        return pinned
+    if client in GO_CLIENTS:
+        found = re.search(rf"{GO_CLIENTS[client]} v([\d.]+)", (HERE / "go" / "go.mod").read_text())
+        assert found
+        return found[1]
+    if client == "plain socket":
+        return "none"
+    code = f"from importlib.metadata import version; print(version({client!r}))"
     return subprocess.run([client_python(), "-c", code], capture_output=True, text=True, check=True).stdout.strip()

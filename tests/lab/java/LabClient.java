@@ -142,7 +142,7 @@ public final class LabClient {
                 () -> admin.listPartitionReassignments().reassignments(),
                 () -> admin.describeLogDirs(List.of(1)).allDescriptions(),
                 () -> admin.describeReplicaLogDirs(List.of(new TopicPartitionReplica(topic, 0, 1))).all(),
-                () -> admin.alterReplicaLogDirs(Map.of(new TopicPartitionReplica(topic, 0, 1), "/tmp/kafka-logs")).all(),
+                () -> admin.alterReplicaLogDirs(Map.of(new TopicPartitionReplica(topic, 0, 1), "/tmp/kafka-logs/lab")).all(),
                 () -> admin.deleteRecords(Map.of(partition, RecordsToDelete.beforeOffset(1))).all(),
                 () -> admin.listOffsets(Map.of(partition, OffsetSpec.maxTimestamp())).all(),
                 () -> admin.describeFeatures().featureMetadata(),
