@@ -71,7 +71,7 @@ public class PrintEnums {
         {"DeleteRecordsOffset", "common.requests.DeleteRecordsRequest", "(HIGH_WATERMARK)", "special"},
         {"EpochEndOffset", "common.requests.OffsetsForLeaderEpochResponse", "(UNDEFINED)_EPOCH_OFFSET", "special"},
         {"FetchSessionEpoch", "common.requests.FetchMetadata", "(INITIAL|FINAL)_EPOCH", "special"},
-        {"FetchSessionId", "common.requests.FetchMetadata", "(INVALID)_SESSION_ID", "special"},
+        {"FetchSessionId", "common.requests.FetchMetadata", "(INVALID_SESSION_ID)", "special"},
         {"GenerationId", "common.requests.JoinGroupRequest", "(UNKNOWN)_GENERATION_ID", "special"},
         {"GroupMemberEpoch", "common.requests.ConsumerGroupHeartbeatRequest", "(.*_GROUP.*)_MEMBER_EPOCH", "special"},
         {"LeaderEpoch", "common.record.internal.RecordBatch", "(NO_PARTITION_LEADER_EPOCH)", "special"},
