@@ -51,7 +51,8 @@ def field_label(node: Node) -> Text:
         label.append(words, value_style(node))
     if node.note:
         wrong = node.name == "error_code" and node.value != 0
-        label.append(f" {clean(node.note)}", "bold yellow" if wrong else "italic bright_black")
+        note = f" ({clean(node.note)})" if words else f" {clean(node.note)}"
+        label.append(note, "bold yellow" if wrong else "italic bright_black")
     for finding in node.findings:
         label.append(f" {MARKS[finding.severity.value]} {clean(finding.message)}", "bold red")
     label.append(f"  {node.size} B", "dim")

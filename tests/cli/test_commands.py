@@ -62,9 +62,9 @@ def test_json_holds_records_with_their_bytes() -> None:
 
 def test_the_tree_names_every_field_with_its_place() -> None:
     text = kdissect("show", JAVA, "--format", "tree", "--limit", "1").stdout.decode()
-    assert "request_api_key: 18  [4+2 INT16]" in text
+    assert "request_api_key: 18 (ApiVersions)  [4+2 INT16]" in text
     assert 'client_software_name: "apache-kafka-java"' in text
-    assert "error_code: 0  NONE" in text
+    assert "error_code: 0 (NONE)" in text
 
 
 def test_standard_input_is_a_capture_too() -> None:
