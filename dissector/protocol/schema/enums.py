@@ -11,16 +11,15 @@ Invariants:
   * a field's name means one enum within a message, wherever it stands there.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
+from dissector.protocol.schema.data import read_json
 from dissector.protocol.schema.errors import error_codes
 from dissector.protocol.schema.loader import apis
 from dissector.protocol.schema.model import SchemaError
@@ -115,7 +114,7 @@ def _enums() -> dict[str, _Enum]:
     found: dict[str, _Enum] = {}
     for file in ("enums.json", "enum_facts.json"):
         try:
-            for name, row in _json(file).items():
+            for name, row in read_json(file).items():
                 known = found[name].names if name in found else {}
                 names = {**known, **{int(number): word for number, word in row["names"].items()}}
                 bits = found[row["of"]].names if "of" in row else {}
@@ -129,15 +128,8 @@ def _enums() -> dict[str, _Enum]:
 
 @cache
 def _field_tables() -> tuple[dict[str, str], dict[str, str]]:
-    raw = _json("enum_fields.json")
+    raw = read_json("enum_fields.json")
     try:
         return dict(raw["fields"]), dict(raw["plain"])
     except (TypeError, KeyError, ValueError) as error:
         raise SchemaError(f"enum_fields.json: cannot be read: {error!r}") from error
-
-
-def _json(file: str) -> Any:
-    try:
-        return json.loads(files("dissector.protocol.schema").joinpath(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SchemaError(f"{file}: cannot be read: {error}") from error

@@ -12,7 +12,8 @@ from dissector.protocol.schema import enums, loader
 from dissector.protocol.schema.errors import error_codes
 from dissector.protocol.schema.model import Field
 
-NUMBERS = {"bool", "int8", "int16", "uint16", "int32", "uint32", "int64"}
+RANGES = {"bool": (0, 1), "uint16": (0, 2**16 - 1), "uint32": (0, 2**32 - 1)}
+RANGES |= {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)}
 LOOKS_LIKE_AN_ENUM = re.compile(
     r"(^|_)(acks|code|filter|kind|level|mechanism|mode|operations?|permission|protocol|source|state|status|types?)$"
 )
@@ -32,7 +33,15 @@ PATTERNS = {**enums.field_patterns(), **enums.plain_fields()}
 def test_a_pattern_matches_fields_of_the_tables_and_nothing_but_numbers(pattern: str) -> None:
     types = {field.element_type for _, name, field in FIELDS if fnmatchcase(name, pattern)}
     assert types
-    assert types <= NUMBERS
+    assert types <= RANGES.keys()
+
+
+def test_a_field_can_hold_every_number_of_its_enum() -> None:
+    for message, name, field in FIELDS:
+        enum = enums.enum_of(message, name.partition(".")[2])
+        if enum is not None:
+            low, high = RANGES[field.element_type]
+            assert [n for n in enums.members(enum) if not low <= n <= high] == [], (name, enum)
 
 
 def test_no_field_matches_two_patterns() -> None:
@@ -41,7 +50,7 @@ def test_no_field_matches_two_patterns() -> None:
 
 
 def test_every_number_that_looks_like_an_enum_has_one_or_is_plain_for_a_reason() -> None:
-    small = NUMBERS - {"bool", "int64"}
+    small = RANGES.keys() - {"bool", "int64"}
     looks = {name for _, name, f in FIELDS if f.element_type in small and LOOKS_LIKE_AN_ENUM.search(f.snake_name)}
     assert len(looks) > 50
     assert not [name for name in looks if not any(fnmatchcase(name, pattern) for pattern in PATTERNS)]
@@ -112,6 +121,7 @@ def test_a_field_knows_what_its_number_is_called(message: str, path: str, number
     ("message", "path"),
     [
         ("FetchRequest", "max_bytes"),
+        ("MetadataRequest", "include_cluster_authorized_operations"),
         ("SaslHandshakeRequest", "mechanism"),
         ("DescribeGroupsResponse", "groups[0].group_state"),
         ("UpdateFeaturesRequest", "feature_updates[0].max_version_level"),
