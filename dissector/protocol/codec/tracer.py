@@ -23,7 +23,8 @@ from dissector.protocol.codec.plan import (
 )
 from dissector.protocol.codec.reader import RecordBytes, text
 from dissector.protocol.records.tracing import RecordTracer
-from dissector.protocol.schema.enums import enum_of, name_of
+from dissector.protocol.schema.enums import ERROR_CODE, enum_of, name_of
+from dissector.protocol.schema.errors import advice
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError, uuid_text, uvarint
@@ -121,8 +122,15 @@ class Tracer:
         node = self._leaf(parent, name, wire_type(plan), self.at + plan.size, value)
         node.schema = schema
         if schema is not None and isinstance(value, int):
-            enum = enum_of(self._message, schema.snake_name)
-            node.note = name_of(enum, value) if enum else ""
+            self._name(node, schema, value)
+
+    def _name(self, node: Node, schema: Field, value: int) -> None:
+        """What a number is called, where its field has an enum."""
+        enum = enum_of(self._message, schema.snake_name)
+        if enum is not None:
+            node.note = name_of(enum, value)
+            if enum == ERROR_CODE:
+                node.advice = advice(value)
 
     def _length(self, plan: VariablePlan | ArrayPlan, code: str) -> tuple[int, int]:
         """A length or count, and where what it counts begins."""
@@ -220,4 +228,4 @@ class Tracer:
                 else:
                     value.name, value.path = "(value)", f"{node.path}.(value)"
                     node.children.append(value)
-                node.value, node.note = value.value, value.note
+                node.value, node.note, node.advice = value.value, value.note, value.advice
