@@ -50,7 +50,7 @@ class _Enum:
 
 def name_of(enum: str, number: int) -> str:
     """``READ`` for 3, ``READ, WRITE`` for a set, ``UNKNOWN(42)`` for an unknown number, nothing for a plain one."""
-    found = _enum(enum)
+    found = _enums()[enum]
     name = found.names.get(number)
     if name is not None:
         return name
@@ -64,14 +64,13 @@ def name_of(enum: str, number: int) -> str:
 
 
 def number_of(enum: str, name: str) -> int | None:
-    """The number of a name, whatever its case: what a filter compares with. Of a set's member: the bit. None: no such
-    name."""
+    """The number of a name, whatever its case: what a filter compares with. Of a set's member, its bit's value."""
     return _numbers(enum).get(name.casefold())
 
 
 def members(enum: str) -> Mapping[int, str]:
     """All names by their numbers; of a set, the names of its bits by their values too."""
-    found = _enum(enum)
+    found = _enums()[enum]
     return MappingProxyType({**{1 << n: name for n, name in found.bits.items()}, **found.names})
 
 
@@ -97,10 +96,6 @@ def field_patterns() -> Mapping[str, str]:
 def plain_fields() -> Mapping[str, str]:
     """Patterns of fields that look like enums and are none, each with the reason."""
     return _field_tables()[1]
-
-
-def _enum(name: str) -> _Enum:
-    return _enums()[name]
 
 
 @cache

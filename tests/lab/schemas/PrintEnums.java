@@ -119,9 +119,7 @@ public class PrintEnums {
                 for (Object each : type.getEnumConstants()) {
                     Object value = field.get(each);
                     long number = value instanceof Boolean ? ((Boolean) value ? 1 : 0) : ((Number) value).longValue();
-                    if (members.put(number, ((Enum<?>) each).name()) != null) {
-                        throw new IllegalStateException(type + " has " + number + " twice");
-                    }
+                    put(members, number, ((Enum<?>) each).name());
                 }
             }
         }
@@ -134,9 +132,16 @@ public class PrintEnums {
             Matcher name = which.matcher(field.getName());
             if (Modifier.isStatic(field.getModifiers()) && field.getType().isPrimitive() && name.matches()) {
                 field.setAccessible(true);
-                members.put(((Number) field.get(null)).longValue(), name.group(1));
+                put(members, ((Number) field.get(null)).longValue(), name.group(1));
             }
         }
         return members;
+    }
+
+    private static void put(Map<Long, String> members, long number, String name) {
+        String other = members.put(number, name);
+        if (other != null) {
+            throw new IllegalStateException(number + " is called both " + other + " and " + name);
+        }
     }
 }
