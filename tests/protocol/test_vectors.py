@@ -1,0 +1,113 @@
+"""Every API in every version, each way, and all other messages of kafka-clients: as Apache's own codec reads them.
+
+The reader and the tracer are held against the JSON of Apache's converters: the same fields, the same values, nothing
+missing and nothing over; the records of `records` fields and unknown tagged fields too.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+from dissector import limits
+from dissector.protocol.codec.plan import StructPlan
+from dissector.protocol.codec.reader import Reader, compile_reader
+from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.message import Traced
+from dissector.protocol.records.batch import Batch, PartKind, split
+from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.schema import loader
+from dissector.protocol.schema.headers import request_header_version, response_header_version
+from dissector.protocol.tree import Node, Source
+from tests.protocol import trees
+from tests.protocol.apache_json import records_in, values_of
+from tests.protocol.vectors import RELEASES, Vector, vectors
+
+SHARDS = 4
+HEADER_RULES: dict[str, Callable[[int, int], int]] = {
+    "request": request_header_version,
+    "response": response_header_version,
+}
+
+
+def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
+    """Where two values differ, in kind too: ``True`` is no 1 here. A not-a-number equals another."""
+    if type(ours) is not type(theirs):
+        yield f"{path}: {ours!r} is another type than {theirs!r}"
+    elif isinstance(ours, dict):
+        if ours.keys() != theirs.keys():
+            yield f"{path}: only in one are {ours.keys() ^ theirs.keys()}"
+        for name in ours.keys() & theirs.keys():
+            yield from differences(ours[name], theirs[name], f"{path}.{name}")
+    elif isinstance(ours, list):
+        if len(ours) != len(theirs):
+            yield f"{path}: {len(ours)} elements, not {len(theirs)}"
+        for n, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+            yield from differences(one, other, f"{path}[{n}]")
+    elif isinstance(ours, float) and math.isnan(ours):
+        if not math.isnan(theirs):
+            yield f"{path}: {ours!r}, not {theirs!r}"
+    elif ours != theirs:
+        yield f"{path}: {ours!r}, not {theirs!r}"
+
+
+def traced(layout: StructPlan, data: bytes) -> Traced:
+    sources = [Source(0, "message", data)]
+    root = Node("message", "", "STRUCT", 0, len(data))
+    tracer = Tracer(data, 0, len(data), RecordTracer(sources, limits.DEFAULT.decompressed_size))
+    tracer.message(layout, "body", root)
+    return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])
+
+
+def records_of(raw: bytes) -> Iterator[dict[str, Any]]:
+    """The records of a `records` field, in the form of Apache's reader."""
+    for part in split(raw):
+        assert part.kind is PartKind.BATCH
+        batch = Batch.read(raw[part.start : part.end])
+        assert batch.crc_valid
+        for record in batch.records(limits.DEFAULT.decompressed_size):
+            yield record._asdict() | {"headers": [header._asdict() for header in record.headers]}
+
+
+def assert_agreed(vector: Vector, layout: StructPlan, read: Reader) -> None:
+    """Reader and tracer find in a vector what Apache's reader found, and have no word to say of it."""
+    where = vector.where
+    values, end = read(vector.data, 0, len(vector.data))
+    assert end == len(vector.data), where
+    assert not list(differences(values, values_of(layout, vector.truth))), where
+    tree = traced(layout, vector.data)
+    trees.assert_tiled(tree)
+    assert not tree.findings, where
+    assert trees.same(trees.values_of(tree.tree.children[0]), values), where
+    for raw, records in records_in(vector.truth):
+        assert not list(differences(list(records_of(raw)), records)), where
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_vector_reads_as_apache_reads_it(release: str, shard: int) -> None:
+    for _, group in groupby(vectors(release, shard, SHARDS), key=lambda each: (each.name, each.version)):
+        of_one_version = list(group)
+        layout = of_one_version[0].layout
+        read = compile_reader(layout)
+        for vector in of_one_version:
+            assert_agreed(vector, layout, read)
+
+
+def test_the_vectors_have_every_version_of_every_message_and_apaches_header_versions(capsys: Any) -> None:
+    found: Counter[tuple[str, str, int]] = Counter()
+    for vector in (each for release in RELEASES for each in vectors(release)):
+        found[vector.direction, vector.name, vector.version] += 1
+        if (rule := HEADER_RULES.get(vector.direction)) is not None:
+            key = loader.message(vector.name).api_key
+            assert key is not None
+            assert vector.header == rule(key, vector.version), vector.where
+    kinds = Counter(kind for kind, _, _ in found)
+    with capsys.disabled():
+        pairs = ", ".join(f"{count} {kind} versions" for kind, count in sorted(kinds.items()))
+        print(f"\nvectors: {found.total():,} messages from Apache's codec: {pairs}")
+    assert found.keys() == {(each.type, each.name, v) for each in loader.entries() for v in each.valid_versions}
+    assert kinds["request"] == kinds["response"] == sum(len(list(api.versions)) for api in loader.apis())
