@@ -24,6 +24,7 @@ from dissector.protocol.schema.headers import request_header_version, response_h
 from dissector.protocol.tree import Node, Source
 from tests.protocol import trees
 from tests.protocol.apache_json import records_in, values_of
+from tests.protocol.places import filled, possible
 from tests.protocol.vectors import RELEASES, Vector, vectors
 
 SHARDS = 4
@@ -86,15 +87,30 @@ def assert_agreed(vector: Vector, layout: StructPlan, read: Reader) -> None:
         assert not list(differences(list(records_of(raw)), records)), where
 
 
+def by_version(release: str, shard: int) -> Iterator[list[Vector]]:
+    """The vectors of each message and version."""
+    for _, group in groupby(vectors(release, shard, SHARDS), key=lambda each: (each.name, each.version)):
+        yield list(group)
+
+
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_vector_reads_as_apache_reads_it(release: str, shard: int) -> None:
-    for _, group in groupby(vectors(release, shard, SHARDS), key=lambda each: (each.name, each.version)):
-        of_one_version = list(group)
+    for of_one_version in by_version(release, shard):
         layout = of_one_version[0].layout
         read = compile_reader(layout)
         for vector in of_one_version:
             assert_agreed(vector, layout, read)
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_vectors_fill_every_place_that_a_version_has(release: str, shard: int) -> None:
+    """Each field with a value, each that may be null with a null, and a tag nobody knows in every structure."""
+    for of_one_version in by_version(release, shard):
+        layout = of_one_version[0].layout
+        seen = {place for vector in of_one_version for place in filled(values_of(layout, vector.truth))}
+        assert seen == set(possible(layout)), of_one_version[0].where
 
 
 def test_the_vectors_have_every_version_of_every_message_and_apaches_header_versions(capsys: Any) -> None:

@@ -14,12 +14,14 @@ import org.apache.kafka.common.utils.Utils;
  * By reflection: 4.4 moved the classes to another package. The one that a setter takes says which.
  */
 final class Batches {
+    private static final int RECORD_DEPTH = 5; // below every structure that has records
+
     private Batches() {}
 
     /** Records for a setter that takes `type`: none, or one or two batches of any codec. */
     static Object make(Class<?> type, Values values) throws ReflectiveOperationException {
         ByteBuffer all = ByteBuffer.allocate(1 << 18);
-        for (int left = values.count(0, true); left > 0; left--) {
+        for (int left = values.count(RECORD_DEPTH, true); left > 0; left--) {
             all.put(buffer(batch(type, values)));
         }
         all.flip();
@@ -28,7 +30,7 @@ final class Batches {
 
     private static Object batch(Class<?> type, Values values) throws ReflectiveOperationException {
         Class<?> simple = beside(type, "SimpleRecord");
-        Object records = Array.newInstance(simple, 1 + values.count(0, true));
+        Object records = Array.newInstance(simple, 1 + values.count(RECORD_DEPTH, true));
         for (int n = 0; n < Array.getLength(records); n++) {
             Array.set(records, n, simple.getConstructor(long.class, byte[].class, byte[].class, Header[].class)
                     .newInstance(1_700_000_000_000L + n * 1_000L, blob(values), blob(values), headers(values)));
@@ -48,11 +50,11 @@ final class Batches {
     }
 
     private static byte[] blob(Values values) {
-        return values.makesNull() ? null : values.bytes();
+        return values.makesNull(RECORD_DEPTH) ? null : values.bytes();
     }
 
     private static Header[] headers(Values values) {
-        Header[] made = new Header[values.count(2, true)];
+        Header[] made = new Header[values.count(RECORD_DEPTH, true)];
         for (int n = 0; n < made.length; n++) {
             made[n] = new RecordHeader((String) values.of("string", String.class), blob(values));
         }

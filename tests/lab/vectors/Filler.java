@@ -37,7 +37,7 @@ final class Filler {
         if (valid && values.leaves()) {
             return;
         }
-        Object value = nullable && values.makesNull() ? null : value(field, setter.getParameterTypes()[0], depth);
+        Object value = nullable && values.makesNull(depth) ? null : value(field, setter.getParameterTypes()[0], depth);
         setter.invoke(struct, value);
     }
 

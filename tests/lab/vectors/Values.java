@@ -13,11 +13,13 @@ final class Values {
     private static final int MOST_LARGE = 2; // a message: nested arrays would make megabytes of them
 
     private final Kind kind;
+    private final int variant;
     private final Random chance;
     private int large = 0;
 
-    Values(Kind kind, Random chance) {
+    Values(Kind kind, int variant, Random chance) {
         this.kind = kind;
+        this.variant = variant;
         this.chance = chance;
     }
 
@@ -29,8 +31,9 @@ final class Values {
         return chance.nextInt(often) == 0;
     }
 
-    boolean makesNull() {
-        return kind == Kind.NULL || kind == Kind.RANDOM && in(6);
+    /** Whether what may be null, at a depth of nested structures, is. */
+    boolean makesNull(int depth) {
+        return kind == Kind.NULL && depth >= variant || kind == Kind.RANDOM && in(6);
     }
 
     /** Whether a field is left as it is: what makes tagged fields stay away, now and then. */
@@ -38,7 +41,7 @@ final class Values {
         return kind == Kind.DEFAULT || kind == Kind.RANDOM && in(8);
     }
 
-    /** How many elements an array gets, at a depth of nested structures. */
+    /** How many elements an array gets at a depth. */
     int count(int depth, boolean ofStructs) {
         return switch (kind) {
             case DEFAULT, EMPTY -> 0;

@@ -64,9 +64,10 @@ public final class WriteVectors {
     private void write(Schema schema, short version) throws IOException, ReflectiveOperationException {
         Set<ByteBuffer> seen = new HashSet<>(); // with few fields, many kinds are one
         for (Kind kind : Kind.values()) {
-            for (int n = 0; n < (kind == Kind.RANDOM ? count : 1); n++) {
+            for (int n = 0; n < kind.variants(count); n++) {
                 long mixed = seed * 31 + Objects.hash(schema.name(), version, kind.name(), n);
-                byte[] bytes = serialized(filled(schema, version, new Values(kind, new Random(mixed))), version);
+                Values values = new Values(kind, n, new Random(mixed));
+                byte[] bytes = serialized(filled(schema, version, values), version);
                 if (seen.add(ByteBuffer.wrap(bytes))) {
                     out.println(JSON.writeValueAsString(row(schema, version, bytes)));
                 }
