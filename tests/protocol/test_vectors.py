@@ -5,8 +5,8 @@ missing and nothing over; the records of `records` fields and unknown tagged fie
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
@@ -14,24 +14,19 @@ import pytest
 
 from dissector import limits
 from dissector.protocol.codec.plan import StructPlan
-from dissector.protocol.codec.reader import Reader, compile_reader
+from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.tracer import Tracer
-from dissector.protocol.message import Traced
+from dissector.protocol.message import Shape, Traced, read, request_shape, response_shape
 from dissector.protocol.records.batch import Batch, PartKind, split
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema import loader
-from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.tree import Node, Source
 from tests.protocol import trees
-from tests.protocol.apache_json import records_in, values_of
+from tests.protocol.apache_json import records_in
 from tests.protocol.places import filled, possible
 from tests.protocol.vectors import RELEASES, Vector, vectors
 
 SHARDS = 4
-HEADER_RULES: dict[str, Callable[[int, int], int]] = {
-    "request": request_header_version,
-    "response": response_header_version,
-}
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
@@ -73,13 +68,13 @@ def records_of(raw: bytes) -> Iterator[dict[str, Any]]:
             yield record._asdict() | {"headers": [header._asdict() for header in record.headers]}
 
 
-def assert_agreed(vector: Vector, layout: StructPlan, read: Reader) -> None:
+def assert_agreed(vector: Vector) -> None:
     """Reader and tracer find in a vector what Apache's reader found, and have no word to say of it."""
     where = vector.where
-    values, end = read(vector.data, 0, len(vector.data))
+    values, end = reader(vector.name, vector.version, vector.other)(vector.data, 0, len(vector.data))
     assert end == len(vector.data), where
-    assert not list(differences(values, values_of(layout, vector.truth))), where
-    tree = traced(layout, vector.data)
+    assert not list(differences(values, vector.values)), where
+    tree = traced(vector.layout, vector.data)
     trees.assert_tiled(tree)
     assert not tree.findings, where
     assert trees.same(trees.values_of(tree.tree.children[0]), values), where
@@ -87,40 +82,55 @@ def assert_agreed(vector: Vector, layout: StructPlan, read: Reader) -> None:
         assert not list(differences(list(records_of(raw)), records)), where
 
 
-def by_version(release: str, shard: int) -> Iterator[list[Vector]]:
-    """The vectors of each message and version."""
-    for _, group in groupby(vectors(release, shard, SHARDS), key=lambda each: (each.name, each.version)):
-        yield list(group)
+def framed(vector: Vector, headers: dict[str, dict[int, Vector]]) -> tuple[bytes, Shape]:
+    """A vector with a header before it, and how the frame is to be read."""
+    key = loader.message(vector.name).api_key
+    assert key is not None
+    if vector.direction == "request":
+        shape = request_shape(key, vector.version)
+    else:
+        shape = response_shape(key, vector.version, bytes(8) + vector.data)
+    assert (shape.header_version, shape.body) == (vector.header, vector.name), vector.where
+    header = headers[shape.header or ""][shape.header_version].data
+    return (len(header) + len(vector.data)).to_bytes(4, "big") + header + vector.data, shape
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_vector_reads_as_apache_reads_it(release: str, shard: int) -> None:
-    for of_one_version in by_version(release, shard):
-        layout = of_one_version[0].layout
-        read = compile_reader(layout)
-        for vector in of_one_version:
-            assert_agreed(vector, layout, read)
+    for vector in vectors(release, shard, SHARDS):
+        assert_agreed(vector)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_request_and_response_reads_as_a_frame_with_apaches_header_version(release: str) -> None:
+    headers: dict[str, dict[int, Vector]] = defaultdict(dict)
+    for vector in vectors(release):
+        if vector.direction == "header":
+            headers[vector.name][vector.version] = vector
+    for vector in vectors(release):
+        if vector.direction in ("request", "response"):
+            frame, shape = framed(vector, headers)
+            decoded = read(frame, shape)
+            assert decoded.header == headers[shape.header or ""][shape.header_version].values
+            assert not list(differences(decoded.body, vector.values)), vector.where
+            told = {finding.code for finding in decoded.findings}
+            # Where nothing is in the part that differs, both layouts fit, and say the same.
+            assert told <= ({"other-layout"} if vector.other else set()), vector.where
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_vectors_fill_every_place_that_a_version_has(release: str, shard: int) -> None:
     """Each field with a value, each that may be null with a null, and a tag nobody knows in every structure."""
-    for of_one_version in by_version(release, shard):
-        layout = of_one_version[0].layout
-        seen = {place for vector in of_one_version for place in filled(values_of(layout, vector.truth))}
-        assert seen == set(possible(layout)), of_one_version[0].where
+    for _, group in groupby(vectors(release, shard, SHARDS), key=lambda each: (each.name, each.version)):
+        of_one_version = list(group)
+        seen = {place for vector in of_one_version for place in filled(vector.values)}
+        assert seen == set(possible(of_one_version[0].layout)), of_one_version[0].where
 
 
-def test_the_vectors_have_every_version_of_every_message_and_apaches_header_versions(capsys: Any) -> None:
-    found: Counter[tuple[str, str, int]] = Counter()
-    for vector in (each for release in RELEASES for each in vectors(release)):
-        found[vector.direction, vector.name, vector.version] += 1
-        if (rule := HEADER_RULES.get(vector.direction)) is not None:
-            key = loader.message(vector.name).api_key
-            assert key is not None
-            assert vector.header == rule(key, vector.version), vector.where
+def test_the_vectors_have_every_version_of_every_message(capsys: Any) -> None:
+    found = Counter((each.direction, each.name, each.version) for release in RELEASES for each in vectors(release))
     kinds = Counter(kind for kind, _, _ in found)
     with capsys.disabled():
         pairs = ", ".join(f"{count} {kind} versions" for kind, count in sorted(kinds.items()))

@@ -15,8 +15,9 @@ from zlib import crc32
 
 import orjson
 
-from dissector.protocol.codec.plan import StructPlan, plan, plan_of
+from dissector.protocol.codec.plan import StructPlan, plan
 from dissector.protocol.schema.loader import alternatives, entries
+from tests.protocol.apache_json import values_of
 
 FOLDER: Final = Path(os.environ.get("VECTORS") or Path(__file__).parents[1] / "golden")
 RELEASES: Final = sorted(path.name.split("-")[1].removesuffix(".ndjson.gz") for path in FOLDER.glob("vectors-*.gz"))
@@ -40,12 +41,21 @@ class Vector:
         return f"{self.name} v{self.version} of {self.release}, {self.data[:64].hex()}"
 
     @property
+    def other(self) -> int:
+        """Which other layout its release has for this version, as `plan` counts them; 0 is the one that all have."""
+        found = (n for n, each in enumerate(alternatives(self.name, self.version), 1) if self.release in each.releases)
+        return next(found, 0)
+
+    @property
     def layout(self) -> StructPlan:
-        """The layout that the release has for this version, where releases differ; else the only one."""
-        for other in alternatives(self.name, self.version):
-            if self.release in other.releases:
-                return plan_of(other, self.version)
-        return plan(self.name, self.version)
+        return plan(self.name, self.version, self.other)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What is to be read."""
+        found = values_of(self.layout, self.truth)
+        assert isinstance(found, dict)
+        return found
 
 
 def vectors(release: str, shard: int = 0, shards: int = 1) -> Iterator[Vector]:
