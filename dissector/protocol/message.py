@@ -71,21 +71,22 @@ def request_shape(api_key: int, version: int) -> Shape:
         return Shape("RequestHeader", 1, None, version, (Finding("unknown-api", Severity.WARNING, words, "header"),))
     if not known.versions.contains(version):
         finding = _unknown_version(known.name, version, str(known.versions))
-        return Shape("RequestHeader", 1, None, version, (finding,))
+        # No API went back from flexible versions: what is newer than the newest has its header too.
+        header_version = request_header_version(api_key, known.versions.high) if version > known.versions.high else 1
+        return Shape("RequestHeader", header_version, None, version, (finding,))
     return Shape("RequestHeader", request_header_version(api_key, version), known.request, version)
 
 
 def response_shape(api_key: int, version: int, data: bytes) -> Shape:
     """How to read the response to a request of that API and version; `data` is the frame."""
     known = api(api_key)
-    if known is None or not known.versions.contains(version):
-        return UNASKED
-    header_version = response_header_version(api_key, version)
-    if api_key == API_VERSIONS and version and _is_fallback(data):
+    if known is not None and api_key == API_VERSIONS and version and _is_fallback(data):
         words = f"the broker does not know ApiVersions v{version} and answered with a v0 body (KIP-511)"
         finding = Finding("version-fallback", Severity.NOTE, words, "body")
-        return Shape("ResponseHeader", header_version, known.response, 0, (finding,))
-    return Shape("ResponseHeader", header_version, known.response, version)
+        return Shape("ResponseHeader", 0, known.response, 0, (finding,))
+    if known is None or not known.versions.contains(version):
+        return UNASKED
+    return Shape("ResponseHeader", response_header_version(api_key, version), known.response, version)
 
 
 def _is_fallback(data: bytes) -> bool:
