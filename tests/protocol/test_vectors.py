@@ -1,7 +1,8 @@
 """Every API in every version, each way, and all other messages of kafka-clients: as Apache's own codec reads them.
 
 The reader and the tracer are held against the JSON of Apache's converters: the same fields, the same values, nothing
-missing and nothing over; the records of `records` fields and unknown tagged fields too.
+missing and nothing over; the records of `records` fields and unknown tagged fields too. The writer has to make Apache's
+bytes of Apache's values.
 """
 
 import math
@@ -16,6 +17,7 @@ from dissector import limits
 from dissector.protocol.codec.plan import StructPlan
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.codec.writer import write_value
 from dissector.protocol.message import Shape, Traced, read, request_shape, response_shape
 from dissector.protocol.records.batch import Batch, PartKind, split
 from dissector.protocol.records.tracing import RecordTracer
@@ -100,6 +102,20 @@ def framed(vector: Vector, headers: dict[str, dict[int, Vector]]) -> tuple[bytes
 def test_every_vector_reads_as_apache_reads_it(release: str, shard: int) -> None:
     for vector in vectors(release, shard, SHARDS):
         assert_agreed(vector)
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("release", RELEASES)
+def test_apaches_values_are_written_as_apache_writes_them(release: str, shard: int) -> None:
+    for vector in vectors(release, shard, SHARDS):
+        assert write_value(vector.layout, vector.values) == vector.data, vector.where
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_nobody_sets_is_written_with_apaches_defaults(release: str) -> None:
+    for _, of_one_version in groupby(vectors(release), key=lambda each: (each.name, each.version)):
+        first = next(of_one_version)  # a new object of Apache's, no setter called
+        assert write_value(first.layout, {}) == first.data, first.where
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -59,7 +59,8 @@ class Vector:
 
 
 def vectors(release: str, shard: int = 0, shards: int = 1) -> Iterator[Vector]:
-    """The vectors of a release; those of one message and version follow each other. Shards share the messages out."""
+    """The vectors of a release; those of one message and version follow each other, the one with all defaults
+    first. Shards share the messages out."""
     with gzip.open(FOLDER / f"vectors-{release}.ndjson.gz", "rb") as lines:
         for line in lines:
             row = orjson.loads(line)

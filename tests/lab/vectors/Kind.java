@@ -1,6 +1,6 @@
 /** What a message is filled with. */
 enum Kind {
-    /** As the constructor leaves it. */
+    /** As the constructor leaves it; first, for the tests know it by that. */
     DEFAULT,
     /** Null wherever a null may stand, from one depth of nested structures on; arrays have one element. */
     NULL,

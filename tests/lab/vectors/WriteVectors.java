@@ -25,6 +25,7 @@ import org.apache.kafka.common.utils.Utils;
  * `message`, `version`, `header` (its version; requests and responses only), `bytes` (base64), `truth`.
  *
  * Arguments: a seed, how many random messages a version gets, jars with schemas. The same arguments give the same bytes.
+ * A version's messages follow each other; the first is one that no setter was called on.
  * The truth is what Apache's reader made of the bytes; it must write the same bytes again, or the program fails.
  */
 public final class WriteVectors {
