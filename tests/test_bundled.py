@@ -25,8 +25,8 @@ def test_trees_and_values_agree(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         for message in messages(capture):
             body = message.tree.find("body")
-            assert body is not None
-            assert same(values_of(body), message.body)
+            assert body is not None or message.shape.body is None
+            assert body is None or same(values_of(body), message.body)
 
 
 def test_no_number_with_an_enum_lacks_a_name(bundled: Path) -> None:

@@ -10,11 +10,12 @@ from typing import Final
 from dissector import limits
 from dissector.findings import Finding, Severity
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.reader import DAMAGE, reader
+from dissector.protocol.codec.reader import DAMAGE, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.records.compression import Budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
-from dissector.protocol.schema.loader import api
+from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.tree import UNPARSED, Node, Source
 from dissector.protocol.wire import WireError
 
@@ -71,21 +72,22 @@ def request_shape(api_key: int, version: int) -> Shape:
         return Shape("RequestHeader", 1, None, version, (Finding("unknown-api", Severity.WARNING, words, "header"),))
     if not known.versions.contains(version):
         finding = _unknown_version(known.name, version, str(known.versions))
-        return Shape("RequestHeader", 1, None, version, (finding,))
+        # No API went back from flexible versions: what is newer than the newest has its header too.
+        header_version = request_header_version(api_key, known.versions.high) if version > known.versions.high else 1
+        return Shape("RequestHeader", header_version, None, version, (finding,))
     return Shape("RequestHeader", request_header_version(api_key, version), known.request, version)
 
 
 def response_shape(api_key: int, version: int, data: bytes) -> Shape:
     """How to read the response to a request of that API and version; `data` is the frame."""
     known = api(api_key)
-    if known is None or not known.versions.contains(version):
-        return UNASKED
-    header_version = response_header_version(api_key, version)
-    if api_key == API_VERSIONS and version and _is_fallback(data):
+    if known is not None and api_key == API_VERSIONS and version and _is_fallback(data):
         words = f"the broker does not know ApiVersions v{version} and answered with a v0 body (KIP-511)"
         finding = Finding("version-fallback", Severity.NOTE, words, "body")
-        return Shape("ResponseHeader", header_version, known.response, 0, (finding,))
-    return Shape("ResponseHeader", header_version, known.response, version)
+        return Shape("ResponseHeader", 0, known.response, 0, (finding,))
+    if known is None or not known.versions.contains(version):
+        return UNASKED
+    return Shape("ResponseHeader", response_header_version(api_key, version), known.response, version)
 
 
 def _is_fallback(data: bytes) -> bool:
@@ -112,33 +114,63 @@ def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
         decoded.header, at = reader(shape.header, shape.header_version)(whole, PREFIX, stop)
         if shape.body is None:
             return decoded
-        decoded.body, at = reader(shape.body, shape.body_version)(whole, at, stop)
+        other = _other_layout(shape.body, shape.body_version, whole, at)
+        decoded.body, at = reader(shape.body, shape.body_version, other)(whole, at, stop)
     except DAMAGE:
         traced = trace(data, shape, end)
         decoded.findings = traced.findings
         return decoded
+    if other:
+        decoded.findings.append(_laid_out_otherwise(shape.body, shape.body_version, other))
     if at != stop:
         decoded.findings.append(_trailing(stop - at))
     return decoded
+
+
+def _other_layout(name: str, version: int, data: bytes, at: int) -> int:
+    """Which of a message's alternatives a body is laid out by; 0 where the newest layout fits, or none does.
+
+    The version alone can't tell: the layout that ends where the frame ends is the right one.
+    """
+    others = len(alternatives(name, version))
+    return next((n for n in range(others + 1) if _fits(reader(name, version, n), data, at)), 0) if others else 0
+
+
+def _fits(read_body: Reader, data: bytes, at: int) -> bool:
+    try:
+        return read_body(data, at, len(data))[1] == len(data)
+    except DAMAGE:
+        return False
+
+
+def _laid_out_otherwise(name: str, version: int, other: int) -> Finding:
+    release = list(alternatives(name, version)[other - 1].releases)[-1]
+    words = f"laid out as Kafka {release} has version {version}, which later releases lay out in another way"
+    return Finding("other-layout", Severity.NOTE, words, "body")
 
 
 def _trailing(size: int) -> Finding:
     return Finding("trailing-bytes", Severity.WARNING, f"{size:,} bytes after the last field", "(rest)")
 
 
-def trace(data: bytes, shape: Shape, end: int | None = None, limit: int = limits.DEFAULT.decompressed_size) -> Traced:
+def trace(data: bytes, shape: Shape, end: int | None = None, bounds: limits.Limits = limits.DEFAULT) -> Traced:
     """The tree of a frame. Its leaves tile `data`; bytes from `end` on stand after a gap and are not read."""
     stop = len(data) if end is None else end
     sources = [Source(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += shape.findings
-    tracer = Tracer(data, 0, stop, RecordTracer(sources, limit))
+    tracer = Tracer(
+        data, 0, stop, RecordTracer(sources, Budget(bounds.decompressed_size, bounds.decompressed_frame_size))
+    )
     try:
         if shape.header is not None:
             tracer.prefix(root)
             tracer.message(plan(shape.header, shape.header_version), "header", root)
         if shape.body is not None:
-            tracer.message(plan(shape.body, shape.body_version), "body", root)
+            other = _other_layout(shape.body, shape.body_version, data[:stop], tracer.at)
+            if other:
+                root.findings.append(_laid_out_otherwise(shape.body, shape.body_version, other))
+            tracer.message(plan(shape.body, shape.body_version, other), "body", root)
     except WireError as error:
         at = _deepest(root)
         words = f"{error}; {stop - tracer.at:,} bytes could not be read"

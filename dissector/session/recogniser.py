@@ -101,6 +101,9 @@ class KafkaRecogniser:
             return Verdict.FRAMES
         if len(head) < REQUEST_HEAD and head[:1] in (b"", b"\x00"):
             return Verdict.UNDECIDED
+        if opener == side and from_start and self._is_newer_request(connection, head):
+            self.client_side[connection] = side
+            return Verdict.FRAMES
         if opener == side and from_start:
             self.others[connection] = Other.UNKNOWN
             return Verdict.OTHER
@@ -130,16 +133,25 @@ class KafkaRecogniser:
 
     def is_request(self, head: bytes) -> bool:
         """Whether bytes begin with a request that one of the known APIs has."""
+        versions = self._versions.get(int.from_bytes(head[4:6], "big"))
+        if versions is None or not versions[0] <= int.from_bytes(head[6:8], "big") <= versions[1]:
+            return False
+        return self._is_header(head)
+
+    def _is_newer_request(self, connection: int, head: bytes) -> bool:
+        """Whether bytes at the start of a connection begin with a request of an API or version that is not known: its
+        client must have a name, and its API be known unless the server is on Kafka's port."""
+        if not self._is_header(head) or not _is_named(head) or max(head[4], head[6]) > 0x7F:
+            return False
+        return int.from_bytes(head[4:6], "big") in self._versions or self.kafka_side(connection) is not None
+
+    def _is_header(self, head: bytes) -> bool:
+        """Whether size and client id of a request make sense."""
         if len(head) < REQUEST_HEAD:
             return False
         size = int.from_bytes(head[:4], "big", signed=True)
-        versions = self._versions.get(int.from_bytes(head[4:6], "big"))
-        if versions is None or not REQUEST_HEAD - 4 <= size <= self._largest:
-            return False
-        if not versions[0] <= int.from_bytes(head[6:8], "big") <= versions[1]:
-            return False
         length = int.from_bytes(head[12:14], "big", signed=True)
-        return -1 <= length <= size - (REQUEST_HEAD - 4)
+        return REQUEST_HEAD - 4 <= size <= self._largest and -1 <= length <= size - (REQUEST_HEAD - 4)
 
 
 def _is_named(head: bytes) -> bool:

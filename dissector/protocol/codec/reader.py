@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Final
+from typing import Final, cast
 
 from dissector.protocol.codec.plan import (
     ArrayPlan,
@@ -25,6 +25,7 @@ from dissector.protocol.codec.plan import (
     VariablePlan,
     least_size,
     plan,
+    wire_type,
 )
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
@@ -228,25 +229,31 @@ class _Emitter:
         return result
 
 
-def source_of(plan: StructPlan) -> tuple[str, dict[str, object]]:
+def source_of(plan: TypePlan) -> tuple[str, dict[str, object]]:
     """The Python source of a plan's reader, and the names that it uses."""
     emitter = _Emitter()
-    result = emitter.struct(plan)
+    result = emitter.value(plan)
     emitter.flush()
     emitter.line(f"return {result}, at")
     return "\n".join(["def read(data, at, end):", *emitter.lines]), emitter.names
 
 
-def compile_reader(plan: StructPlan) -> Reader:
-    """A function that reads values of this layout."""
+def compile_value(plan: TypePlan) -> Callable[[bytes, int, int], tuple[object, int]]:
+    """A function that reads one value of this layout."""
     source, names = source_of(plan)
-    exec(compile(source, f"<reader of {plan.name}>", "exec"), names)  # the schema tables are ours: no input gets here
+    exec(compile(source, f"<reader of {wire_type(plan)}>", "exec"), names)  # the tables are ours: no input gets here
     read = names["read"]
     assert callable(read)
     return read
 
 
+def compile_reader(plan: StructPlan) -> Reader:
+    """A function that reads values of this layout."""
+    assert not plan.nullable
+    return cast(Reader, compile_value(plan))
+
+
 @lru_cache(maxsize=1024)
-def reader(name: str, version: int) -> Reader:
-    """The compiled reader of a message that the tables have."""
-    return compile_reader(plan(name, version))
+def reader(name: str, version: int, other: int = 0) -> Reader:
+    """The compiled reader of a message that the tables have; `other` as `plan` takes it."""
+    return compile_reader(plan(name, version, other))

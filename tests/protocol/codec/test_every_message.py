@@ -1,16 +1,19 @@
-"""Every version of every message: values as encoded, the tree's values the same, every byte in a leaf."""
+"""Every version of every message: values as encoded, the tree's the same, every byte in a leaf, and written back."""
 
 import random
 import struct
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, plan
 from dissector.protocol.codec.reader import DAMAGE, reader
+from dissector.protocol.codec.writer import default, write
 from dissector.protocol.message import PREFIX, Shape, read, trace
 from dissector.protocol.schema.loader import Entry, apis, entries
+from dissector.protocol.wire.writing import EncodeError
 from tests.protocol.made import make
 from tests.protocol.trees import assert_tiled, same, values_of
 
@@ -34,6 +37,7 @@ def check(name: str, version: int, chance: random.Random) -> None:
     body = traced.tree.find("body")
     assert body is not None
     assert same(values_of(body), values)
+    assert write(name, version, values) == raw
 
 
 @pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
@@ -76,3 +80,31 @@ def test_the_reader_and_the_tracer_fail_on_the_same_bytes(entry: Entry, junk: by
         readable = False
     findings = trace(framed(junk), Shape("ResponseHeader", 0, entry.name, version)).findings
     assert readable == ("malformed" not in {finding.code for finding in findings})
+
+
+def fields_of(struct: StructPlan) -> Iterator[FieldPlan]:
+    for field in (*struct.fields, *struct.tagged):
+        yield field
+        inner = field.type.element if isinstance(field.type, ArrayPlan) else field.type
+        if isinstance(inner, StructPlan):
+            yield from fields_of(inner)
+
+
+@pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
+def test_nothing_said_writes_the_defaults(entry: Entry) -> None:
+    for version in entry.valid_versions:
+        raw = write(entry.name, version, {})
+        values, end = reader(entry.name, version)(raw, 0, len(raw))
+        assert end == len(raw)
+        fields = plan(entry.name, version).fields
+        assert values.keys() == {field.name for field in fields}
+        for field in fields:
+            if not isinstance(field.type, StructPlan) or field.type.nullable:
+                assert values[field.name] == default(field)
+
+
+def test_a_wrong_value_or_name_is_told_with_its_path() -> None:
+    with pytest.raises(EncodeError, match=r"^topics\[1\]\.partitions\[0\]\.partition: 'x' is not an integer"):
+        write("FetchRequest", 4, {"topics": [{}, {"partitions": [{"partition": "x"}]}]})
+    with pytest.raises(EncodeError, match=r"^topics\[0\]\.topic_id: there is no such field in this version"):
+        write("FetchRequest", 4, {"topics": [{"topic_id": "A" * 22}]})

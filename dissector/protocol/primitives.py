@@ -1,0 +1,110 @@
+"""Kafka's primitive types, each by itself: `INT32.read(data)`, `COMPACT_STRING.write("orders")`, `array(UUID)`.
+
+The names and layouts are those of Kafka's protocol guide, "Protocol Primitive Types", and KIP-482. They are plans of
+one value, read and written by the code that reads and writes messages.
+
+Limits are checked: integers in their range, strings of at most 32,767 bytes, varints of at most 5 or 10 bytes; counts
+and lengths within the bytes that are there. What is not so raises `WireError` (reading) or `EncodeError` (writing).
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from dissector.protocol.codec.plan import (
+    ArrayPlan,
+    ScalarPlan,
+    StructPlan,
+    TypePlan,
+    VariablePlan,
+    wire_type,
+)
+from dissector.protocol.codec.reader import UNKNOWN_TAGS, compile_value
+from dissector.protocol.codec.writer import write_value
+from dissector.protocol.wire import WireError, uvarint, varint, varlong
+from dissector.protocol.wire.writing import uvarint_bytes, varint_bytes, varlong_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A type of the wire. `plan` is None for what stands only inside others: varints, tagged fields."""
+
+    name: str
+    plan: TypePlan | None
+    _read: Callable[[bytes, int, int], tuple[object, int]]
+    _write: Callable[[object], bytes]
+
+    def read(self, data: bytes, at: int = 0) -> tuple[object, int]:
+        """The value that begins at `at`, and where it ends. Raises `WireError`."""
+        try:
+            value, end = self._read(data, at, len(data))
+        except (struct.error, IndexError):
+            raise WireError(f"ends inside {self.name}", at) from None
+        return value, end
+
+    def write(self, value: object) -> bytes:
+        """The bytes of a value. Raises `EncodeError`."""
+        return self._write(value)
+
+
+def _of(plan: TypePlan) -> Primitive:
+    return Primitive(wire_type(plan), plan, compile_value(plan), lambda value: write_value(plan, value))
+
+
+def _variable(name: str) -> tuple[Primitive, Primitive, Primitive, Primitive]:
+    """A type with a length: plain, nullable, compact, both."""
+    forms = [(False, False), (False, True), (True, False), (True, True)]
+    first, second, third, fourth = (_of(VariablePlan(name, compact, nullable)) for compact, nullable in forms)
+    return first, second, third, fourth
+
+
+def _varint(name: str, read: Callable[[bytes, int], tuple[int, int]], write: Callable[[object], bytes]) -> Primitive:
+    return Primitive(name, None, lambda data, at, _end: read(data, at), write)
+
+
+def array(element: Primitive, *, compact: bool = False, nullable: bool = False) -> Primitive:
+    """ARRAY or COMPACT_ARRAY of a type that has a plan."""
+    if element.plan is None:
+        raise TypeError(f"no array holds {element.name}")
+    return _of(ArrayPlan(element.plan, compact, nullable))
+
+
+BOOLEAN: Final = _of(ScalarPlan("bool"))
+INT8: Final = _of(ScalarPlan("int8"))
+INT16: Final = _of(ScalarPlan("int16"))
+INT32: Final = _of(ScalarPlan("int32"))
+INT64: Final = _of(ScalarPlan("int64"))
+UINT16: Final = _of(ScalarPlan("uint16"))
+UINT32: Final = _of(ScalarPlan("uint32"))
+FLOAT64: Final = _of(ScalarPlan("float64"))
+UUID: Final = _of(ScalarPlan("uuid"))
+VARINT: Final = _varint("VARINT", varint, varint_bytes)
+VARLONG: Final = _varint("VARLONG", varlong, varlong_bytes)
+UNSIGNED_VARINT: Final = _varint("UNSIGNED_VARINT", uvarint, uvarint_bytes)
+STRING, NULLABLE_STRING, COMPACT_STRING, COMPACT_NULLABLE_STRING = _variable("string")
+BYTES, NULLABLE_BYTES, COMPACT_BYTES, COMPACT_NULLABLE_BYTES = _variable("bytes")
+RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS = _variable("records")
+
+_NO_FIELDS: Final = StructPlan("TAGGED_FIELDS", (), (), flexible=True, nullable=False)
+_read_tags: Final = compile_value(_NO_FIELDS)
+
+
+def _tagged_fields(data: bytes, at: int, end: int) -> tuple[object, int]:
+    values, at = _read_tags(data, at, end)
+    assert isinstance(values, dict)
+    return values.get(UNKNOWN_TAGS, []), at
+
+
+TAGGED_FIELDS: Final = Primitive(
+    "TAGGED_FIELDS", None, _tagged_fields, lambda value: write_value(_NO_FIELDS, {UNKNOWN_TAGS: value})
+)
+"""A list of ``{"tag": 0, "data": b"…"}``, in the order of the tags."""
+
+PRIMITIVES: Final = (
+    BOOLEAN, INT8, INT16, INT32, INT64, UINT16, UINT32, FLOAT64, UUID, VARINT, VARLONG, UNSIGNED_VARINT,
+    STRING, NULLABLE_STRING, COMPACT_STRING, COMPACT_NULLABLE_STRING,
+    BYTES, NULLABLE_BYTES, COMPACT_BYTES, COMPACT_NULLABLE_BYTES,
+    RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS, TAGGED_FIELDS,
+)  # fmt: skip
+"""All that are no arrays."""
