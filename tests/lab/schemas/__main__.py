@@ -36,7 +36,7 @@ def main() -> int:
         shutil.rmtree(BUILD, ignore_errors=True)  # from nothing: a jar that was copied by half would stay for ever
         folders = {release: fetch(release) for release in RELEASES}
         errors = print_errors(folders[RELEASES[-1]])
-        found = import_jars({release: [_clients(release, folder)] for release, folder in folders.items()})
+        found = import_jars({release: _jars(release, folder) for release, folder in folders.items()})
     except ToolError as error:
         print(f"schemas: {error}", file=sys.stderr)
         return 2
@@ -64,8 +64,14 @@ def print_errors(folder: Path) -> str:
     return _run(["java", "-cp", f"{folder}/*:{classes}", "PrintErrors"])
 
 
-def _clients(release: str, folder: Path) -> Path:
-    return folder / f"kafka-clients-{release}.jar"
+def _jars(release: str, folder: Path) -> list[Path]:
+    """The jars whose schemas are imported.
+
+    Before 4.0 the keys of the coordinators' records called their type a version: there is nothing to merge them with,
+    and nothing is lost, for the newer releases have every version of every key and value.
+    """
+    names = ("kafka-clients", "kafka-metadata") if int(release.split(".")[0]) < 4 else ("kafka*",)
+    return sorted(jar for name in names for jar in folder.glob(f"{name}-{release}.jar"))
 
 
 def _run(command: list[str]) -> str:
