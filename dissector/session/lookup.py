@@ -1,9 +1,12 @@
 """From a row of the index to what a person looks at: its words, its two messages, its findings."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from dissector.findings import Finding, Severity
+from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
+from dissector.protocol.embedded.formats import enveloped
 from dissector.protocol.message import API_VERSIONS, UNASKED, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
 from dissector.session.exchange import Exchange, Message, Row, worst
@@ -68,12 +71,12 @@ class Lookup:
         side = self._client_side(connection)
         return ends[side], ends[1 - side]
 
-    def _message(self, frame: int, shape: Shape) -> Message | None:
+    def _message(self, frame: int, shape: Shape, context: Context = NOTHING_KNOWN) -> Message | None:
         if frame == NO_FRAME:
             return None
         frames = self._session.frames
         data, whole = frames.read(frame)
-        return Message(int(frames.time_ns.values[frame]), int(frames.size.values[frame]), data, whole, shape)
+        return Message(int(frames.time_ns.values[frame]), int(frames.size.values[frame]), data, whole, shape, context)
 
     def _exchange(self, number: int, row: Row, asked: int, answered: int) -> Exchange:
         table = self._session.table
@@ -84,13 +87,17 @@ class Lookup:
             assert response is not None
             row = row._replace(api="?", response_size=response.size, info=ORPHAN.message, severity=ORPHAN.severity)
             return Exchange(row, None, None, response, [ORPHAN])
-        request = self._message(asked, request_shape(key, version))
+        knowledge = self._session.knowledge
+        knowledge.learn(self._session.generation)
+        context = knowledge.context(row.connection - 1, int(table.packet.values[number]))
+        request = self._message(asked, request_shape(key, version), context)
         assert request is not None
-        response = self._message(answered, self._response_shape(key, version, answered))
+        context = replace(context, enveloped=enveloped(request.body))
+        response = self._message(answered, self._response_shape(key, version, answered), context)
         flags = int(table.flags.values[number])
         exchange = Exchange(row, key, request, response, self._own_findings(row.connection - 1, flags, response))
         known = api(key)
-        words = info(request.body, response.body if response else {}, exchange.own_findings)
+        words = info(request.body, response.body if response else {}, exchange.own_findings, context.topic_names)
         exchange.row = row._replace(
             api=known.name if known else f"API {key}",
             version=version,
