@@ -2,15 +2,19 @@
 
 kafka.request.logger at TRACE prints ``Completed request:{…}`` for each exchange (kafka.network.RequestChannel). Bodies
 are kept as the broker printed them: records as their size only, secrets redacted. Requests that the broker forwarded to
-its controller are printed once more with ``isForwarded``; those did not cross the client's connection.
+its controller are printed once more with ``isForwarded``; those did not cross the client's connection. Requests of a
+login are handled before any of this; of those the broker's authenticator tells only the name.
 """
 
 import json
+import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 MARK = "Completed request:"
+LOGIN = re.compile(r"Handling Kafka request (\w+) during ")
 SETTLED_SECONDS = 1.0
 
 
@@ -24,17 +28,28 @@ def settled(log: Path) -> int:
     return size
 
 
-def exchanges(log: Path, start: int, end: int) -> Iterator[dict[str, object]]:
-    """The exchanges that were logged between two positions of the file, as the broker had them."""
+def lines(log: Path, start: int) -> list[str]:
+    """What was logged from a position of the file on, once the broker is done with it."""
+    end = settled(log)
     with log.open("rb") as file:
         file.seek(start)
-        text = file.read(end - start).decode()
-    for line in text.splitlines():
+        return file.read(end - start).decode().splitlines()
+
+
+def exchanges(logged: list[str], ports: tuple[int, ...]) -> Iterator[dict[str, object]]:
+    """The exchanges that crossed one of these ports, as the broker had them."""
+    for line in logged:
         _, found, rest = line.partition(MARK)
         if found:
             entry = json.loads(rest[: rest.rindex("}") + 1])
-            if entry.get("listener") == "PLAINTEXT" and not entry.get("isForwarded"):
+            server = str(entry["connection"]).partition("-")[0]
+            if int(server.rpartition(":")[2]) in ports and not entry.get("isForwarded"):
                 yield entry
+
+
+def logins(logged: list[str]) -> Counter[str]:
+    """How many requests of each API logins were made of; tokens without a header are not among them."""
+    return Counter(found[1] for line in logged if (found := LOGIN.search(line)))
 
 
 def condensed(entry: dict[str, object]) -> dict[str, object]:

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.lab.broker import PORT
+from tests.lab.node import Plan
+from tests.lab.plans import ONE_BROKER, PORT, SASL_PORT
 from tests.lab.tools import HERE, client_python, go_program, node_folder
 
-SERVERS = f"127.0.0.1:{PORT}"
+SERVERS, SASL_SERVERS = f"127.0.0.1:{PORT}", f"127.0.0.1:{SASL_PORT}"
 Command = Callable[[str], list[str]]
 """Takes the class path of Java's client, gives what to run; fetches and compiles it first if it must."""
 
@@ -18,17 +19,19 @@ class Scenario(NamedTuple):
     client: str
     words: str
     command: Command
+    plan: Plan = ONE_BROKER
+    ports: tuple[int, ...] = (PORT,)
     needs: tuple[str, ...] = ()
     """Programs without which this one is left out; what all need, the lab refuses to start without."""
 
 
-def _python(program: str, *arguments: str) -> Command:
-    return lambda _: [str(client_python()), str(HERE / "clients" / program), SERVERS, *arguments]
+def _python(program: str, *arguments: str, servers: str = SERVERS) -> Command:
+    return lambda _: [str(client_python()), str(HERE / "clients" / program), servers, *arguments]
 
 
-def _java(scenario: str, program: str = "LabClient") -> Command:
+def _java(*arguments: str, program: str = "LabClient", servers: str = SERVERS) -> Command:
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    return lambda classpath: ["java", "-Xmx256m", quiet, "-cp", classpath, program, SERVERS, scenario]
+    return lambda classpath: ["java", "-Xmx256m", quiet, "-cp", classpath, program, servers, *arguments]
 
 
 def _node() -> Command:
@@ -45,6 +48,14 @@ def _pretended(release: str, codec: str) -> Scenario:
 
 
 EVERYDAY = "create a topic, produce with keys and headers in each codec, consume in a group, commit, describe, delete"
+
+LOGINS = (
+    ("plain", "log in with PLAIN, produce, consume, a delegation token from cradle to grave", "PLAIN"),
+    ("scram-sha-512", "log in with SCRAM-SHA-512, stay past the session's end, log in again on the same connection",
+     "SCRAM-SHA-512"),
+    ("oauthbearer", "log in with an unsecured token of OAUTHBEARER, produce, consume", "OAUTHBEARER"),
+    ("refused", "wrong passwords, PLAIN and SCRAM-SHA-256", "refused"),
+)  # fmt: skip
 
 SCENARIOS = (
     Scenario("librdkafka", "confluent-kafka", EVERYDAY, _python("librdkafka.py", "everyday")),
@@ -67,17 +78,24 @@ SCENARIOS = (
              _java("transactions")),
     Scenario("java-share", "java", "a share group", _java("share")),
     Scenario("java-share-admin", "java", "a share group's offsets listed, altered, deleted",
-             _java("shareAdmin", "LabGroups")),
+             _java("shareAdmin", program="LabGroups")),
     Scenario("java-kip848", "java", "two members of a KIP-848 group, a rebalance", _java("kip848")),
-    Scenario("java-regex", "java", "a KIP-848 group that subscribes by a pattern", _java("regex", "LabGroups")),
+    Scenario("java-regex", "java", "a KIP-848 group that subscribes by a pattern", _java("regex", program="LabGroups")),
     Scenario("java-classic", "java", "two members of a classic group, a rebalance", _java("classic")),
     Scenario("java-cooperative", "java", "static members, cooperative rebalances, members removed by the admin",
-             _java("cooperative", "LabGroups")),
-    Scenario("java-streams", "java", "a streams group (KIP-1071) that counts words", _java("streams", "LabGroups")),
-    Scenario("sarama-1.0.0", "sarama", f"as with Kafka 1.0: {EVERYDAY}", _go("sarama", "1.0.0"), ("go",)),
-    Scenario("sarama-2.3.0", "sarama", f"as with Kafka 2.3: {EVERYDAY}", _go("sarama", "2.3.0"), ("go",)),
-    Scenario("franz-go", "franz-go", f"{EVERYDAY}, a transaction", _go("franz-go"), ("go",)),
-    Scenario("kafkajs", "kafkajs", f"{EVERYDAY}, a transaction", _node(), ("node", "npm")),
+             _java("cooperative", program="LabGroups")),
+    Scenario("java-streams", "java", "a streams group (KIP-1071) that counts words",
+             _java("streams", program="LabGroups")),
+    Scenario("sarama-1.0.0", "sarama", f"as with Kafka 1.0: {EVERYDAY}", _go("sarama", "1.0.0"), needs=("go",)),
+    Scenario("sarama-2.3.0", "sarama", f"as with Kafka 2.3: {EVERYDAY}", _go("sarama", "2.3.0"), needs=("go",)),
+    Scenario("franz-go", "franz-go", f"{EVERYDAY}, a transaction", _go("franz-go"), needs=("go",)),
+    Scenario("kafkajs", "kafkajs", f"{EVERYDAY}, a transaction", _node(), needs=("node", "npm")),
+    *(Scenario(f"java-sasl-{name}", "java", words, _java(*arguments, program="LabLogin", servers=SASL_SERVERS),
+               ports=(SASL_PORT,)) for name, words, *arguments in LOGINS),
+    Scenario("librdkafka-sasl-scram-sha-256", "confluent-kafka", "log in with SCRAM-SHA-256, produce, consume",
+             _python("librdkafka.py", "login", servers=SASL_SERVERS), ports=(SASL_PORT,)),
+    Scenario("plain-socket-sasl-v0", "plain socket", "SaslHandshake v0, tokens without headers: PLAIN, SCRAM-SHA-256",
+             _python("bare_tokens.py", "bare", servers=SASL_SERVERS), ports=(SASL_PORT,)),
     Scenario("plain-socket", "plain socket", "versions the broker lacks, many requests in one segment, one in drips",
              _python("plain_socket.py", "odd")),
 )  # fmt: skip

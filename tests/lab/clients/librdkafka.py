@@ -1,4 +1,4 @@
-"""librdkafka through confluent-kafka: everyday life, acks=0, pipelined produce."""
+"""librdkafka through confluent-kafka: everyday life, acks=0, pipelined produce, a login."""
 
 import sys
 import time
@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-def create(servers: str, topic: str, partitions: int) -> None:
-    admin = AdminClient({"bootstrap.servers": servers})
+def create(servers: str, topic: str, partitions: int, **config: object) -> None:
+    admin = AdminClient({"bootstrap.servers": servers, **config})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(10)
 
 
@@ -95,6 +95,15 @@ def transactions(servers: str) -> None:
             producer.produce(topic, f"entry {n}".encode())
         producer.commit_transaction(20) if commit else producer.abort_transaction(20)
     consume(servers, topic, "rdkafka-audit", 10, **{"isolation.level": "read_committed"})
+
+
+def login(servers: str) -> None:
+    topic = "rdkafka-behind-a-door"
+    config = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "SCRAM-SHA-256",
+              "sasl.username": "alice", "sasl.password": "alice-secret"}  # fmt: skip
+    create(servers, topic, 1, **config)
+    produce(servers, topic, "none", 5, **config)
+    consume(servers, topic, "rdkafka-insiders", 5, **config)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+"""The clusters that the lab runs: which processes, with which settings."""
+
+from tests.lab.node import LOGS, NodePlan, Plan
+from tests.lab.tools import kafka_version
+
+PORT = 9092
+SASL_PORT = 9094
+CONTROLLER_PORT = 9093
+COMMON = """
+offsets.topic.num.partitions=4
+transaction.state.log.num.partitions=4
+group.initial.rebalance.delay.ms=0
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=true
+"""
+ALONE = f"""
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{CONTROLLER_PORT}
+controller.listener.names=CONTROLLER
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+"""
+GROUPS = """
+share.coordinator.state.topic.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.consumer.heartbeat.interval.ms=1000
+group.consumer.min.heartbeat.interval.ms=500
+group.share.heartbeat.interval.ms=1000
+group.share.min.heartbeat.interval.ms=500
+"""
+LOGIN = "org.apache.kafka.common.security"
+USERS = {"alice": "alice-secret", "bob": "bob-secret"}
+"""Made up, for loopback alone; the clients have them too."""
+REAUTHENTICATION_MS = 2000
+PLAIN_USERS = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
+SASL = f"""
+listeners=PLAINTEXT://127.0.0.1:{PORT},SASL://127.0.0.1:{SASL_PORT},CONTROLLER://127.0.0.1:{CONTROLLER_PORT}
+advertised.listeners=PLAINTEXT://127.0.0.1:{PORT},SASL://127.0.0.1:{SASL_PORT}
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER
+listener.name.sasl.plain.sasl.jaas.config={LOGIN}.plain.PlainLoginModule required {PLAIN_USERS};
+listener.name.sasl.scram-sha-256.sasl.jaas.config={LOGIN}.scram.ScramLoginModule required;
+listener.name.sasl.scram-sha-512.sasl.jaas.config={LOGIN}.scram.ScramLoginModule required;
+listener.name.sasl.oauthbearer.sasl.jaas.config={LOGIN}.oauthbearer.OAuthBearerLoginModule required \
+  unsecuredLoginStringClaim_sub="broker";
+delegation.token.secret.key=token-secret
+listener.name.sasl.scram-sha-512.connections.max.reauth.ms={REAUTHENTICATION_MS}
+"""
+SCRAM_USERS = tuple(
+    word
+    for name, password in USERS.items()
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    for word in ("--add-scram", f"{mechanism}=[name={name},password={password}]")
+)
+
+ONE_BROKER = Plan(
+    kafka_version(),
+    (NodePlan("broker", PORT, f"log.dirs={LOGS}\n{COMMON}{ALONE}{GROUPS}{SASL}", SCRAM_USERS, "-Xmx1g"),),
+)
