@@ -61,3 +61,9 @@ ONE_BROKER = Plan(
     kafka_version(),
     (NodePlan("broker", PORT, f"log.dirs={LOGS}\n{COMMON}{ALONE}{GROUPS}{SASL}", SCRAM_USERS, "-Xmx1g"),),
 )
+
+OLD_BROKER = Plan(
+    "3.9.2",
+    (NodePlan("broker", PORT, f"log.dirs={LOGS}\n{COMMON}{ALONE}{SASL}", SCRAM_USERS, "-Xmx1g"),),
+)
+"""The last release with the versions and the message sets that Kafka 4 took out."""

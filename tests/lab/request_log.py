@@ -57,7 +57,7 @@ def condensed(entry: dict[str, object]) -> dict[str, object]:
     header = entry["requestHeader"]
     assert isinstance(header, dict)
     return {
-        "connection": str(entry["connection"]).rsplit("-", 2)[0],
+        "connection": "-".join(str(entry["connection"]).split("-")[:2]),  # what follows differs between releases
         "api_key": header["requestApiKey"],
         "api": header["requestApiKeyName"],
         "version": header["requestApiVersion"],

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.lab.node import Plan
-from tests.lab.plans import ONE_BROKER, PORT, SASL_PORT
-from tests.lab.tools import HERE, client_python, go_program, node_folder
+from tests.lab.plans import OLD_BROKER, ONE_BROKER, PORT, SASL_PORT
+from tests.lab.tools import HERE, client_python, go_program, node_folder, old_classpath
 
 SERVERS, SASL_SERVERS = f"127.0.0.1:{PORT}", f"127.0.0.1:{SASL_PORT}"
 Command = Callable[[str], list[str]]
@@ -34,6 +34,11 @@ def _java(*arguments: str, program: str = "LabClient", servers: str = SERVERS) -
     return lambda classpath: ["java", "-Xmx256m", quiet, "-cp", classpath, program, servers, *arguments]
 
 
+def _old_java(release: str, program: str, topic: str) -> Command:
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    return lambda _: ["java", "-Xmx256m", quiet, "-cp", old_classpath(release), program, SERVERS, topic]
+
+
 def _node() -> Command:
     return lambda _: ["node", str(node_folder() / "client.js"), SERVERS]
 
@@ -45,6 +50,11 @@ def _go(client: str, *arguments: str) -> Command:
 def _pretended(release: str, codec: str) -> Scenario:
     words = f"told that the broker is {release}: produce ({codec}), a transaction, consume, administer in old versions"
     return Scenario(f"kafka-python-as-{release}", "kafka-python", words, _python("pretended.py", release, codec))
+
+
+def _archaic(release: str) -> Scenario:
+    words = f"told that the broker is {release}: message sets in each codec, consumed"
+    return Scenario(f"kafka-python-as-{release}", "kafka-python", words, _python("archaic.py", release), OLD_BROKER)
 
 
 EVERYDAY = "create a topic, produce with keys and headers in each codec, consume in a group, commit, describe, delete"
@@ -98,4 +108,15 @@ SCENARIOS = (
              _python("bare_tokens.py", "bare", servers=SASL_SERVERS), ports=(SASL_PORT,)),
     Scenario("plain-socket", "plain socket", "versions the broker lacks, many requests in one segment, one in drips",
              _python("plain_socket.py", "odd")),
+    Scenario("java-0.10.2", "java 0.10.2.2", "message sets in each codec, a group; acks=0",
+             _old_java("0.10.2.2", "OldClient", "java-0.10.2"), OLD_BROKER),
+    Scenario("java-0.11.0-admin", "java 0.11.0.3", "the first admin client, a transaction with headers",
+             _old_java("0.11.0.3", "OldAdmin", "java-0.11.0"), OLD_BROKER),
+    *(_archaic(release) for release in ("0.8.2", "0.9", "0.10")),
+    Scenario("plain-socket-message-sets", "plain socket", "message sets, magic 0 and 1, in each codec, fetched as either",
+             _python("message_sets.py", "everything"), OLD_BROKER),
+    Scenario("plain-socket-old-versions", "plain socket", "versions gone from Kafka 4 that no client at hand sends",
+             _python("old_versions.py", "everything"), OLD_BROKER),
+    Scenario("kafka-python-as-0.10-sasl", "kafka-python", "told that the broker is 0.10: tokens without headers",
+             _python("archaic.py", "0.10", "login", servers=SASL_SERVERS), OLD_BROKER, (SASL_PORT,)),
 )  # fmt: skip

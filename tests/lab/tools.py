@@ -62,6 +62,12 @@ def broker_classpath(release: str) -> str:
     return f"{fetched(pom, 'jars' if release == kafka_version() else f'jars-{release}')}/*"
 
 
+def old_classpath(release: str) -> str:
+    """An old release of Java's client, and the programs that are compiled with it."""
+    jars = fetched(HERE / "old" / "client.xml", f"client-{release}", f"-Drelease={release}")
+    return compiled(HERE / "old" / f"java-{release.rpartition('.')[0]}", jars, f"classes-{release}")
+
+
 def kafka_version() -> str:
     """The newest release, as the pom has it."""
     found = re.search(r"kafka_2\.13</artifactId><version>([\d.]+)", (HERE / "pom.xml").read_text())
@@ -100,6 +106,8 @@ def client_version(client: str) -> str:
     """The release of a client that is fetched."""
     if client == "java":
         return kafka_version()
+    if client.startswith("java "):
+        return client.removeprefix("java ")
     if client == "kafkajs":
         pinned: str = json.loads((HERE / "node" / "package.json").read_text())["dependencies"]["kafkajs"]
         return pinned
