@@ -32,6 +32,18 @@ def record(scenario: Scenario, cluster: Cluster, jars: str) -> str:
     return kept(scenario, capture, logged, failure)
 
 
+def record_whole(scenario: Scenario, cluster: Cluster, jars: str) -> str:
+    """The life of a cluster, with one client in it."""
+    capture = PCAPS / f"{scenario.name}.pcapng"
+    command = scenario.command(jars)
+    with Sniffer(capture, scenario.ports):
+        cluster.start()
+        failure = run_client(command)
+        cluster.stop()
+    logged = [line for log in cluster.logs for line in request_log.lines(log, 0)]
+    return kept(scenario, capture, logged, failure)
+
+
 def kept(scenario: Scenario, capture: Path, logged: list[str], failure: str) -> str:
     """Write what goes beside a capture; a line for the summary."""
     entries = list(request_log.exchanges(logged, scenario.ports))
@@ -67,9 +79,12 @@ def recorded(scenarios: Iterable[Scenario]) -> Iterator[str]:
     for plan, group in groupby(scenarios, key=lambda scenario: scenario.plan):
         yield f"starting {' and '.join(node.name for node in plan.nodes)} of Kafka {plan.release}"
         with Cluster(plan, broker_classpath(plan.release)) as cluster:
+            if not plan.whole:
+                cluster.start()
             for scenario in group:
                 absent = [program for program in scenario.needs if not shutil.which(program)]
-                yield f"{scenario.name:30} skipped: needs {absent[0]}" if absent else record(scenario, cluster, jars)
+                how = record_whole if plan.whole else record
+                yield f"{scenario.name:30} skipped: needs {absent[0]}" if absent else how(scenario, cluster, jars)
 
 
 def main(names: list[str]) -> int:

@@ -1,7 +1,7 @@
 """Kafka processes on loopback, each with its request log at TRACE: every exchange is also printed as JSON.
 
-A `Plan` says which processes; a `Cluster` runs them while its context is open: started in the plan's order, each when
-the one before it listens, and stopped in the order that the plan names. A port that somebody else has is left alone.
+A `Plan` says which processes. A `Cluster` formats their folders and cleans up behind them; between, they are started,
+the first by itself, and stopped in the order that the plan names.
 """
 
 import contextlib
@@ -45,12 +45,14 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A cluster of one release: its nodes in the order in which they start, and in which they stop."""
+    """A cluster of one release: the node that starts first, the others, and how they stop."""
 
     release: str
     nodes: tuple[NodePlan, ...]
     stopping: tuple[str, ...] = ()
     """Names; empty for the reverse of starting."""
+    whole: bool = False
+    """Recorded from before its start until after its end, since what nodes say then is what the recording is for."""
 
 
 class Node:
@@ -58,24 +60,32 @@ class Node:
 
     def __init__(self, plan: NodePlan, classpath: str, home: Path) -> None:
         self._plan = plan
-        self._classpath = classpath
+        self._java = [require("java"), plan.memory]
+        self._classpath = ["-cp", classpath]
         self._config = home / f"{plan.name}.properties"
         self._config.write_text(plan.properties)
         self.log = home / f"{plan.name}.log"
+        self.log.touch()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Format its folder and run it; back when it listens."""
+    def format(self) -> None:
+        """Make its folder; not if its port is somebody else's."""
         if _listens(self._plan.port):
             raise MissingToolError(f"port {self._plan.port} is taken: stop what listens there")
-        java = [require("java"), self._plan.memory]
-        run(*java, "-cp", self._classpath, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID,
+        run(*self._java, *self._classpath, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID,
             "-c", self._config, *self._plan.formatting)  # fmt: skip
+
+    def start(self) -> None:
+        """Run it."""
         loggers = [f"-Dorg.slf4j.simpleLogger.log.{name}={level}" for name, level in TRACED.items()]
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         with self.log.open("wb") as log:
-            command = [*java, quiet, *loggers, "-cp", self._classpath, "kafka.Kafka", str(self._config)]
+            command = [*self._java, quiet, *loggers, *self._classpath, "kafka.Kafka", str(self._config)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def wait(self) -> None:
+        """Until it listens."""
+        assert self._process is not None
         deadline = time.monotonic() + START_SECONDS
         while not _listens(self._plan.port):
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -98,7 +108,7 @@ class Node:
 
 
 class Cluster:
-    """The nodes of a plan, running while the context is open; after `stop` their folders are still there to read."""
+    """The nodes of a plan; their folders are there while the context is open, before `start` and after `stop` too."""
 
     def __init__(self, plan: Plan, classpath: str) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="kdissect-lab-"))
@@ -110,12 +120,21 @@ class Cluster:
         shutil.rmtree(LOGS, ignore_errors=True)
         try:
             for node in self._nodes.values():
-                node.start()
+                node.format()
         except MissingToolError:
             self.__exit__(None, None, None)
             raise
-        time.sleep(SETTLE_SECONDS)
         return self
+
+    def start(self) -> None:
+        """Start them all: the others have somebody to turn to when the first one is there."""
+        first, *others = self._nodes.values()
+        for group in ([first], others):
+            for node in group:
+                node.start()
+            for node in group:
+                node.wait()
+        time.sleep(SETTLE_SECONDS)
 
     def stop(self) -> None:
         """Stop every node that runs."""

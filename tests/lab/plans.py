@@ -67,3 +67,46 @@ OLD_BROKER = Plan(
     (NodePlan("broker", PORT, f"log.dirs={LOGS}\n{COMMON}{ALONE}{SASL}", SCRAM_USERS, "-Xmx1g"),),
 )
 """The last release with the versions and the message sets that Kafka 4 took out."""
+
+QUORUM_PORTS = (19093, 19094, 19095)
+QUORUM = f"""
+controller.quorum.bootstrap.servers={",".join(f"127.0.0.1:{port}" for port in QUORUM_PORTS)}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+"""
+SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots=500"
+"""So that who joins later is sent one."""
+
+
+def _controller(number: int) -> NodePlan:
+    """The first is a quorum by itself; the second asks to be let in, the third waits to be asked."""
+    port = QUORUM_PORTS[number - 1]
+    properties = f"""
+process.roles=controller
+node.id={number}
+listeners=CONTROLLER://127.0.0.1:{port}
+controller.quorum.auto.join.enable={str(number == 2).lower()}
+log.dirs={LOGS}/controller-{number}
+{SNAPSHOTS}{QUORUM}{COMMON}"""
+    formatting = ("--standalone",) if number == 1 else ("--no-initial-controllers",)
+    return NodePlan(f"controller-{number}", port, properties, formatting, "-Xmx256m")
+
+
+def _quorum_broker(number: int, port: int) -> NodePlan:
+    properties = f"""
+process.roles=broker
+node.id={number}
+listeners=PLAINTEXT://127.0.0.1:{port}
+log.dirs={LOGS}/broker-{number}
+offsets.topic.replication.factor=1
+{QUORUM}{COMMON}"""
+    return NodePlan(f"broker-{number}", port, properties)
+
+
+THREE_CONTROLLERS = Plan(
+    kafka_version(),
+    (*(_controller(number) for number in (1, 2, 3)), _quorum_broker(4, PORT)),
+    ("broker-4", "controller-1", "controller-2", "controller-3"),
+    whole=True,
+)
+"""The leader is the first controller to go, so that the others must elect another."""

@@ -1,9 +1,9 @@
 """The broker's own word on what was said: its request log, condensed to one JSON line an exchange.
 
 kafka.request.logger at TRACE prints ``Completed request:{…}`` for each exchange (kafka.network.RequestChannel). Bodies
-are kept as the broker printed them: records as their size only, secrets redacted. Requests that the broker forwarded to
-its controller are printed once more with ``isForwarded``; those did not cross the client's connection. Requests of a
-login are handled before any of this; of those the broker's authenticator tells only the name.
+are kept as the broker printed them: records as their size only, secrets redacted. A request that a broker forwarded is
+printed once more by the controller, with ``isForwarded`` and in place of the Envelope in which it crossed their
+connection. Requests of a login are handled before any of this; of those the broker's authenticator tells only the name.
 """
 
 import json
@@ -43,7 +43,7 @@ def exchanges(logged: list[str], ports: tuple[int, ...]) -> Iterator[dict[str, o
         if found:
             entry = json.loads(rest[: rest.rindex("}") + 1])
             server = str(entry["connection"]).partition("-")[0]
-            if int(server.rpartition(":")[2]) in ports and not entry.get("isForwarded"):
+            if int(server.rpartition(":")[2]) in ports:
                 yield entry
 
 
@@ -56,7 +56,8 @@ def condensed(entry: dict[str, object]) -> dict[str, object]:
     """One line of the truth."""
     header = entry["requestHeader"]
     assert isinstance(header, dict)
-    return {
+    forwarded = {"forwarded": True} if entry["isForwarded"] else {}
+    return forwarded | {
         "connection": "-".join(str(entry["connection"]).split("-")[:2]),  # what follows differs between releases
         "api_key": header["requestApiKey"],
         "api": header["requestApiKeyName"],

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.lab.node import Plan
-from tests.lab.plans import OLD_BROKER, ONE_BROKER, PORT, SASL_PORT
+from tests.lab.plans import OLD_BROKER, ONE_BROKER, PORT, QUORUM_PORTS, SASL_PORT, THREE_CONTROLLERS
 from tests.lab.tools import HERE, client_python, go_program, node_folder, old_classpath
 
 SERVERS, SASL_SERVERS = f"127.0.0.1:{PORT}", f"127.0.0.1:{SASL_PORT}"
@@ -113,10 +113,12 @@ SCENARIOS = (
     Scenario("java-0.11.0-admin", "java 0.11.0.3", "the first admin client, a transaction with headers",
              _old_java("0.11.0.3", "OldAdmin", "java-0.11.0"), OLD_BROKER),
     *(_archaic(release) for release in ("0.8.2", "0.9", "0.10")),
-    Scenario("plain-socket-message-sets", "plain socket", "message sets, magic 0 and 1, in each codec, fetched as either",
+    Scenario("plain-socket-message-sets", "plain socket", "message sets, magic 0 and 1, each codec, fetched as either",
              _python("message_sets.py", "everything"), OLD_BROKER),
     Scenario("plain-socket-old-versions", "plain socket", "versions gone from Kafka 4 that no client at hand sends",
              _python("old_versions.py", "everything"), OLD_BROKER),
     Scenario("kafka-python-as-0.10-sasl", "kafka-python", "told that the broker is 0.10: tokens without headers",
              _python("archaic.py", "0.10", "login", servers=SASL_SERVERS), OLD_BROKER, (SASL_PORT,)),
+    Scenario("kraft-quorum", "java", "three controllers and a broker, from start to end: joining, voting, forwarding",
+             _java("quorum", program="LabCluster"), THREE_CONTROLLERS, (*QUORUM_PORTS, PORT)),
 )  # fmt: skip
