@@ -53,6 +53,8 @@ def kept(scenario: Scenario, capture: Path, logged: list[str], failure: str) -> 
         "broker": "Apache Kafka", "broker_version": scenario.plan.release, "scenario": scenario.words,
         "recorded": datetime.now(UTC).date().isoformat(), "tool": f"{tool()} on loopback",
     }  # fmt: skip
+    if scenario.plan.whole:
+        provenance["until"] = "every node had stopped"
     if logins := request_log.logins(logged):
         provenance["logins"] = logins
     capture.with_suffix(".provenance.json").write_text(json.dumps(provenance) + "\n")

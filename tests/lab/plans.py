@@ -81,32 +81,51 @@ SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots=500"
 def _controller(number: int) -> NodePlan:
     """The first is a quorum by itself; the second asks to be let in, the third waits to be asked."""
     port = QUORUM_PORTS[number - 1]
-    properties = f"""
-process.roles=controller
-node.id={number}
-listeners=CONTROLLER://127.0.0.1:{port}
-controller.quorum.auto.join.enable={str(number == 2).lower()}
-log.dirs={LOGS}/controller-{number}
-{SNAPSHOTS}{QUORUM}{COMMON}"""
+    name = f"controller-{number}"
+    properties = _member(number, "controller", f"CONTROLLER://127.0.0.1:{port}", f"{LOGS}/{name}")
+    properties += f"{SNAPSHOTS}\ncontroller.quorum.auto.join.enable={str(number == 2).lower()}\n"
     formatting = ("--standalone",) if number == 1 else ("--no-initial-controllers",)
-    return NodePlan(f"controller-{number}", port, properties, formatting, "-Xmx256m")
+    return NodePlan(name, port, properties, formatting, "-Xmx256m")
 
 
-def _quorum_broker(number: int, port: int) -> NodePlan:
-    properties = f"""
-process.roles=broker
+def _member(number: int, roles: str, listeners: str, log_dirs: str) -> str:
+    return f"""
+process.roles={roles}
 node.id={number}
-listeners=PLAINTEXT://127.0.0.1:{port}
-log.dirs={LOGS}/broker-{number}
-offsets.topic.replication.factor=1
+listeners={listeners}
+log.dirs={log_dirs}
 {QUORUM}{COMMON}"""
-    return NodePlan(f"broker-{number}", port, properties)
 
 
 THREE_CONTROLLERS = Plan(
     kafka_version(),
-    (*(_controller(number) for number in (1, 2, 3)), _quorum_broker(4, PORT)),
+    (
+        *(_controller(number) for number in (1, 2, 3)),
+        NodePlan("broker-4", PORT, _member(4, "broker", f"PLAINTEXT://127.0.0.1:{PORT}", f"{LOGS}/broker-4")),
+    ),
     ("broker-4", "controller-1", "controller-2", "controller-3"),
     whole=True,
 )
 """The leader is the first controller to go, so that the others must elect another."""
+
+OTHER_PORT = 9095
+REPLICATED = """
+offsets.topic.replication.factor=2
+transaction.state.log.replication.factor=2
+transaction.state.log.min.isr=1
+"""
+FIRST = _member(
+    1, "broker,controller", f"PLAINTEXT://127.0.0.1:{PORT},CONTROLLER://127.0.0.1:{QUORUM_PORTS[0]}", f"{LOGS}/broker-1"
+)
+SECOND = _member(2, "broker", f"PLAINTEXT://127.0.0.1:{OTHER_PORT}", f"{LOGS}/broker-2a,{LOGS}/broker-2b")
+"""With two folders, so that it tells the controller which replica is in which."""
+TWO_BROKERS = Plan(
+    kafka_version(),
+    (
+        NodePlan("broker-1", PORT, FIRST + REPLICATED, ("--standalone",)),
+        NodePlan("broker-2", OTHER_PORT, SECOND + REPLICATED),
+    ),
+    ("broker-1", "broker-2"),
+    whole=True,
+)
+"""The controller goes first: else its last answer to the other broker is cut by that one's going."""

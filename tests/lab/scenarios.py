@@ -4,7 +4,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.lab.node import Plan
-from tests.lab.plans import OLD_BROKER, ONE_BROKER, PORT, QUORUM_PORTS, SASL_PORT, THREE_CONTROLLERS
+from tests.lab.plans import (
+    OLD_BROKER,
+    ONE_BROKER,
+    OTHER_PORT,
+    PORT,
+    QUORUM_PORTS,
+    SASL_PORT,
+    THREE_CONTROLLERS,
+    TWO_BROKERS,
+)
 from tests.lab.tools import HERE, client_python, go_program, node_folder, old_classpath
 
 SERVERS, SASL_SERVERS = f"127.0.0.1:{PORT}", f"127.0.0.1:{SASL_PORT}"
@@ -121,4 +130,6 @@ SCENARIOS = (
              _python("archaic.py", "0.10", "login", servers=SASL_SERVERS), OLD_BROKER, (SASL_PORT,)),
     Scenario("kraft-quorum", "java", "three controllers and a broker, from start to end: joining, voting, forwarding",
              _java("quorum", program="LabCluster"), THREE_CONTROLLERS, (*QUORUM_PORTS, PORT)),
+    Scenario("two-brokers", "java", "two brokers, start to end: replicas, a transaction across them, a leader moved",
+             _java("brokers", program="LabCluster"), TWO_BROKERS, (PORT, OTHER_PORT, QUORUM_PORTS[0])),
 )  # fmt: skip

@@ -1,10 +1,12 @@
+import java.time.Duration;
 import java.util.*;
 import java.util.concurrent.*;
 import org.apache.kafka.clients.admin.*;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.*;
 import org.apache.kafka.common.config.ConfigResource;
-import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.serialization.*;
 
 /** What makes nodes of a cluster talk to each other: {@code LabCluster SERVERS SCENARIO}. */
 public final class LabCluster {
@@ -14,6 +16,7 @@ public final class LabCluster {
         servers = arguments[0];
         switch (arguments[1]) {
             case "quorum" -> quorum();
+            case "brokers" -> brokers();
             default -> throw new IllegalArgumentException(arguments[1]);
         }
     }
@@ -44,6 +47,36 @@ public final class LabCluster {
         for (var replica : quorum.voters())
             if (replica.replicaId() == 2) attempt(admin.removeRaftVoter(2, replica.replicaDirectoryId()).all());
         Thread.sleep(500);
+    }
+
+    /** A transaction whose partitions are on both brokers; a replica is added; the leader moves under a consumer's feet. */
+    private static void brokers() throws Exception {
+        String topic = "java-replicated", single = "java-single";
+        var moved = new TopicPartition(topic, 0);
+        try (Admin admin = Admin.create(config())) {
+            admin.createTopics(List.of(new NewTopic(topic, Map.of(0, List.of(1, 2), 1, List.of(2, 1))),
+                new NewTopic(single, Map.of(0, List.of(1))))).all().get();
+            try (var producer = new KafkaProducer<>(config("transactional.id", "java-teller", "acks", "all"), new StringSerializer(), new StringSerializer());
+                 var consumer = new KafkaConsumer<>(config("isolation.level", "read_committed", "fetch.max.wait.ms", 100, "metadata.max.age.ms", 500),
+                     new StringDeserializer(), new StringDeserializer())) {
+                producer.initTransactions();
+                for (boolean commit : List.of(true, false)) {
+                    producer.beginTransaction();
+                    for (int n = 0; n < 4; n++) producer.send(new ProducerRecord<>(topic, n % 2, "customer-" + n, "order " + n));
+                    if (commit) producer.commitTransaction();
+                    else producer.abortTransaction();
+                }
+                consumer.assign(List.of(moved));
+                consumer.seekToBeginning(List.of(moved));
+                consumer.poll(Duration.ofMillis(500));
+                attempt(admin.alterPartitionReassignments(Map.of(
+                    new TopicPartition(single, 0), Optional.of(new NewPartitionReassignment(List.of(1, 2))),
+                    moved, Optional.of(new NewPartitionReassignment(List.of(2, 1))))).all());
+                attempt(admin.electLeaders(ElectionType.PREFERRED, Set.of(moved)).all());
+                for (int n = 0; n < 8; n++) consumer.poll(Duration.ofMillis(200));
+                attempt(admin.listPartitionReassignments().reassignments());
+            }
+        }
     }
 
     /** A broker forwards what only the leader of the quorum can do. */
