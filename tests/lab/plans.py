@@ -57,10 +57,19 @@ SCRAM_USERS = tuple(
     for word in ("--add-scram", f"{mechanism}=[name={name},password={password}]")
 )
 
-ONE_BROKER = Plan(
-    kafka_version(),
-    (NodePlan("broker", PORT, f"log.dirs={LOGS}\n{COMMON}{ALONE}{GROUPS}{SASL}", SCRAM_USERS, "-Xmx1g"),),
-)
+PROPERTIES = f"log.dirs={LOGS}\n{COMMON}{ALONE}{GROUPS}{SASL}"
+
+ONE_BROKER = Plan(kafka_version(), (NodePlan("broker", PORT, PROPERTIES, SCRAM_USERS, "-Xmx1g"),))
+
+SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots=500\n"
+"""So that who joins a quorum later is sent one, and that there is one to keep."""
+TOGETHER = """
+offsets.topic.num.partitions=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.num.partitions=1
+"""
+KEEPER = Plan(kafka_version(), (NodePlan("broker", PORT, PROPERTIES + TOGETHER + SNAPSHOTS, SCRAM_USERS, "-Xmx1g"),))
+"""What it knows of groups and of transactions is in one partition each: the later of two lines counts."""
 
 OLD_BROKER = Plan(
     "3.9.2",
@@ -74,8 +83,6 @@ controller.quorum.bootstrap.servers={",".join(f"127.0.0.1:{port}" for port in QU
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 """
-SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots=500"
-"""So that who joins later is sent one."""
 
 
 def _controller(number: int) -> NodePlan:
@@ -83,7 +90,7 @@ def _controller(number: int) -> NodePlan:
     port = QUORUM_PORTS[number - 1]
     name = f"controller-{number}"
     properties = _member(number, "controller", f"CONTROLLER://127.0.0.1:{port}", f"{LOGS}/{name}")
-    properties += f"{SNAPSHOTS}\ncontroller.quorum.auto.join.enable={str(number == 2).lower()}\n"
+    properties += f"{SNAPSHOTS}controller.quorum.auto.join.enable={str(number == 2).lower()}\n"
     formatting = ("--standalone",) if number == 1 else ("--no-initial-controllers",)
     return NodePlan(name, port, properties, formatting, "-Xmx256m")
 

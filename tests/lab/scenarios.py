@@ -133,3 +133,15 @@ SCENARIOS = (
     Scenario("two-brokers", "java", "two brokers, start to end: replicas, a transaction across them, a leader moved",
              _java("brokers", program="LabCluster"), TWO_BROKERS, (PORT, OTHER_PORT, QUORUM_PORTS[0])),
 )  # fmt: skip
+
+EVENTFUL: tuple[Command, ...] = (
+    _python("librdkafka.py", "codecs"),
+    _python("librdkafka.py", "transactions"),
+    _java("transactions"),
+    _java("classic"),
+    _java("kip848"),
+    _java("share"),
+    _java("streams", program="LabGroups"),
+    _java("admin"),
+)
+"""What a broker should have seen when its files are kept."""

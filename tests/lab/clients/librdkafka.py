@@ -63,6 +63,15 @@ def everyday(servers: str) -> None:
     describe(servers, topic, group)
 
 
+def codecs(servers: str) -> None:
+    """A topic that stays, with an entry in its index every few batches."""
+    topic = "rdkafka-codecs"
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(topic, 1, 1, config={"index.interval.bytes": "500"})])[topic].result(10)
+    for codec in CODECS:
+        produce(servers, topic, codec, 20)
+
+
 def acks0(servers: str) -> None:
     topic = "rdkafka-fire-and-forget"
     create(servers, topic, 1)
@@ -93,6 +102,7 @@ def transactions(servers: str) -> None:
         producer.begin_transaction()
         for n in range(5):
             producer.produce(topic, f"entry {n}".encode())
+        producer.flush(20)  # what was not sent yet, an abort would not send
         producer.commit_transaction(20) if commit else producer.abort_transaction(20)
     consume(servers, topic, "rdkafka-audit", 10, **{"isolation.level": "read_committed"})
 
