@@ -33,7 +33,7 @@ group.share.min.heartbeat.interval.ms=500
 """
 LOGIN = "org.apache.kafka.common.security"
 USERS = {"alice": "alice-secret", "bob": "bob-secret"}
-"""Made up, for loopback alone; the clients have them too."""
+"""Made up, for loopback alone; the clients have them too. None may be the one whom an admin of the lab alters."""
 REAUTHENTICATION_MS = 2000
 PLAIN_USERS = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
 SASL = f"""

@@ -130,7 +130,7 @@ public final class LabClient {
                 () -> admin.alterClientQuotas(List.of(new ClientQuotaAlteration(quota,
                     List.of(new ClientQuotaAlteration.Op("producer_byte_rate", 1048576.5))))).all(),
                 () -> admin.describeClientQuotas(ClientQuotaFilter.all()).entities(),
-                () -> admin.alterUserScramCredentials(List.of(new UserScramCredentialUpsertion("alice",
+                () -> admin.alterUserScramCredentials(List.of(new UserScramCredentialUpsertion("carol",
                     new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), "not-a-secret"))).all(),
                 () -> admin.describeUserScramCredentials().all(),
                 () -> admin.describeProducers(List.of(partition)).all(),
