@@ -14,8 +14,8 @@ from dissector.protocol.codec.reader import RecordBytes
 from dissector.session.exchange import Exchange, Message
 from tests.conftest import CAPTURES
 
-LEAST_EXCHANGES = 1800
-LEAST_APIS = 70
+LEAST_EXCHANGES = 2500
+LEAST_APIS = 84
 MOST_UNREAD = 1
 """Answers a capture that the broker logged but could not send: a client may close with a request in flight."""
 MOST_WAITING = 2
