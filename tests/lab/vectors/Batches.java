@@ -3,7 +3,6 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.Array;
 import java.nio.ByteBuffer;
-import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.utils.Utils;
@@ -35,18 +34,27 @@ final class Batches {
             Array.set(records, n, simple.getConstructor(long.class, byte[].class, byte[].class, Header[].class)
                     .newInstance(1_700_000_000_000L + n * 1_000L, blob(values), blob(values), headers(values)));
         }
-        Compression codec = values.kind() != Kind.RANDOM ? Compression.NONE : codec(values);
+        String codec = values.kind() == Kind.RANDOM ? values.codec() : "none";
         long base = 0xFFFF & (int) values.of("int32", int.class);
-        return beside(type, "MemoryRecords").getMethod("withRecords", long.class, Compression.class, records.getClass())
-                .invoke(null, base, codec, records);
+        return withRecords(type, base, codec, records);
     }
 
-    private static Compression codec(Values values) {
-        return values.in(2) ? Compression.NONE
-                : values.in(4) ? Compression.gzip().build()
-                : values.in(3) ? Compression.snappy().build()
-                : values.in(2) ? Compression.lz4().build()
-                : Compression.zstd().build();
+    /** The batch of records; their codec was a constant before 3.8, and is an object that is built since. */
+    private static Object withRecords(Class<?> type, long base, String codec, Object records)
+            throws ReflectiveOperationException {
+        Class<?> memory = beside(type, "MemoryRecords");
+        Class<?> constants = beside(type, "CompressionType");
+        Object constant = constants.getMethod("forName", String.class).invoke(null, codec);
+        try {
+            Class<?> codecs = Class.forName("org.apache.kafka.common.compress.Compression");
+            Object builder = codecs.getMethod("of", constants).invoke(null, constant);
+            Object built = Class.forName(codecs.getName() + "$Builder").getMethod("build").invoke(builder);
+            return memory.getMethod("withRecords", long.class, codecs, records.getClass())
+                    .invoke(null, base, built, records);
+        } catch (ClassNotFoundException before) {
+            return memory.getMethod("withRecords", long.class, constants, records.getClass())
+                    .invoke(null, base, constant, records);
+        }
     }
 
     private static byte[] blob(Values values) {
