@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from dissector import limits
 from dissector.protocol.codec.plan import StructPlan
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write_value
 from dissector.protocol.message import Shape, Traced, read, request_shape, response_shape
-from dissector.protocol.records.batch import Batch, PartKind, split
+from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.objects import budget_of
+from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema import loader
 from dissector.protocol.tree import Node, Source
@@ -55,7 +56,7 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
 def traced(layout: StructPlan, data: bytes) -> Traced:
     sources = [Source(0, "message", data)]
     root = Node("message", "", "STRUCT", 0, len(data))
-    tracer = Tracer(data, 0, len(data), RecordTracer(sources, limits.DEFAULT.decompressed_size))
+    tracer = Tracer(data, 0, len(data), RecordTracer(sources, budget_of()))
     tracer.message(layout, "body", root)
     return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])
 
@@ -66,7 +67,7 @@ def records_of(raw: bytes) -> Iterator[dict[str, Any]]:
         assert part.kind is PartKind.BATCH
         batch = Batch.read(raw[part.start : part.end])
         assert batch.crc_valid
-        for record in batch.records(limits.DEFAULT.decompressed_size):
+        for record in batch.records(budget_of()):
             yield record._asdict() | {"headers": [header._asdict() for header in record.headers]}
 
 
@@ -78,7 +79,8 @@ def assert_agreed(vector: Vector) -> None:
     assert not list(differences(values, vector.values)), where
     tree = traced(vector.layout, vector.data)
     trees.assert_tiled(tree)
-    assert not tree.findings, where
+    # The batches that were made for one field all begin at offset 0; brokers write no such thing.
+    assert {finding.code for finding in tree.findings} <= {"inconsistent-batch"}, where
     assert trees.same(trees.values_of(tree.tree.children[0]), values), where
     for raw, records in records_in(vector.truth):
         assert not list(differences(list(records_of(raw)), records)), where
