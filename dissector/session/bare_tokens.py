@@ -1,7 +1,7 @@
 """Logins of before Kafka 1.0: after SaslHandshake version 0 both sides send bare tokens (KIP-43).
 
-A token is a frame without a header. They last from the handshake to the client's next frame that reads as a request. What a server sends in that time and no
-request waits for is a token too.
+A token is a frame without a header. They last from the handshake to the client's next frame that reads as a request.
+What a server sends in that time and no request waits for is a token too.
 
 Invariant: connections without such a handshake cost nothing but the look for one.
 """
@@ -18,6 +18,7 @@ SASL_HANDSHAKE: Final = 17
 _FOREVER: Final = 1 << 62
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Look = Callable[[int], bool]
 
 
 class BareTokens:
@@ -27,9 +28,7 @@ class BareTokens:
         self._since: dict[int, list[list[int]]] = {}
         """Per connection: from the packet of a handshake to that of the next request."""
 
-    def of_client(
-        self, connection: Ints, packet: Ints, heads: RequestHeads, is_request: Callable[[int], bool]
-    ) -> Flags:
+    def of_client(self, connection: Ints, packet: Ints, heads: RequestHeads, is_request: Look) -> Flags:
         """Which of a batch's client frames, in order of time, are tokens. `is_request(n)` looks at frame `n`."""
         handshakes = (heads.api_key == SASL_HANDSHAKE) & (heads.version == 0)
         tokens = np.zeros(len(connection), np.bool_)

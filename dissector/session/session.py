@@ -82,7 +82,9 @@ class Session:
         heads = request_heads(self._store, self.frames, rows[asking], self.client_ids)
         connection = batch.direction[asking] >> 1
         packet = batch.packet[asking]
-        tokens = self._tokens.of_client(connection, packet, heads, lambda n: self._reads_as_request(rows[asking[n]]))
+        tokens = self._tokens.of_client(
+            connection, packet, heads, lambda n: self._reads_as_request(int(rows[asking[n]]))
+        )
         if tokens.any():
             self._add_tokens(connection[tokens], packet[tokens], request=rows[asking[tokens]])
             return self._requests(batch, rows, asking[~tokens])
@@ -96,7 +98,7 @@ class Session:
         return Waiting(key, np.arange(first, first + len(asking)), packet).where(answered)
 
     def _reads_as_request(self, row: int) -> bool:
-        head, _ = self.frames.read(int(row), HEAD)
+        head, _ = self.frames.read(row, HEAD)
         return self.recogniser.reads_as_request(head)
 
     def _add_tokens(self, connection: Ints, packet: Ints, **frames: Ints) -> None:
