@@ -10,30 +10,38 @@ from typing import IO, Final
 import numpy as np
 
 from dissector.capture.errors import CaptureError, DamagedError
+from dissector.capture.hex_capture import captured
 from dissector.capture.pcap import MAGICS, Pcap
 from dissector.capture.pcapng import SECTION, Pcapng
+from dissector.conversation.hex_text import form_of
 from dissector.events import PacketBatch
 from dissector.findings import Finding
 from dissector.store import Store
 
 STDIN: Final = "-"
 _COPY: Final = 1 << 20
+_HEAD: Final = 1 << 16
+"""Bytes in which text must have said that it is hex."""
 
 
 class Reader:
     """One capture file. Iterating gives its packets once; `problems` is complete when that ends."""
 
-    def __init__(self, name: str, file: IO[bytes], store: Store) -> None:
+    def __init__(self, name: str, file: IO[bytes], store: Store, *, unmarked_from_client: bool = True) -> None:
         self._file = file
         try:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise CaptureError(f"{name}: {_reason(error)}") from None
-        self.total = len(self._map)
-        """Bytes of the file."""
         self.problems: list[Finding] = []
-        base = store.add(memoryview(self._map))
-        self._format = _format(name, self._map)(name, np.frombuffer(self._map, np.uint8), base)
+        data: mmap.mmap | bytes = self._map
+        form = form_of(self._map[:_HEAD])
+        if form is not None:
+            data, self.problems = captured(name, self._map[:], form, unmarked_from_client=unmarked_from_client)
+        self.total = len(data)
+        """Bytes of the capture."""
+        base = store.add(memoryview(data))
+        self._format = _format(name, data[:4])(name, np.frombuffer(data, np.uint8), base)
 
     @property
     def done(self) -> int:
@@ -56,18 +64,19 @@ def _reason(error: OSError | ValueError) -> str:
     return "empty file" if isinstance(error, ValueError) else (error.strerror or str(error)).lower()
 
 
-def _format(name: str, data: mmap.mmap) -> type[Pcap] | type[Pcapng]:
-    magic = data[:4]
+def _format(name: str, magic: bytes) -> type[Pcap] | type[Pcapng]:
     if magic in MAGICS:
         return Pcap
     if magic == SECTION.to_bytes(4, "big"):
         return Pcapng
     words = f"{name}: not a capture: it begins with {magic.hex(' ')}"
-    raise CaptureError(f"{words}, which is neither pcap nor pcapng")
+    raise CaptureError(f"{words}, which is neither pcap nor pcapng nor hex")
 
 
-def open_capture(path: str, store: Store) -> Reader:
-    """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line."""
+def open_capture(path: str, store: Store, *, unmarked_from_client: bool = True) -> Reader:
+    """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line.
+
+    Hex that does not say who sent it is the client's, or else the server's."""
     name = "standard input" if path == STDIN else path
     try:
         file = _spool(_stdin()) if path == STDIN else _opened(path)
@@ -76,7 +85,7 @@ def open_capture(path: str, store: Store) -> Reader:
     except ValueError:
         raise CaptureError(f"{path!r}: not a file name") from None
     try:
-        return Reader(name, file, store)
+        return Reader(name, file, store, unmarked_from_client=unmarked_from_client)
     except CaptureError:
         file.close()
         raise

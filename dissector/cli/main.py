@@ -37,19 +37,23 @@ app = typer.Typer(
 )
 
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILE…", help="Captures (pcap or pcapng), or - for standard input.")
+    list[str], typer.Argument(metavar="FILE…", help="Captures (pcap or pcapng), hex, or - for standard input.")
+]
+Response = Annotated[
+    str | None, typer.Option(metavar="API:VERSION", help="What a response answers whose request is not there.")
 ]
 
 
 @app.command("open", epilog="Example: kdissect open pcaps/java.pcapng")
-def open_files(files: Files) -> None:
+def open_files(files: Files, response: Response = None) -> None:
     """Open captures on the screen; without a terminal, print their rows."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        show(files)
+        show(files, response=response)
         return
+    from dissector.cli.asked import asked
     from tui.app import run
 
-    _answer(lambda: run(files))
+    _answer(lambda: run(files, asked(response)))
 
 
 @app.command("show", epilog="Example: kdissect show orders.pcapng --format json | jq .api")
@@ -59,11 +63,13 @@ def show(
         Format.TEXT
     ),
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+    response: Response = None,
 ) -> None:
     """Print the exchanges of captures."""
+    from dissector.cli.asked import asked
     from dissector.cli.show import show as run
 
-    _answer(lambda: run(files, form, limit))
+    _answer(lambda: run(files, form, limit, asked(response)))
 
 
 def _answer(run: Callable[[], int]) -> NoReturn:

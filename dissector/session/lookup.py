@@ -21,11 +21,15 @@ ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the brok
 class Lookup:
     """Decodes rows on demand; keeps nothing."""
 
-    def __init__(self, session: Session, flows: Flows, ignored: Callable[[int], int]) -> None:
+    def __init__(
+        self, session: Session, flows: Flows, ignored: Callable[[int], int], asked: tuple[int, int] | None = None
+    ) -> None:
         self._session = session
         self._flows = flows
         self._ignored = ignored
         """Bytes of each direction that is not Kafka."""
+        self._asked = asked
+        """API key and version that a response answers of which the request was not seen."""
 
     def exchange(self, number: int) -> Exchange:
         """Row `number` of the index, from 0."""
@@ -80,19 +84,15 @@ class Lookup:
         key, version = int(table.api_key.values[number]), int(table.version.values[number])
         row = row._replace(correlation_id=int(table.correlation_id.values[number]))
         if asked == NO_FRAME:
-            response = self._message(answered, UNASKED)
-            assert response is not None
-            row = row._replace(api="?", response_size=response.size, info=ORPHAN.message, severity=ORPHAN.severity)
-            return Exchange(row, None, None, response, [ORPHAN])
+            return self._orphan(row, answered)
         request = self._message(asked, request_shape(key, version))
         assert request is not None
         response = self._message(answered, self._response_shape(key, version, answered))
         flags = int(table.flags.values[number])
         exchange = Exchange(row, key, request, response, self._own_findings(row.connection - 1, flags, response))
-        known = api(key)
         words = info(request.body, response.body if response else {}, exchange.own_findings)
         exchange.row = row._replace(
-            api=known.name if known else f"API {key}",
+            api=api_name(key),
             version=version,
             client_id=self._session.client_ids.texts[int(table.client_id.values[number])],
             request_size=request.size,
@@ -101,6 +101,24 @@ class Lookup:
             info=words or next((finding.message for finding in exchange.own_findings), ""),
             severity=worst(exchange.findings),
         )
+        return exchange
+
+    def _orphan(self, row: Row, answered: int) -> Exchange:
+        """A response alone: its correlation id, or all of it where the user said what it answers."""
+        if self._asked is None:
+            response = self._message(answered, UNASKED)
+            assert response is not None
+            row = row._replace(api="?", response_size=response.size, info=ORPHAN.message, severity=ORPHAN.severity)
+            return Exchange(row, None, None, response, [ORPHAN])
+        key, version = self._asked
+        response = self._message(answered, self._response_shape(key, version, answered))
+        assert response is not None
+        finding = Finding("orphan", Severity.NOTE, f"read as a response to {api_name(key)} v{version}", "response")
+        exchange = Exchange(row, key, None, response, [finding, *self._own_findings(row.connection - 1, 0, response)])
+        exchange.row = row._replace(
+            api=api_name(key), version=version, response_size=response.size,
+            info=info({}, response.body, exchange.own_findings), severity=worst(exchange.findings),
+        )  # fmt: skip
         return exchange
 
     def _response_shape(self, key: int, version: int, frame: int) -> Shape:
@@ -137,3 +155,9 @@ class Lookup:
         if flags & Flag.NO_RESPONSE_EXPECTED:
             return [ACKS_0]
         return [CLOSED if any(self._flows.ended(connection)) else UNANSWERED]
+
+
+def api_name(key: int) -> str:
+    """An API's name, or its number where it is not known."""
+    known = api(key)
+    return known.name if known else f"API {key}"
