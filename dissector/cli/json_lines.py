@@ -10,12 +10,9 @@ from typing import Any
 
 import orjson
 
-from dissector import limits
 from dissector.protocol.codec.plan import holds, plan
 from dissector.protocol.codec.reader import RecordBytes
-from dissector.protocol.records.batch import Batch, Part, PartKind, Record, split
-from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.wire import WireError
+from dissector.protocol.records.objects import records_object
 from dissector.session.exchange import Exchange, Message
 from dissector.text import HOSTILE
 
@@ -106,56 +103,3 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, dict):
         return {_encodable(name): _encodable(inner) for name, inner in value.items()}
     return [_encodable(inner) for inner in value] if isinstance(value, list) else value
-
-
-def records_object(data: RecordBytes) -> dict[str, Any]:
-    """A `records` field: its size, its batches, and what is no whole batch."""
-    value: dict[str, Any] = {"size": len(data), "batches": []}
-    for part in split(data):
-        raw = data[part.start : part.end]
-        if part.kind is PartKind.BATCH:
-            value["batches"].append(_batch(Batch.read(raw)))
-        else:
-            value[part.kind.value] = _rest(part, raw)
-    return value
-
-
-def _rest(part: Part, raw: bytes) -> dict[str, Any]:
-    return {"size": part.end - part.start, "data": raw.hex()}
-
-
-def _batch(batch: Batch) -> dict[str, Any]:
-    value: dict[str, Any] = {
-        "base_offset": batch.base_offset,
-        "batch_length": batch.batch_length,
-        "partition_leader_epoch": batch.partition_leader_epoch,
-        "magic": batch.magic,
-        "crc": batch.crc,
-        "crc_valid": batch.crc_valid,
-        "attributes": batch.attributes,
-        "compression": batch.compression,
-        "timestamp_type": batch.timestamp_type,
-        "transactional": batch.is_transactional,
-        "control": batch.is_control,
-        "last_offset_delta": batch.last_offset_delta,
-        "base_timestamp": batch.base_timestamp,
-        "max_timestamp": batch.max_timestamp,
-        "producer_id": batch.producer_id,
-        "producer_epoch": batch.producer_epoch,
-        "base_sequence": batch.base_sequence,
-        "records_count": batch.records_count,
-    }
-    if batch.codec:
-        value["compressed"] = batch.section.hex()
-    try:
-        value["records"] = [_record(record) for record in batch.records(limits.DEFAULT.decompressed_size)]
-    except (DecompressionError, WireError) as error:
-        value |= {"records": None, "error": str(error)}
-        if not batch.codec:
-            value["data"] = batch.section.hex()
-    return value
-
-
-def _record(record: Record) -> dict[str, Any]:
-    headers = [{"key": header.key, "value": header.value} for header in record.headers]
-    return record._asdict() | {"headers": headers}

@@ -12,6 +12,7 @@ from dissector.findings import Finding, Severity
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DAMAGE, reader
 from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.records.compression import Budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import api
@@ -127,13 +128,15 @@ def _trailing(size: int) -> Finding:
     return Finding("trailing-bytes", Severity.WARNING, f"{size:,} bytes after the last field", "(rest)")
 
 
-def trace(data: bytes, shape: Shape, end: int | None = None, limit: int = limits.DEFAULT.decompressed_size) -> Traced:
+def trace(data: bytes, shape: Shape, end: int | None = None, bounds: limits.Limits = limits.DEFAULT) -> Traced:
     """The tree of a frame. Its leaves tile `data`; bytes from `end` on stand after a gap and are not read."""
     stop = len(data) if end is None else end
     sources = [Source(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += shape.findings
-    tracer = Tracer(data, 0, stop, RecordTracer(sources, limit))
+    tracer = Tracer(
+        data, 0, stop, RecordTracer(sources, Budget(bounds.decompressed_size, bounds.decompressed_frame_size))
+    )
     try:
         if shape.header is not None:
             tracer.prefix(root)

@@ -10,7 +10,10 @@ from typing import Final
 from dissector.findings import Finding, Severity
 from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import Batch, PartKind, split
+from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.compression import codec_name
+from dissector.protocol.records.legacy import ATTRIBUTES_AT
+from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.schema.errors import error_name
 
 TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
@@ -88,7 +91,7 @@ def _index(partition: object) -> int | None:
 
 
 def _records(body: Values) -> str:
-    """Records in a body, counted from the batch headers alone."""
+    """Records in a body, counted from the batch headers alone; messages of before 0.11 are counted as they stand."""
     count = size = 0
     codecs: set[str] = set()
     for struct in _structs(body):
@@ -101,6 +104,9 @@ def _records(body: Values) -> str:
                 batch = Batch.read(records[part.start : part.end])
                 count += max(0, batch.records_count)
                 codecs.add(batch.compression)
+            elif part.kind is PartKind.MESSAGE:
+                count += 1
+                codecs.add(codec_name(records[part.start + ATTRIBUTES_AT] & 7))
     if not size:
         return ""
     named = " ".join(sorted(codecs - {"none"}))
