@@ -1,18 +1,14 @@
 """Hex as a capture: what it says becomes one conversation, at ends and at a time that nobody takes for real.
 
-The addresses are those that RFC 5737 keeps for documents; the time is that of the epoch's first nanosecond, for all.
+The time is that of the epoch's first nanosecond, for all.
 """
 
-from typing import Final
-
 from dissector.capture.errors import CaptureError
-from dissector.conversation import Conversation, End, packets, pcapng
+from dissector.conversation import Conversation, packets, pcapng
 from dissector.conversation.hex_text import Form, HexError
 from dissector.conversation.transcript import turns_of
+from dissector.conversation.turns import MADE_UP_CLIENT, MADE_UP_SERVER
 from dissector.findings import Finding, Severity
-
-CLIENT: Final = End("192.0.2.1", 40000)
-SERVER: Final = End("192.0.2.2", 9092)
 
 
 def captured(name: str, data: bytes, form: Form, *, unmarked_from_client: bool) -> tuple[bytes, list[Finding]]:
@@ -26,4 +22,6 @@ def captured(name: str, data: bytes, form: Form, *, unmarked_from_client: bool) 
         words += f", and the {'client' if unmarked_from_client else 'server'} is taken to have sent it"
     findings = [Finding("made-up", Severity.NOTE, words)]
     findings += [Finding("frame-size", Severity.WARNING, f"{name}: {problem}") for problem in problems]
-    return b"".join(pcapng(packets([Conversation(CLIENT, SERVER, turns, closed=False)]), words)), findings
+    return b"".join(
+        pcapng(packets([Conversation(MADE_UP_CLIENT, MADE_UP_SERVER, turns, closed=False)]), words)
+    ), findings

@@ -1,7 +1,7 @@
 """``--response API:VERSION``: what a response answers whose request is not in the input."""
 
 from dissector.capture import CaptureError
-from dissector.protocol.schema.loader import api, apis
+from dissector.protocol.schema.loader import api_named
 
 
 def asked(words: str | None) -> tuple[int, int] | None:
@@ -9,8 +9,7 @@ def asked(words: str | None) -> tuple[int, int] | None:
     if words is None:
         return None
     name, _, number = words.partition(":")
-    keys = {each.name.lower(): each.key for each in apis()} | {str(each.key): each.key for each in apis()}
-    known = api(keys.get(name.lower(), -1))
+    known = api_named(name)
     if known is None:
         raise CaptureError(f"--response {words}: no API is called {name!r}")
     if not number.isascii() or not number.isdecimal() or not known.versions.contains(int(number)):

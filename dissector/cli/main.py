@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 a negative answer, 2 bad use or bad input. What is heavy i
 so that `--help` is quick.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -72,12 +73,28 @@ def show(
     _answer(lambda: run(files, form, limit, asked(response)))
 
 
+@app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
+def encode(
+    file: Annotated[str, typer.Argument(metavar="[FILE]", help="JSON lines of show, or - for standard input.")] = "-",
+    out: Annotated[str | None, typer.Option("-w", metavar="OUT", help="Write a pcapng capture.")] = None,
+) -> None:
+    """Turn the JSON of show back into bytes: a hex transcript on stdout, or a capture."""
+    from dissector.cli.encode import encode as run
+
+    _answer(lambda: run(file, out))
+
+
 def _answer(run: Callable[[], int]) -> NoReturn:
     """Run a command to its exit code, whatever comes."""
     from dissector.capture import CaptureError
 
     try:
         code = run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader went away, as `head` does: nothing more to say, not even when Python flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
     except CaptureError as error:
         code = complain(str(error))
     except KeyboardInterrupt:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 
 class End(NamedTuple):
@@ -20,6 +20,11 @@ class End(NamedTuple):
         if not port.isascii() or not port.isdecimal() or not 0 < int(port) < 1 << 16:
             raise ValueError(f"{port!r} is not a port")
         return cls(str(address), int(port))
+
+
+MADE_UP_CLIENT: Final = End("192.0.2.1", 40000)
+MADE_UP_SERVER: Final = End("192.0.2.2", 9092)
+"""Where nothing says who spoke: addresses that RFC 5737 keeps for documents."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,77 @@
+"""What `show` prints of the bundled captures is written back to the very bytes, and shows the same as a capture."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dissector.capture_file import Capture
+from dissector.cli.json_lines import json_line
+from dissector.cli.spoken import Captured, Transcript
+from dissector.encoding import held
+from dissector.session.exchange import Message
+from tests.conftest import CAPTURES
+
+NOT_CANONICAL = {"trailing-bytes", "unknown-version"}
+"""Frames with bytes that no field has: JSON does not hold those."""
+NOT_EQUAL = 3
+"""librdkafka writes three bytes too many behind two Metadata requests; one request is of ApiVersions v99."""
+LEAST_FRAMES = 3900
+
+
+def is_canonical(message: Message) -> bool:
+    return not NOT_CANONICAL & {finding.code for finding in message.findings}
+
+
+def test_every_frame_of_every_bundled_capture_comes_back(capsys: Any) -> None:
+    equal, odd = 0, []
+    for path in CAPTURES:
+        with Capture([str(path)]) as capture:
+            for exchange in capture.exchanges():
+                messages = (exchange.request, exchange.response)
+                for message, back in zip(messages, held(json.loads(json_line(exchange))), strict=True):
+                    assert (message is None) == (back is None)
+                    if message is None or back is None:
+                        continue
+                    if back == (message.data, 0):
+                        equal += 1
+                    else:
+                        assert not is_canonical(message), f"{path.name} {exchange.row.number} {exchange.row.api}"
+                        odd.append(message)
+    with capsys.disabled():
+        print(f"\nencode: {equal:,} of {equal + len(odd):,} frames come back byte for byte")
+    assert len(odd) == NOT_EQUAL
+    assert equal >= LEAST_FRAMES
+
+
+def shown(path: Path) -> list[dict[str, Any]]:
+    """What `show` prints, without what is counted."""
+    with Capture([str(path)]) as capture:
+        lines = [json.loads(json_line(exchange)) for exchange in capture.exchanges()]
+    return [{name: value for name, value in line.items() if name not in ("number", "connection")} for line in lines]
+
+
+def test_a_capture_made_from_json_shows_the_same(bundled: Path, tmp_path: Path) -> None:
+    made = Captured()
+    with Capture([str(bundled)]) as capture:
+        lines = [json.loads(json_line(exchange)) for exchange in capture.exchanges()]
+        canonical = [all(is_canonical(m) for m in (e.request, e.response) if m) for e in capture.exchanges()]
+    for line in lines:
+        made.exchange(line)
+    path = tmp_path / "made.pcapng"
+    path.write_bytes(b"".join(made.pcapng("made for a test")))
+    for was, now, same in zip(shown(bundled), shown(path), canonical, strict=True):
+        if same:
+            assert was == now
+
+
+def test_a_transcript_made_from_json_has_the_same_frames(bundled: Path, tmp_path: Path) -> None:
+    path = tmp_path / "made.hex"
+    with path.open("wb") as out, Capture([str(bundled)]) as capture:
+        transcript = Transcript(out)
+        frames = []
+        for exchange in capture.exchanges():
+            transcript.exchange(json.loads(json_line(exchange)))
+            frames += [m.data for m in (exchange.request, exchange.response) if m is not None and is_canonical(m)]
+    with Capture([str(path)]) as capture:
+        found = [m.data for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
+    assert len(set(frames) - set(found)) == 0
