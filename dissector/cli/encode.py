@@ -78,4 +78,4 @@ def _tell(name: str, in_part: int, left_out: Counter[str]) -> None:
         words = ", ".join(f"{kind} {count:,}" for kind, count in sorted(left_out.items()))
         complain(f"{name}: {left_out.total():,} lines were left out: {words}")
     if in_part:
-        complain(f"{name}: {in_part:,} messages are not whole in the JSON: what it lacks of them is missing")
+        complain(f"{name}: {in_part:,} messages are not whole in the JSON, nor in what was made of it")

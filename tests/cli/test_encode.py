@@ -35,28 +35,28 @@ def test_a_capture_is_written_that_shows_the_same(tmp_path: Path) -> None:
 
 def test_gaps_are_holes_and_what_json_lacks_is_missing(tmp_path: Path) -> None:
     newer = request(3, api_key=3, version=14, body=bytes(20))
-    turns = [Turn(True, request(n)) for n in (1, 2)] + [
-        Turn(True, newer),
-        Turn(False, response(9)),
-        Turn(False, response(1)),
-    ]
-    packets = conversation(turns)
+    packets = conversation([Turn(True, data) for data in (request(1), request(2), newer, request(4))])
     del packets[3]  # the second request
-    source = capture_of(tmp_path, packets)
-    before = [json.loads(line) for line in lines_of(source).splitlines()]
-    assert sorted(line["kind"] for line in before) == ["exchange", "exchange", "exchange", "gap"]
-    out = str(tmp_path / "again.pcapng")
+    source, out = capture_of(tmp_path, packets), str(tmp_path / "again.pcapng")
     done = kdissect("encode", "-w", out, data=lines_of(source))
-    assert b"2 messages are not whole in the JSON" in done.stderr
-    after = [json.loads(line) for line in lines_of(out).splitlines()]
-    for name in ("kind", "api", "api_version", "correlation_id", "size", "direction"):
+    assert b"1 messages are not whole in the JSON" in done.stderr
+    before, after = ([json.loads(line) for line in lines_of(path).splitlines()] for path in (source, out))
+    assert [line["kind"] for line in before] == ["exchange", "gap", "exchange", "exchange"]
+    for name in ("kind", "api", "api_version", "correlation_id", "client_id", "size", "direction"):
         assert [line.get(name) for line in after] == [line.get(name) for line in before]
-    for was, now in zip(before, after, strict=True):
-        for side in ("request", "response"):
-            assert (was.get(side) and was[side]["size"]) == (now.get(side) and now[side]["size"])
+    assert [line["request"]["size"] for line in after if "request" in line] == [23, 39, 23]
     text = kdissect("encode", data=lines_of(source)).stdout.decode()
     assert "# gap: 23 bytes of a request" in text
-    assert "# 20 bytes of it are missing" in text
+    assert "# 19 bytes of it are missing" in text
+
+
+def test_a_response_that_nothing_asked_for_leaves_its_size(tmp_path: Path) -> None:
+    source = capture_of(tmp_path, conversation([Turn(True, request(1)), Turn(False, response(9))]))
+    out = str(tmp_path / "again.pcapng")
+    kdissect("encode", "-w", out, data=lines_of(source))
+    [asked, orphan] = (json.loads(line) for line in lines_of(out).splitlines())
+    assert asked["correlation_id"] == 1
+    assert (orphan["direction"], orphan["size"]) == ("response", 16)
 
 
 def test_lines_of_other_kinds_are_counted(tmp_path: Path) -> None:
