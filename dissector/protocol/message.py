@@ -10,12 +10,12 @@ from typing import Final
 from dissector import limits
 from dissector.findings import Finding, Severity
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.reader import DAMAGE, reader
+from dissector.protocol.codec.reader import DAMAGE, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.records.compression import Budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
-from dissector.protocol.schema.loader import api
+from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.tree import UNPARSED, Node, Source
 from dissector.protocol.wire import WireError
 
@@ -114,14 +114,39 @@ def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
         decoded.header, at = reader(shape.header, shape.header_version)(whole, PREFIX, stop)
         if shape.body is None:
             return decoded
-        decoded.body, at = reader(shape.body, shape.body_version)(whole, at, stop)
+        other = _other_layout(shape.body, shape.body_version, whole, at)
+        decoded.body, at = reader(shape.body, shape.body_version, other)(whole, at, stop)
     except DAMAGE:
         traced = trace(data, shape, end)
         decoded.findings = traced.findings
         return decoded
+    if other:
+        decoded.findings.append(_laid_out_otherwise(shape.body, shape.body_version, other))
     if at != stop:
         decoded.findings.append(_trailing(stop - at))
     return decoded
+
+
+def _other_layout(name: str, version: int, data: bytes, at: int) -> int:
+    """Which of a message's alternatives a body is laid out by; 0 where the newest layout fits, or none does.
+
+    The version alone can't tell: the layout that ends where the frame ends is the right one.
+    """
+    others = len(alternatives(name, version))
+    return next((n for n in range(others + 1) if _fits(reader(name, version, n), data, at)), 0) if others else 0
+
+
+def _fits(read_body: Reader, data: bytes, at: int) -> bool:
+    try:
+        return read_body(data, at, len(data))[1] == len(data)
+    except DAMAGE:
+        return False
+
+
+def _laid_out_otherwise(name: str, version: int, other: int) -> Finding:
+    release = list(alternatives(name, version)[other - 1].releases)[-1]
+    words = f"laid out as Kafka {release} has version {version}, which later releases lay out in another way"
+    return Finding("other-layout", Severity.NOTE, words, "body")
 
 
 def _trailing(size: int) -> Finding:
@@ -142,7 +167,10 @@ def trace(data: bytes, shape: Shape, end: int | None = None, bounds: limits.Limi
             tracer.prefix(root)
             tracer.message(plan(shape.header, shape.header_version), "header", root)
         if shape.body is not None:
-            tracer.message(plan(shape.body, shape.body_version), "body", root)
+            other = _other_layout(shape.body, shape.body_version, data[:stop], tracer.at)
+            if other:
+                root.findings.append(_laid_out_otherwise(shape.body, shape.body_version, other))
+            tracer.message(plan(shape.body, shape.body_version, other), "body", root)
     except WireError as error:
         at = _deepest(root)
         words = f"{error}; {stop - tracer.at:,} bytes could not be read"

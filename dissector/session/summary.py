@@ -14,11 +14,12 @@ from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.compression import codec_name
 from dissector.protocol.records.legacy import ATTRIBUTES_AT
 from dissector.protocol.records.parts import PartKind, split
-from dissector.protocol.schema.errors import error_name
+from dissector.protocol.schema.errors import advice, error_name
 
 TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
 TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
 SUBJECTS: Final = ("group_id", "transactional_id", "key", "member_id", "mechanism", "client_software_name")
+ERROR_CODES: Final = ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
 MOST_TOPICS: Final = 3
 
 
@@ -34,23 +35,32 @@ def _structs(value: object) -> Iterator[Values]:
             yield from _structs(inner)
 
 
-def _errors(body: Values) -> list[tuple[str, int]]:
-    """Error names in a response, with how often each stands there."""
-    counts: dict[str, int] = {}
+def _errors(body: Values) -> list[tuple[str, int, str]]:
+    """Error names in a response, with how often each stands there, and what it asks of the client."""
+    counts: dict[int, int] = {}
     for struct in _structs(body):
-        code = struct.get("error_code")
-        if isinstance(code, int) and code:
-            name = error_name(code)
-            counts[name] = counts.get(name, 0) + 1
-    return sorted(counts.items())
+        for name in ERROR_CODES:
+            code = struct.get(name)
+            if isinstance(code, int) and code:
+                counts[code] = counts.get(code, 0) + 1
+    return sorted((error_name(code), count, advice(code)) for code, count in counts.items())
 
 
 def error_findings(body: Values) -> list[Finding]:
-    """A finding for each different error of a response."""
+    """A finding for each different error of a response: its name, then what the client should do."""
     return [
-        Finding("error-response", Severity.WARNING, name + (f" ({count} times)" if count > 1 else ""), "body")
-        for name, count in _errors(body)
+        Finding("error-response", Severity.WARNING, ": ".join(filter(None, (_counted(name, count), words))), "body")
+        for name, count, words in _errors(body)
     ]
+
+
+def _counted(name: str, count: int) -> str:
+    return f"{name} ({count} times)" if count > 1 else name
+
+
+def _without_advice(finding: Finding) -> str:
+    """An error's finding in as few words as a list has room for."""
+    return finding.message.partition(": ")[0]
 
 
 def _topics(body: Values) -> list[str]:
@@ -126,5 +136,5 @@ def info(request: Values, response: Values, findings: list[Finding]) -> str:
     records = _records(request) or _records(response)
     if records:
         words.append(records)
-    words += [finding.message for finding in findings if finding.code == "error-response"]
+    words += [_without_advice(finding) for finding in findings if finding.code == "error-response"]
     return " · ".join(words)

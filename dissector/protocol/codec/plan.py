@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from dissector.protocol.schema.loader import message
+from dissector.protocol.schema.loader import alternatives, message
 from dissector.protocol.schema.model import Field, Message
 
 SCALARS: Final = {
@@ -163,6 +163,7 @@ def plan_of(schema: Message, version: int) -> StructPlan:
 
 
 @lru_cache(maxsize=1024)
-def plan(name: str, version: int) -> StructPlan:
-    """The layout of a message that the tables have, by its name there (``FetchRequest``)."""
-    return plan_of(message(name), version)
+def plan(name: str, version: int, other: int = 0) -> StructPlan:
+    """The layout of a message that the tables have, by its name there (``FetchRequest``); with `other`, that of the
+    first, second... of its `alternatives`."""
+    return plan_of(alternatives(name, version)[other - 1] if other else message(name), version)

@@ -23,7 +23,8 @@ from dissector.protocol.codec.plan import (
 )
 from dissector.protocol.codec.reader import RecordBytes, text
 from dissector.protocol.records.tracing import RecordTracer
-from dissector.protocol.schema.errors import error_name
+from dissector.protocol.schema.enums import ERROR_CODE, enum_of, name_of
+from dissector.protocol.schema.errors import advice
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError, uuid_text, uvarint
@@ -38,6 +39,7 @@ class Tracer:
         self._data = data
         self._end = end
         self._records = records
+        self._message = ""
         self.at = at
 
     def prefix(self, root: Node) -> None:
@@ -46,6 +48,7 @@ class Tracer:
 
     def message(self, plan: StructPlan, name: str, root: Node) -> None:
         """A header or a body."""
+        self._message = plan.name
         self.struct(plan, self._child(root, name, "STRUCT"))
 
     def struct(self, plan: StructPlan, parent: Node) -> None:
@@ -118,8 +121,16 @@ class Tracer:
             value = uuid_text(value)
         node = self._leaf(parent, name, wire_type(plan), self.at + plan.size, value)
         node.schema = schema
-        if name == "error_code" and isinstance(value, int):
-            node.note = error_name(value)
+        if schema is not None and isinstance(value, int):
+            self._name(node, schema, value)
+
+    def _name(self, node: Node, schema: Field, value: int) -> None:
+        """What a number is called, where its field has an enum."""
+        enum = enum_of(self._message, schema.snake_name)
+        if enum is not None:
+            node.note = name_of(enum, value)
+            if enum == ERROR_CODE:
+                node.advice = advice(value)
 
     def _length(self, plan: VariablePlan | ArrayPlan, code: str) -> tuple[int, int]:
         """A length or count, and where what it counts begins."""
@@ -217,4 +228,4 @@ class Tracer:
                 else:
                     value.name, value.path = "(value)", f"{node.path}.(value)"
                     node.children.append(value)
-                node.value, node.note = value.value, value.note
+                node.value, node.note, node.advice = value.value, value.note, value.advice

@@ -7,16 +7,12 @@ Invariants:
   * a mistake in a table or in the index is a `SchemaError` that names the file, at load.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Final
 
+from dissector.protocol.schema.data import read_json
 from dissector.protocol.schema.model import NONE, Api, Message, SchemaError, Versions
 from dissector.protocol.schema.table import message_of
-
-_TABLES: Final = files("dissector.protocol.schema") / "tables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +89,12 @@ def alternatives(name: str, version: int) -> tuple[Message, ...]:
 
 
 def _table(name: str) -> Message:
-    return message_of(_json(f"{name}.json"), f"tables/{name}.json")
-
-
-def _json(name: str) -> object:
-    try:
-        return json.loads(_TABLES.joinpath(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SchemaError(f"tables/{name}: cannot be read: {error}") from error
+    return message_of(read_json(f"tables/{name}.json"), f"tables/{name}.json")
 
 
 @cache
 def _index() -> _Index:
-    raw = _json("index.json")
+    raw = read_json("tables/index.json")
     try:
         assert isinstance(raw, dict)
         entries = {row["name"]: _entry(row) for row in raw["messages"]}
