@@ -1,4 +1,4 @@
-"""Every API in every version, each way, and all other messages of kafka-clients: as Apache's own codec reads them.
+"""Every API in every version, each way, and all other messages of Kafka: as Apache's own codec reads them.
 
 The reader and the tracer are held against the JSON of Apache's converters: the same fields, the same values, nothing
 missing and nothing over; the records of `records` fields and unknown tagged fields too. The writer has to make Apache's

@@ -37,8 +37,8 @@ def main() -> int:
         shutil.rmtree(BUILD, ignore_errors=True)  # from nothing: a jar that was copied by half would stay for ever
         folders = {release: fetch(release) for release in RELEASES}
         errors = printed("PrintErrors", folders[RELEASES[-1]])
-        enums = printed("PrintEnums", fetch(RELEASES[-1], "server"))
-        found = import_jars({release: [_clients(release, folder)] for release, folder in folders.items()})
+        enums = printed("PrintEnums", folders[RELEASES[-1]])
+        found = import_jars({release: _jars(release, folder) for release, folder in folders.items()})
     except ToolError as error:
         print(f"schemas: {error}", file=sys.stderr)
         return 2
@@ -51,11 +51,11 @@ def main() -> int:
     return 0
 
 
-def fetch(release: str, part: str = "clients") -> Path:
-    """The folder with a release's jars of that part, ``clients`` or ``server``, and the jars that they need to run."""
-    folder = BUILD / part / release
+def fetch(release: str) -> Path:
+    """The folder with a release's jars and those that they need to run."""
+    folder = BUILD / release
     arguments = [f"-Dkafka.version={release}", f"-DoutputDirectory={folder}", "dependency:copy-dependencies"]
-    _run(["mvn", "-q", "-B", "-f", str(HERE / f"{part}.pom.xml"), *arguments])
+    _run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *arguments])
     return folder
 
 
@@ -67,8 +67,14 @@ def printed(program: str, folder: Path) -> str:
     return _run(["java", "-cp", f"{folder}/*:{classes}", program])
 
 
-def _clients(release: str, folder: Path) -> Path:
-    return folder / f"kafka-clients-{release}.jar"
+def _jars(release: str, folder: Path) -> list[Path]:
+    """The jars whose schemas are imported.
+
+    Before 4.0 the keys of the coordinators' records called their type a version: there is nothing to merge them with,
+    and nothing is lost, for the newer releases have every version of every key and value.
+    """
+    names = ("kafka-clients", "kafka-metadata") if int(release.split(".")[0]) < 4 else ("kafka*",)
+    return sorted(jar for name in names for jar in folder.glob(f"{name}-{release}.jar"))
 
 
 def _run(command: list[str]) -> str:

@@ -57,7 +57,7 @@ record Schema(String name, String type, int apiKey, Range valid, Range flexible,
     static List<Schema> in(JarFile jar) throws IOException {
         List<Schema> found = new ArrayList<>();
         for (JarEntry entry : jar.stream().sorted((a, b) -> a.getName().compareTo(b.getName())).toList()) {
-            if (entry.getName().matches("(.*/)?message/[^/]+\\.json")) {
+            if (entry.getName().matches("(.*/)?(message|metadata)/[^/]+\\.json")) {
                 JsonNode root = JSON.readTree(jar.getInputStream(entry));
                 if (!root.get("validVersions").asText().equals("none")) {
                     found.add(of(root));

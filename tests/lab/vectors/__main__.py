@@ -61,7 +61,7 @@ def write_vectors(release: str, seed: int, count: int) -> bytes:
     shutil.rmtree(classes, ignore_errors=True)
     run(require("javac"), "-encoding", "UTF-8", "-cp", f"{jars}/*", "-d", classes, *sorted(HERE.glob("*.java")))
     program = [require("java"), "-cp", f"{classes}:{jars}/*", "WriteVectors", str(seed), str(count)]
-    done = subprocess.run([*program, jars / f"kafka-clients-{release}.jar"], capture_output=True, check=False)
+    done = subprocess.run([*program, *schema_jars(release, jars)], capture_output=True, check=False)
     if done.returncode:
         raise MissingToolError(
             f"WriteVectors failed on {release}: {done.stderr.decode(errors='replace')[-500:].strip()}"
@@ -69,8 +69,14 @@ def write_vectors(release: str, seed: int, count: int) -> bytes:
     return done.stdout
 
 
+def schema_jars(release: str, jars: Path) -> list[Path]:
+    """The jars whose messages are written; before 4.0 the coordinators' records had other names and versions."""
+    names = ("kafka-clients", "kafka-metadata") if int(release.split(".")[0]) < 4 else ("kafka*",)
+    return sorted(jar for name in names for jar in jars.glob(f"{name}-{release}.jar"))
+
+
 def fetch(release: str, jars: Path) -> None:
-    """A release's kafka-clients and what it runs with, in `jars`; fetched if this pom did not fetch them already."""
+    """A release's jars and what they run with, in `jars`; fetched if this pom did not fetch them already."""
     pom, stamp = HERE / "pom.xml", jars / "pom.xml"
     if stamp.exists() and stamp.read_text() == pom.read_text():
         return
