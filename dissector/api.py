@@ -22,7 +22,7 @@ from dissector.session.exchange import Message
 
 
 def open(*paths: str | PathLike[str]) -> Capture:  # noqa: A001  # as in `dissector.open`, like `gzip.open`
-    """Open captures (pcap, pcapng; ``-`` is standard input) as one. Raises `capture.CaptureError`."""
+    """Open files as one: captures, hex, files of Kafka's; ``-`` is standard input. Raises `capture.CaptureError`."""
     names: Sequence[str] = [fspath(path) for path in paths]
     return Capture(names)
 

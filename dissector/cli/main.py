@@ -38,7 +38,7 @@ app = typer.Typer(
 )
 
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILE…", help="Captures (pcap or pcapng), hex, or - for standard input.")
+    list[str], typer.Argument(metavar="FILE…", help="Captures, hex, or segments of Kafka; - is standard input.")
 ]
 Response = Annotated[
     str | None, typer.Option(metavar="API:VERSION", help="What a response answers whose request is not there.")
