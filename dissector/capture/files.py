@@ -102,7 +102,7 @@ def _format(name: str, magic: bytes) -> type[Pcap] | type[Pcapng]:
     if magic == SECTION.to_bytes(4, "big"):
         return Pcapng
     words = f"{name}: not a capture: it begins with {magic.hex(' ')}"
-    raise CaptureError(f"{words}, which no pcap, pcapng, hex or file of Kafka's does")
+    raise CaptureError(f"{words}, which is neither pcap nor pcapng, nor hex, nor a file of Kafka's")
 
 
 def nobody(name: str, data: mmap.mmap) -> bool:
