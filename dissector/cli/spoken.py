@@ -6,7 +6,7 @@ from typing import IO, Final, NamedTuple
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.conversation.pcapng import LATEST
 from dissector.conversation.transcript import frame_lines
-from dissector.conversation.turns import MADE_UP_CLIENT, MADE_UP_SERVER
+from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.encoding import REQUEST, RESPONSE, Held, held, integer
 from dissector.protocol.wire.writing import EncodeError
 from dissector.session.lookup import UNANSWERED
@@ -14,6 +14,7 @@ from dissector.text import clean
 
 Line = Mapping[str, object]
 _SIDES: Final = {REQUEST: True, RESPONSE: False}
+MOST_CONNECTIONS: Final = 1 << 32
 LARGEST_GAP: Final = 1 << 30
 """Bytes: what a hole may have for TCP's sequence numbers to tell it from a step back."""
 
@@ -27,7 +28,7 @@ class Key(NamedTuple):
 
 
 class Transcript:
-    """A hex transcript of all connections, an exchange's response right behind its request."""
+    """A hex transcript, an exchange's response right behind its request."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
@@ -41,7 +42,7 @@ class Transcript:
         lines = ["# " + clean(", ".join(words))]
         for message, from_client in zip(messages, (True, False), strict=True):
             if message is not None:
-                lines += frame_lines(message.data, from_client=from_client)
+                lines += frame_lines(message.data, from_client=from_client, connection=_connection(line))
                 lines += [f"# {message.missing} bytes of it are missing"] if message.missing else []
                 self.in_part += bool(message.missing)
         self._write(lines)
@@ -106,11 +107,15 @@ def _time(said: object, side: str | None = None) -> int | None:
 
 
 def _key(line: Line) -> Key:
-    number = integer(line, "connection", 0, LATEST) if "connection" in line else 1
-    client, server = _end(line, "client", MADE_UP_CLIENT), _end(line, "server", MADE_UP_SERVER)
+    number = _connection(line)
+    client, server = _end(line, "client", made_up_client(0)), _end(line, "server", MADE_UP_SERVER)
     if (":" in client.host) != (":" in server.host):
         raise EncodeError(f"{server.host} and the client's {client.host} are of different IP versions", "server")
     return Key(number, client, server)
+
+
+def _connection(line: Line) -> int:
+    return integer(line, "connection", 0, MOST_CONNECTIONS) if "connection" in line else 1
 
 
 def _end(line: Line, name: str, otherwise: End) -> End:

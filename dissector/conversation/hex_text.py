@@ -1,6 +1,8 @@
 """Bytes written as hex, read back: the transcript with its marks, the dumps of `xxd`, `hexdump -C` and Wireshark, and
 bare hex. The first line that says something tells which it is, and every other line has to be like it.
 
+A mark of a transcript may have the number of a connection before it, as in ``2>``, where there are several.
+
 Invariants:
   * whatever the text is, `form_of` returns and `entries` returns or raises `HexError` with the line's number;
   * no digit is passed over: what is read is all that stands there.
@@ -23,7 +25,9 @@ _SPACE_DUMP: Final = re.compile(
 """`hexdump -C` and Wireshark: an offset, bytes, the text between bars or behind three spaces."""
 _OFFSET: Final = re.compile(r"[0-9a-f]{4,16}", re.IGNORECASE)
 _DIGITS: Final = re.compile(r"[0-9a-f]*", re.IGNORECASE)
-_MARKS: Final = {">": True, "<": False}
+_MARK: Final = re.compile(r"(?P<connection>[0-9]{0,18})(?P<way>[<>])", re.ASCII)
+_FIRST: Final = 1
+"""The connection of a mark without a number."""
 
 
 class HexError(ValueError):
@@ -46,6 +50,7 @@ class Entry(NamedTuple):
 
     line: int
     """Where it begins, from 1."""
+    connection: int
     from_client: bool | None
     """None where nothing says so."""
     data: bytes
@@ -61,7 +66,7 @@ def form_of(head: bytes) -> Form | None:
     if b"\0" in head:
         return None
     for line in _lines(head):
-        if line.text[0] in _MARKS:
+        if _MARK.match(line.text):
             return Form.MARKED
         dump = _dump(line.text)
         if dump and (dump.re is _COLON_DUMP or not int(dump["offset"], 16)):
@@ -78,7 +83,7 @@ def entries(data: bytes, form: Form) -> Iterator[Entry]:
         return
     first = next(lines)
     rest = _dumped if form is Form.DUMP else _bare
-    yield Entry(first.number, None, b"".join(rest(first, lines)))
+    yield Entry(first.number, _FIRST, None, b"".join(rest(first, lines)))
 
 
 def _lines(data: bytes) -> Iterator[_Line]:
@@ -90,25 +95,28 @@ def _lines(data: bytes) -> Iterator[_Line]:
 
 
 def _marked(lines: Iterator[_Line]) -> Iterator[Entry]:
-    begun, mark, parts = 0, ">", list[bytes]()
+    begun: tuple[int, re.Match[str]] | None = None
+    parts: list[bytes] = []
     for line in lines:
         words, _, _ = line.text.partition("#")
-        if words[0] in _MARKS:
+        mark = _MARK.match(words)
+        if mark:
             if begun:
-                yield _entry(begun, mark, parts)
-            begun, mark, parts = line.number, words[0], [_digits(line.number, words[1:])]
-        elif words[0].isspace():
+                yield _entry(*begun, parts)
+            begun, parts = (line.number, mark), [_digits(line.number, words[mark.end() :])]
+        elif words[0].isspace() and begun:
             parts.append(_digits(line.number, words))
         else:
             raise HexError(line.number, "begins neither with > or < nor, as a line that continues one, with a space")
-    yield _entry(begun, mark, parts)
+    if begun:
+        yield _entry(*begun, parts)
 
 
-def _entry(line: int, mark: str, parts: list[bytes]) -> Entry:
+def _entry(line: int, mark: re.Match[str], parts: list[bytes]) -> Entry:
     data = b"".join(parts)
     if not data:
-        raise HexError(line, f"no bytes behind {mark}")
-    return Entry(line, _MARKS[mark], data)
+        raise HexError(line, f"no bytes behind {mark['way']}")
+    return Entry(line, int(mark["connection"] or _FIRST), mark["way"] == ">", data)
 
 
 def _bare(first: _Line, lines: Iterator[_Line]) -> Iterator[bytes]:

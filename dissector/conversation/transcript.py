@@ -17,22 +17,26 @@ _WIDTH: Final = 32
 _GROUP: Final = 4
 
 
-def frame_lines(data: bytes, *, from_client: bool) -> Iterator[str]:
-    """A frame as lines of a transcript."""
+def frame_lines(data: bytes, *, from_client: bool, connection: int = 1) -> Iterator[str]:
+    """A frame as lines of a transcript. The first connection goes without its number."""
+    first = ("" if connection == 1 else str(connection)) + (">" if from_client else "<")
     for at in range(0, len(data), _WIDTH):
-        mark = " " if at else ">" if from_client else "<"
+        mark = " " * len(first) if at else first
         yield f"{mark} {data[at : at + _WIDTH].hex(' ', -_GROUP)}"
 
 
-def turns_of(data: bytes, form: Form, *, unmarked_from_client: bool) -> tuple[list[Turn], list[str]]:
-    """What a text says, at no time, and what is wrong with its sizes. Raises `HexError`."""
-    turns: list[Turn] = []
+def turns_of(data: bytes, form: Form, *, unmarked_from_client: bool) -> tuple[dict[int, list[Turn]], list[str]]:
+    """What a text says on each connection, and what is wrong with its sizes. Raises `HexError`.
+
+    A turn's time is its number: it tells the order, and nobody takes it for a time."""
+    turns: dict[int, list[Turn]] = {}
     problems: list[str] = []
-    for line, from_client, sent in entries(data, form):
+    for number, (line, connection, from_client, sent) in enumerate(entries(data, form)):
         missing, problem = _short_of(sent)
         if problem:
             problems.append(f"line {line}: {problem}")
-        turns.append(Turn(0, unmarked_from_client if from_client is None else from_client, sent, missing))
+        side = unmarked_from_client if from_client is None else from_client
+        turns.setdefault(connection, []).append(Turn(number, side, sent, missing))
     return turns, problems
 
 

@@ -22,9 +22,15 @@ class End(NamedTuple):
         return cls(str(address), int(port))
 
 
-MADE_UP_CLIENT: Final = End("192.0.2.1", 40000)
-MADE_UP_SERVER: Final = End("192.0.2.2", 9092)
-"""Where nothing says who spoke: addresses that RFC 5737 keeps for documents."""
+MADE_UP_SERVER: Final = End("192.0.2.1", 9092)
+_PORTS: Final = range(40_000, 60_000)
+
+
+def made_up_client(number: int) -> End:
+    """A client of whom nothing is known, one a number. RFC 5737 keeps these addresses for documents; where they run out
+    (with the five millionth) they begin anew."""
+    host, port = divmod(number, len(_PORTS))
+    return End(f"192.0.2.{2 + host % 250}", _PORTS[port])
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def test_without_ends_and_times_they_are_made_up(tmp_path: Path) -> None:
     kdissect("encode", "-w", str(out), data=json.dumps(METADATA).encode())
     with Capture([str(out)]) as capture:
         [exchange] = capture.exchanges()
-    assert (exchange.row.client, exchange.row.server, exchange.row.time_ns) == ("192.0.2.1:40000", "192.0.2.2:9092", 0)
+    assert (exchange.row.client, exchange.row.server, exchange.row.time_ns) == ("192.0.2.2:40000", "192.0.2.1:9092", 0)
     assert exchange.request is not None
     assert exchange.request.data == request(7)
 
@@ -85,7 +85,7 @@ def test_without_ends_and_times_they_are_made_up(tmp_path: Path) -> None:
         (b"[]", "line 2: not a JSON object"),
         (json.dumps(METADATA | {"api_version": 99}).encode(), "line 2: request.body: Metadata v99 is not known"),
         (json.dumps(METADATA | {"client": "here"}).encode(), "line 2: client: "),
-        (json.dumps(METADATA | {"client": "[::1]:9"}).encode(), "line 2: server: 192.0.2.2 and the client's ::1"),
+        (json.dumps(METADATA | {"client": "[::1]:9"}).encode(), "line 2: server: 192.0.2.1 and the client's ::1"),
         (json.dumps(METADATA | {"connection": "a"}).encode(), "line 2: connection: 'a' is no integer"),
         (json.dumps(METADATA | {"request": {"time_ns": -1}}).encode(), "line 2: request.time_ns: -1 is no integer"),
         (b'{"kind": "gap", "size": 0, "direction": "request"}', "line 2: size: 0 is no integer from 1"),

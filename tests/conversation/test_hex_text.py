@@ -19,19 +19,32 @@ DATA = b"".join(request(n, body=bytes(n % 7) + bytes(range(256))) for n in range
 def turns(text: str) -> tuple[list[Turn], list[str]]:
     form = form_of(text.encode())
     assert form is not None
-    return turns_of(text.encode(), form, unmarked_from_client=True)
+    said, problems = turns_of(text.encode(), form, unmarked_from_client=True)
+    assert said.keys() == {1}
+    return said[1], problems
 
 
 @given(FRAMES)
 def test_frames_to_a_transcript_and_back(frames: list[tuple[bool, bytes]]) -> None:
     sized = [(side, len(body).to_bytes(4, "big") + body) for side, body in frames]
     text = "\n".join(line for side, data in sized for line in frame_lines(data, from_client=side))
-    assert turns(text) == ([Turn(0, side, data) for side, data in sized], [])
+    assert turns(text) == ([Turn(n, side, data) for n, (side, data) in enumerate(sized)], [])
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.booleans(), st.binary(max_size=100)), min_size=1))
+def test_connections_are_told_by_their_numbers(frames: list[tuple[int, bool, bytes]]) -> None:
+    lines: list[str] = []
+    said: dict[int, list[Turn]] = {}
+    for number, (connection, side, body) in enumerate(frames):
+        data = len(body).to_bytes(4, "big") + body
+        lines += frame_lines(data, from_client=side, connection=connection)
+        said.setdefault(connection, []).append(Turn(number, side, data))
+    assert turns_of("\n".join(lines).encode(), Form.MARKED, unmarked_from_client=True) == (said, [])
 
 
 def test_a_transcript_has_comments_blank_lines_and_lines_that_go_on() -> None:
     text = "\ufeff# made by hand\r\n\r\n> 00000004 0003 # the key\r\n\t00 0 1\r\n  # no bytes\r\n<00000000\r\n"
-    assert turns(text)[0] == [Turn(0, True, b"\0\0\0\4\0\3\0\1"), Turn(0, False, bytes(4))]
+    assert turns(text)[0] == [Turn(0, True, b"\0\0\0\4\0\3\0\1"), Turn(1, False, bytes(4))]
 
 
 @pytest.mark.parametrize(
@@ -123,5 +136,5 @@ def test_any_text_is_survived(text: str, unmarked_from_client: bool) -> None:
         line = int(str(error).split()[1].rstrip(":"))
     else:
         assert found
-        assert all(turn.data for turn in found)
+        assert all(turn.data for turns in found.values() for turn in turns)
     assert 1 <= line <= text.count("\n") + 1
