@@ -44,6 +44,7 @@ bench: $(VENV)/.tests ## time and memory beside tshark, on this machine
 
 lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs Java 17, Maven, dumpcap or tcpdump)
 	@$(BIN)/python -m tests.lab
+	@$(BIN)/python -m tests.lab.segments
 
 schemas: $(VENV)/.tests ## import the schema tables anew from Apache's released jars (needs Java 17, Maven)
 	@$(BIN)/python -m tests.lab.schemas

@@ -1,8 +1,11 @@
 """What `show` prints of the bundled captures is written back to the very bytes, and shows the same as a capture."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from dissector.capture_file import Capture
 from dissector.cli.json_lines import json_line
@@ -13,9 +16,12 @@ from tests.conftest import CAPTURES
 
 NOT_CANONICAL = {"trailing-bytes", "unknown-version"}
 """Frames with bytes that no field has: JSON does not hold those."""
-NOT_EQUAL = 3
-"""librdkafka writes three bytes too many behind two Metadata requests; one request is of ApiVersions v99."""
+NOT_EQUAL = {"librdkafka": 2, "plain-socket": 1}
+"""librdkafka writes three bytes too many behind Metadata requests; one request is of ApiVersions v99."""
 LEAST_FRAMES = 3900
+BARE_TOKENS = {"kafka-python-as-0.10-sasl", "plain-socket-sasl-v0"}
+"""After SaslHandshake v0 come tokens that are no messages of Kafka's: JSON does not hold their bytes."""
+WITH_MESSAGES_ALONE = [path for path in CAPTURES if path.stem not in BARE_TOKENS]
 
 
 def is_canonical(message: Message) -> bool:
@@ -23,8 +29,8 @@ def is_canonical(message: Message) -> bool:
 
 
 def test_every_frame_of_every_bundled_capture_comes_back(capsys: Any) -> None:
-    equal, odd = 0, []
-    for path in CAPTURES:
+    equal, odd = 0, Counter[str]()
+    for path in WITH_MESSAGES_ALONE:
         with Capture([str(path)]) as capture:
             for exchange in capture.exchanges():
                 messages = (exchange.request, exchange.response)
@@ -36,10 +42,10 @@ def test_every_frame_of_every_bundled_capture_comes_back(capsys: Any) -> None:
                         equal += 1
                     else:
                         assert not is_canonical(message), f"{path.name} {exchange.row.number} {exchange.row.api}"
-                        odd.append(message)
+                        odd[path.stem] += 1
     with capsys.disabled():
-        print(f"\nencode: {equal:,} of {equal + len(odd):,} frames come back byte for byte")
-    assert len(odd) == NOT_EQUAL
+        print(f"\nencode: {equal:,} of {equal + odd.total():,} frames come back byte for byte")
+    assert odd == NOT_EQUAL
     assert equal >= LEAST_FRAMES
 
 
@@ -50,6 +56,7 @@ def shown(path: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name not in ("number", "connection")} for line in lines]
 
 
+@pytest.mark.parametrize("bundled", WITH_MESSAGES_ALONE, ids=lambda path: path.stem)
 def test_a_capture_made_from_json_shows_the_same(bundled: Path, tmp_path: Path) -> None:
     made = Captured()
     with Capture([str(bundled)]) as capture:
@@ -64,6 +71,7 @@ def test_a_capture_made_from_json_shows_the_same(bundled: Path, tmp_path: Path) 
             assert was == now
 
 
+@pytest.mark.parametrize("bundled", WITH_MESSAGES_ALONE, ids=lambda path: path.stem)
 def test_a_transcript_made_from_json_has_the_same_pairs(bundled: Path, tmp_path: Path) -> None:
     path = tmp_path / "made.hex"
     with path.open("wb") as out, Capture([str(bundled)]) as capture:

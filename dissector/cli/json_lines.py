@@ -12,7 +12,7 @@ import orjson
 
 from dissector.protocol.codec.plan import holds, plan
 from dissector.protocol.codec.reader import RecordBytes
-from dissector.protocol.records.objects import records_object
+from dissector.protocol.embedded.values import records_with_decoded
 from dissector.session.exchange import Exchange, Message
 from dissector.text import HOSTILE
 
@@ -67,11 +67,12 @@ def exchange_object(exchange: Exchange) -> dict[str, Any]:
 def _message(message: Message | None) -> dict[str, Any] | None:
     if message is None:
         return None
+    body = message.decoded_body
     return {
         "time_ns": message.time_ns,
         "size": message.size,
         "header": message.header,
-        "body": _finite(message.body) if _has_floats(message.shape.body, message.shape.body_version) else message.body,
+        "body": _finite(body) if _has_floats(message.shape.body, message.shape.body_version) else body,
     }
 
 
@@ -92,7 +93,7 @@ def _finite(value: Any) -> Any:
 
 def _default(value: object) -> Any:
     if isinstance(value, RecordBytes):
-        return records_object(value)
+        return records_with_decoded(value, None)
     if isinstance(value, bytes):
         return value.hex()
     raise TypeError(type(value).__name__)
@@ -102,7 +103,7 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     if isinstance(value, RecordBytes):
-        return _encodable(records_object(value))
+        return _encodable(records_with_decoded(value, None))
     if isinstance(value, dict):
         return {_encodable(name): _encodable(inner) for name, inner in value.items()}
     return [_encodable(inner) for inner in value] if isinstance(value, list) else value

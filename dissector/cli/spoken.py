@@ -108,7 +108,7 @@ def _time(said: object, side: str | None = None) -> int | None:
 
 def _key(line: Line) -> Key:
     number = _connection(line)
-    client, server = _end(line, "client", made_up_client(0)), _end(line, "server", MADE_UP_SERVER)
+    client, server = _end(line, "client", made_up_client(number - 1)), _end(line, "server", MADE_UP_SERVER)
     if (":" in client.host) != (":" in server.host):
         raise EncodeError(f"{server.host} and the client's {client.host} are of different IP versions", "server")
     return Key(number, client, server)

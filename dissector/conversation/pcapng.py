@@ -23,7 +23,7 @@ _NANOSECONDS: Final = b"\x09"
 
 def pcapng(packets: Iterable[MadePacket], comment: str) -> Iterator[bytes]:
     """The file, block by block."""
-    about = _option(_COMMENT, comment.encode()) + _option(_USER_APPLICATION, b"kdissect")
+    about = _option(_COMMENT, comment.encode(errors="replace")) + _option(_USER_APPLICATION, b"kdissect")
     yield _block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + about + bytes(4))
     yield _block(_INTERFACE, struct.pack("<HHI", ETHERNET, 0, 0) + _option(_IF_TSRESOL, _NANOSECONDS) + bytes(4))
     for time_ns, data in packets:

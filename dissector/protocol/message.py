@@ -12,7 +12,10 @@ from dissector.findings import Finding, Severity
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DAMAGE, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
-from dissector.protocol.records.compression import Budget
+from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
+from dissector.protocol.embedded.naming import name_ids
+from dissector.protocol.embedded.tree import TreeEmbedder
+from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import alternatives, api
@@ -153,15 +156,21 @@ def _trailing(size: int) -> Finding:
     return Finding("trailing-bytes", Severity.WARNING, f"{size:,} bytes after the last field", "(rest)")
 
 
-def trace(data: bytes, shape: Shape, end: int | None = None, bounds: limits.Limits = limits.DEFAULT) -> Traced:
-    """The tree of a frame. Its leaves tile `data`; bytes from `end` on stand after a gap and are not read."""
+def trace(
+    data: bytes,
+    shape: Shape,
+    end: int | None = None,
+    context: Context = NOTHING_KNOWN,
+    bounds: limits.Limits = limits.DEFAULT,
+) -> Traced:
+    """The tree of a frame, what is inside its bytes fields too. Its leaves tile `data`; bytes from `end` on stand after
+    a gap and are not read."""
     stop = len(data) if end is None else end
     sources = [Source(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += shape.findings
-    tracer = Tracer(
-        data, 0, stop, RecordTracer(sources, Budget(bounds.decompressed_size, bounds.decompressed_frame_size))
-    )
+    records = RecordTracer(sources, budget_of(bounds))
+    tracer = Tracer(data, 0, stop, records)
     try:
         if shape.header is not None:
             tracer.prefix(root)
@@ -171,6 +180,10 @@ def trace(data: bytes, shape: Shape, end: int | None = None, bounds: limits.Limi
             if other:
                 root.findings.append(_laid_out_otherwise(shape.body, shape.body_version, other))
             tracer.message(plan(shape.body, shape.body_version, other), "body", root)
+            embedder = TreeEmbedder(sources, records, context)
+            embedder.message(shape.body, root.children[-1])
+            embedder.records(shape.body, root.children[-1])
+            name_ids(root, context)
     except WireError as error:
         at = _deepest(root)
         words = f"{error}; {stop - tracer.at:,} bytes could not be read"

@@ -5,6 +5,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dissector.findings import Finding, Severity
+from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
+from dissector.protocol.embedded.values import with_all
 from dissector.protocol.message import Decoded, Shape, Traced, Values, read, trace
 from dissector.protocol.tree import Node, Source
 
@@ -45,6 +47,7 @@ class Message:
     """Bytes captured."""
     whole: int
     shape: Shape
+    context: Context = NOTHING_KNOWN
 
     @cached_property
     def _decoded(self) -> Decoded:
@@ -52,7 +55,7 @@ class Message:
 
     @cached_property
     def _traced(self) -> Traced:
-        return trace(self.data, self.shape, self.whole)
+        return trace(self.data, self.shape, self.whole, self.context)
 
     @property
     def header(self) -> Values:
@@ -63,6 +66,13 @@ class Message:
     def body(self) -> Values:
         """The body's fields; empty where it could not be read."""
         return self._decoded.body
+
+    @property
+    def decoded_body(self) -> Values:
+        """The body, and beside its bytes (``metadata``) what they hold (``metadata_decoded``)."""
+        if self.shape.body is None or not self.body:
+            return self.body
+        return with_all(self.shape.body, self.shape.body_version, self.body, self.context)
 
     @property
     def tree(self) -> Node:

@@ -1,9 +1,12 @@
 """From a row of the index to what a person looks at: its words, its two messages, its findings."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from dissector.findings import Finding, Severity
+from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
+from dissector.protocol.embedded.formats import enveloped
 from dissector.protocol.message import API_VERSIONS, UNASKED, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
 from dissector.session.exchange import Exchange, Message, Row, worst
@@ -72,25 +75,29 @@ class Lookup:
         side = self._client_side(connection)
         return ends[side], ends[1 - side]
 
-    def _message(self, frame: int, shape: Shape) -> Message | None:
+    def _message(self, frame: int, shape: Shape, context: Context = NOTHING_KNOWN) -> Message | None:
         if frame == NO_FRAME:
             return None
         frames = self._session.frames
         data, whole = frames.read(frame)
-        return Message(int(frames.time_ns.values[frame]), int(frames.size.values[frame]), data, whole, shape)
+        return Message(int(frames.time_ns.values[frame]), int(frames.size.values[frame]), data, whole, shape, context)
 
     def _exchange(self, number: int, row: Row, asked: int, answered: int) -> Exchange:
         table = self._session.table
         key, version = int(table.api_key.values[number]), int(table.version.values[number])
         row = row._replace(correlation_id=int(table.correlation_id.values[number]))
+        knowledge = self._session.knowledge
+        knowledge.learn(self._session.generation)
+        context = knowledge.context(row.connection - 1, int(table.packet.values[number]))
         if asked == NO_FRAME:
-            return self._orphan(row, answered)
-        request = self._message(asked, request_shape(key, version))
+            return self._orphan(row, answered, context)
+        request = self._message(asked, request_shape(key, version), context)
         assert request is not None
-        response = self._message(answered, self._response_shape(key, version, answered))
+        context = replace(context, enveloped=enveloped(request.body))
+        response = self._message(answered, self._response_shape(key, version, answered), context)
         flags = int(table.flags.values[number])
         exchange = Exchange(row, key, request, response, self._own_findings(row.connection - 1, flags, response))
-        words = info(request.body, response.body if response else {}, exchange.own_findings)
+        words = info(request.body, response.body if response else {}, exchange.own_findings, context.topic_names)
         exchange.row = row._replace(
             api=api_name(key),
             version=version,
@@ -103,7 +110,7 @@ class Lookup:
         )
         return exchange
 
-    def _orphan(self, row: Row, answered: int) -> Exchange:
+    def _orphan(self, row: Row, answered: int, context: Context) -> Exchange:
         """A response alone: its correlation id, or all of it where the user said what it answers."""
         if self._asked is None:
             response = self._message(answered, UNASKED)
@@ -111,13 +118,13 @@ class Lookup:
             row = row._replace(api="?", response_size=response.size, info=ORPHAN.message, severity=ORPHAN.severity)
             return Exchange(row, None, None, response, [ORPHAN])
         key, version = self._asked
-        response = self._message(answered, self._response_shape(key, version, answered))
+        response = self._message(answered, self._response_shape(key, version, answered), context)
         assert response is not None
         finding = Finding("orphan", Severity.NOTE, f"read as a response to {api_name(key)} v{version}", "response")
         exchange = Exchange(row, key, None, response, [finding, *self._own_findings(row.connection - 1, 0, response)])
         exchange.row = row._replace(
             api=api_name(key), version=version, response_size=response.size,
-            info=info({}, response.body, exchange.own_findings), severity=worst(exchange.findings),
+            info=info({}, response.body, exchange.own_findings, context.topic_names), severity=worst(exchange.findings),
         )  # fmt: skip
         return exchange
 

@@ -13,6 +13,7 @@ from dissector.limits import Limits
 from dissector.session.acks import awaited
 from dissector.session.frames import FrameTable
 from dissector.session.headers import ClientIds, request_heads, response_correlation_ids
+from dissector.session.knowledge import Knowledge
 from dissector.session.pairing import NOBODY, Pairing, Waiting, key_of
 from dissector.session.recogniser import Flows, KafkaRecogniser, Other
 from dissector.session.table import NO_FRAME, ExchangeTable, Flag, RowKind
@@ -33,11 +34,15 @@ class Session:
         self.frames = FrameTable(store)
         self.table = ExchangeTable()
         self.client_ids = ClientIds()
+        self.knowledge = Knowledge(self.frames, self.table)
+        self.generation = 0
+        """Grows whenever frames came in."""
 
     def feed(self, batch: FrameBatch) -> None:
         """Take in frames, in any order of directions."""
         if not len(batch):
             return
+        self.generation += 1
         first = self.frames.extend(batch)
         rows = np.arange(first, first + len(batch))
         from_client = self._from_client(batch.direction)

@@ -25,8 +25,8 @@ class Place(NamedTuple):
 class StoredMessage(Message):
     """Bytes of a file. `values` and `grow` say what they mean."""
 
-    values: Callable[[], Values]
-    grow: Callable[[], Traced]
+    values: Callable[[], Values] = field(kw_only=True)
+    grow: Callable[[], Traced] = field(kw_only=True)
 
     @cached_property
     def _decoded(self) -> Decoded:
@@ -67,4 +67,4 @@ def message_of(
 ) -> StoredMessage:
     """A message of a time in milliseconds; None, or one before 1970, counts as the epoch."""
     time_ns = min(max(timestamp or 0, 0) * MILLISECOND, LATEST)
-    return StoredMessage(time_ns, len(data), data, len(data), UNFRAMED, values, grow)
+    return StoredMessage(time_ns, len(data), data, len(data), UNFRAMED, values=values, grow=grow)

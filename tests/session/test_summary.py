@@ -25,7 +25,7 @@ def test_errors_are_counted_and_say_what_to_do_but_not_in_the_list() -> None:
     [finding] = error_findings(body)
     assert finding.message == f"NOT_COORDINATOR (2 times): {advice(16)}"
     assert "\n" not in finding.message
-    assert info({}, body, [finding]) == "NOT_COORDINATOR (2 times)"
+    assert info({}, body, [finding], {}) == "NOT_COORDINATOR (2 times)"
 
 
 def test_an_unknown_error_has_a_number_and_no_advice() -> None:

@@ -22,11 +22,12 @@ from dissector.protocol.codec.plan import (
     wire_type,
 )
 from dissector.protocol.codec.reader import RecordBytes, text
+from dissector.protocol.primitives import Primitive
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.enums import ERROR_CODE, enum_of, name_of
 from dissector.protocol.schema.errors import advice
 from dissector.protocol.schema.model import Field
-from dissector.protocol.tree import Node
+from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
 _STRUCTS = {name: struct.Struct(">" + code) for name, (code, _) in SCALARS.items()}
@@ -35,9 +36,10 @@ _STRUCTS = {name: struct.Struct(">" + code) for name, (code, _) in SCALARS.items
 class Tracer:
     """Reads one frame from `at` on, hanging nodes under the parents that it is given."""
 
-    def __init__(self, data: bytes, at: int, end: int, records: RecordTracer) -> None:
+    def __init__(self, data: bytes, at: int, end: int, records: RecordTracer, source: int = 0) -> None:
         self._data = data
         self._end = end
+        self._source = source
         self._records = records
         self._message = ""
         self.at = at
@@ -50,6 +52,16 @@ class Tracer:
         """A header or a body."""
         self._message = plan.name
         self.struct(plan, self._child(root, name, "STRUCT"))
+
+    def primitive(self, parent: Node, name: str, kind: Primitive) -> None:
+        """A value that stands outside of any message."""
+        value, end = kind.read(self._data, self.at)
+        self._leaf(parent, name, kind.name, end, value)
+
+    def rest(self, parent: Node) -> None:
+        """A leaf of what is left, if anything is."""
+        if self.at < self._end:
+            self._leaf(parent, "(rest)", UNPARSED, self._end, self._data[self.at : self._end])
 
     def struct(self, plan: StructPlan, parent: Node) -> None:
         """Hang a structure's fields under `parent`, tagged fields last."""
@@ -70,7 +82,7 @@ class Tracer:
             node.end = self.at
 
     def _child(self, parent: Node, name: str, kind: str, schema: Field | None = None) -> Node:
-        node = Node(name, parent.path_of(name), kind, self.at, self.at, schema=schema)
+        node = Node(name, parent.path_of(name), kind, self.at, self.at, source=self._source, schema=schema)
         parent.children.append(node)
         return node
 

@@ -44,7 +44,8 @@ def with_bytes(values: Sequence[Values]) -> list[dict[str, Any]]:
 
 
 def _with_bytes(values: Values) -> dict[str, Any]:
-    plain = dict(values) | {name: raw(values, name) for name in ("key", "value") if name in values}
+    plain = {name: value for name, value in values.items() if not name.endswith("_decoded")}
+    plain |= {name: raw(values, name) for name in ("key", "value") if name in values}
     if "headers" in values:
         plain["headers"] = [{**header, "value": raw(header, "value")} for header in structs(values, "headers")]
     return plain
