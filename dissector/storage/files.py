@@ -38,7 +38,7 @@ class KafkaFiles:
 
     def take(self, name: str, data: mmap) -> bool:
         """Whether a file is one of Kafka's; it is then kept."""
-        file: KafkaFile | None = segment_of(data) or index_of(data)
+        file: KafkaFile | None = segment_of(name, data) or index_of(data)
         if file is not None:
             self._opened.append(_Opened(name, data, file))
         return file is not None

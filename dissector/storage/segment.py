@@ -1,19 +1,26 @@
 """Log segments (`00000000000000000000.log`) and snapshots (`.checkpoint`): record batches one after the other.
 
 The format is that of a `records` field, so `protocol.records` reads it; a row is a batch, or a message of before 0.11.
-What a broker preallocated is zeros, and no damage.
+What a broker preallocated is zeros, and no damage. The folder's name tells the topic, and so whether it is an internal
+one whose records can be decoded; the metadata's log is told by its first record too.
 """
 
 from collections.abc import Iterator
 from mmap import mmap
+from pathlib import Path
 from typing import Final, cast
 
 from dissector.findings import Finding, Severity
+from dissector.protocol.codec.reader import RecordBytes
+from dissector.protocol.embedded.context import NOTHING_KNOWN
+from dissector.protocol.embedded.topics import CLUSTER_METADATA
+from dissector.protocol.embedded.tree import TreeEmbedder
+from dissector.protocol.embedded.values import records_with_decoded
 from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import HEADER, Batch
-from dissector.protocol.records.compression import codec_name
+from dissector.protocol.records.compression import DecompressionError, codec_name
 from dissector.protocol.records.legacy import LegacyRecord
-from dissector.protocol.records.objects import budget_of, records_object
+from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.parts import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, PartKind, split
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import Node, Source
@@ -21,6 +28,8 @@ from dissector.protocol.wire import WireError
 from dissector.storage.entry import Entry, Place, message_of
 
 KNOWN_ATTRIBUTES: Final = 0x7F
+RAFT_TYPES: Final = frozenset({b"\x00\x02", b"\x00\x03"})
+LARGEST_CONTROL: Final = 1 << 16
 _CHUNK: Final = 1 << 20
 
 
@@ -29,8 +38,9 @@ class Segment:
 
     kind = "batch"
 
-    def __init__(self, data: mmap) -> None:
+    def __init__(self, name: str, data: mmap) -> None:
         self._data = data
+        self._topic = CLUSTER_METADATA if _is_raft(data) else _topic_of(name)
         self.problem = ""
 
     def places(self) -> Iterator[Place]:
@@ -48,17 +58,36 @@ class Segment:
         message = message_of(
             data,
             timestamp,
-            lambda: {"position": start, **records_object(data)["batches"][0]},
-            lambda: _tree(data),
+            lambda: {"position": start, **records_with_decoded(RecordBytes(data), self._topic)["batches"][0]},
+            lambda: _tree(data, self._topic),
         )
         words = "the checksum is not that of the bytes: the batch was damaged or changed"
         findings = [] if valid else [Finding("bad-crc", Severity.ERROR, words, "crc")]
         return Entry(message, version, info, findings)
 
 
-def segment_of(data: mmap) -> Segment | None:
+def segment_of(name: str, data: mmap) -> Segment | None:
     """The segment that a file is, told by its first batch or message, of which the end need not be there; or None."""
-    return Segment(data) if _begins_one(data) else None
+    return Segment(name, data) if _begins_one(data) else None
+
+
+def _topic_of(name: str) -> str:
+    """The topic that the folder is called after, with the partition's number behind it."""
+    return Path(name).absolute().parent.name.rpartition("-")[0]
+
+
+def _is_raft(data: mmap) -> bool:
+    """Whether a log or a snapshot begins with a control record that only KRaft has: a new leader, a snapshot's header.
+    The key is a version and a type, each INT16."""
+    size = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
+    if data[MAGIC_AT] != 2 or size > min(len(data), LARGEST_CONTROL):
+        return False
+    batch = Batch.read(data[:size])
+    try:
+        first = batch.records(budget_of())[:1] if batch.is_control else []
+    except (DecompressionError, WireError):
+        return False
+    return any(record.key is not None and record.key[2:4] in RAFT_TYPES for record in first)
 
 
 def _begins_one(data: mmap) -> bool:
@@ -114,8 +143,10 @@ def _batch_words(batch: Batch) -> str:
     return " · ".join(words)
 
 
-def _tree(data: bytes) -> Traced:
+def _tree(data: bytes, topic: str | None) -> Traced:
     sources = [Source(0, "batch", data)]
     root = Node("batch", "", "STRUCT", 0, len(data))
-    RecordTracer(sources, budget_of()).field(data, 0, len(data), root)
+    records = RecordTracer(sources, budget_of())
+    records.field(data, 0, len(data), root)
+    TreeEmbedder(sources, records, NOTHING_KNOWN).batches(root, topic)
     return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])

@@ -1,6 +1,7 @@
 """Files of Kafka's own: a real broker's agree with each other; made ones are rows to the byte; damage is told."""
 
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,19 @@ from dissector.capture_file import Capture
 from dissector.protocol.message import Traced
 from dissector.session.exchange import Exchange
 from tests.cli.test_commands import kdissect
+from tests.conftest import PCAPS
 from tests.protocol.records.test_batches import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, message, wrapper
 from tests.protocol.trees import assert_tiled
 from tests.traffic import capture_of, conversation, exchanges
 
-RECORDED = Path(__file__).parent / "recorded"
-FIREHOSE = str(RECORDED / "firehose.log")
-LEDGER = str(RECORDED / "ledger.log")
+SEGMENTS = PCAPS / "segments"
+"""Files of a real broker, and beside each what Kafka's own DumpLogSegments prints of it."""
+CODECS = str(SEGMENTS / "rdkafka-codecs-0" / "00000000000000000000.log")
+LEDGER = str(SEGMENTS / "rdkafka-ledger-0" / "00000000000000000000.log")
+LOGS = [path for path in sorted(SEGMENTS.glob("*/*")) if path.suffix in (".log", ".checkpoint")]
+INDEXES = [path for path in sorted(SEGMENTS.glob("*/*index")) if path.suffix != ".txnindex" and path.stat().st_size]
+WORDS = re.compile(r"([A-Za-z]+): (\[.*?\]|\S+)")
 PREALLOCATED = bytes(12 * 2000)
 
 
@@ -48,35 +54,77 @@ def last_offset(values: dict[str, Any]) -> int:
     return int(values["base_offset"]) + int(values["last_offset_delta"])
 
 
-def test_the_offset_index_of_a_real_broker_points_at_the_batches_of_its_segment() -> None:
-    batches = {body(exchange)["position"]: body(exchange) for exchange in rows_of(FIREHOSE)}
-    entries = [body(exchange) for exchange in rows_of(str(RECORDED / "firehose.index"))]
-    assert len(entries) > 10
-    for entry in entries:
-        assert last_offset(batches[entry["position"]]) == entry["relative_offset"]
+def dumped(path: Path, beginning: str) -> list[dict[str, str]]:
+    """What Kafka's tool says: a dictionary for each line that begins so."""
+    lines = path.with_name(f"{path.name}.dump.txt").read_text().splitlines()
+    return [dict(WORDS.findall(line)) for line in lines if line.startswith(beginning)]
 
 
-def test_the_time_index_of_a_real_broker_has_the_times_of_its_segment() -> None:
-    times = {record["offset"]: record["timestamp"] for e in rows_of(FIREHOSE) for record in body(e)["records"]}
-    entries = [body(exchange) for exchange in rows_of(str(RECORDED / "firehose.timeindex"))]
-    assert entries
-    for entry in entries:
-        assert times[entry["relative_offset"]] == entry["timestamp"]
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}{path.suffix}")
+def test_batches_and_records_are_those_that_kafkas_tool_finds(path: Path) -> None:
+    rows = rows_of(str(path))
+    batches = [body(exchange) for exchange in rows]
+    for values, truth in zip(batches, dumped(path, "baseOffset: "), strict=True):
+        ours = {
+            "baseOffset": values["base_offset"], "lastOffset": last_offset(values), "count": values["records_count"],
+            "producerId": values["producer_id"], "producerEpoch": values["producer_epoch"],
+            "baseSequence": values["base_sequence"], "partitionLeaderEpoch": values["partition_leader_epoch"],
+            "isTransactional": values["transactional"], "isControl": values["control"], "crc": values["crc"],
+            "position": values["position"], "CreateTime": values["max_timestamp"], "magic": values["magic"],
+            "compresscodec": values["compression"], "isvalid": values["crc_valid"],
+        }  # fmt: skip
+        assert {name: str(value).lower() for name, value in ours.items()} == {name: truth[name] for name in ours}
+    assert [str(exchange.row.request_size) for exchange in rows] == [t["size"] for t in dumped(path, "baseOffset: ")]
+    records = [record for values in batches for record in values["records"]]
+    for record, truth in zip(records, dumped(path, "| offset: "), strict=True):
+        sizes = [-1 if record[name] is None else len(record[name]) for name in ("key", "value")]
+        ours = [str(number) for number in (record["offset"], record["timestamp"], *sizes)]
+        assert ours == [truth[name] for name in ("offset", "CreateTime", "keySize", "valueSize")]
+        assert "[" + ",".join(header["key"] for header in record["headers"]) + "]" == truth["headerKeys"]
 
 
-@pytest.mark.parametrize("path", [FIREHOSE, LEDGER, str(RECORDED / "bootstrap.checkpoint")])
-def test_the_batches_of_a_real_broker_follow_each_other_and_are_whole(path: str) -> None:
-    at = offset = 0
-    for number, exchange in enumerate(rows_of(path), 1):
-        values = body(exchange)
-        assert (values["position"], values["base_offset"], exchange.row.number) == (at, offset, number)
-        assert values["crc_valid"]
-        assert not exchange.findings
-        assert [record["offset"] for record in values["records"]] == list(range(offset, last_offset(values) + 1))
-        at, offset = at + (exchange.row.request_size or 0), last_offset(values) + 1
+@pytest.mark.parametrize("path", INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
+def test_entries_of_indexes_are_those_that_kafkas_tool_finds(path: Path) -> None:
+    names = {"timestamp": "timestamp", "relative_offset": "offset", "position": "position"}
+    entries = [{names[name]: str(value) for name, value in body(exchange).items()} for exchange in rows_of(str(path))]
+    first = "timestamp: " if path.suffix == ".timeindex" else "offset: "
+    assert entries == dumped(path, first)
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}{path.suffix}")
+def test_batches_of_a_real_broker_tile_their_file(path: Path) -> None:
+    at = 0
+    for exchange in rows_of(str(path)):
         assert exchange.request is not None
-        assert exchange.request.tree.size == exchange.row.request_size
-    assert at == Path(path).stat().st_size
+        assert not exchange.findings
+        assert_tiled(Traced(exchange.request.tree, exchange.request.sources, []))
+        assert body(exchange)["position"] == at
+        at += exchange.request.size
+    assert at == path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("__consumer_offsets-0", "OffsetCommitValue"),
+        ("__transaction_state-0", "TransactionLogValue"),
+        ("__cluster_metadata-0", "TopicRecord"),
+        ("__share_group_state-0", "ShareSnapshotValue"),
+        ("__cluster_metadata-0/*.checkpoint", "SnapshotHeaderRecord"),
+        ("rdkafka-ledger-0", "EndTxnMarker"),
+    ],
+)
+def test_records_of_internal_topics_are_decoded(folder: str, words: str) -> None:
+    [path] = SEGMENTS.glob(folder if "*" in folder else f"{folder}/*.log")
+    notes = {node.note.split(" v")[0] for e in rows_of(str(path)) if e.request for node in e.request.tree.walk()}
+    assert words in notes
+    assert any("value_decoded" in record for e in rows_of(str(path)) for record in body(e)["records"])
+
+
+def test_the_metadata_log_is_told_by_its_content(tmp_path: Path) -> None:
+    [path] = SEGMENTS.glob("__cluster_metadata-0/*.log")
+    there = [body(exchange) for exchange in rows_of(str(path))]
+    assert [body(exchange) for exchange in rows_of(of(tmp_path, path.read_bytes()))] == there
 
 
 def test_what_producers_and_transactions_leave_is_in_the_words() -> None:
@@ -100,11 +148,13 @@ def test_made_segments_are_rows_to_the_byte(tmp_path: Path, data: st.DataObject,
         assert body(exchange)["crc_valid"]
 
 
-@given(cut=st.integers(1, 2_000), change=st.integers(0, 2_000), byte=st.integers(0, 255))
-def test_damage_is_told_and_nothing_escapes(tmp_path: Path, cut: int, change: int, byte: int) -> None:
-    data = bytearray(Path(FIREHOSE).read_bytes()[:2_000])
+@given(base=st.sampled_from(LOGS), cut=st.integers(1, 2_000), change=st.integers(0, 2_000), byte=st.integers(0, 255))
+def test_damage_is_told_and_nothing_escapes(tmp_path: Path, base: Path, cut: int, change: int, byte: int) -> None:
+    data = bytearray(base.read_bytes()[:2_000])
     data[min(change, len(data) - 1)] = byte
-    path = of(tmp_path, bytes(data[:cut]))
+    folder = tmp_path / base.parent.name
+    folder.mkdir(exist_ok=True)
+    path = of(folder, bytes(data[:cut]))
     words = ""
     try:
         with Capture([path]) as capture:
@@ -178,13 +228,13 @@ def test_any_file_is_rows_or_one_plain_error(tmp_path: Path, data: bytes) -> Non
 
 def test_files_and_captures_stand_beside_each_other(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(exchanges(2)))
-    with Capture([path, LEDGER, path, FIREHOSE]) as capture:
+    with Capture([path, LEDGER, path, CODECS]) as capture:
         found = [exchange.row for exchange in capture.exchanges()]
         assert [capture.connection_of(n) for n in range(len(found))] == [row.connection for row in found]
         assert capture.start_ns == found[0].time_ns
     assert [row.number for row in found] == list(range(1, len(found) + 1))
     assert [row.kind for row in found[-2:]] == ["exchange", "exchange"]
-    assert {row.server for row in found} == {LEDGER, FIREHOSE, "10.0.0.2:9092"}
+    assert {row.server for row in found} == {LEDGER, CODECS, "10.0.0.2:9092"}
     assert {row.connection for row in found if row.kind == "exchange"} == {3}
 
 
@@ -194,6 +244,4 @@ def test_every_format_prints_them() -> None:
     assert bytes.fromhex(line["records"][0]["value"]) == b"entry 0"
     tree = kdissect("show", LEDGER, "-f", "tree", "--limit", "1").stdout.decode()
     assert "batch, 131 bytes" in tree
-    assert "crc: 3025906357 (valid)" in tree
-    tree = kdissect("show", str(RECORDED / "firehose.timeindex"), "-f", "tree", "--limit", "1").stdout.decode()
-    assert "timestamp: 1795248707729 (2026-11-21T08:11:47.729Z)  [0+8 INT64]" in tree
+    assert " (valid)  [17+4 UINT32]" in tree

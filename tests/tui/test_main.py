@@ -12,7 +12,7 @@ from textual.widgets import Static
 from dissector.capture_file import Capture, Progress
 from dissector.session.exchange import Exchange, Row
 from tests.conftest import PCAPS
-from tests.storage.test_files import RECORDED
+from tests.storage.test_files import LEDGER
 from tests.traffic import Turn, capture_of, conversation, exchanges, pcap, request, response
 from tui.app import KDissectApp
 from tui.model import Model
@@ -389,7 +389,7 @@ async def test_five_million_rows_cost_no_more_than_what_is_seen(tmp_path: Path) 
 
 
 async def test_a_log_segment_is_a_list_of_batches() -> None:
-    async with opened(str(RECORDED / "ledger.log")) as screen:
+    async with opened(LEDGER) as screen:
         await screen.press("j", "enter", "down", "down")
         drawn = screen.lines()
         for words in ("offset 5 · 1 record", "Batch", "RECORD_BATCH"):
