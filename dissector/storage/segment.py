@@ -99,7 +99,7 @@ def _begins_one(data: mmap) -> bool:
     if base_offset < 0 or size < LEAST_SIZE[head[MAGIC_AT]]:
         return False
     if head[MAGIC_AT] < 2:
-        return _is_message(data[: LOG_OVERHEAD + size])
+        return LOG_OVERHEAD + size <= len(data) and _is_message(data[: LOG_OVERHEAD + size])
     if len(head) < HEADER.size:
         return False
     batch = Batch.read(head)
