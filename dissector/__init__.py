@@ -12,9 +12,18 @@ The names below are the only ones that other programs may rely on.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dissector.api import decode_request, decode_response, open  # noqa: A004  # the promised name
+    from dissector.api import EncodeError, decode_request, decode_response, encode, encode_request, encode_response
+    from dissector.api import open as open  # noqa: A004  # the promised name
 
-__all__ = ["decode_request", "decode_response", "open"]
+__all__ = [
+    "EncodeError",
+    "decode_request",
+    "decode_response",
+    "encode",
+    "encode_request",
+    "encode_response",
+    "open",
+]
 __version__ = "0.1.0"
 
 

@@ -1,16 +1,29 @@
 """The Python API: what `import dissector` offers."""
 
-from collections.abc import Sequence
+__all__ = [
+    "EncodeError",
+    "decode_request",
+    "decode_response",
+    "encode",
+    "encode_request",
+    "encode_response",
+    "open",
+]
+
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 
 from dissector.capture_file import Capture
+from dissector.encoding import api_key_of, held, integer
 from dissector.protocol.embedded.context import NOTHING_KNOWN
+from dissector.protocol.frame import answer_shape, frame_bytes, request_header
 from dissector.protocol.message import PREFIX, Shape, request_shape, response_shape
+from dissector.protocol.wire.writing import EncodeError
 from dissector.session.exchange import Message
 
 
 def open(*paths: str | PathLike[str], show_secrets: bool = False) -> Capture:  # noqa: A001  # like `gzip.open`
-    """Open captures (pcap, pcapng; ``-`` is standard input) as one. Raises `capture.CaptureError`.
+    """Open files as one: captures, hex, files of Kafka's; ``-`` is standard input. Raises `capture.CaptureError`.
 
     Passwords, tokens and keys are masked unless asked for, here and below.
     """
@@ -28,6 +41,35 @@ def decode_request(data: bytes, *, show_secrets: bool = False) -> Message:
 def decode_response(data: bytes, *, api_key: int, api_version: int, show_secrets: bool = False) -> Message:
     """One response frame, its 4-byte size prefix included, to a request of that API and version."""
     return _message(data, response_shape(api_key, api_version, data), show_secrets=show_secrets)
+
+
+def encode_request(
+    api: str | int, version: int, body: Mapping[str, object], *, correlation_id: int = 0, client_id: str | None = None
+) -> bytes:
+    """A request frame, its size prefix included; `body` as `Message.body` or as JSON has it. Raises `EncodeError`."""
+    key, version = _api(api, version)
+    shape = request_shape(key, version)
+    header = request_header(shape, key, version, {"correlation_id": correlation_id, "client_id": client_id})
+    return frame_bytes(shape, header, body)
+
+
+def encode_response(api: str | int, version: int, body: Mapping[str, object], *, correlation_id: int = 0) -> bytes:
+    """A response frame, its size prefix included. Raises `EncodeError`."""
+    return frame_bytes(answer_shape(*_api(api, version), body), {"correlation_id": correlation_id}, body)
+
+
+def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
+    """The request and the response of an exchange as `kdissect show --format json` has it; None where it has none.
+    Raises `EncodeError`, also where the line does not hold a message whole."""
+    request, response = held(line)
+    for side, message in (("request", request), ("response", response)):
+        if message and message.missing:
+            raise EncodeError(f"{message.missing:,} of its bytes are not in the line", side)
+    return request and request.data, response and response.data
+
+
+def _api(api: str | int, version: int) -> tuple[int, int]:
+    return api_key_of(api, "api"), integer({"version": version}, "version", 0, (1 << 15) - 1)
 
 
 def _message(data: bytes, shape: Shape, *, show_secrets: bool) -> Message:

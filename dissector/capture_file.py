@@ -18,6 +18,7 @@ from dissector.framing import Splitter
 from dissector.session.exchange import Exchange, Row
 from dissector.session.lookup import Lookup
 from dissector.session.session import Session
+from dissector.storage import KafkaFiles
 from dissector.store import Store
 from dissector.transport import Transport
 
@@ -37,19 +38,31 @@ class Progress(NamedTuple):
 class Capture:
     """One capture of one or more files, in the order given. Opening reads the files' beginnings only.
 
-    Secrets (passwords, tokens, keys) are masked unless asked for. Raises `capture.CaptureError` where a file can't be
-    opened, with one plain line.
+    Secrets (passwords, tokens, keys) are masked unless asked for. `asked` is the API key and version that a response
+    answers whose request is not there; hex without marks is then the server's. Raises `capture.CaptureError` where a
+    file can't be opened, with one plain line.
     """
 
     def __init__(
-        self, paths: Sequence[str], bounds: limits.Limits = limits.DEFAULT, *, show_secrets: bool = False
+        self,
+        paths: Sequence[str],
+        bounds: limits.Limits = limits.DEFAULT,
+        *,
+        asked: tuple[int, int] | None = None,
+        show_secrets: bool = False,
     ) -> None:
         self._store = Store()
-        self._readers = [open_capture(path, self._store) for path in paths]
+        self._files = KafkaFiles()
+        """What has no packets: its rows come before those of exchanges."""
+        self._readers = [
+            open_capture(path, self._store, self._files.take, unmarked_from_client=asked is None) for path in paths
+        ]
         self._transport = Transport(self._store, bounds)
         self._session = Session(self._store, self._transport.flows, bounds)
         self._splitter = Splitter(self._store, self._session.recogniser, bounds)
-        self._lookup = Lookup(self._session, self._transport.flows, self._splitter.ignored, show_secrets=show_secrets)
+        self._lookup = Lookup(
+            self._session, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
+        )
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.names = list(paths)
         self.problems: list[Finding] = []
@@ -75,15 +88,20 @@ class Capture:
             reader.close()
 
     def __len__(self) -> int:
-        return len(self._session.table)
+        return len(self._files) + len(self._session.table)
 
     def read(self) -> Iterator[Progress]:
         """Read it all, a batch of packets at a step; rows are there as soon as the step that completed them is done."""
         total = self.total
         done = 0
+        for _ in self._files.read():
+            yield Progress(0, total, 0, len(self))
+        self.problems += self._files.problems
+        if len(self._files):
+            self.start_ns = self.row(0).time_ns
         for reader in self._readers:
             for batch in reader.batches(self.packets):
-                if not self.packets and len(batch):
+                if not self.packets and len(batch) and not len(self._files):
                     self.start_ns = int(batch.time_ns[0])
                 self.packets += len(batch)
                 self._feed(self._transport.feed(batch))
@@ -136,15 +154,25 @@ class Capture:
 
     def connection_of(self, number: int) -> int:
         """The connection of a row, as `Row.connection` counts them; decodes nothing."""
-        return int(self._session.table.connection.values[number]) + 1
+        entries = len(self._files)
+        if number < entries:
+            return self._files.file_of(number)
+        return int(self._session.table.connection.values[number - entries]) + 1 + self._files.count
 
     def is_trouble(self, number: int) -> bool:
         """Whether a row has a finding that is a warning or worse."""
         return self._exchange(number).row.severity in (Severity.WARNING, Severity.ERROR)
 
     def _exchange(self, number: int) -> Exchange:
+        entries = len(self._files)
+        if number < entries:
+            return self._files.exchange(number)
         with self._lock:
-            return self._lookup.exchange(number)
+            exchange = self._lookup.exchange(number - entries)
+        if entries:
+            row = exchange.row
+            exchange.row = row._replace(number=number + 1, connection=row.connection + self._files.count)
+        return exchange
 
 
 def _left_out(reasons: dict[str, int]) -> list[Finding]:

@@ -44,6 +44,9 @@ def exchange_object(exchange: Exchange) -> dict[str, Any]:
     findings = [
         {"code": f.code, "severity": f.severity.value, "path": f.path, "message": f.message} for f in exchange.findings
     ]
+    if exchange.is_stored and exchange.request is not None:
+        where = {"kind": row.kind, "number": row.number, "file": row.server, "time_ns": row.time_ns}
+        return where | {"size": row.request_size} | exchange.request.body | {"findings": findings}
     if row.kind != "exchange":
         size = row.request_size if row.response_size is None else row.response_size
         direction = "response" if row.request_size is None else "request"

@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 a negative answer, 2 bad use or bad input. What is heavy i
 so that `--help` is quick.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -37,21 +38,25 @@ app = typer.Typer(
 )
 
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILE…", help="Captures (pcap or pcapng), or - for standard input.")
+    list[str], typer.Argument(metavar="FILE…", help="Captures, hex, or segments of Kafka; - is standard input.")
+]
+Response = Annotated[
+    str | None, typer.Option(metavar="API:VERSION", help="What a response answers whose request is not there.")
 ]
 
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
 @app.command("open", epilog="Example: kdissect open pcaps/java.pcapng")
-def open_files(files: Files, show_secrets: Secrets = False) -> None:
+def open_files(files: Files, response: Response = None, show_secrets: Secrets = False) -> None:
     """Open captures on the screen; without a terminal, print their rows."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        show(files, show_secrets=show_secrets)
+        show(files, response=response, show_secrets=show_secrets)
         return
+    from dissector.cli.asked import asked
     from tui.app import run
 
-    _answer(lambda: run(files, show_secrets=show_secrets))
+    _answer(lambda: run(files, asked(response), show_secrets=show_secrets))
 
 
 @app.command("show", epilog="Example: kdissect show orders.pcapng --format json | jq .api")
@@ -61,12 +66,25 @@ def show(
         Format.TEXT
     ),
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+    response: Response = None,
     show_secrets: Secrets = False,
 ) -> None:
     """Print the exchanges of captures."""
+    from dissector.cli.asked import asked
     from dissector.cli.show import show as run
 
-    _answer(lambda: run(files, form, limit, show_secrets=show_secrets))
+    _answer(lambda: run(files, form, limit, asked(response), show_secrets=show_secrets))
+
+
+@app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
+def encode(
+    file: Annotated[str, typer.Argument(metavar="[FILE]", help="JSON lines of show, or - for standard input.")] = "-",
+    out: Annotated[str | None, typer.Option("-w", metavar="OUT", help="Write a pcapng capture.")] = None,
+) -> None:
+    """Turn the JSON of show back into bytes: a hex transcript on stdout, or a capture."""
+    from dissector.cli.encode import encode as run
+
+    _answer(lambda: run(file, out))
 
 
 def _answer(run: Callable[[], int]) -> NoReturn:
@@ -75,6 +93,11 @@ def _answer(run: Callable[[], int]) -> NoReturn:
 
     try:
         code = run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader went away, as `head` does: nothing more to say, not even when Python flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
     except CaptureError as error:
         code = complain(str(error))
     except KeyboardInterrupt:

@@ -1,6 +1,5 @@
 """`kdissect show`: rows, trees or JSON objects on stdout, one an exchange; what is wrong with a file on stderr."""
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -13,18 +12,20 @@ from dissector.cli.rows import head_line, row_line
 from dissector.cli.trees import tree_lines
 
 
-def show(files: Sequence[str], form: Format, limit: int | None, *, show_secrets: bool = False) -> int:
+def show(
+    files: Sequence[str],
+    form: Format,
+    limit: int | None,
+    asked: tuple[int, int] | None = None,
+    *,
+    show_secrets: bool = False,
+) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
-    with Capture(files, show_secrets=show_secrets) as capture:
+    with Capture(files, asked=asked, show_secrets=show_secrets) as capture:
         read_with_progress(capture)
-        try:
-            for piece in _printed(capture, form, min(len(capture), limit or len(capture))):
-                sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            # The reader went away, as `head` does: nothing more to say, not even when Python flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+        for piece in _printed(capture, form, min(len(capture), limit or len(capture))):
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
         for problem in capture.problems:
             complain(problem.message)
         if not len(capture):

@@ -21,7 +21,7 @@ def tree_lines(capture: Capture, number: int) -> Iterator[str]:
         yield clean(f"  ! {finding.severity}: {finding.message} ({finding.code})")
     for name, message in (("request", exchange.request), ("response", exchange.response)):
         if message is not None:
-            yield from _message(name, message)
+            yield from _message(exchange.row.kind if exchange.is_stored else name, message)
     yield ""
 
 

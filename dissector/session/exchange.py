@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
@@ -12,6 +12,7 @@ from dissector.protocol.message import Decoded, Shape, Traced, Values, read, tra
 from dissector.protocol.tree import Node, Source
 
 _ORDER = list(Severity)
+STORED: Final = frozenset({"batch", "index"})
 
 
 class Row(NamedTuple):
@@ -20,7 +21,7 @@ class Row(NamedTuple):
     number: int
     """From 1, in the order in which requests (or what stands alone) begin."""
     kind: str
-    """``exchange``, ``gap``, ``unparsed`` or ``tls``."""
+    """``exchange``, ``gap``, ``unparsed`` or ``tls``; ``batch`` or ``index`` for an entry of a file of Kafka's."""
     time_ns: int
     connection: int
     client: str
@@ -119,6 +120,11 @@ class Exchange:
     request: Message | None
     response: Message | None
     own_findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it was read from a file of Kafka's: what is there stands where a request does."""
+        return self.row.kind in STORED
 
     @cached_property
     def findings(self) -> list[Finding]:

@@ -24,12 +24,22 @@ ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the brok
 class Lookup:
     """Decodes rows on demand; keeps nothing."""
 
-    def __init__(self, session: Session, flows: Flows, ignored: Callable[[int], int], *, show_secrets: bool) -> None:
+    def __init__(
+        self,
+        session: Session,
+        flows: Flows,
+        ignored: Callable[[int], int],
+        asked: tuple[int, int] | None,
+        *,
+        show_secrets: bool,
+    ) -> None:
         self._show_secrets = show_secrets
         self._session = session
         self._flows = flows
         self._ignored = ignored
         """Bytes of each direction that is not Kafka."""
+        self._asked = asked
+        """API key and version that a response answers of which the request was not seen."""
 
     def exchange(self, number: int) -> Exchange:
         """Row `number` of the index, from 0."""
@@ -88,22 +98,18 @@ class Lookup:
         table = self._session.table
         key, version = int(table.api_key.values[number]), int(table.version.values[number])
         row = row._replace(correlation_id=int(table.correlation_id.values[number]))
-        if asked == NO_FRAME:
-            response = self._message(answered, UNASKED)
-            assert response is not None
-            row = row._replace(api="?", response_size=response.size, info=ORPHAN.message, severity=ORPHAN.severity)
-            return Exchange(row, None, None, response, [ORPHAN])
         context = self._context(number, row)
+        if asked == NO_FRAME:
+            return self._orphan(row, answered, context)
         request = self._message(asked, request_shape(key, version), context)
         assert request is not None
         context = replace(context, enveloped=enveloped(request.body))
         response = self._message(answered, self._response_shape(key, version, answered), context)
         flags = int(table.flags.values[number])
         exchange = Exchange(row, key, request, response, self._own_findings(row.connection - 1, flags, response))
-        known = api(key)
         words = info(request.body, response.body if response else {}, exchange.own_findings, context.topic_names)
         exchange.row = row._replace(
-            api=known.name if known else f"API {key}",
+            api=api_name(key),
             version=version,
             client_id=self._session.client_ids.texts[int(table.client_id.values[number])],
             request_size=request.size,
@@ -112,6 +118,24 @@ class Lookup:
             info=words or next((finding.message for finding in exchange.own_findings), ""),
             severity=worst(exchange.findings),
         )
+        return exchange
+
+    def _orphan(self, row: Row, answered: int, context: Context) -> Exchange:
+        """A response alone: its correlation id, or all of it where the user said what it answers."""
+        if self._asked is None:
+            response = self._message(answered, UNASKED)
+            assert response is not None
+            row = row._replace(api="?", response_size=response.size, info=ORPHAN.message, severity=ORPHAN.severity)
+            return Exchange(row, None, None, response, [ORPHAN])
+        key, version = self._asked
+        response = self._message(answered, self._response_shape(key, version, answered), context)
+        assert response is not None
+        finding = Finding("orphan", Severity.NOTE, f"read as a response to {api_name(key)} v{version}", "response")
+        exchange = Exchange(row, key, None, response, [finding, *self._own_findings(row.connection - 1, 0, response)])
+        exchange.row = row._replace(
+            api=api_name(key), version=version, response_size=response.size,
+            info=info({}, response.body, exchange.own_findings, context.topic_names), severity=worst(exchange.findings),
+        )  # fmt: skip
         return exchange
 
     def _response_shape(self, key: int, version: int, frame: int) -> Shape:
@@ -169,3 +193,9 @@ class Lookup:
         if flags & Flag.NO_RESPONSE_EXPECTED:
             return [ACKS_0]
         return [CLOSED if any(self._flows.ended(connection)) else UNANSWERED]
+
+
+def api_name(key: int) -> str:
+    """An API's name, or its number where it is not known."""
+    known = api(key)
+    return known.name if known else f"API {key}"

@@ -12,6 +12,7 @@ from textual.widgets import Static
 from dissector.capture_file import Capture, Progress
 from dissector.session.exchange import Exchange, Row
 from tests.conftest import PCAPS
+from tests.storage.test_files import LEDGER
 from tests.traffic import Turn, capture_of, conversation, exchanges, pcap, request, response
 from tui.app import KDissectApp
 from tui.model import Model
@@ -385,3 +386,12 @@ async def test_five_million_rows_cost_no_more_than_what_is_seen(tmp_path: Path) 
             await screen.press("G", "pageup", "pageup")
             assert 4_999_900 < screen.row < 5_000_000
             assert capture.looked < 400
+
+
+async def test_a_log_segment_is_a_list_of_batches() -> None:
+    async with opened(LEDGER) as screen:
+        await screen.press("j", "enter", "down", "down")
+        drawn = screen.lines()
+        for words in ("offset 5 · 1 record", "Batch", "RECORD_BATCH"):
+            assert words in drawn
+        assert "batch.[0] · RECORD_BATCH" in screen.text("#inspector")

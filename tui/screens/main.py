@@ -160,7 +160,8 @@ class MainScreen(Screen[None]):
             there = getattr(exchange, side) is not None
             name = side.capitalize() if there else f"no {side}"
             parts.append(f"\\[{name}]" if side == self.model.side else name)
-        self._fields.border_title = f"{parts[0]} ▸ {parts[1]}"
+        stored = exchange.row.kind.capitalize()
+        self._fields.border_title = stored if exchange.is_stored else f"{parts[0]} ▸ {parts[1]}"
         source = self.model.source
         if source is not None:
             node = self.model.node
@@ -170,8 +171,9 @@ class MainScreen(Screen[None]):
 
     def _draw_inspector(self, extra: str = "") -> None:
         message = self.model.look.message if self.model.look is not None else None
-        text = inspector_text(self.model.node, message, self.model.side)
         exchange = self.model.exchange
+        side = exchange.row.kind if exchange is not None and exchange.is_stored else self.model.side
+        text = inspector_text(self.model.node, message, side)
         if self.model.node is None and exchange is not None and exchange.findings:
             text = Text(clean(" · ".join(finding.message for finding in exchange.findings)), "bold yellow")
         if extra:

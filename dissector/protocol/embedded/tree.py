@@ -49,9 +49,11 @@ class TreeEmbedder:
             return
         for node, chain in reach(body, path.split("."), (body,)):
             topic = topic_of({each.name: each.value for each in chain[1].children}, self._context)
-            self._batches(node, TOPICS.get(topic or ""))
+            self.batches(node, topic)
 
-    def _batches(self, node: Node, of_topic: RecordFormat | None) -> None:
+    def batches(self, node: Node, topic: str | None) -> None:
+        """Open the records of the batches under `node`, which are of that topic."""
+        of_topic = TOPICS.get(topic or "")
         for batch in node.children:
             attributes = _child(batch, "attributes")
             is_control = attributes is not None and isinstance(attributes.value, int) and attributes.value & CONTROL

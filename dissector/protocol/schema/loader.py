@@ -61,6 +61,12 @@ def api(api_key: int) -> Api | None:
     return _index().apis.get(api_key)
 
 
+def api_named(name: str) -> Api | None:
+    """The API of that name, or of one that a release gave it; however it is capitalised."""
+    wanted = name.lower()
+    return next((each for each in apis() if wanted in (n.lower() for n in (each.name, *each.aliases))), None)
+
+
 def apis() -> tuple[Api, ...]:
     """All APIs, by key."""
     return tuple(_index().apis.values())

@@ -1,0 +1,143 @@
+"""Where `encode` puts what the lines tell: a transcript, written as they come; or the conversations of a capture."""
+
+from collections.abc import Iterator, Mapping
+from typing import IO, Final, NamedTuple
+
+from dissector.conversation import Conversation, End, Turn, packets, pcapng
+from dissector.conversation.pcapng import LATEST
+from dissector.conversation.transcript import frame_lines
+from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
+from dissector.encoding import REQUEST, RESPONSE, Held, held, integer
+from dissector.protocol.wire.writing import EncodeError
+from dissector.session.lookup import UNANSWERED
+from dissector.text import clean
+
+Line = Mapping[str, object]
+_SIDES: Final = {REQUEST: True, RESPONSE: False}
+MOST_CONNECTIONS: Final = 1 << 32
+LARGEST_GAP: Final = 1 << 30
+"""Bytes: what a hole may have for TCP's sequence numbers to tell it from a step back."""
+
+
+class Key(NamedTuple):
+    """What makes a connection one of its own."""
+
+    number: int
+    client: End
+    server: End
+
+
+class Transcript:
+    """A hex transcript, an exchange's response right behind its request."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+        self.in_part = 0
+        """Messages that the JSON did not hold whole."""
+
+    def exchange(self, line: Line) -> None:
+        """The frames, and before them what they are."""
+        messages = held(line)
+        words = [f"{name} {line[name]}" for name in ("number", "connection", "api", "api_version") if name in line]
+        lines = ["# " + clean(", ".join(words))]
+        for message, from_client in zip(messages, (True, False), strict=True):
+            if message is not None:
+                lines += frame_lines(message.data, from_client=from_client, connection=_connection(line))
+                lines += [f"# {message.missing} bytes of it are missing"] if message.missing else []
+                self.in_part += bool(message.missing)
+        self._write(lines)
+
+    def gap(self, line: Line) -> None:
+        """A comment."""
+        self._write([f"# gap: {integer(line, 'size', 1, LARGEST_GAP)} bytes of a {_direction(line)}"])
+
+    def _write(self, lines: list[str]) -> None:
+        self._out.write("".join(f"{line}\n" for line in lines).encode())
+
+
+class Captured:
+    """Conversations in the making, one a connection."""
+
+    def __init__(self) -> None:
+        self._turns: dict[Key, list[Turn]] = {}
+        self._open: set[Key] = set()
+        """Connections of which a line says that the capture ended before they did."""
+        self.in_part = 0
+        """Messages that the JSON did not hold whole."""
+
+    def exchange(self, line: Line) -> None:
+        """A turn a message."""
+        key = _key(line)
+        for side, message in zip(_SIDES, held(line), strict=True):
+            if message is not None:
+                self._add(key, side, message, _time(line[side], side))
+                self.in_part += bool(message.missing)
+        if _is_open(line):
+            self._open.add(key)
+
+    def gap(self, line: Line) -> None:
+        """A hole in the stream."""
+        missing = Held(b"", integer(line, "size", 1, LARGEST_GAP))
+        self._add(_key(line), _direction(line), missing, _time(line))
+
+    def pcapng(self, comment: str) -> Iterator[bytes]:
+        """The capture."""
+        talks = (
+            Conversation(key.client, key.server, turns, closed=key not in self._open)
+            for key, turns in self._turns.items()
+        )
+        return pcapng(packets(talks), comment)
+
+    def _add(self, key: Key, side: str, message: Held, time_ns: int | None) -> None:
+        """A turn; where nothing says when, at the time of the one before it."""
+        turns = self._turns.setdefault(key, [])
+        if time_ns is None:
+            time_ns = turns[-1].time_ns if turns else 0
+        turns.append(Turn(time_ns, _SIDES[side], message.data, message.missing))
+
+
+def _time(said: object, side: str | None = None) -> int | None:
+    """When a line, or the message on one `side` of it, was said."""
+    if not isinstance(said, Mapping) or "time_ns" not in said:
+        return None
+    try:
+        return integer(said, "time_ns", 0, LATEST)
+    except EncodeError as error:
+        raise error.under(side) if side else error from None
+
+
+def _key(line: Line) -> Key:
+    number = _connection(line)
+    client, server = _end(line, "client", made_up_client(number - 1)), _end(line, "server", MADE_UP_SERVER)
+    if (":" in client.host) != (":" in server.host):
+        raise EncodeError(f"{server.host} and the client's {client.host} are of different IP versions", "server")
+    return Key(number, client, server)
+
+
+def _connection(line: Line) -> int:
+    return integer(line, "connection", 0, MOST_CONNECTIONS) if "connection" in line else 1
+
+
+def _end(line: Line, name: str, otherwise: End) -> End:
+    if name not in line:
+        return otherwise
+    try:
+        return End.parse(str(line[name]))
+    except ValueError as error:
+        raise EncodeError(str(error), name) from None
+
+
+def _direction(line: Line) -> str:
+    direction = line.get("direction")
+    if direction not in (REQUEST, RESPONSE):
+        raise EncodeError(f"{direction!r:.40} is neither {REQUEST} nor {RESPONSE}", "direction")
+    return str(direction)
+
+
+def _is_open(line: Line) -> bool:
+    """Whether a finding says that an answer was still to come when the capture ended."""
+    findings = line.get("findings")
+    messages = (
+        [each.get("message") for each in findings if isinstance(each, dict)] if isinstance(findings, list) else []
+    )
+    return UNANSWERED.message in messages

@@ -1,0 +1,81 @@
+"""Conversations to packets: handshake, data in segments, acknowledgements, FIN.
+
+Invariants:
+  * times never go back, and a turn's first byte has exactly the turn's time;
+  * every turn begins a segment of its own, so that framing finds it behind a hole;
+  * initial sequence numbers follow from what is said: two conversations between the same ends are never taken for one.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from dissector.conversation.headers import ACK, FIN, LARGEST_PAYLOAD, PSH, SYN, frame
+from dissector.conversation.turns import Conversation, Turn
+
+SEGMENTS_AN_ACK: Final = 64
+"""Fewer bytes than the receiver's window has room for."""
+
+
+class MadePacket(NamedTuple):
+    """An Ethernet frame and when it was seen."""
+
+    time_ns: int
+    data: bytes
+
+
+def packets(conversations: Iterable[Conversation]) -> list[MadePacket]:
+    """The packets of all of them, in the order of time. A conversation without turns has none."""
+    made = [packet for each in conversations if each.turns for packet in _Talk(each).packets()]
+    made.sort(key=attrgetter("time_ns"))
+    return made
+
+
+class _Talk:
+    """One conversation, half made: where each side's stream has come to. Sides are told apart by "from the client"."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._ends = {True: conversation.client, False: conversation.server}
+        self._turns = sorted(conversation.turns, key=attrgetter("time_ns"))
+        self._closed = conversation.closed
+        first = _said(self._turns)
+        self._next = {True: first, False: first ^ 0x8000_0000}
+
+    def packets(self) -> Iterator[MadePacket]:
+        """All of it."""
+        begin, end = self._turns[0].time_ns, self._turns[-1].time_ns
+        yield self._packet(begin, SYN, from_client=True)
+        yield self._packet(begin, SYN | ACK, from_client=False)
+        yield self._packet(begin, ACK, from_client=True)
+        for turn in self._turns:
+            yield from self._turn(turn)
+        if self._closed:
+            yield self._packet(end, FIN | ACK, from_client=True)
+            yield self._packet(end, FIN | ACK, from_client=False)
+            yield self._packet(end, ACK, from_client=True)
+
+    def _turn(self, turn: Turn) -> Iterator[MadePacket]:
+        side, size = turn.from_client, len(turn.data)
+        for count, at in enumerate(range(0, size, LARGEST_PAYLOAD), 1):
+            part = turn.data[at : at + LARGEST_PAYLOAD]
+            last = at + len(part) == size
+            yield self._packet(turn.time_ns, ACK | PSH if last else ACK, part, from_client=side)
+            if last or count % SEGMENTS_AN_ACK == 0:
+                yield self._packet(turn.time_ns, ACK, from_client=not side)
+        self._next[side] += turn.missing
+
+    def _packet(self, time_ns: int, flags: int, payload: bytes = b"", *, from_client: bool) -> MadePacket:
+        source, destination = self._ends[from_client], self._ends[not from_client]
+        seq, ack = self._next[from_client], self._next[not from_client] if flags & ACK else 0
+        self._next[from_client] += len(payload) + bool(flags & (SYN | FIN))
+        data = frame(source, destination, flags, seq, ack, payload, outward=from_client)
+        return MadePacket(time_ns, data)
+
+
+def _said(turns: list[Turn]) -> int:
+    """A number that another conversation is unlikely to have."""
+    found = zlib.crc32(repr([(turn.time_ns, turn.from_client, turn.missing) for turn in turns]).encode())
+    for turn in turns:
+        found = zlib.crc32(turn.data, found)
+    return found

@@ -1,0 +1,57 @@
+"""The hex transcript: frames to its lines, and a text of hex to the turns of a conversation.
+
+A frame whose size prefix promises more than stands there is short: the rest is taken for a hole, so that what follows
+is still read right. A prefix that can't be is left to the framing. Either is told.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from dissector import limits
+from dissector.conversation.hex_text import Form, entries
+from dissector.conversation.turns import Turn
+
+PREFIX: Final = 4
+_WIDTH: Final = 32
+"""Bytes on a line."""
+_GROUP: Final = 4
+
+
+def frame_lines(data: bytes, *, from_client: bool, connection: int = 1) -> Iterator[str]:
+    """A frame as lines of a transcript. The first connection goes without its number."""
+    first = ("" if connection == 1 else str(connection)) + (">" if from_client else "<")
+    for at in range(0, len(data), _WIDTH):
+        mark = " " * len(first) if at else first
+        yield f"{mark} {data[at : at + _WIDTH].hex(' ', -_GROUP)}"
+
+
+def turns_of(data: bytes, form: Form, *, unmarked_from_client: bool) -> tuple[dict[int, list[Turn]], list[str]]:
+    """What a text says on each connection, and what is wrong with its sizes. Raises `HexError`.
+
+    A turn's time is its number: it tells the order, and nobody takes it for a time."""
+    turns: dict[int, list[Turn]] = {}
+    problems: list[str] = []
+    for number, (line, connection, from_client, sent) in enumerate(entries(data, form)):
+        missing, problem = _short_of(sent)
+        if problem:
+            problems.append(f"line {line}: {problem}")
+        side = unmarked_from_client if from_client is None else from_client
+        turns.setdefault(connection, []).append(Turn(number, side, sent, missing))
+    return turns, problems
+
+
+def _short_of(sent: bytes) -> tuple[int, str]:
+    """How many bytes the last frame lacks; what is wrong with the frames."""
+    at = 0
+    while at < len(sent):
+        left = len(sent) - at
+        size = int.from_bytes(sent[at : at + PREFIX], "big", signed=True)
+        if left < PREFIX:
+            return 0, f"{left} bytes behind the last frame, too few for a size"
+        if not 0 <= size <= limits.DEFAULT.frame_size:
+            return 0, f"byte {at:,}: {size:,} can't be a frame's size"
+        if size > left - PREFIX:
+            words = f"byte {at:,}: a frame of {size:,} bytes behind its size, of which {left - PREFIX:,} are there"
+            return size - (left - PREFIX), words
+        at += PREFIX + size
+    return 0, ""

@@ -1,0 +1,54 @@
+"""Values to a frame: size prefix, header, body. The way back from `message.read`.
+
+Values are Python's or JSON's (bytes, or their hex). What can't be written raises `EncodeError` with a path that begins
+with ``header`` or ``body``, and nothing else is raised.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from dissector.protocol.codec.json_writer import JsonWriter
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.message import API_VERSIONS, PREFIX, UNSUPPORTED_VERSION, Shape, request_shape, response_shape
+from dissector.protocol.wire.writing import EncodeError
+
+_WRITER: Final = JsonWriter()
+Given = Mapping[str, object]
+
+
+def frame_bytes(shape: Shape, header: Given, body: object) -> bytes:
+    """The whole frame."""
+    if shape.body is None:
+        raise EncodeError(shape.findings[0].message if shape.findings else "what it answers is not known", "body")
+    data = header_bytes(shape, header) + _struct("body", shape.body, shape.body_version, body)
+    return len(data).to_bytes(PREFIX, "big") + data
+
+
+def header_bytes(shape: Shape, header: Given) -> bytes:
+    """The header of a frame, without the size prefix. Fields that its version lacks must not be there."""
+    assert shape.header is not None
+    return _struct("header", shape.header, shape.header_version, header)
+
+
+def request_header(shape: Shape, api_key: int, version: int, more: Given) -> dict[str, object]:
+    """The fields of a request's header: key, version and, as far as its version has them, what `more` names."""
+    assert shape.header is not None
+    names = {field.name for field in plan(shape.header, shape.header_version).fields}
+    given = {"request_api_key": api_key, "request_api_version": version, **more}
+    return {name: value for name, value in given.items() if name in names}
+
+
+def answer_shape(api_key: int, version: int, body: object) -> Shape:
+    """How a response is written. A broker that lacks the version of ApiVersions answers in version 0 (KIP-511)."""
+    if api_key == API_VERSIONS and isinstance(body, Mapping) and "throttle_time_ms" not in body:
+        version = 0 if body.get("error_code") == UNSUPPORTED_VERSION else version
+    shape = response_shape(api_key, version, b"")
+    return shape if shape.body else replace(shape, findings=request_shape(api_key, version).findings)
+
+
+def _struct(part: str, name: str, version: int, values: object) -> bytes:
+    try:
+        return _WRITER.struct(plan(name, version), values)
+    except EncodeError as error:
+        raise error.under(part) from None

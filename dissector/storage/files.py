@@ -1,0 +1,92 @@
+"""The files of Kafka's own among those that are opened: their entries as rows, in the order of the files."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from mmap import mmap
+from typing import Final
+
+import numpy as np
+
+from dissector.columns import Column
+from dissector.findings import Finding, Severity
+from dissector.session.exchange import Exchange, Row, worst
+from dissector.storage.entry import KafkaFile, Place
+from dissector.storage.indexes import index_of
+from dissector.storage.segment import segment_of
+
+STEP: Final = 1 << 14
+"""Entries found before somebody is told."""
+
+
+@dataclass
+class _Opened:
+    name: str
+    data: mmap
+    file: KafkaFile
+    first: int = 0
+    """The number of its first entry."""
+    starts: Column = field(default_factory=lambda: Column(np.int64))
+    ends: Column = field(default_factory=lambda: Column(np.int64))
+
+
+class KafkaFiles:
+    """Takes what it knows; `read` finds the entries; each is decoded on demand."""
+
+    def __init__(self) -> None:
+        self._opened: list[_Opened] = []
+        self.problems: list[Finding] = []
+
+    def take(self, name: str, data: mmap) -> bool:
+        """Whether a file is one of Kafka's; it is then kept."""
+        file: KafkaFile | None = segment_of(name, data) or index_of(data)
+        if file is not None:
+            self._opened.append(_Opened(name, data, file))
+        return file is not None
+
+    def __len__(self) -> int:
+        return sum(len(opened.starts) for opened in self._opened)
+
+    @property
+    def count(self) -> int:
+        """How many files there are."""
+        return len(self._opened)
+
+    def read(self) -> Iterator[None]:
+        """Find all entries, some at a step."""
+        for opened in self._opened:
+            opened.first = len(self)
+            found: list[Place] = []
+            for place in opened.file.places():
+                found.append(place)
+                if len(found) == STEP:
+                    _keep(opened, found)
+                    yield
+            _keep(opened, found)
+            if opened.file.problem:
+                words = f"{opened.name}: {opened.file.problem}"
+                self.problems.append(Finding("file-damaged", Severity.WARNING, words))
+            yield
+
+    def file_of(self, number: int) -> int:
+        """Which file an entry is in, from 1: what a connection is to an exchange."""
+        return max(n for n, opened in enumerate(self._opened, 1) if opened.first <= number and len(opened.starts))
+
+    def exchange(self, number: int) -> Exchange:
+        """Entry `number`, from 0, as a row and a message."""
+        which = self.file_of(number)
+        opened = self._opened[which - 1]
+        at = number - opened.first
+        start, end = int(opened.starts.values[at]), int(opened.ends.values[at])
+        entry = opened.file.entry(opened.data[start:end], start)
+        kind, message = opened.file.kind, entry.message
+        row = Row(
+            number + 1, kind, message.time_ns, which, "", opened.name, kind, entry.version, None, None, message.size,
+            None, None, entry.info, worst(entry.findings),
+        )  # fmt: skip
+        return Exchange(row, None, message, None, entry.findings)
+
+
+def _keep(opened: _Opened, found: list[Place]) -> None:
+    opened.starts.extend([place.start for place in found])
+    opened.ends.extend([place.end for place in found])
+    found.clear()

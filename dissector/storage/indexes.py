@@ -1,0 +1,106 @@
+"""The indexes beside a segment: `.index` (relative offset, position) and `.timeindex` (timestamp, relative offset).
+
+Offsets are relative to the segment's base offset, which only its name has. Neither has a mark that says what it is, so
+a file is believed if all its entries ascend and nothing but preallocated zeros follows them.
+"""
+
+from collections.abc import Iterator
+from mmap import mmap
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.protocol.message import Traced
+from dissector.protocol.records.spans import Spans, timestamp_note
+from dissector.protocol.tree import Node, Source
+from dissector.storage.entry import Entry, Place, message_of
+
+EARLIEST: Final = 946_684_800_000
+LATEST: Final = 4_102_444_800_000
+"""Milliseconds: the years 2000 to 2100, in which the timestamps of a file must lie for it to be believed."""
+_HEAD: Final = 1 << 12
+"""Bytes looked at before a large file is looked at whole."""
+_CODES: Final = {"INT32": ">i4", "INT64": ">i8"}
+Columns = npt.NDArray[np.int64]
+
+
+class Layout(NamedTuple):
+    """The two fields of an entry, and what the first and the last entry must lie between."""
+
+    fields: tuple[tuple[str, str], tuple[str, str]]
+    low: tuple[int, int]
+    high: tuple[int, int]
+    strict: bool
+    """Whether each entry is above the one before, and not the same."""
+
+    @property
+    def dtype(self) -> np.dtype[np.void]:
+        return np.dtype([(name, _CODES[kind]) for name, kind in self.fields])
+
+    def columns(self, data: bytes | mmap) -> Columns:
+        """Both fields of every whole entry, `(2, n)`."""
+        table = np.frombuffer(data, self.dtype, count=len(data) // self.dtype.itemsize)
+        return np.stack([table[name].astype(np.int64) for name, _ in self.fields])
+
+    def used(self, data: bytes | mmap) -> int:
+        """How many entries there are before the zeros; 0 where it is no such index."""
+        columns = self.columns(data)
+        blank = (columns == 0).all(axis=0)
+        count = int(np.argmax(blank)) if blank.any() else columns.shape[1]
+        if not count or not blank[count:].all():
+            return 0
+        entries = columns[:, :count]
+        low, high = np.array([self.low]).T, np.array([self.high]).T
+        believed = (entries >= low).all() and (entries <= high).all() and (np.diff(entries) >= self.strict).all()
+        return count if believed else 0
+
+
+_TOP: Final = (1 << 31) - 1
+TIMES: Final = Layout(
+    (("timestamp", "INT64"), ("relative_offset", "INT32")), (EARLIEST, 0), (LATEST, _TOP), strict=False
+)
+OFFSETS: Final = Layout((("relative_offset", "INT32"), ("position", "INT32")), (1, 1), (_TOP, _TOP), strict=True)
+
+
+class Index:
+    """An index file, recognised."""
+
+    kind = "index"
+
+    def __init__(self, layout: Layout, count: int) -> None:
+        self._layout = layout
+        self._count = count
+        self.problem = ""
+
+    def places(self) -> Iterator[Place]:
+        """One entry behind the other."""
+        size = self._layout.dtype.itemsize
+        return (Place(at, at + size) for at in range(0, self._count * size, size))
+
+    def entry(self, data: bytes, start: int) -> Entry:
+        """An entry: its two numbers."""
+        values = dict(
+            zip((name for name, _ in self._layout.fields), self._layout.columns(data)[:, 0].tolist(), strict=True)
+        )
+        words = " · ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in values.items())
+        message = message_of(data, values.get("timestamp"), lambda: dict(values), lambda: self._tree(data))
+        return Entry(message, None, words)
+
+    def _tree(self, data: bytes) -> Traced:
+        root = Node("entry", "", "STRUCT", 0, len(data))
+        spans = Spans(data, 0, len(data), 0)
+        for name, kind in self._layout.fields:
+            value = spans.fixed(root, name, kind)
+            if name == "timestamp":
+                root.children[-1].note = timestamp_note(value)
+        return Traced(root, [Source(0, "entry", data)], [])
+
+
+def index_of(data: mmap) -> Index | None:
+    """The index that a file is, or None."""
+    for layout in (TIMES, OFFSETS):
+        size = layout.dtype.itemsize
+        if len(data) % size == 0 and layout.used(data[: _HEAD // size * size]) and (count := layout.used(data)):
+            return Index(layout, count)
+    return None

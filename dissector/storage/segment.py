@@ -1,0 +1,152 @@
+"""Log segments (`00000000000000000000.log`) and snapshots (`.checkpoint`): record batches one after the other.
+
+The format is that of a `records` field, so `protocol.records` reads it; a row is a batch, or a message of before 0.11.
+What a broker preallocated is zeros, and no damage. The folder's name tells the topic, and so whether it is an internal
+one whose records can be decoded; the metadata's log is told by its first record too.
+"""
+
+from collections.abc import Iterator
+from mmap import mmap
+from pathlib import Path
+from typing import Final, cast
+
+from dissector.findings import Finding, Severity
+from dissector.protocol.codec.reader import RecordBytes
+from dissector.protocol.embedded.context import NOTHING_KNOWN
+from dissector.protocol.embedded.topics import CLUSTER_METADATA
+from dissector.protocol.embedded.tree import TreeEmbedder
+from dissector.protocol.embedded.values import records_with_decoded
+from dissector.protocol.message import Traced
+from dissector.protocol.records.batch import HEADER, Batch
+from dissector.protocol.records.compression import DecompressionError, codec_name
+from dissector.protocol.records.legacy import LegacyRecord
+from dissector.protocol.records.objects import budget_of
+from dissector.protocol.records.parts import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, PartKind, split
+from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.tree import Node, Source
+from dissector.protocol.wire import WireError
+from dissector.storage.entry import Entry, Place, message_of
+
+KNOWN_ATTRIBUTES: Final = 0x7F
+RAFT_TYPES: Final = frozenset({b"\x00\x02", b"\x00\x03"})
+LARGEST_CONTROL: Final = 1 << 16
+_CHUNK: Final = 1 << 20
+
+
+class Segment:
+    """A file of batches."""
+
+    kind = "batch"
+
+    def __init__(self, name: str, data: mmap) -> None:
+        self._data = data
+        self._topic = CLUSTER_METADATA if _is_raft(data) else _topic_of(name)
+        self.problem = ""
+
+    def places(self) -> Iterator[Place]:
+        """Batches and messages; stops at what is neither."""
+        for part in split(cast(bytes, self._data)):  # a mapped file is read like bytes, and far larger
+            if part.kind in (PartKind.BATCH, PartKind.MESSAGE):
+                yield Place(part.start, part.end)
+            elif not _is_blank(self._data, part.start):
+                words = "the file ends inside a batch" if part.kind is PartKind.TRUNCATED else "this is no batch"
+                self.problem = f"at byte {part.start:,}: {words}; {part.end - part.start:,} bytes are left out"
+
+    def entry(self, data: bytes, start: int) -> Entry:
+        """A batch or a message, its checksum verified."""
+        valid, version, info, timestamp = _seen(data)
+        message = message_of(
+            data,
+            timestamp,
+            lambda: {"position": start, **records_with_decoded(RecordBytes(data), self._topic)["batches"][0]},
+            lambda: _tree(data, self._topic),
+        )
+        words = "the checksum is not that of the bytes: the batch was damaged or changed"
+        findings = [] if valid else [Finding("bad-crc", Severity.ERROR, words, "crc")]
+        return Entry(message, version, info, findings)
+
+
+def segment_of(name: str, data: mmap) -> Segment | None:
+    """The segment that a file is, told by its first batch or message, of which the end need not be there; or None."""
+    return Segment(name, data) if _begins_one(data) else None
+
+
+def _topic_of(name: str) -> str:
+    """The topic that the folder is called after, with the partition's number behind it."""
+    return Path(name).absolute().parent.name.rpartition("-")[0]
+
+
+def _is_raft(data: mmap) -> bool:
+    """Whether a log or a snapshot begins with a control record that only KRaft has: a new leader, a snapshot's header.
+    The key is a version and a type, each INT16."""
+    size = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
+    if data[MAGIC_AT] != 2 or size > min(len(data), LARGEST_CONTROL):
+        return False
+    batch = Batch.read(data[:size])
+    try:
+        first = batch.records(budget_of())[:1] if batch.is_control else []
+    except (DecompressionError, WireError):
+        return False
+    return any(record.key is not None and record.key[2:4] in RAFT_TYPES for record in first)
+
+
+def _begins_one(data: mmap) -> bool:
+    head = data[: HEADER.size]
+    if len(head) <= MAGIC_AT or head[MAGIC_AT] > 2:
+        return False
+    base_offset = int.from_bytes(head[:8], "big", signed=True)
+    size = int.from_bytes(head[8:LOG_OVERHEAD], "big", signed=True)
+    if base_offset < 0 or size < LEAST_SIZE[head[MAGIC_AT]]:
+        return False
+    if head[MAGIC_AT] < 2:
+        return LOG_OVERHEAD + size <= len(data) and _is_message(data[: LOG_OVERHEAD + size])
+    if len(head) < HEADER.size:
+        return False
+    batch = Batch.read(head)
+    return 0 <= batch.attributes <= KNOWN_ATTRIBUTES and batch.last_offset_delta >= 0 <= batch.records_count
+
+
+def _is_message(data: bytes) -> bool:
+    try:
+        return LegacyRecord.read(data).crc_valid
+    except WireError:
+        return False
+
+
+def _is_blank(data: mmap, start: int) -> bool:
+    return all(not any(data[at : at + _CHUNK]) for at in range(start, len(data), _CHUNK))
+
+
+def _seen(data: bytes) -> tuple[bool, int, str, int | None]:
+    """Whether the checksum is right, the magic, words for the list, the newest timestamp."""
+    if data[MAGIC_AT] == 2:
+        batch = Batch.read(data)
+        return batch.crc_valid, 2, _batch_words(batch), batch.max_timestamp
+    try:
+        message = LegacyRecord.read(data)
+    except WireError as error:
+        return False, data[MAGIC_AT], str(error), None
+    words = f"offset {message.offset:,}"
+    words += f" · messages {codec_name(message.codec)}" if message.codec else " · 1 message"
+    return message.crc_valid, message.magic, words, message.timestamp
+
+
+def _batch_words(batch: Batch) -> str:
+    last = batch.base_offset + batch.last_offset_delta
+    count = f"{batch.records_count:,} record{'s' if batch.records_count != 1 else ''}"
+    words = [f"offset {last:,}" if last == batch.base_offset else f"offsets {batch.base_offset:,}–{last:,}"]
+    words.append(f"{count} {batch.compression}" if batch.codec else count)
+    if batch.producer_id >= 0:
+        words.append(f"producer {batch.producer_id} epoch {batch.producer_epoch} sequence {batch.base_sequence}")
+    words += ["transactional"] if batch.is_transactional else []
+    words += ["control"] if batch.is_control else []
+    return " · ".join(words)
+
+
+def _tree(data: bytes, topic: str | None) -> Traced:
+    sources = [Source(0, "batch", data)]
+    root = Node("batch", "", "STRUCT", 0, len(data))
+    records = RecordTracer(sources, budget_of())
+    records.field(data, 0, len(data), root)
+    TreeEmbedder(sources, records, NOTHING_KNOWN).batches(root, topic)
+    return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])
