@@ -66,6 +66,20 @@ def show(
     _answer(lambda: run(files, form, limit))
 
 
+@app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain RequestHeader; explain records")
+def explain(
+    word: Annotated[
+        str,
+        typer.Argument(metavar="API", help="A name, key or message; or primitives, records, headers, errors."),
+    ],
+    version: Annotated[str | None, typer.Argument(metavar="[VERSION]", help="Else the newest stable one.")] = None,
+) -> None:
+    """Explain a message: its fields, its bytes, what each version changed, an example."""
+    from dissector.cli.explain import explain as run
+
+    _answer(lambda: run(word, version))
+
+
 def _answer(run: Callable[[], int]) -> NoReturn:
     """Run a command to its exit code, whatever comes."""
     from dissector.capture import CaptureError
