@@ -80,6 +80,22 @@ def explain(
     _answer(lambda: run(word, version))
 
 
+@app.command("probe", epilog="Example: kdissect probe 127.0.0.1:9092 --format tree")
+def probe(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A broker's PLAINTEXT listener.")],
+    form: Annotated[
+        Format, typer.Option("--format", "-f", help="A report, or the probe's own bytes as show prints them.")
+    ] = Format.TEXT,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest wait for each answer.")] = 5.0,
+    client_id: Annotated[str, typer.Option("--client-id", help="The name to ask under.")] = "kdissect",
+    topics: Annotated[bool, typer.Option("--topics", help="List the topics too.")] = False,
+) -> None:
+    """Ask a broker what it offers and who is in its cluster."""
+    from dissector.cli.probe import probe as run
+
+    _answer(lambda: run(address, form, timeout, client_id, topics=topics))
+
+
 def _answer(run: Callable[[], int]) -> NoReturn:
     """Run a command to its exit code, whatever comes."""
     from dissector.capture import CaptureError
