@@ -96,13 +96,61 @@ def probe(
     _answer(lambda: run(address, form, timeout, client_id, topics=topics))
 
 
+schema = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Releases of Kafka that this version has not seen: import, list, remove, compare.",
+    epilog="Example: kdissect schema import kafka-clients-4.5.0.jar",
+)
+app.add_typer(schema, name="schema")
+
+
+@schema.command("import", epilog="Example: kdissect schema import kafka-clients-4.5.0.jar")
+def schema_import(
+    jars: Annotated[list[str], typer.Argument(metavar="JAR…", help="The jars of one release, kafka-clients first.")],
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="What to call it, else as the jar does.")] = None,
+) -> None:
+    """Take in a release's messages; their new APIs and versions are decoded from then on."""
+    from dissector.cli.schema import import_release as run
+
+    _answer(lambda: run(jars, name))
+
+
+@schema.command("list", epilog="Example: kdissect schema list")
+def schema_list() -> None:
+    """List the releases that are known, shipped and imported."""
+    from dissector.cli.schema import list_releases as run
+
+    _answer(run)
+
+
+@schema.command("remove", epilog="Example: kdissect schema remove 4.5.0")
+def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.")]) -> None:
+    """Forget an imported release."""
+    from dissector.cli.schema import remove_release as run
+
+    _answer(lambda: run(name))
+
+
+@schema.command("diff", epilog="Example: kdissect schema diff 3.9.2 kafka-clients-4.5.0.jar")
+def schema_diff(
+    one: Annotated[str, typer.Argument(metavar="A", help="A jar, or a release that is known.")],
+    other: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+) -> None:
+    """Compare two releases; exit code 0 for the same, 1 for different."""
+    from dissector.cli.schema import diff_releases as run
+
+    _answer(lambda: run(one, other))
+
+
 def _answer(run: Callable[[], int]) -> NoReturn:
     """Run a command to its exit code, whatever comes."""
     from dissector.capture import CaptureError
+    from dissector.protocol.schema.model import SchemaError
 
     try:
         code = run()
-    except CaptureError as error:
+    except (CaptureError, SchemaError) as error:
         code = complain(str(error))
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT

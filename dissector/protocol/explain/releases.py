@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
+from dissector.protocol.schema.imported import labels
 from dissector.protocol.schema.loader import message
 from dissector.protocol.schema.model import Message
 
 
+@cache
 def known_releases() -> tuple[str, ...]:
-    """All releases that the tables know, oldest first: those that have ApiVersions, which every release has."""
-    return tuple(sorted(message("ApiVersionsRequest").releases, key=release_order))
+    """All releases that are known, oldest first: those that have ApiVersions, as all of Kafka's do, and the imported."""
+    return tuple(sorted({*message("ApiVersionsRequest").releases, *labels()}, key=release_order))
 
 
 def release_order(label: str) -> tuple[tuple[bool, int, str], ...]:
