@@ -26,7 +26,7 @@ def _taken(taken: Taken) -> Iterator[Line]:
     else:
         yield [("  nothing in it is new", "")]
     if taken.otherwise:
-        yield from _listed("laid out otherwise in the tables, which stay as they are", taken.otherwise)
+        yield from _listed("named or laid out otherwise in the tables, which stay as they are", taken.otherwise)
 
 
 def _listed(words: str, names: Sequence[str]) -> Iterator[Line]:

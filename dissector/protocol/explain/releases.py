@@ -11,7 +11,7 @@ from dissector.protocol.schema.model import Message
 
 @cache
 def known_releases() -> tuple[str, ...]:
-    """All releases that are known, oldest first: those that have ApiVersions, as all of Kafka's do, and the imported."""
+    """All releases, oldest first: those that have ApiVersions, as every one of Apache's does, and those imported."""
     return tuple(sorted({*message("ApiVersionsRequest").releases, *labels()}, key=release_order))
 
 

@@ -53,6 +53,7 @@ class _Reader:
         self._flexible = NONE
         self._open: list[str] = []
         self._count = 0
+        self._used: set[str] = set()
 
     def message(self, raw: object) -> Message:
         table = self._table(raw, _MESSAGE_KEYS, "(message)")
@@ -86,7 +87,7 @@ class _Reader:
             deprecated_versions=self._versions(table, "deprecatedVersions", "(message)", NONE),
             latest_version_unstable=self._flag(table, "latestVersionUnstable", "(message)"),
             listeners=self._names(table, "listeners", "(message)"),
-            common_structs=tuple(self._common),
+            common_structs=tuple(name for name in self._common if name in self._used),
             aliases=self._names(table, "aliases", "(message)"),
             releases={each: self._versions(releases, each, "releases") for each in releases},
         )
@@ -147,7 +148,9 @@ class _Reader:
             return ()
         if not (element[:1].isupper() and _NAME.fullmatch(element)):
             self._fail(at, f"type {kind!r} is not known")
-        raw = raw or self._common.get(element, [])
+        if not raw and element in self._common:
+            raw = self._common[element]
+            self._used.add(element)
         if not raw:
             self._fail(at, f"struct {element} has no fields")
         if element in self._open:

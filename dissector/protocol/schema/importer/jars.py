@@ -25,6 +25,8 @@ from dissector.protocol.schema.table import message_of
 _SCHEMA: Final = re.compile(r"(?:.*/)?message/[^/]+\.json")
 _COMMENT: Final = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
 _VERSION_FILE: Final = "kafka/kafka-version.properties"
+_JSON: Final = json.JSONDecoder()
+_FLAGS: Final = ("ignorable", "mapKey", "zeroCopy", "latestVersionUnstable")
 _DAMAGE: Final = (OSError, ValueError, EOFError, KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile,
                   zlib.error)  # fmt: skip
 """What reading a broken or encrypted zip file raises."""
@@ -106,10 +108,15 @@ def _text(archive: zipfile.ZipFile, name: str) -> str:
 def schema_of(text: str, where: str) -> Message | None:
     """A message from the text of Kafka's schema file, or None where it has no version left."""
     try:
-        raw = json.loads(_COMMENT.sub("", text))
+        plain = _COMMENT.sub("", text)
+        # What stands after the object is not looked at, as by Kafka's own generator: a file of 2.8 ends in `}}`.
+        raw, _ = _JSON.raw_decode(plain, len(plain) - len(plain.lstrip()))
         if isinstance(raw, dict) and raw.get("validVersions") == "none":
             return None
-        return message_of(_facts(raw), where)
+        facts = _facts(raw)
+        if isinstance(facts, dict):
+            facts.setdefault("flexibleVersions", "none")  # Kafka before 3.0 may leave it out
+        return message_of(facts, where)
     except json.JSONDecodeError as error:
         raise SchemaError(f"{where}: line {error.lineno}: {error.msg}") from error
     except (ValueError, RecursionError) as error:
@@ -119,7 +126,8 @@ def schema_of(text: str, where: str) -> Message | None:
 def _facts(raw: object) -> object:
     """Without prose, and with what Kafka's own generator lets a file leave out or spell otherwise made plain.
 
-    A few files have tags as text (``"tag": "0"``), and a tagged field may lack `versions`: they are its tagged ones.
+    A few files have tags as text (``"tag": "0"``) or flags (``"ignorable": "true"``), and a tagged field may lack
+    `versions`: they are its tagged ones.
     """
     if isinstance(raw, list):
         return [_facts(each) for each in raw]
@@ -128,6 +136,7 @@ def _facts(raw: object) -> object:
     facts = {key: _facts(value) for key, value in raw.items() if key != "about"}
     if isinstance(tag := facts.get("tag"), str) and tag.isdecimal():
         facts["tag"] = int(tag)
+    facts |= {flag: facts[flag] == "true" for flag in _FLAGS if facts.get(flag) in ("true", "false")}
     if "versions" not in facts and "taggedVersions" in facts:
         facts["versions"] = facts["taggedVersions"]
     return facts

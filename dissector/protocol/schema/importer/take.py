@@ -11,7 +11,7 @@ from dissector.protocol.schema.importer.layout import version_differences
 from dissector.protocol.schema.importer.run import under_settled_names
 from dissector.protocol.schema.index import PAIRED
 from dissector.protocol.schema.loader import api, entries, message, try_import
-from dissector.protocol.schema.model import Message, SchemaError
+from dissector.protocol.schema.model import Message, SchemaError, Versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ def take(jars: Sequence[Path], name: str | None) -> Taken:
     release = labelled(under_settled_names(read_release(label, jars)))
     try_import(in_memory(release))
     pairs = [(each, _known(each)) for each in release.messages.values()]
-    new = tuple(words for theirs, ours in pairs if (words := _new(theirs, ours)))
-    otherwise = tuple(words for theirs, ours in pairs if ours for words in _otherwise(ours, theirs))
+    new = tuple(words for theirs, ours in pairs if (words := _words(theirs.name, _new(theirs, ours))))
+    otherwise = tuple(words for theirs, ours in pairs if ours and (words := _words(ours.name, _other(theirs, ours))))
     return Taken(label, len(release.messages), save(release), new, otherwise)
 
 
@@ -56,14 +56,23 @@ def _label(jars: Sequence[Path]) -> str:
     raise SchemaError(f"{jars[0].name}: {told}: --name gives the release a name")
 
 
-def _new(theirs: Message, ours: Message | None) -> str:
-    """What the tables have not, in words; empty where they have it all."""
-    if ours is None:
-        return f"{theirs.name} v{theirs.valid_versions}"
-    versions = [str(v) for v in theirs.valid_versions if not ours.valid_versions.contains(v)]
-    return f"{theirs.name} v{', v'.join(versions)}" if versions else ""
+def _new(theirs: Message, ours: Message | None) -> list[int]:
+    """The versions that the tables have not."""
+    return [v for v in theirs.valid_versions if ours is None or not ours.valid_versions.contains(v)]
 
 
-def _otherwise(ours: Message, theirs: Message) -> list[str]:
+def _other(theirs: Message, ours: Message) -> list[int]:
+    """The versions that the tables lay out otherwise."""
     both = ours.valid_versions.intersect(theirs.valid_versions)
-    return [f"{ours.name} v{v}" for v in both if next(version_differences(ours, theirs, v), None)]
+    return [v for v in both if next(version_differences(ours, theirs, v), None)]
+
+
+def _words(name: str, versions: list[int]) -> str:
+    """A message and some of its versions, ``FetchRequest v0-3, v5``; empty where there are none."""
+    runs: list[Versions] = []
+    for version in versions:
+        if runs and runs[-1].high == version - 1:
+            runs[-1] = Versions(runs[-1].low, version)
+        else:
+            runs.append(Versions(version, version))
+    return f"{name} " + ", ".join(f"v{run}" for run in runs) if runs else ""
