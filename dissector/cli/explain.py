@@ -110,7 +110,7 @@ def _example(message: Message, version: int) -> Iterator[Line]:
         yield from _explained(child, made, 0)
     if message.flexible_versions.contains(version):
         yield [("  Compact lengths and counts are one more than what they count; 0 is null.", DIM)]
-    if message.type == "data":
+    if message.type not in ("request", "response", "header"):
         yield [("  What holds such bytes may put their version, an INT16, before them.", DIM)]
 
 

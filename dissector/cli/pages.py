@@ -5,7 +5,8 @@ A line is a list of pieces, each a text and a style of rich (empty: none). What 
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from dissector.text import clean
@@ -20,17 +21,30 @@ NOTE: Final = "yellow"
 
 
 def print_lines(lines: Iterable[Line]) -> int:
-    """Print; the exit code 0. A reader that goes away ends it quietly."""
+    """Print; the exit code 0."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return write_out(_plain(line).encode() + b"\n" for line in lines)
+    with _quietly():
+        _print_coloured(lines)
+    return 0
+
+
+def write_out(pieces: Iterable[bytes]) -> int:
+    """Write bytes to stdout; the exit code 0."""
+    with _quietly():
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+    return 0
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """A reader that goes away, as `head` does, is no failure: nothing more is said, not even when Python ends."""
     try:
-        if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-            _print_coloured(lines)
-        else:
-            for line in lines:
-                sys.stdout.buffer.write(_plain(line).encode() + b"\n")
+        yield
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
 
 
 def _plain(line: Line) -> str:

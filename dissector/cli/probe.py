@@ -1,13 +1,12 @@
 """`kdissect probe`: a broker's answers as a report, or the probe's own bytes as `show` prints exchanges."""
 
-import sys
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from dissector.cli.formats import Format
 from dissector.cli.json_lines import json_line
 from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, title
+from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, title, write_out
 from dissector.cli.trees import exchange_lines
 from dissector.probe.connection import Address, Connection, ProbeError
 from dissector.probe.dialogue import Answers, ask_all
@@ -43,8 +42,7 @@ def probe(text: str, form: Format, timeout: float, client_id: str, *, topics: bo
 def _print_exchanges(exchanges: Iterable[Exchange], form: Format) -> None:
     start = next((exchange.row.time_ns for exchange in exchanges), 0)
     if form is Format.JSON:
-        for exchange in exchanges:
-            sys.stdout.buffer.write(json_line(exchange))
+        write_out(json_line(exchange) for exchange in exchanges)
         return
     print_lines([(line, "")] for exchange in exchanges for line in exchange_lines(exchange, start))
 

@@ -25,6 +25,8 @@ def _taken(taken: Taken) -> Iterator[Line]:
         yield from _listed("new", taken.new)
     else:
         yield [("  nothing in it is new", "")]
+    if taken.left_out:
+        yield from _listed("left out", taken.left_out)
     if taken.otherwise:
         yield from _listed("named or laid out otherwise in the tables, which stay as they are", taken.otherwise)
 

@@ -139,6 +139,7 @@ class Connection:
         """The frame that answers `data`."""
         deadline = time.monotonic() + self._timeout
         try:
+            self._socket.settimeout(self._timeout)
             self._socket.sendall(data)
             self._fill(PREFIX, deadline, name)
             size = int.from_bytes(self._received[:PREFIX], "big", signed=True)

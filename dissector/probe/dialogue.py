@@ -184,11 +184,15 @@ def _fail_on_error(connection: Connection, what: str, body: Values) -> None:
 
 
 def _cluster(answers: Answers, body: Values, id_name: str) -> None:
-    cluster = body.get("cluster_id")
-    answers.cluster_id = cluster if isinstance(cluster, str) else None
+    answers.cluster_id = _text(body, "cluster_id")
     controller = body.get("controller_id")
     answers.controller_id = controller if isinstance(controller, int) else None
     answers.nodes = [
-        Node(_int(row, id_name), str(row["host"]), _int(row, "port"), row["rack"] if row.get("rack") else None)  # type: ignore[arg-type]  # a string of the plan
+        Node(_int(row, id_name), str(row["host"]), _int(row, "port"), _text(row, "rack"))
         for row in _rows(body, "brokers")
     ]
+
+
+def _text(row: Values, name: str) -> str | None:
+    value = row.get(name)
+    return value if isinstance(value, str) else None

@@ -29,6 +29,7 @@ and flexible arrays of members or protocols are beyond it."""
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[list[str]]:
+    pytest.importorskip("confluent_kafka", reason="NOT TESTED against librdkafka: confluent-kafka can't be imported")
     with mock_cluster() as addresses:
         yield addresses
 

@@ -1,6 +1,7 @@
 """Whatever answers a probe, it ends in time with one plain line and the right exit code."""
 
 import contextlib
+import random
 import socket
 import ssl
 import subprocess
@@ -9,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from dissector.cli.formats import Format
+from dissector.cli.probe import probe
 from dissector.probe.connection import LARGEST, Address, Connection, ProbeError
+from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
 from tests.cli.test_commands import kdissect
 from tests.probe.servers import Handler, frame, serving
+from tests.protocol.made import make
 
 OFFER = [{"api_key": 3, "min_version": 0, "max_version": 12}, {"api_key": 18, "min_version": 0, "max_version": 2}]
 
@@ -177,3 +182,29 @@ def test_an_unanswered_request_is_kept_as_an_exchange() -> None:
     assert exchange.response is None
     assert exchange.row.client_id == "me"
     assert [finding.code for finding in exchange.findings] == ["unanswered"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_a_server_answers_the_report_is_printed(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bodies that are well formed and senseless: random numbers, hostile names, nulls."""
+    chance = random.Random(seed)
+
+    def senseless(connection: socket.socket) -> None:
+        asked = frame(connection)
+        values, _ = make(plan("ApiVersionsResponse", 5), chance)
+        offer = [{"api_key": key, "min_version": -5, "max_version": 30_000} for key in (-7, 3, 60, 9_999)]
+        random_keys = values["api_keys"]
+        assert isinstance(random_keys, list)
+        answer(
+            connection, asked, "ApiVersionsResponse", 5, {**values, "error_code": 0, "api_keys": random_keys + offer}
+        )
+        values, _ = make(plan("MetadataResponse", 13), chance)
+        content = frame(connection)[4:8] + b"\x00" + write("MetadataResponse", 13, {**values, "error_code": 0})
+        connection.sendall(len(content).to_bytes(4, "big") + content)
+
+    with serving(senseless) as address:
+        code = probe(address, Format.TEXT, 5, "me", topics=True)
+    told = capsys.readouterr()
+    assert (code, told.err) == (0, "")
+    assert "(unknown)" in told.out
+    assert "\x1b" not in told.out

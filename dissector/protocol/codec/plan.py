@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from dissector.protocol.schema.loader import message
+from dissector.protocol.schema.loader import schema
 from dissector.protocol.schema.model import Field, Message
 
 SCALARS: Final = {
@@ -165,4 +165,4 @@ def plan_of(schema: Message, version: int) -> StructPlan:
 @lru_cache(maxsize=1024)
 def plan(name: str, version: int) -> StructPlan:
     """The layout of a message that the tables have, by its name there (``FetchRequest``)."""
-    return plan_of(message(name), version)
+    return plan_of(schema(name, version), version)

@@ -7,7 +7,7 @@ change of the whole, not one a field.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, plan_of
+from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, plan
 from dissector.protocol.explain.layout import default_words, struct_of, type_words
 from dissector.protocol.explain.releases import released_in
 from dissector.protocol.schema.model import Message
@@ -39,7 +39,7 @@ def history(message: Message) -> Iterator[Step]:
     """Every version of a message, oldest first."""
     before: StructPlan | None = None
     for version in message.valid_versions:
-        now = plan_of(message, version)
+        now = plan(message.name, version)
         marks = [
             word
             for word, versions in (

@@ -11,7 +11,7 @@ from typing import Final
 import google_crc32c
 
 from dissector import limits
-from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan_of
+from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
 from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
@@ -50,7 +50,7 @@ class Example:
 
 def example(message: Message, version: int) -> Example:
     """A whole frame for requests and responses; of anything else its own bytes."""
-    body = write(message.name, version, _struct(plan_of(message, version)))
+    body = write(message.name, version, _struct(plan(message.name, version)))
     key = message.api_key
     if message.type == "request" and key is not None:
         head: dict[str, object] = {"request_api_key": key, "request_api_version": version}
@@ -67,7 +67,7 @@ def _alone(message: Message, version: int, data: bytes) -> Node:
     """The tree of what stands in no frame of its own."""
     root = Node(message.name, "", "STRUCT", 0, len(data))
     records = RecordTracer([Source(0, message.name, data)], limits.DEFAULT.decompressed_size)
-    Tracer(data, 0, len(data), records).struct(plan_of(message, version), root)
+    Tracer(data, 0, len(data), records).struct(plan(message.name, version), root)
     return root
 
 
@@ -82,8 +82,8 @@ def _header(name: str, version: int, values: dict[str, object]) -> bytes:
     return write(name, version, values)
 
 
-def _struct(plan: StructPlan) -> dict[str, object]:
-    return {field.name: _value(field, field.type) for field in (*plan.fields, *plan.tagged[:1])}
+def _struct(layout: StructPlan) -> dict[str, object]:
+    return {field.name: _value(field, field.type) for field in (*layout.fields, *layout.tagged[:1])}
 
 
 def _value(field: FieldPlan, kind: TypePlan) -> object:

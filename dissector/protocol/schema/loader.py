@@ -26,23 +26,39 @@ _TABLES: Final = files("dissector.protocol.schema") / "tables"
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """All entries by name, the APIs by key, files of alternative layouts by message, and what imports add."""
+    """All entries by name, the APIs by key, files of alternative layouts by message; the shipped entries by themselves,
+    and what imports add to them.
+    """
 
     entries: dict[str, Entry]
     apis: dict[int, Api]
     alternatives: dict[str, tuple[str, ...]]
+    shipped: dict[str, Entry]
     overlay: Overlay
 
 
 @cache
 def message(name: str) -> Message:
-    """The message of that name, Kafka's: ``FetchRequest``, ``RequestHeader``, ``ConsumerProtocolSubscription``."""
+    """The message of that name, Kafka's: ``FetchRequest``, ``RequestHeader``, ``ConsumerProtocolSubscription``.
+
+    All its versions are there; the fields of one that was imported are those of `schema`.
+    """
     index = _index()
     if name not in index.entries:
         raise KeyError(name)
     found = index.overlay.messages.get(name) or _table(name)
     more = index.overlay.releases.get(name)
     return replace(found, releases={**found.releases, **more}) if more else found
+
+
+@cache
+def schema(name: str, version: int) -> Message:
+    """The message as that lays it out which has the version: the tables, or an imported release."""
+    index = _index()
+    entry = index.shipped.get(name)
+    if entry is not None and entry.valid_versions.contains(version):
+        return message(name)
+    return index.overlay.source(name, version) or message(name)
 
 
 def request(api_key: int) -> Message:
@@ -97,9 +113,9 @@ def _index() -> _Index:
     return _assembled(imported())
 
 
-def try_import(release: Imported) -> None:
-    """Raise `SchemaError` where the tables would not hold together with this release laid over them too."""
-    _assembled([*(each for each in imported() if each.label != release.label), release])
+def try_import(release: Imported) -> Overlay:
+    """What the tables would be overlaid with if this release were imported too. Raises `SchemaError`."""
+    return _assembled([*(each for each in imported() if each.label != release.label), release]).overlay
 
 
 def _assembled(releases: Iterable[Imported]) -> _Index:
@@ -114,7 +130,7 @@ def _assembled(releases: Iterable[Imported]) -> _Index:
         raise SchemaError(f"tables/index.json: is not an index of tables: {error!r}") from error
     over = overlay(shipped, _table, releases)
     entries = shipped | {name: entry_of(message) for name, message in over.messages.items()}
-    return _Index(dict(sorted(entries.items())), _apis(entries), others, over)
+    return _Index(dict(sorted(entries.items())), _apis(entries), others, shipped, over)
 
 
 def _apis(entries: dict[str, Entry]) -> dict[int, Api]:

@@ -3,19 +3,15 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 
 from dissector.protocol.schema.importer.jars import read_release
 from dissector.protocol.schema.importer.keep import in_memory, labelled
 from dissector.protocol.schema.importer.layout import version_differences
-from dissector.protocol.schema.importer.merge import extend
 from dissector.protocol.schema.index import Entry, entry_of
 from dissector.protocol.schema.loader import entries, message, try_import
-from dissector.protocol.schema.model import Message, SchemaError
 from dissector.protocol.schema.overlay import Imported, overlay
 from dissector.protocol.schema.table import message_of
 from tests.protocol.schema.releases import Schema, haunt, jar, newer_heartbeat, schema
-from tests.protocol.schema.test_importer import histories
 
 SHIPPED: dict[str, Entry] = {entry.name: entry for entry in entries()}
 
@@ -24,15 +20,17 @@ def imported(tmp_path: Path, schemas: list[Schema]) -> Imported:
     return in_memory(labelled(read_release("9.9.0", [jar(tmp_path / "a.jar", schemas)])))
 
 
-def test_a_new_version_is_added_and_the_others_stay(tmp_path: Path) -> None:
+def test_a_new_version_is_added_and_is_laid_out_as_the_import_says(tmp_path: Path) -> None:
     over = overlay(SHIPPED, message, [imported(tmp_path, newer_heartbeat())])
     ours, theirs = message("HeartbeatRequest"), message_of(newer_heartbeat()[0], "a test")
-    merged, high = over.messages["HeartbeatRequest"], ours.valid_versions.high
-    assert list(merged.valid_versions) == [*ours.valid_versions, high + 1]
-    assert not any(list(version_differences(merged, ours, version)) for version in ours.valid_versions)
-    assert not list(version_differences(merged, theirs, high + 1))
-    assert str(merged.releases["9.9.0"]) == f"0-{high + 1}"
-    assert not merged.deprecated_versions.contains(high + 1)
+    now, high = over.messages["HeartbeatRequest"], ours.valid_versions.high
+    assert list(now.valid_versions) == [*ours.valid_versions, high + 1]
+    source = over.source("HeartbeatRequest", high + 1)
+    assert source is not None
+    assert not list(version_differences(source, theirs, high + 1))
+    assert str(now.releases["9.9.0"]) == f"0-{high + 1}"
+    assert now.flexible_versions == ours.flexible_versions
+    assert not now.deprecated_versions.contains(high + 1)
 
 
 def test_what_the_tables_have_is_left_alone_even_where_an_import_says_otherwise(tmp_path: Path) -> None:
@@ -43,14 +41,13 @@ def test_what_the_tables_have_is_left_alone_even_where_an_import_says_otherwise(
     assert "9.9.0" in over.releases["HeartbeatRequest"]
 
 
-def test_a_new_version_of_a_message_that_was_otherwise_before_keeps_both(tmp_path: Path) -> None:
-    """The fork's own layout of old versions does not reach the tables; its layout of the new one is taken."""
+def test_a_new_version_is_taken_whatever_the_import_says_of_the_old_ones(tmp_path: Path) -> None:
     changed = newer_heartbeat()
-    changed[0]["fields"] = [{"name": "Everything", "type": "bytes", "versions": "0+"}]
-    merged = overlay(SHIPPED, message, [imported(tmp_path, changed)]).messages["HeartbeatRequest"]
-    ours = message("HeartbeatRequest")
-    assert not any(list(version_differences(merged, ours, version)) for version in ours.valid_versions)
-    assert [f.name for f in merged.fields if f.versions.contains(merged.valid_versions.high)] == ["Everything"]
+    changed[0]["fields"] = [{"name": "GroupId", "type": "int64", "versions": "0+"}]
+    over = overlay(SHIPPED, message, [imported(tmp_path, changed)])
+    source = over.source("HeartbeatRequest", 5)
+    assert source is not None
+    assert [f.type for f in source.fields] == ["int64"]
 
 
 def test_an_api_under_another_name_is_the_same_api(tmp_path: Path) -> None:
@@ -69,28 +66,22 @@ def test_two_imports_of_the_same_news_are_one(tmp_path: Path) -> None:
     assert set(over.releases["HauntRequest"]) == {"9.9.0", "9.9.1"}
 
 
-def test_a_request_without_its_response_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=r"API keys \[201\] lack a request or a response"):
-        try_import(imported(tmp_path, haunt()[:1]))
-    with pytest.raises(SchemaError, match="HeartbeatRequest and HeartbeatResponse have other versions"):
-        try_import(imported(tmp_path, newer_heartbeat()[:1]))
-
-
-def test_a_version_that_cannot_be_laid_over_the_tables_is_refused(tmp_path: Path) -> None:
-    """The same name for another type in a new version: a schema has no room for both."""
-    changed = newer_heartbeat()
-    changed[0]["fields"][0] |= {"type": "int64"}
-    with pytest.raises(SchemaError, match=r"HeartbeatRequest v5 can't be laid over the tables: GroupId"):
-        overlay(SHIPPED, message, [imported(tmp_path, changed)])
-
-
-@given(histories())
-def test_extending_keeps_the_known_versions_and_adds_the_others(history: tuple[Message, Message]) -> None:
-    for known, other in (history, history[::-1]):
-        merged = extend(known, other)
-        for version in merged.valid_versions:
-            source = known if known.valid_versions.contains(version) else other
-            assert not list(version_differences(merged, source, version))
+@pytest.mark.parametrize(
+    ("schemas", "name", "words"),
+    [
+        (haunt()[:1], "HauntRequest", "do not have the same versions"),
+        (newer_heartbeat()[:1], "HeartbeatRequest", "do not have the same versions"),
+        ([{**each, "validVersions": "7-8"} for each in newer_heartbeat()], "HeartbeatRequest", "are not one range"),
+        ([{**newer_heartbeat()[0], "type": "data"}], "HeartbeatRequest", "another message of the tables is called so"),
+    ],
+)
+def test_what_can_not_be_taken_is_left_out_and_the_rest_is_not(
+    tmp_path: Path, schemas: list[Schema], name: str, words: str
+) -> None:
+    other = {"type": "data", "name": "Sample", "validVersions": "0", "flexibleVersions": "none", "fields": []}
+    over = try_import(imported(tmp_path, [*schemas, other]))
+    assert words in over.left_out[name]
+    assert set(over.messages) == set(over.sources) == {"Sample"}
 
 
 def test_an_entry_is_what_the_index_says() -> None:

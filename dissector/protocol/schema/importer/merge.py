@@ -31,27 +31,16 @@ def merge_releases(releases: list[Release]) -> dict[str, Message]:
 
 def merge(older: Message, newer: Message) -> Message:
     """The message with the versions of both; where both have a version, as `newer` has it."""
-    # What the newest release no longer has is as deprecated as can be.
-    return _union(older, newer, replace(older, deprecated_versions=older.valid_versions))
-
-
-def extend(known: Message, other: Message) -> Message:
-    """`known` with the versions that `other` alone has; what both have stays as it is."""
-    latest = other if other.valid_versions.high > known.valid_versions.high else known
-    return replace(_union(other, known, other), latest_version_unstable=latest.latest_version_unstable)
-
-
-def _union(older: Message, newer: Message, says_deprecated: Message) -> Message:
     if (older.api_key, older.type) != (newer.api_key, newer.type):
         raise SchemaError(f"{newer.name}: key or type changed: {older.api_key} {older.type} was another message")
     ranges = _Ranges(newer.name, older.valid_versions, newer.valid_versions)
     flexible = ranges.of(older.flexible_versions, newer.flexible_versions, "flexibleVersions")
     fields = _Fields(ranges, older.flexible_versions, newer.flexible_versions, flexible)
-    deprecated = ranges.of(says_deprecated.deprecated_versions, newer.deprecated_versions, "deprecatedVersions")
     return replace(
         newer,
         valid_versions=ranges.valid,
-        deprecated_versions=deprecated,
+        # What the newest release no longer has is as deprecated as can be.
+        deprecated_versions=ranges.of(older.valid_versions, newer.deprecated_versions, "deprecatedVersions"),
         flexible_versions=flexible,
         fields=fields.merge(older.fields, newer.fields, ""),
         common_structs=newer.common_structs + tuple(s for s in older.common_structs if s not in newer.common_structs),

@@ -10,18 +10,20 @@ from dissector.protocol.schema.importer.keep import in_memory, labelled, save
 from dissector.protocol.schema.importer.layout import version_differences
 from dissector.protocol.schema.importer.run import under_settled_names
 from dissector.protocol.schema.index import PAIRED
-from dissector.protocol.schema.loader import api, entries, message, try_import
+from dissector.protocol.schema.loader import api, entries, message, schema, try_import
 from dissector.protocol.schema.model import Message, SchemaError, Versions
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What an import brought: messages and versions that are new, and versions that the tables lay out otherwise."""
+    """What an import brought: versions that are new, those that could not be taken, those that the tables have and lay
+    out otherwise."""
 
     label: str
     count: int
     folder: Path
     new: tuple[str, ...]
+    left_out: tuple[str, ...]
     otherwise: tuple[str, ...]
 
 
@@ -33,11 +35,13 @@ def take(jars: Sequence[Path], name: str | None) -> Taken:
     if label in message("ApiVersionsRequest").releases and label not in labels():
         raise SchemaError(f"{label}: is one of the releases that are shipped; --name gives it another name")
     release = labelled(under_settled_names(read_release(label, jars)))
-    try_import(in_memory(release))
+    reasons = try_import(in_memory(release)).left_out
     pairs = [(each, _known(each)) for each in release.messages.values()]
-    new = tuple(words for theirs, ours in pairs if (words := _words(theirs.name, _new(theirs, ours))))
+    found = [(ours.name if ours else theirs.name, _new(theirs, ours)) for theirs, ours in pairs]
+    new = tuple(words for name, versions in found if name not in reasons and (words := _words(name, versions)))
+    left_out = tuple(f"{_words(name, versions)}: {reasons[name]}" for name, versions in found if name in reasons)
     otherwise = tuple(words for theirs, ours in pairs if ours and (words := _words(ours.name, _other(theirs, ours))))
-    return Taken(label, len(release.messages), save(release), new, otherwise)
+    return Taken(label, len(release.messages), save(release), new, left_out, otherwise)
 
 
 def _known(theirs: Message) -> Message | None:
@@ -64,7 +68,7 @@ def _new(theirs: Message, ours: Message | None) -> list[int]:
 def _other(theirs: Message, ours: Message) -> list[int]:
     """The versions that the tables lay out otherwise."""
     both = ours.valid_versions.intersect(theirs.valid_versions)
-    return [v for v in both if next(version_differences(ours, theirs, v), None)]
+    return [v for v in both if next(version_differences(schema(ours.name, v), theirs, v), None)]
 
 
 def _words(name: str, versions: list[int]) -> str:
