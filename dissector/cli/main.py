@@ -74,7 +74,7 @@ def explain(
     ],
     version: Annotated[str | None, typer.Argument(metavar="[VERSION]", help="Else the newest stable one.")] = None,
 ) -> None:
-    """Explain a message: its fields, its bytes, what each version changed, an example."""
+    """Explain a message: fields, bytes, versions, an example."""
     from dissector.cli.explain import explain as run
 
     _answer(lambda: run(word, version))
@@ -99,7 +99,7 @@ def probe(
 schema = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Releases of Kafka that this version has not seen: import, list, remove, compare.",
+    help="Import, list, remove and compare releases of Kafka.",
     epilog="Example: kdissect schema import kafka-clients-4.5.0.jar",
 )
 app.add_typer(schema, name="schema")
@@ -110,7 +110,7 @@ def schema_import(
     jars: Annotated[list[str], typer.Argument(metavar="JAR…", help="The jars of one release, kafka-clients first.")],
     name: Annotated[str | None, typer.Option(metavar="NAME", help="What to call it, else as the jar does.")] = None,
 ) -> None:
-    """Take in a release's messages; their new APIs and versions are decoded from then on."""
+    """Take in a release: what is new is decoded from then on."""
     from dissector.cli.schema import import_release as run
 
     _answer(lambda: run(jars, name))

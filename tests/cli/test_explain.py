@@ -27,6 +27,8 @@ def test_a_page_has_layout_picture_history_and_example() -> None:
     [
         ("primitives", "COMPACT_NULLABLE_STRING"), ("records", "zstd"), ("headers", "ControlledShutdown"),
         ("errors", "UNKNOWN_TOPIC_OR_PARTITION"), ("RequestHeader", "client_id"), ("18", "ApiVersions v5"),
+        ("VoteRequest", "candidate_id"), ("InitProducerIdRequest", "v6  Kafka 4.3.1 to 4.4.0, unstable"),
+        ("LeaderAndIsr", "deprecated"), ("ConsumerProtocolSubscription", "put their version, an INT16, before"),
     ],
 )  # fmt: skip
 def test_there_are_pages_of_other_things_too(page: str, words: str) -> None:
