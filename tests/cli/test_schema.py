@@ -59,6 +59,27 @@ def test_what_is_imported_is_decoded_everywhere_until_it_is_removed(run: Run, tm
     assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)
 
 
+def test_imported_versions_have_their_headers_and_layouts(run: Run, tmp_path: Path) -> None:
+    """A flexible version of a new API, and a new version of one that the tables have."""
+    haunted = request(1, api_key=201, version=1, body=b"\x00" + b"\x06manor" + b"\x02\x00\x00\x00\x07" + b"\x00")
+    beat = b"\x00" + b"\x06sales" + bytes(range(16)) + b"\x00\x00\x00\x03" + b"\x00" + b"\x00"
+    turns = [
+        Turn(True, haunted), Turn(False, response(1, b"\x00" + b"\x00\x03" + b"\x00")),
+        Turn(True, request(2, api_key=12, version=5, body=beat)),
+        Turn(False, response(2, b"\x00" + bytes(4) + b"\x00\x19" + b"\x00")),
+    ]  # fmt: skip
+    capture = capture_of(tmp_path, conversation(turns))
+    run("schema", "import", jar(tmp_path / "a.jar", haunt() + newer_heartbeat()))
+    first, second = (json.loads(line) for line in run("show", capture, "-f", "json").stdout.splitlines())
+    assert first["request"]["body"] == {"house": "manor", "ghosts": [7]}
+    assert first["response"]["body"] == {"error_code": 3}
+    assert second["request"]["body"] == {
+        "group_id": "sales", "member_uuid": "AAECAwQFBgcICQoLDA0ODw", "generation_id": 3, "group_instance_id": None,
+    }  # fmt: skip
+    assert second["response"]["body"] == {"throttle_time_ms": 0, "error_code": 25}
+    assert not [f for f in (*first["findings"], *second["findings"]) if f["code"] != "error-response"]
+
+
 def test_two_releases_are_compared_and_the_exit_code_tells(run: Run, tmp_path: Path) -> None:
     new = jar(tmp_path / "b.jar", haunt() + newer_heartbeat())
     old = jar(tmp_path / "a.jar", [schema("HeartbeatRequest"), schema("HeartbeatResponse")])

@@ -124,7 +124,7 @@ def test_what_is_produced_is_fetched_again_in_every_version(connection: Connecti
             [answer] = rows(rows(body, "responses")[0], "partition_responses")
             assert (answer["error_code"], answer["base_offset"]) == (0, count * len(RECORDS))
         for version in [v for v in common(broker, FETCH) if v >= 4]:
-            named = {"topic": topic} if version < 13 else {"topic_id": topic_id}
+            named: Values = {"topic": topic} if version < 13 else {"topic_id": topic_id}
             assert fetched(broker, named, version) == RECORDS
 
 
