@@ -2,11 +2,13 @@
 
 PYTHON ?= python3
 CAPTURE ?= pcaps/librdkafka.pcapng
+SEED ?= $(shell date +%s)
+COUNT ?= 20
 VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint bench lab schemas clean
+.PHONY: help run test check lint bench lab schemas vectors clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,9 +44,15 @@ bench: $(VENV)/.tests ## time and memory beside tshark, on this machine
 
 lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs Java 17, Maven, dumpcap or tcpdump)
 	@$(BIN)/python -m tests.lab
+	@$(BIN)/python -m tests.lab.segments
 
 schemas: $(VENV)/.tests ## import the schema tables anew from Apache's released jars (needs Java 17, Maven)
 	@$(BIN)/python -m tests.lab.schemas
+
+vectors: $(VENV)/.tests ## hold the codec against fresh messages from Apache's own (SEED=N COUNT=K; needs Java 17, Maven)
+	@echo "SEED=$(SEED) COUNT=$(COUNT)"
+	@$(BIN)/python -m tests.lab.vectors --seed $(SEED) --count $(COUNT) --out build/vectors
+	@VECTORS=build/vectors $(BIN)/python -m pytest -n auto tests/protocol/test_vectors.py
 
 clean: ## forget what was built and installed
 	@rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -37,16 +37,19 @@ class Progress(NamedTuple):
 class Capture:
     """One capture of one or more files, in the order given. Opening reads the files' beginnings only.
 
-    Raises `capture.CaptureError` where a file can't be opened, with one plain line.
+    Secrets (passwords, tokens, keys) are masked unless asked for. Raises `capture.CaptureError` where a file can't be
+    opened, with one plain line.
     """
 
-    def __init__(self, paths: Sequence[str], bounds: limits.Limits = limits.DEFAULT) -> None:
+    def __init__(
+        self, paths: Sequence[str], bounds: limits.Limits = limits.DEFAULT, *, show_secrets: bool = False
+    ) -> None:
         self._store = Store()
         self._readers = [open_capture(path, self._store) for path in paths]
         self._transport = Transport(self._store, bounds)
         self._session = Session(self._store, self._transport.flows, bounds)
         self._splitter = Splitter(self._store, self._session.recogniser, bounds)
-        self._lookup = Lookup(self._session, self._transport.flows, self._splitter.ignored)
+        self._lookup = Lookup(self._session, self._transport.flows, self._splitter.ignored, show_secrets=show_secrets)
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.names = list(paths)
         self.problems: list[Finding] = []

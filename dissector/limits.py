@@ -42,5 +42,8 @@ class Limits:
     decompressed_size: int = 64 << 20
     """Bytes that one compressed record section may become."""
 
+    decompressed_frame_size: int = 256 << 20
+    """Bytes that all compressed sections of one frame may become."""
+
 
 DEFAULT: Final = Limits()

@@ -51,9 +51,9 @@ class KDissectApp(App[None]):
         self.notify(f"saved {path.name}", markup=False)
 
 
-def run(paths: Sequence[str]) -> int:
+def run(paths: Sequence[str], *, show_secrets: bool = False) -> int:
     """Open captures on the screen; the exit code. Raises `capture.CaptureError` before the screen is taken."""
-    with Capture(paths) as capture:
+    with Capture(paths, show_secrets=show_secrets) as capture:
         app = KDissectApp(capture)
         app.run()
         return app.return_code or 0

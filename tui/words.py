@@ -50,8 +50,8 @@ def field_label(node: Node) -> Text:
         label.append(" ")
         label.append(words, value_style(node))
     if node.note:
-        wrong = node.name == "error_code" and node.value != 0
-        label.append(f" {clean(node.note)}", "bold yellow" if wrong else "italic bright_black")
+        note = f" ({clean(node.note)})" if words else f" {clean(node.note)}"
+        label.append(note, "bold yellow" if node.advice else "italic bright_black")
     for finding in node.findings:
         label.append(f" {MARKS[finding.severity.value]} {clean(finding.message)}", "bold red")
     label.append(f"  {node.size} B", "dim")
@@ -63,7 +63,7 @@ def inspector_text(node: Node | None, message: Message | None, side: str) -> Tex
     if node is None or message is None:
         return Text("choose a field, or a byte", "dim")
     text = Text(clean(f"{side}.{node.path}" if node.path else side), "bold")
-    words = [node.type]
+    words = [node.advice, node.type] if node.advice else [node.type]
     if node.schema is not None:
         words += _schema_words(node.schema, node)
     words.append(f"bytes {node.start}–{node.end} ({node.size})" if node.size else f"at byte {node.start}, empty")

@@ -1,6 +1,7 @@
 """`kdissect explain primitives`, `records`, `headers`, `errors`: the pages that belong to no message."""
 
 from collections.abc import Callable, Iterator
+from textwrap import wrap
 from typing import Final
 
 from dissector.cli.pages import DIM, NAME, TITLE, TYPE, Line, table, title
@@ -66,8 +67,13 @@ def _headers() -> Iterator[Line]:
 
 def _errors() -> Iterator[Line]:
     yield [("Error codes", TITLE)]
-    rows = [(str(each.code), each.name, "retriable" if each.retriable else "") for each in error_codes().values()]
-    yield from table(("code", "name", "may be tried again"), rows, (TYPE, NAME, ""))
+    for each in error_codes().values():
+        yield [
+            (f"  {each.code:>4}  ", TYPE),
+            (each.name, NAME),
+            ("  may be tried again" if each.retriable else "", DIM),
+        ]
+        yield from ([(f"        {line}", "")] for line in wrap(each.advice, 88))
 
 
 def _drawn(lines: Iterator[str] | list[str]) -> Iterator[Line]:

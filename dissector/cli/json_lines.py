@@ -10,12 +10,9 @@ from typing import Any
 
 import orjson
 
-from dissector import limits
 from dissector.protocol.codec.plan import holds, plan
 from dissector.protocol.codec.reader import RecordBytes
-from dissector.protocol.records.batch import Batch, Part, PartKind, Record, split
-from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.wire import WireError
+from dissector.protocol.embedded.values import records_with_decoded
 from dissector.session.exchange import Exchange, Message
 from dissector.text import HOSTILE
 
@@ -50,7 +47,9 @@ def exchange_object(exchange: Exchange) -> dict[str, Any]:
     if row.kind != "exchange":
         size = row.request_size if row.response_size is None else row.response_size
         direction = "response" if row.request_size is None else "request"
-        return head | {"direction": direction, "time_ns": row.time_ns, "size": size, "findings": findings}
+        told = exchange.request or exchange.response
+        token = told.decoded_body if told is not None and row.kind == "sasl" else {}
+        return head | {"direction": direction, "time_ns": row.time_ns, "size": size} | token | {"findings": findings}
     return head | {
         "api_key": exchange.api_key,
         "api": None if exchange.api_key is None else row.api,
@@ -67,11 +66,12 @@ def exchange_object(exchange: Exchange) -> dict[str, Any]:
 def _message(message: Message | None) -> dict[str, Any] | None:
     if message is None:
         return None
+    body = message.decoded_body
     return {
         "time_ns": message.time_ns,
         "size": message.size,
         "header": message.header,
-        "body": _finite(message.body) if _has_floats(message.shape.body, message.shape.body_version) else message.body,
+        "body": _finite(body) if _has_floats(message.shape.body, message.shape.body_version) else body,
     }
 
 
@@ -92,7 +92,7 @@ def _finite(value: Any) -> Any:
 
 def _default(value: object) -> Any:
     if isinstance(value, RecordBytes):
-        return records_object(value)
+        return records_with_decoded(value, None)
     if isinstance(value, bytes):
         return value.hex()
     raise TypeError(type(value).__name__)
@@ -102,60 +102,7 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     if isinstance(value, RecordBytes):
-        return _encodable(records_object(value))
+        return _encodable(records_with_decoded(value, None))
     if isinstance(value, dict):
         return {_encodable(name): _encodable(inner) for name, inner in value.items()}
     return [_encodable(inner) for inner in value] if isinstance(value, list) else value
-
-
-def records_object(data: RecordBytes) -> dict[str, Any]:
-    """A `records` field: its size, its batches, and what is no whole batch."""
-    value: dict[str, Any] = {"size": len(data), "batches": []}
-    for part in split(data):
-        raw = data[part.start : part.end]
-        if part.kind is PartKind.BATCH:
-            value["batches"].append(_batch(Batch.read(raw)))
-        else:
-            value[part.kind.value] = _rest(part, raw)
-    return value
-
-
-def _rest(part: Part, raw: bytes) -> dict[str, Any]:
-    return {"size": part.end - part.start, "data": raw.hex()}
-
-
-def _batch(batch: Batch) -> dict[str, Any]:
-    value: dict[str, Any] = {
-        "base_offset": batch.base_offset,
-        "batch_length": batch.batch_length,
-        "partition_leader_epoch": batch.partition_leader_epoch,
-        "magic": batch.magic,
-        "crc": batch.crc,
-        "crc_valid": batch.crc_valid,
-        "attributes": batch.attributes,
-        "compression": batch.compression,
-        "timestamp_type": batch.timestamp_type,
-        "transactional": batch.is_transactional,
-        "control": batch.is_control,
-        "last_offset_delta": batch.last_offset_delta,
-        "base_timestamp": batch.base_timestamp,
-        "max_timestamp": batch.max_timestamp,
-        "producer_id": batch.producer_id,
-        "producer_epoch": batch.producer_epoch,
-        "base_sequence": batch.base_sequence,
-        "records_count": batch.records_count,
-    }
-    if batch.codec:
-        value["compressed"] = batch.section.hex()
-    try:
-        value["records"] = [_record(record) for record in batch.records(limits.DEFAULT.decompressed_size)]
-    except (DecompressionError, WireError) as error:
-        value |= {"records": None, "error": str(error)}
-        if not batch.codec:
-            value["data"] = batch.section.hex()
-    return value
-
-
-def _record(record: Record) -> dict[str, Any]:
-    headers = [{"key": header.key, "value": header.value} for header in record.headers]
-    return record._asdict() | {"headers": headers}

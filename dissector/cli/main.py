@@ -40,16 +40,18 @@ Files = Annotated[
     list[str], typer.Argument(metavar="FILE…", help="Captures (pcap or pcapng), or - for standard input.")
 ]
 
+Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
+
 
 @app.command("open", epilog="Example: kdissect open pcaps/java.pcapng")
-def open_files(files: Files) -> None:
+def open_files(files: Files, show_secrets: Secrets = False) -> None:
     """Open captures on the screen; without a terminal, print their rows."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        show(files)
+        show(files, show_secrets=show_secrets)
         return
     from tui.app import run
 
-    _answer(lambda: run(files))
+    _answer(lambda: run(files, show_secrets=show_secrets))
 
 
 @app.command("show", epilog="Example: kdissect show orders.pcapng --format json | jq .api")
@@ -59,11 +61,12 @@ def show(
         Format.TEXT
     ),
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+    show_secrets: Secrets = False,
 ) -> None:
     """Print the exchanges of captures."""
     from dissector.cli.show import show as run
 
-    _answer(lambda: run(files, form, limit))
+    _answer(lambda: run(files, form, limit, show_secrets=show_secrets))
 
 
 @app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain RequestHeader; explain records")

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table
-from dissector.protocol.explain.release_diff import MessageDiff, Side, diff, side
+from dissector.protocol.explain.release_diff import MessageDiff, Side, diff, kinds, side
 from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.imported import folder, labels
 from dissector.protocol.schema.importer.keep import remove
@@ -66,6 +66,9 @@ def diff_releases(one: str, other: str) -> int:
 def _difference(one: Side, other: Side, found: list[MessageDiff]) -> Iterator[Line]:
     counts = f"{len(one.versions)} and {len(other.versions)} messages, {len(found)} differ"
     yield [(f"{one.label} and {other.label}", TITLE), (f"  {counts}", DIM)]
+    for mine, theirs in ((one, other), (other, one)):
+        if alone := sorted(kinds(mine) - kinds(theirs)):
+            yield [(f"  not compared, for only {mine.label} has any: messages of type {', '.join(alone)}", DIM)]
     for each in found:
         if not each.was:
             yield [("  added    ", NOTE), (each.name, NAME), (f"  v{each.now}", "")]

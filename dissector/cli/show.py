@@ -13,9 +13,9 @@ from dissector.cli.rows import head_line, row_line
 from dissector.cli.trees import tree_lines
 
 
-def show(files: Sequence[str], form: Format, limit: int | None) -> int:
+def show(files: Sequence[str], form: Format, limit: int | None, *, show_secrets: bool = False) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
-    with Capture(files) as capture:
+    with Capture(files, show_secrets=show_secrets) as capture:
         read_with_progress(capture)
         try:
             for piece in _printed(capture, form, min(len(capture), limit or len(capture))):

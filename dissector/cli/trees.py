@@ -38,8 +38,10 @@ def _message(name: str, message: Message) -> Iterator[str]:
 def _node(node: Node, depth: int, source: int) -> Iterator[str]:
     place = f"{node.start:>6}+{node.size:<5}" if node.source == source else f"s{node.source}:{node.start}+{node.size}"
     value = shown(node)
-    note = f"  {node.note}" if node.note else ""
+    note = (f" ({node.note})" if value else f"  {node.note}") if node.note else ""
     yield clean(f"{'  ' * depth}{node.name}{': ' + value if value else ''}{note}  [{place.strip()} {node.type}]")
+    if node.advice:
+        yield clean(f"{'  ' * depth}  → {node.advice}")
     for finding in node.findings:
         yield clean(f"{'  ' * depth}  ! {finding.severity}: {finding.message} ({finding.code})")
     for child in node.children:

@@ -22,8 +22,8 @@ from dissector.protocol.schema.loader import api
 from dissector.session.exchange import Exchange, Message, Row, worst
 from dissector.session.summary import info
 
-LARGEST: Final = 32 << 20
-"""Bytes of an answer; metadata of 100,000 partitions is a third of it."""
+LARGEST: Final = 8 << 20
+"""Bytes of an answer; metadata of 100,000 partitions is half of it."""
 LONGEST_WAIT: Final = 600
 TLS_ALERT: Final = b"\x15\x03"
 SHOWN: Final = 40
@@ -108,7 +108,7 @@ class Connection:
         exchange.row = exchange.row._replace(
             response_size=response.size,
             latency_ns=response.time_ns - request.time_ns,
-            info=info(request.body, response.body, []),
+            info=info(request.body, response.body, [], {}),
             severity=worst(exchange.findings),
         )
         if any(finding.severity is Severity.ERROR for finding in response.findings):
@@ -119,7 +119,7 @@ class Connection:
         host, port = self._socket.getsockname()[:2]
         return Row(
             number, "exchange", request.time_ns, 1, str(Address(host, port)), str(self.address), name, version, number,
-            self._client_id, request.size, None, None, info(request.body, {}, []), None,
+            self._client_id, request.size, None, None, info(request.body, {}, [], {}), None,
         )  # fmt: skip
 
     def _answer(self, exchange: Exchange, data: bytes, api_key: int, version: int) -> Message:

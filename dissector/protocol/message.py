@@ -10,11 +10,16 @@ from typing import Final
 from dissector import limits
 from dissector.findings import Finding, Severity
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.reader import DAMAGE, reader
+from dissector.protocol.codec.reader import DAMAGE, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
+from dissector.protocol.embedded.naming import name_ids
+from dissector.protocol.embedded.secrets import masked, may_hold_secrets
+from dissector.protocol.embedded.tree import TreeEmbedder
+from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
-from dissector.protocol.schema.loader import api
+from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.tree import UNPARSED, Node, Source
 from dissector.protocol.wire import WireError
 
@@ -23,6 +28,9 @@ API_VERSIONS: Final = 18
 UNSUPPORTED_VERSION: Final = 35
 FALLBACK_SIZE: Final = 6
 """The least body of ApiVersions v0: an error code and an empty array."""
+
+AUTH_BYTES: Final = "auth_bytes"
+"""What Kafka calls a login's token."""
 
 Values = dict[str, object]
 
@@ -37,12 +45,16 @@ class Shape:
     body: str | None
     body_version: int
     findings: tuple[Finding, ...] = ()
+    token: bool = False
+    """Whether it is a login's token by itself, without a header."""
 
 
 UNFRAMED: Final = Shape(None, 0, None, 0)
 """Bytes that are no frame."""
 UNASKED: Final = Shape("ResponseHeader", 0, None, 0)
 """A response to a request that is not known."""
+SASL_TOKEN: Final = Shape(None, 0, None, 0, token=True)
+"""What follows SaslHandshake version 0 (KIP-43)."""
 
 
 @dataclass(slots=True)
@@ -105,41 +117,88 @@ def _unknown_version(name: str, version: int, versions: str) -> Finding:
 def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
     """The values of a frame. Bytes from `end` on stand after a gap and are not read."""
     decoded = Decoded(findings=list(shape.findings))
+    stop = len(data) if end is None else end
+    if shape.token:
+        decoded.body = {AUTH_BYTES: data[PREFIX:stop]}
     if shape.header is None:
         return decoded
-    stop = len(data) if end is None else end
     whole = data if stop == len(data) else data[:stop]
     try:
         decoded.header, at = reader(shape.header, shape.header_version)(whole, PREFIX, stop)
         if shape.body is None:
             return decoded
-        decoded.body, at = reader(shape.body, shape.body_version)(whole, at, stop)
+        other = _other_layout(shape.body, shape.body_version, whole, at)
+        decoded.body, at = reader(shape.body, shape.body_version, other)(whole, at, stop)
     except DAMAGE:
         traced = trace(data, shape, end)
         decoded.findings = traced.findings
         return decoded
+    if other:
+        decoded.findings.append(_laid_out_otherwise(shape.body, shape.body_version, other))
     if at != stop:
         decoded.findings.append(_trailing(stop - at))
     return decoded
+
+
+def _other_layout(name: str, version: int, data: bytes, at: int) -> int:
+    """Which of a message's alternatives a body is laid out by; 0 where the newest layout fits, or none does.
+
+    The version alone can't tell: the layout that ends where the frame ends is the right one.
+    """
+    others = len(alternatives(name, version))
+    return next((n for n in range(others + 1) if _fits(reader(name, version, n), data, at)), 0) if others else 0
+
+
+def _fits(read_body: Reader, data: bytes, at: int) -> bool:
+    try:
+        return read_body(data, at, len(data))[1] == len(data)
+    except DAMAGE:
+        return False
+
+
+def _laid_out_otherwise(name: str, version: int, other: int) -> Finding:
+    release = list(alternatives(name, version)[other - 1].releases)[-1]
+    words = f"laid out as Kafka {release} has version {version}, which later releases lay out in another way"
+    return Finding("other-layout", Severity.NOTE, words, "body")
 
 
 def _trailing(size: int) -> Finding:
     return Finding("trailing-bytes", Severity.WARNING, f"{size:,} bytes after the last field", "(rest)")
 
 
-def trace(data: bytes, shape: Shape, end: int | None = None, limit: int = limits.DEFAULT.decompressed_size) -> Traced:
-    """The tree of a frame. Its leaves tile `data`; bytes from `end` on stand after a gap and are not read."""
+def trace(
+    data: bytes,
+    shape: Shape,
+    end: int | None = None,
+    context: Context = NOTHING_KNOWN,
+    bounds: limits.Limits = limits.DEFAULT,
+) -> Traced:
+    """The tree of a frame, what is inside its bytes fields too. Its leaves tile `data`; bytes from `end` on stand after
+    a gap and are not read."""
     stop = len(data) if end is None else end
     sources = [Source(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += shape.findings
-    tracer = Tracer(data, 0, stop, RecordTracer(sources, limit))
+    records = RecordTracer(sources, budget_of(bounds))
+    tracer = Tracer(data, 0, stop, records)
     try:
+        if shape.token:
+            tracer.prefix(root)
+            root.children.append(Node(AUTH_BYTES, AUTH_BYTES, "BYTES", tracer.at, stop, data[tracer.at : stop]))
+            tracer.at = stop
+            TreeEmbedder(sources, records, context).token(root.children[-1])
         if shape.header is not None:
             tracer.prefix(root)
             tracer.message(plan(shape.header, shape.header_version), "header", root)
         if shape.body is not None:
-            tracer.message(plan(shape.body, shape.body_version), "body", root)
+            other = _other_layout(shape.body, shape.body_version, data[:stop], tracer.at)
+            if other:
+                root.findings.append(_laid_out_otherwise(shape.body, shape.body_version, other))
+            tracer.message(plan(shape.body, shape.body_version, other), "body", root)
+            embedder = TreeEmbedder(sources, records, context)
+            embedder.message(shape.body, root.children[-1])
+            embedder.records(shape.body, root.children[-1])
+            name_ids(root, context)
     except WireError as error:
         at = _deepest(root)
         words = f"{error}; {stop - tracer.at:,} bytes could not be read"
@@ -164,3 +223,10 @@ def _deepest(node: Node) -> Node:
     while node.children:
         node = node.children[-1]
     return node
+
+
+def without_secrets(data: bytes, shape: Shape, end: int, context: Context) -> bytes:
+    """A frame with its secrets masked; the frame itself where it has none."""
+    if not shape.token and not may_hold_secrets(shape.body, data):
+        return data
+    return masked(data, trace(data, shape, end, context).tree)

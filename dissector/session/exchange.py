@@ -5,7 +5,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dissector.findings import Finding, Severity
-from dissector.protocol.message import Decoded, Shape, Traced, Values, read, trace
+from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
+from dissector.protocol.embedded.secrets import note_secrets
+from dissector.protocol.embedded.values import with_all, with_decoded
+from dissector.protocol.message import Decoded, Shape, Traced, Values, read, trace, without_secrets
 from dissector.protocol.tree import Node, Source
 
 _ORDER = list(Severity)
@@ -44,6 +47,17 @@ class Message:
     """Bytes captured."""
     whole: int
     shape: Shape
+    context: Context = NOTHING_KNOWN
+    masked: bool = False
+    """Whether secrets in `data` were replaced by asterisks."""
+
+    @classmethod
+    def of_frame(
+        cls, time_ns: int, size: int, data: bytes, whole: int, shape: Shape, context: Context, *, show_secrets: bool
+    ) -> "Message":
+        """A frame, its secrets masked unless asked for."""
+        shown = data if show_secrets else without_secrets(data, shape, whole, context)
+        return cls(time_ns, size, shown, whole, shape, context, shown is not data)
 
     @cached_property
     def _decoded(self) -> Decoded:
@@ -51,7 +65,10 @@ class Message:
 
     @cached_property
     def _traced(self) -> Traced:
-        return trace(self.data, self.shape, self.whole)
+        traced = trace(self.data, self.shape, self.whole, self.context)
+        if self.masked:
+            note_secrets(traced.tree)
+        return traced
 
     @property
     def header(self) -> Values:
@@ -62,6 +79,15 @@ class Message:
     def body(self) -> Values:
         """The body's fields; empty where it could not be read."""
         return self._decoded.body
+
+    @property
+    def decoded_body(self) -> Values:
+        """The body, and beside its bytes (``metadata``) what they hold (``metadata_decoded``)."""
+        if self.shape.token:
+            return with_decoded("SaslAuthenticateRequest", self.body, self.context)
+        if self.shape.body is None or not self.body:
+            return self.body
+        return with_all(self.shape.body, self.shape.body_version, self.body, self.context)
 
     @property
     def tree(self) -> Node:

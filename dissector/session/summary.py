@@ -4,53 +4,55 @@ Read off field names that mean the same in every API (``topics``, ``partitions``
 that a new API needs nothing here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Final
 
 from dissector.findings import Finding, Severity
 from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import Batch, PartKind, split
-from dissector.protocol.schema.errors import error_name
+from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.compression import codec_name
+from dissector.protocol.records.legacy import ATTRIBUTES_AT
+from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.schema.errors import advice, error_name
+from dissector.session.structs import structs
 
 TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
 TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
 SUBJECTS: Final = ("group_id", "transactional_id", "key", "member_id", "mechanism", "client_software_name")
+ERROR_CODES: Final = ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
 MOST_TOPICS: Final = 3
 
 
-def _structs(value: object) -> Iterator[Values]:
-    """All structures in a body, outermost first."""
-    if isinstance(value, dict):
-        yield value
-        for inner in value.values():
-            if isinstance(inner, dict | list):
-                yield from _structs(inner)
-    elif isinstance(value, list) and value and isinstance(value[0], dict | list):
-        for inner in value:
-            yield from _structs(inner)
-
-
-def _errors(body: Values) -> list[tuple[str, int]]:
-    """Error names in a response, with how often each stands there."""
-    counts: dict[str, int] = {}
-    for struct in _structs(body):
-        code = struct.get("error_code")
-        if isinstance(code, int) and code:
-            name = error_name(code)
-            counts[name] = counts.get(name, 0) + 1
-    return sorted(counts.items())
+def _errors(body: Values) -> list[tuple[str, int, str]]:
+    """Error names in a response, with how often each stands there, and what it asks of the client."""
+    counts: dict[int, int] = {}
+    for struct in structs(body):
+        for name in ERROR_CODES:
+            code = struct.get(name)
+            if isinstance(code, int) and code:
+                counts[code] = counts.get(code, 0) + 1
+    return sorted((error_name(code), count, advice(code)) for code, count in counts.items())
 
 
 def error_findings(body: Values) -> list[Finding]:
-    """A finding for each different error of a response."""
+    """A finding for each different error of a response: its name, then what the client should do."""
     return [
-        Finding("error-response", Severity.WARNING, name + (f" ({count} times)" if count > 1 else ""), "body")
-        for name, count in _errors(body)
+        Finding("error-response", Severity.WARNING, ": ".join(filter(None, (_counted(name, count), words))), "body")
+        for name, count, words in _errors(body)
     ]
 
 
-def _topics(body: Values) -> list[str]:
+def _counted(name: str, count: int) -> str:
+    return f"{name} ({count} times)" if count > 1 else name
+
+
+def _without_advice(finding: Finding) -> str:
+    """An error's finding in as few words as a list has room for."""
+    return finding.message.partition(": ")[0]
+
+
+def _topics(body: Values, names: Mapping[str, str]) -> list[str]:
     found: list[str] = []
     for name in TOPIC_ARRAYS:
         topics = body.get(name)
@@ -60,7 +62,7 @@ def _topics(body: Values) -> list[str]:
             elif isinstance(topic, dict):
                 words = next((topic[key] for key in TOPIC_NAMES if topic.get(key)), None)
                 if isinstance(words, str):
-                    found.append(words + _partitions(topic))
+                    found.append(names.get(words, words) + _partitions(topic))
     return found
 
 
@@ -88,10 +90,10 @@ def _index(partition: object) -> int | None:
 
 
 def _records(body: Values) -> str:
-    """Records in a body, counted from the batch headers alone."""
+    """Records in a body, counted from the batch headers alone; messages of before 0.11 are counted as they stand."""
     count = size = 0
     codecs: set[str] = set()
-    for struct in _structs(body):
+    for struct in structs(body):
         records = struct.get("records")
         if not isinstance(records, RecordBytes):
             continue
@@ -101,24 +103,28 @@ def _records(body: Values) -> str:
                 batch = Batch.read(records[part.start : part.end])
                 count += max(0, batch.records_count)
                 codecs.add(batch.compression)
+            elif part.kind is PartKind.MESSAGE:
+                count += 1
+                codecs.add(codec_name(records[part.start + ATTRIBUTES_AT] & 7))
     if not size:
         return ""
     named = " ".join(sorted(codecs - {"none"}))
     return f"{count} record{'s' if count != 1 else ''} {named}".rstrip()
 
 
-def info(request: Values, response: Values, findings: list[Finding]) -> str:
-    """The words for the list; `findings` are those of both sides together, whose errors are named."""
+def info(request: Values, response: Values, findings: list[Finding], names: Mapping[str, str]) -> str:
+    """The words for the list; `findings` are those of both sides together, whose errors are named; `names` are those
+    of topic ids."""
     words: list[str] = []
     subject = next((value for name in SUBJECTS if (value := request.get(name))), None)
     if isinstance(subject, str):
         words.append(subject)
-    topics = _topics(request) or _topics(response)
+    topics = _topics(request, names) or _topics(response, names)
     if topics:
         more = f" +{len(topics) - MOST_TOPICS}" if len(topics) > MOST_TOPICS else ""
         words.append(" ".join(topics[:MOST_TOPICS]) + more)
     records = _records(request) or _records(response)
     if records:
         words.append(records)
-    words += [finding.message for finding in findings if finding.code == "error-response"]
+    words += [_without_advice(finding) for finding in findings if finding.code == "error-response"]
     return " · ".join(words)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ PROMISED = {
 }  # fmt: skip
 """The keys of an exchange's line, as the interface promises them."""
 JAVA = str(PCAPS / "java.pcapng")
+ADMIN = str(PCAPS / "java-admin.pcapng")
+TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
 
 
 def kdissect(*words: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -62,9 +65,37 @@ def test_json_holds_records_with_their_bytes() -> None:
 
 def test_the_tree_names_every_field_with_its_place() -> None:
     text = kdissect("show", JAVA, "--format", "tree", "--limit", "1").stdout.decode()
-    assert "request_api_key: 18  [4+2 INT16]" in text
+    assert "request_api_key: 18 (ApiVersions)  [4+2 INT16]" in text
     assert 'client_software_name: "apache-kafka-java"' in text
-    assert "error_code: 0  NONE" in text
+    assert "error_code: 0 (NONE)" in text
+
+
+def test_the_tree_names_numbers_and_json_keeps_them() -> None:
+    words = kdissect("show", ADMIN, "--format", "tree").stdout.decode()
+    assert re.search(r"  operation: 2 \(ALL\)  \[\d+\+1 INT8\]", words)
+    assert re.search(r"  permission_type: 3 \(ALLOW\)  ", words)
+    assert re.search(r"  timestamp: -3 \(MAX\)  ", words)
+    assert re.search(r"_operations: \d+ \((\w+, )+\w+\)  ", words)
+    assert "include_cluster_authorized_operations: true  [" in words
+    lines = [json.loads(line) for line in kdissect("show", ADMIN, "--format", "json").stdout.splitlines()]
+    created = next(line for line in lines if line["api"] == "CreateAcls")
+    assert created["request"]["body"]["creations"][0]["operation"] == 2
+
+
+def test_an_error_says_what_it_asks_of_the_client() -> None:
+    asked = "A normal first step of joining: repeat JoinGroup at once"
+    words = kdissect("show", JAVA, "--format", "tree").stdout.decode()
+    assert re.search(rf"error_code: 79 \(MEMBER_ID_REQUIRED\)  \[.*\]\n +→ {asked}", words)
+    lines = [json.loads(line) for line in kdissect("show", JAVA, "--format", "json").stdout.splitlines()]
+    found = [f["message"] for line in lines for f in line["findings"] if f["code"] == "error-response"]
+    assert any(message.startswith(f"MEMBER_ID_REQUIRED: {asked}") for message in found)
+    row = next(line for line in kdissect("show", JAVA).stdout.decode().splitlines() if "MEMBER_ID_REQUIRED" in line)
+    assert asked not in row
+
+
+def test_errors_of_partitions_are_named_whatever_their_field_is_called() -> None:
+    rows = kdissect("show", TRANSACTIONS).stdout.decode().splitlines()
+    assert [row for row in rows if "AddPartitionsToTxn" in row and "CONCURRENT_TRANSACTIONS" in row]
 
 
 def test_standard_input_is_a_capture_too() -> None:

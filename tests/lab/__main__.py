@@ -5,40 +5,65 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
 
 from tests.lab import request_log
-from tests.lab.broker import Broker
+from tests.lab.node import Cluster
 from tests.lab.scenarios import SCENARIOS, Scenario
 from tests.lab.sniffer import Sniffer, tool
-from tests.lab.tools import ROOT, MissingToolError, classpath, client_version, kafka_version
+from tests.lab.tools import ROOT, MissingToolError, broker_classpath, classpath, client_version
 
 PCAPS = ROOT / "pcaps"
 LARGEST = 300_000
 CLIENT_SECONDS = 120
 
 
-def record(scenario: Scenario, broker: Broker, jars: str) -> str:
+def record(scenario: Scenario, cluster: Cluster, jars: str) -> str:
     """Run one client under the sniffer; a line for the summary."""
     capture = PCAPS / f"{scenario.name}.pcapng"
     command = scenario.command(jars)  # may fetch and compile: before the sniffer listens
-    start = broker.log.stat().st_size
-    with Sniffer(capture):
+    starts = {log: log.stat().st_size for log in cluster.logs}
+    with Sniffer(capture, scenario.ports):
         failure = run_client(command)
-    entries = list(request_log.exchanges(broker.log, start, request_log.settled(broker.log)))
-    request_log.write(PCAPS / f"{scenario.name}.broker.ndjson", entries)
+    logged = [line for log, start in starts.items() for line in request_log.lines(log, start)]
+    return kept(scenario, capture, logged, failure)
+
+
+def record_whole(scenario: Scenario, cluster: Cluster, jars: str) -> str:
+    """The life of a cluster, with one client in it."""
+    capture = PCAPS / f"{scenario.name}.pcapng"
+    command = scenario.command(jars)
+    with Sniffer(capture, scenario.ports):
+        cluster.start()
+        failure = run_client(command)
+        cluster.stop()
+    logged = [line for log in cluster.logs for line in request_log.lines(log, 0)]
+    return kept(scenario, capture, logged, failure)
+
+
+def kept(scenario: Scenario, capture: Path, logged: list[str], failure: str) -> str:
+    """Write what goes beside a capture; a line for the summary."""
+    entries = list(request_log.exchanges(logged, scenario.ports))
+    request_log.write(capture.with_suffix(".broker.ndjson"), entries)
     provenance = {
         "capture": capture.name, "client": scenario.client, "client_version": client_version(scenario.client),
-        "broker": "Apache Kafka", "broker_version": kafka_version(), "scenario": scenario.words,
+        "broker": "Apache Kafka", "broker_version": scenario.plan.release, "scenario": scenario.words,
         "recorded": datetime.now(UTC).date().isoformat(), "tool": f"{tool()} on loopback",
     }  # fmt: skip
-    (PCAPS / f"{scenario.name}.provenance.json").write_text(json.dumps(provenance) + "\n")
+    if scenario.plan.whole:
+        provenance["until"] = "every node had stopped"
+    if logins := request_log.logins(logged):
+        provenance["logins"] = logins
+    capture.with_suffix(".provenance.json").write_text(json.dumps(provenance) + "\n")
     apis = Counter(str(request_log.condensed(entry)["api"]) for entry in entries)
     size = capture.stat().st_size
     note = " TOO LARGE" if size > LARGEST else ""
     if failure:
         note += f" CLIENT FAILED: {failure[-600:]}"
-    return f"{scenario.name:24} {size:>8,} bytes {len(entries):>5} exchanges {len(apis):>3} APIs{note}"
+    return f"{scenario.name:30} {size:>8,} bytes {len(entries):>5} exchanges {len(apis):>3} APIs{note}"
 
 
 def run_client(command: list[str]) -> str:
@@ -50,31 +75,37 @@ def run_client(command: list[str]) -> str:
     return (done.stderr or done.stdout or "no word").strip() if done.returncode else ""
 
 
+def recorded(scenarios: Iterable[Scenario]) -> Iterator[str]:
+    """Record these, one cluster after the other; a line for each."""
+    jars = classpath()
+    for plan, group in groupby(scenarios, key=lambda scenario: scenario.plan):
+        yield f"starting {' and '.join(node.name for node in plan.nodes)} of Kafka {plan.release}"
+        with Cluster(plan, broker_classpath(plan.release)) as cluster:
+            if not plan.whole:
+                cluster.start()
+            for scenario in group:
+                absent = [program for program in scenario.needs if not shutil.which(program)]
+                how = record_whole if plan.whole else record
+                yield f"{scenario.name:30} skipped: needs {absent[0]}" if absent else how(scenario, cluster, jars)
+
+
 def main(names: list[str]) -> int:
     """Record; 0 if every client ran to its end."""
     unknown = set(names) - {scenario.name for scenario in SCENARIOS}
     if unknown:
         print(f"lab: no scenario {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
+    failed = False
     try:
         tool()
-        jars = classpath()
         PCAPS.mkdir(exist_ok=True)
-        lines: list[str] = []
-        print("starting the broker", flush=True)
-        with Broker(jars) as broker:
-            for scenario in SCENARIOS:
-                if not names or scenario.name in names:
-                    absent = [program for program in scenario.needs if not shutil.which(program)]
-                    line = (
-                        f"{scenario.name:24} skipped: needs {absent[0]}" if absent else record(scenario, broker, jars)
-                    )
-                    lines.append(line)
-                    print(line, flush=True)
+        for line in recorded(scenario for scenario in SCENARIOS if not names or scenario.name in names):
+            print(line, flush=True)
+            failed |= "FAILED" in line or "LARGE" in line
     except MissingToolError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 2
-    return int(any("FAILED" in line or "LARGE" in line for line in lines))
+    return int(failed)
 
 
 if __name__ == "__main__":

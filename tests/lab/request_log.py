@@ -1,16 +1,20 @@
 """The broker's own word on what was said: its request log, condensed to one JSON line an exchange.
 
 kafka.request.logger at TRACE prints ``Completed request:{…}`` for each exchange (kafka.network.RequestChannel). Bodies
-are kept as the broker printed them: records as their size only, secrets redacted. Requests that the broker forwarded to
-its controller are printed once more with ``isForwarded``; those did not cross the client's connection.
+are kept as the broker printed them: records as their size only, secrets redacted. A request that a broker forwarded is
+printed once more by the controller, with ``isForwarded`` and in place of the Envelope in which it crossed their
+connection. Requests of a login are handled before any of this; of those the broker's authenticator tells only the name.
 """
 
 import json
+import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 MARK = "Completed request:"
+LOGIN = re.compile(r"Handling Kafka request (\w+) during ")
 SETTLED_SECONDS = 1.0
 
 
@@ -24,25 +28,37 @@ def settled(log: Path) -> int:
     return size
 
 
-def exchanges(log: Path, start: int, end: int) -> Iterator[dict[str, object]]:
-    """The exchanges that were logged between two positions of the file, as the broker had them."""
+def lines(log: Path, start: int) -> list[str]:
+    """What was logged from a position of the file on, once the broker is done with it."""
+    end = settled(log)
     with log.open("rb") as file:
         file.seek(start)
-        text = file.read(end - start).decode()
-    for line in text.splitlines():
+        return file.read(end - start).decode().splitlines()
+
+
+def exchanges(logged: list[str], ports: tuple[int, ...]) -> Iterator[dict[str, object]]:
+    """The exchanges that crossed one of these ports, as the broker had them."""
+    for line in logged:
         _, found, rest = line.partition(MARK)
         if found:
             entry = json.loads(rest[: rest.rindex("}") + 1])
-            if entry.get("listener") == "PLAINTEXT" and not entry.get("isForwarded"):
+            server = str(entry["connection"]).partition("-")[0]
+            if int(server.rpartition(":")[2]) in ports:
                 yield entry
+
+
+def logins(logged: list[str]) -> Counter[str]:
+    """How many requests of each API logins were made of; tokens without a header are not among them."""
+    return Counter(found[1] for line in logged if (found := LOGIN.search(line)))
 
 
 def condensed(entry: dict[str, object]) -> dict[str, object]:
     """One line of the truth."""
     header = entry["requestHeader"]
     assert isinstance(header, dict)
-    return {
-        "connection": str(entry["connection"]).rsplit("-", 2)[0],
+    forwarded = {"forwarded": True} if entry["isForwarded"] else {}
+    return forwarded | {
+        "connection": "-".join(str(entry["connection"]).split("-")[:2]),  # what follows differs between releases
         "api_key": header["requestApiKey"],
         "api": header["requestApiKeyName"],
         "version": header["requestApiVersion"],

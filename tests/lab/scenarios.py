@@ -3,10 +3,20 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.lab.broker import PORT
-from tests.lab.tools import HERE, client_python, go_program, node_folder
+from tests.lab.node import Plan
+from tests.lab.plans import (
+    OLD_BROKER,
+    ONE_BROKER,
+    OTHER_PORT,
+    PORT,
+    QUORUM_PORTS,
+    SASL_PORT,
+    THREE_CONTROLLERS,
+    TWO_BROKERS,
+)
+from tests.lab.tools import HERE, client_python, go_program, node_folder, old_classpath
 
-SERVERS = f"127.0.0.1:{PORT}"
+SERVERS, SASL_SERVERS = f"127.0.0.1:{PORT}", f"127.0.0.1:{SASL_PORT}"
 Command = Callable[[str], list[str]]
 """Takes the class path of Java's client, gives what to run; fetches and compiles it first if it must."""
 
@@ -18,17 +28,24 @@ class Scenario(NamedTuple):
     client: str
     words: str
     command: Command
+    plan: Plan = ONE_BROKER
+    ports: tuple[int, ...] = (PORT,)
     needs: tuple[str, ...] = ()
     """Programs without which this one is left out; what all need, the lab refuses to start without."""
 
 
-def _python(program: str, *arguments: str) -> Command:
-    return lambda _: [str(client_python()), str(HERE / "clients" / program), SERVERS, *arguments]
+def _python(program: str, *arguments: str, servers: str = SERVERS) -> Command:
+    return lambda _: [str(client_python()), str(HERE / "clients" / program), servers, *arguments]
 
 
-def _java(scenario: str, program: str = "LabClient") -> Command:
+def _java(*arguments: str, program: str = "LabClient", servers: str = SERVERS) -> Command:
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    return lambda classpath: ["java", "-Xmx256m", quiet, "-cp", classpath, program, SERVERS, scenario]
+    return lambda classpath: ["java", "-Xmx256m", quiet, "-cp", classpath, program, servers, *arguments]
+
+
+def _old_java(release: str, program: str, topic: str) -> Command:
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    return lambda _: ["java", "-Xmx256m", quiet, "-cp", old_classpath(release), program, SERVERS, topic]
 
 
 def _node() -> Command:
@@ -44,7 +61,20 @@ def _pretended(release: str, codec: str) -> Scenario:
     return Scenario(f"kafka-python-as-{release}", "kafka-python", words, _python("pretended.py", release, codec))
 
 
+def _archaic(release: str) -> Scenario:
+    words = f"told that the broker is {release}: message sets in each codec, consumed"
+    return Scenario(f"kafka-python-as-{release}", "kafka-python", words, _python("archaic.py", release), OLD_BROKER)
+
+
 EVERYDAY = "create a topic, produce with keys and headers in each codec, consume in a group, commit, describe, delete"
+
+LOGINS = (
+    ("plain", "log in with PLAIN, produce, consume, a delegation token from cradle to grave", "PLAIN"),
+    ("scram-sha-512", "log in with SCRAM-SHA-512, stay past the session's end, log in again on the same connection",
+     "SCRAM-SHA-512"),
+    ("oauthbearer", "log in with an unsecured token of OAUTHBEARER, produce, consume", "OAUTHBEARER"),
+    ("refused", "wrong passwords, PLAIN and SCRAM-SHA-256", "refused"),
+)  # fmt: skip
 
 SCENARIOS = (
     Scenario("librdkafka", "confluent-kafka", EVERYDAY, _python("librdkafka.py", "everyday")),
@@ -67,17 +97,51 @@ SCENARIOS = (
              _java("transactions")),
     Scenario("java-share", "java", "a share group", _java("share")),
     Scenario("java-share-admin", "java", "a share group's offsets listed, altered, deleted",
-             _java("shareAdmin", "LabGroups")),
+             _java("shareAdmin", program="LabGroups")),
     Scenario("java-kip848", "java", "two members of a KIP-848 group, a rebalance", _java("kip848")),
-    Scenario("java-regex", "java", "a KIP-848 group that subscribes by a pattern", _java("regex", "LabGroups")),
+    Scenario("java-regex", "java", "a KIP-848 group that subscribes by a pattern", _java("regex", program="LabGroups")),
     Scenario("java-classic", "java", "two members of a classic group, a rebalance", _java("classic")),
     Scenario("java-cooperative", "java", "static members, cooperative rebalances, members removed by the admin",
-             _java("cooperative", "LabGroups")),
-    Scenario("java-streams", "java", "a streams group (KIP-1071) that counts words", _java("streams", "LabGroups")),
-    Scenario("sarama-1.0.0", "sarama", f"as with Kafka 1.0: {EVERYDAY}", _go("sarama", "1.0.0"), ("go",)),
-    Scenario("sarama-2.3.0", "sarama", f"as with Kafka 2.3: {EVERYDAY}", _go("sarama", "2.3.0"), ("go",)),
-    Scenario("franz-go", "franz-go", f"{EVERYDAY}, a transaction", _go("franz-go"), ("go",)),
-    Scenario("kafkajs", "kafkajs", f"{EVERYDAY}, a transaction", _node(), ("node", "npm")),
+             _java("cooperative", program="LabGroups")),
+    Scenario("java-streams", "java", "a streams group (KIP-1071) that counts words",
+             _java("streams", program="LabGroups")),
+    Scenario("sarama-1.0.0", "sarama", f"as with Kafka 1.0: {EVERYDAY}", _go("sarama", "1.0.0"), needs=("go",)),
+    Scenario("sarama-2.3.0", "sarama", f"as with Kafka 2.3: {EVERYDAY}", _go("sarama", "2.3.0"), needs=("go",)),
+    Scenario("franz-go", "franz-go", f"{EVERYDAY}, a transaction", _go("franz-go"), needs=("go",)),
+    Scenario("kafkajs", "kafkajs", f"{EVERYDAY}, a transaction", _node(), needs=("node", "npm")),
+    *(Scenario(f"java-sasl-{name}", "java", words, _java(*arguments, program="LabLogin", servers=SASL_SERVERS),
+               ports=(SASL_PORT,)) for name, words, *arguments in LOGINS),
+    Scenario("librdkafka-sasl-scram-sha-256", "confluent-kafka", "log in with SCRAM-SHA-256, produce, consume",
+             _python("librdkafka.py", "login", servers=SASL_SERVERS), ports=(SASL_PORT,)),
+    Scenario("plain-socket-sasl-v0", "plain socket", "SaslHandshake v0, tokens without headers: PLAIN, SCRAM-SHA-256",
+             _python("bare_tokens.py", "bare", servers=SASL_SERVERS), ports=(SASL_PORT,)),
     Scenario("plain-socket", "plain socket", "versions the broker lacks, many requests in one segment, one in drips",
              _python("plain_socket.py", "odd")),
+    Scenario("java-0.10.2", "java 0.10.2.2", "message sets in each codec, a group; acks=0",
+             _old_java("0.10.2.2", "OldClient", "java-0.10.2"), OLD_BROKER),
+    Scenario("java-0.11.0-admin", "java 0.11.0.3", "the first admin client, a transaction with headers",
+             _old_java("0.11.0.3", "OldAdmin", "java-0.11.0"), OLD_BROKER),
+    *(_archaic(release) for release in ("0.8.2", "0.9", "0.10")),
+    Scenario("plain-socket-message-sets", "plain socket", "message sets, magic 0 and 1, each codec, fetched as either",
+             _python("message_sets.py", "everything"), OLD_BROKER),
+    Scenario("plain-socket-old-versions", "plain socket", "versions gone from Kafka 4 that no client at hand sends",
+             _python("old_versions.py", "everything"), OLD_BROKER),
+    Scenario("kafka-python-as-0.10-sasl", "kafka-python", "told that the broker is 0.10: tokens without headers",
+             _python("archaic.py", "0.10", "login", servers=SASL_SERVERS), OLD_BROKER, (SASL_PORT,)),
+    Scenario("kraft-quorum", "java", "three controllers and a broker, from start to end: joining, voting, forwarding",
+             _java("quorum", program="LabCluster"), THREE_CONTROLLERS, (*QUORUM_PORTS, PORT)),
+    Scenario("two-brokers", "java", "two brokers, start to end: replicas, a transaction across them, a leader moved",
+             _java("brokers", program="LabCluster"), TWO_BROKERS, (PORT, OTHER_PORT, QUORUM_PORTS[0])),
 )  # fmt: skip
+
+EVENTFUL: tuple[Command, ...] = (
+    _python("librdkafka.py", "codecs"),
+    _python("librdkafka.py", "transactions"),
+    _java("transactions"),
+    _java("classic"),
+    _java("kip848"),
+    _java("share"),
+    _java("streams", program="LabGroups"),
+    _java("admin"),
+)
+"""What a broker should have seen when its files are kept."""

@@ -1,4 +1,4 @@
-"""Records loopback traffic of the broker's port while a client runs, with dumpcap, or with tcpdump and editcap."""
+"""Records loopback traffic of some ports while a client runs, with dumpcap, or with tcpdump and editcap."""
 
 import shutil
 import signal
@@ -9,12 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.lab.broker import PORT
 from tests.lab.tools import MissingToolError, require, run
 
 QUIET_SECONDS = 1.5
 START_SECONDS = 15
-FILTER = f"tcp port {PORT}"
 
 
 def tool() -> str:
@@ -26,10 +24,11 @@ def tool() -> str:
 
 
 class Sniffer:
-    """Captures to `path` (pcapng) while the context is open; leaves after the last packets are written."""
+    """Captures `ports` to `path` (pcapng) while the context is open; leaves after the last packets are written."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, ports: tuple[int, ...]) -> None:
         self._path = path
+        self._filter = " or ".join(f"tcp port {port}" for port in ports)
         self._folder = tempfile.TemporaryDirectory(prefix="kdissect-sniffer-")
         self._raw = Path(self._folder.name) / "raw"
         self._log = Path(self._folder.name) / "log"
@@ -37,8 +36,8 @@ class Sniffer:
 
     def __enter__(self) -> Self:
         options = {
-            "dumpcap": ("-q", "-n", "-i", "lo", "-f", FILTER, "-B", "64", "-w", str(self._raw)),
-            "tcpdump": ("-n", "-i", "lo", "-U", "-B", "65536", "-Z", "root", "-w", str(self._raw), FILTER),
+            "dumpcap": ("-q", "-n", "-i", "lo", "-f", self._filter, "-B", "64", "-w", str(self._raw)),
+            "tcpdump": ("-n", "-i", "lo", "-U", "-B", "65536", "-Z", "root", "-w", str(self._raw), self._filter),
         }
         with self._log.open("wb") as log:
             self._process = subprocess.Popen([tool(), *options[tool()]], stdout=log, stderr=log)

@@ -33,22 +33,56 @@ def run(*command: str | Path, folder: Path | None = None) -> None:
         raise MissingToolError(f"{Path(command[0]).name} failed: {(done.stderr or done.stdout).strip()[-500:]}")
 
 
+def fetched(pom: Path, folder: str, *settings: str) -> Path:
+    """A folder with the jars of a pom; fetched anew if it is not the pom that they were fetched for."""
+    jars, stamp = BUILD / folder, BUILD / f"{folder}.pom.xml"
+    if not stamp.exists() or stamp.read_text() != pom.read_text():
+        shutil.rmtree(jars, ignore_errors=True)  # of two releases the class path would have both
+        run(require("mvn"), "-q", "-B", "-f", pom, *settings, "dependency:copy-dependencies",
+            f"-DoutputDirectory={jars}")  # fmt: skip
+        shutil.copyfile(pom, stamp)
+    return jars
+
+
+def compiled(sources: Path, jars: Path, folder: str) -> str:
+    """The class path with these jars and with the classes of a folder of programs."""
+    classes = BUILD / folder
+    run(require("javac"), "-cp", f"{jars}/*", "-d", classes, *sorted(sources.glob("*.java")))
+    return f"{classes}:{jars}/*"
+
+
+def classpath() -> str:
+    """Kafka's newest jars and the Java clients that are compiled with them."""
+    return compiled(HERE / "java", fetched(HERE / "pom.xml", "jars"), "classes")
+
+
+def broker_classpath(release: str) -> str:
+    """What runs a broker of this release."""
+    pom = HERE / "pom.xml" if release == kafka_version() else HERE / "old" / f"broker-{release}.xml"
+    return f"{fetched(pom, 'jars' if release == kafka_version() else f'jars-{release}')}/*"
+
+
+def old_classpath(release: str) -> str:
+    """An old release of Java's client, and the programs that are compiled with it."""
+    jars = fetched(HERE / "old" / "client.xml", f"client-{release}", f"-Drelease={release}")
+    return compiled(HERE / "old" / f"java-{release.rpartition('.')[0]}", jars, f"classes-{release}")
+
+
 def kafka_version() -> str:
-    """The broker's release, as the pom has it."""
+    """The newest release, as the pom has it."""
     found = re.search(r"kafka_2\.13</artifactId><version>([\d.]+)", (HERE / "pom.xml").read_text())
     assert found
     return found[1]
 
 
-def classpath() -> str:
-    """Kafka's jars and the compiled Java clients; fetched if the pom is not the one they were fetched for."""
-    jars, classes, pom, stamp = BUILD / "jars", BUILD / "classes", HERE / "pom.xml", BUILD / "pom.xml"
-    if not stamp.exists() or stamp.read_text() != pom.read_text():
-        shutil.rmtree(jars, ignore_errors=True)  # of two releases the class path would have both
-        run(require("mvn"), "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}")
-        shutil.copyfile(pom, stamp)
-    run(require("javac"), "-cp", f"{jars}/*", "-d", classes, *sorted((HERE / "java").glob("*.java")))
-    return f"{classes}:{jars}/*"
+def schema_jars(release: str, folder: Path) -> list[Path]:
+    """Of a release's jars those whose message schemas the tables have.
+
+    Before 4.0 the keys of the coordinators' records called their type a version: there is nothing to merge them with,
+    and nothing is lost, for the newer releases have every version of every key and value.
+    """
+    names = ("kafka-clients", "kafka-metadata") if int(release.split(".")[0]) < 4 else ("kafka*",)
+    return sorted(jar for name in names for jar in folder.glob(f"{name}-{release}.jar"))
 
 
 def client_python() -> Path:
@@ -82,6 +116,8 @@ def client_version(client: str) -> str:
     """The release of a client that is fetched."""
     if client == "java":
         return kafka_version()
+    if client.startswith("java "):
+        return client.removeprefix("java ")
     if client == "kafkajs":
         pinned: str = json.loads((HERE / "node" / "package.json").read_text())["dependencies"]["kafkajs"]
         return pinned

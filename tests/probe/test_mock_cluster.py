@@ -11,15 +11,17 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import Batch, Header, Record, split
+from dissector.protocol.records.batch import Batch, Header, Record
+from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.objects import budget_of
+from dissector.protocol.records.parts import split
 from dissector.protocol.schema.loader import api
 from tests.cli.test_commands import kdissect
 from tests.probe.servers import mock_cluster
-from tests.protocol.records.test_batches import batch
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH = 0, 1, 2, 3, 8, 9
 FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 10, 11, 12, 13, 14
-RECORDS = [Record(100 + n, 5_000 + n, b"order-%d" % n, b"apples " * n, [Header("n", bytes([n]))]) for n in range(4)]
+RECORDS = [Record(n, 5_000 + n, b"order-%d" % n, b"apples " * n, [Header("n", bytes([n]))]) for n in range(4)]
 
 
 WRONG = {PRODUCE: {5}, JOIN_GROUP: {6}, SYNC_GROUP: {4}, LEAVE_GROUP: {3, 4}}
@@ -111,7 +113,8 @@ def test_metadata_is_answered_in_every_version(connection: Connection) -> None:
 
 @pytest.mark.parametrize("codec", range(5))
 def test_what_is_produced_is_fetched_again_in_every_version(connection: Connection, codec: int) -> None:
-    topic, sent = f"codec-{codec}", batch(RECORDS, codec)
+    objects = [record._asdict() | {"headers": [header._asdict() for header in record.headers]} for record in RECORDS]
+    topic, sent = f"codec-{codec}", batch_bytes({"attributes": codec, "records": objects})
     address, topic_id = leader(connection, topic)
     with Connection(Address.parse(address), "tests", 15) as broker:
         # Batches of magic 2 came with Produce v3 and Fetch v4; from v13 on a Fetch knows topics by their ids alone.
@@ -129,7 +132,7 @@ def test_what_is_produced_is_fetched_again_in_every_version(connection: Connecti
 
 
 def fetched(broker: Connection, topic: Values, version: int) -> list[Record]:
-    """The records of the first batch of partition 0, counted from the offset that they were made with."""
+    """The records of the first batch of partition 0, their offsets counted from its own."""
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
     body = ask(broker, FETCH, version, max_wait_ms=500, min_bytes=1, topics=[{**topic, "partitions": [partition]}])
     [answer] = rows(rows(body, "responses")[0], "partitions")
@@ -138,7 +141,7 @@ def fetched(broker: Connection, topic: Values, version: int) -> list[Record]:
     assert isinstance(data, bytes)
     first = next(split(data))
     found = Batch.read(data[first.start : first.end])
-    return [record._replace(offset=record.offset - found.base_offset + 100) for record in found.records(1 << 20)]
+    return [record._replace(offset=record.offset - found.base_offset) for record in found.records(budget_of())]
 
 
 def coordinator(connection: Connection, group: str) -> str:

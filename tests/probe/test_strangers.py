@@ -95,7 +95,7 @@ def refuses(connection: socket.socket) -> None:
         (http, 1, "answers as a web server does (HTTP): not Kafka"),
         (ssh, 1, "answered 'SSH-2.0-OpenSSH_9.6': not Kafka"),
         (closes, 2, "closed the connection instead of answering ApiVersions"),
-        (huge, 1, "announces an answer of 33,554,433 bytes: not Kafka"),
+        (huge, 1, "announces an answer of 8,388,609 bytes: not Kafka"),
         (endless, 2, "no whole answer to ApiVersions within 0.7 s"),
         (lambda connection: time.sleep(2), 2, "no whole answer to ApiVersions within 0.7 s"),
         (other_id, 1, "answers a request that was not sent: not Kafka"),

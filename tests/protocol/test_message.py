@@ -65,6 +65,30 @@ def test_a_frame_that_ends_early_keeps_what_was_read() -> None:
     assert found.value == "orders"
 
 
+def test_the_layout_that_an_older_release_had_for_a_version_is_found_by_its_length() -> None:
+    partition = (
+        struct.pack(">ihBi", 7, 0, 0, 3) + struct.pack(">q", 1000) + b"\0"
+    )  # 4.x has a leader epoch of 4 bytes too
+    body = b"\x02" + bytes(16) + b"\x02" + partition + b"\0\0"
+    frame = response(1, b"\0" + body)
+    shape = response_shape(87, 0, frame)
+    decoded, traced = read(frame, shape), trace(frame, shape)
+    assert_tiled(traced)
+    assert [f.code for f in decoded.findings] == [f.code for f in traced.findings] == ["other-layout"]
+    expected = {"partition": 7, "error_code": 0, "error_message": None, "state_epoch": 3, "start_offset": 1000}
+    assert decoded.body == {"results": [{"topic_id": "A" * 22, "partitions": [expected]}]}
+    offset = traced.tree.find("body.results[0].partitions[0].start_offset")
+    assert offset is not None
+    assert offset.value == 1000
+
+
+def test_where_no_layout_fits_the_newest_says_why() -> None:
+    frame = response(1, b"\0\x02")
+    shape = response_shape(87, 0, frame)
+    assert {f.code for f in trace(frame, shape).findings} == {"malformed"}
+    assert {f.code for f in read(frame, shape).findings} == {"malformed"}
+
+
 def test_text_that_is_not_utf_8_survives() -> None:
     frame = request(1, client_id=b"\xff\xfe")
     client_id = read(frame, request_shape(3, 0)).header["client_id"]

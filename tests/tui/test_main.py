@@ -160,6 +160,7 @@ async def test_e_goes_to_what_is_wrong() -> None:
         await screen.press("e")
         assert screen.main.model.exchange is not None
         assert "MEMBER_ID_REQUIRED" in screen.main.model.exchange.row.info
+        assert "repeat JoinGroup" not in screen.main.model.exchange.row.info
         first = screen.row
         await screen.press("e")
         assert screen.row > first

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from dissector.protocol.schema.loader import schema
+from dissector.protocol.schema.loader import alternatives, schema
 from dissector.protocol.schema.model import Field, Message
 
 SCALARS: Final = {
@@ -117,6 +117,14 @@ def holds(plan: TypePlan, scalar: str) -> bool:
     return isinstance(plan, StructPlan) and any(holds(f.type, scalar) for f in (*plan.fields, *plan.tagged))
 
 
+def has_field(plan: TypePlan, name: str) -> bool:
+    """Whether a field of that name stands anywhere in a layout."""
+    if isinstance(plan, ArrayPlan):
+        return has_field(plan.element, name)
+    fields = (*plan.fields, *plan.tagged) if isinstance(plan, StructPlan) else ()
+    return any(field.name == name or has_field(field.type, name) for field in fields)
+
+
 class _Planner:
     """Builds the plan of one version of one message."""
 
@@ -163,6 +171,7 @@ def plan_of(schema: Message, version: int) -> StructPlan:
 
 
 @lru_cache(maxsize=1024)
-def plan(name: str, version: int) -> StructPlan:
-    """The layout of a message that the tables have, by its name there (``FetchRequest``)."""
-    return plan_of(schema(name, version), version)
+def plan(name: str, version: int, other: int = 0) -> StructPlan:
+    """The layout of a message that the tables have, by its name there (``FetchRequest``); with `other`, that of the
+    first, second... of its `alternatives`."""
+    return plan_of(alternatives(name, version)[other - 1] if other else schema(name, version), version)

@@ -254,6 +254,6 @@ def compile_reader(plan: StructPlan) -> Reader:
 
 
 @lru_cache(maxsize=1024)
-def reader(name: str, version: int) -> Reader:
-    """The compiled reader of a message that the tables have."""
-    return compile_reader(plan(name, version))
+def reader(name: str, version: int, other: int = 0) -> Reader:
+    """The compiled reader of a message that the tables have; `other` as `plan` takes it."""
+    return compile_reader(plan(name, version, other))

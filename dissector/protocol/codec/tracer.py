@@ -22,10 +22,12 @@ from dissector.protocol.codec.plan import (
     wire_type,
 )
 from dissector.protocol.codec.reader import RecordBytes, text
+from dissector.protocol.primitives import Primitive
 from dissector.protocol.records.tracing import RecordTracer
-from dissector.protocol.schema.errors import error_name
+from dissector.protocol.schema.enums import ERROR_CODE, enum_of, name_of
+from dissector.protocol.schema.errors import advice
 from dissector.protocol.schema.model import Field
-from dissector.protocol.tree import Node
+from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
 _STRUCTS = {name: struct.Struct(">" + code) for name, (code, _) in SCALARS.items()}
@@ -34,10 +36,12 @@ _STRUCTS = {name: struct.Struct(">" + code) for name, (code, _) in SCALARS.items
 class Tracer:
     """Reads one frame from `at` on, hanging nodes under the parents that it is given."""
 
-    def __init__(self, data: bytes, at: int, end: int, records: RecordTracer) -> None:
+    def __init__(self, data: bytes, at: int, end: int, records: RecordTracer, source: int = 0) -> None:
         self._data = data
         self._end = end
+        self._source = source
         self._records = records
+        self._message = ""
         self.at = at
 
     def prefix(self, root: Node) -> None:
@@ -46,7 +50,18 @@ class Tracer:
 
     def message(self, plan: StructPlan, name: str, root: Node) -> None:
         """A header or a body."""
+        self._message = plan.name
         self.struct(plan, self._child(root, name, "STRUCT"))
+
+    def primitive(self, parent: Node, name: str, kind: Primitive) -> None:
+        """A value that stands outside of any message."""
+        value, end = kind.read(self._data, self.at)
+        self._leaf(parent, name, kind.name, end, value)
+
+    def rest(self, parent: Node) -> None:
+        """A leaf of what is left, if anything is."""
+        if self.at < self._end:
+            self._leaf(parent, "(rest)", UNPARSED, self._end, self._data[self.at : self._end])
 
     def struct(self, plan: StructPlan, parent: Node) -> None:
         """Hang a structure's fields under `parent`, tagged fields last."""
@@ -67,7 +82,7 @@ class Tracer:
             node.end = self.at
 
     def _child(self, parent: Node, name: str, kind: str, schema: Field | None = None) -> Node:
-        node = Node(name, parent.path_of(name), kind, self.at, self.at, schema=schema)
+        node = Node(name, parent.path_of(name), kind, self.at, self.at, source=self._source, schema=schema)
         parent.children.append(node)
         return node
 
@@ -118,8 +133,16 @@ class Tracer:
             value = uuid_text(value)
         node = self._leaf(parent, name, wire_type(plan), self.at + plan.size, value)
         node.schema = schema
-        if name == "error_code" and isinstance(value, int):
-            node.note = error_name(value)
+        if schema is not None and isinstance(value, int):
+            self._name(node, schema, value)
+
+    def _name(self, node: Node, schema: Field, value: int) -> None:
+        """What a number is called, where its field has an enum."""
+        enum = enum_of(self._message, schema.snake_name)
+        if enum is not None:
+            node.note = name_of(enum, value)
+            if enum == ERROR_CODE:
+                node.advice = advice(value)
 
     def _length(self, plan: VariablePlan | ArrayPlan, code: str) -> tuple[int, int]:
         """A length or count, and where what it counts begins."""
@@ -217,4 +240,4 @@ class Tracer:
                 else:
                     value.name, value.path = "(value)", f"{node.path}.(value)"
                     node.children.append(value)
-                node.value, node.note = value.value, value.note
+                node.value, node.note, node.advice = value.value, value.note, value.advice

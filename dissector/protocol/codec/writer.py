@@ -23,6 +23,7 @@ from dissector.protocol.codec.plan import (
     wire_type,
 )
 from dissector.protocol.codec.reader import UNKNOWN_TAGS, RecordBytes
+from dissector.protocol.records.writing import records_bytes
 from dissector.protocol.wire.writing import EncodeError, integer_bytes, uuid_bytes, uvarint_bytes
 
 LONGEST_STRING: Final = 0x7FFF
@@ -87,7 +88,9 @@ class Writer:
         return _length(len(raw), width, compact=plan.compact) + raw
 
     def bytes_of(self, plan: VariablePlan, value: object) -> bytes:
-        """The content of bytes or records."""
+        """The content of bytes or records; records also as `records.objects` has them."""
+        if plan.type == "records" and isinstance(value, Mapping):
+            return records_bytes(value)
         if not isinstance(value, bytes | bytearray | memoryview):
             raise EncodeError(f"{_brief(value)} is not bytes")
         return bytes(value)

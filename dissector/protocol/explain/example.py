@@ -4,24 +4,20 @@ The values are guessed from fields' names, so that a new message needs nothing h
 tagged field.
 """
 
-import struct
 from dataclasses import dataclass
 from typing import Final
 
-import google_crc32c
-
-from dissector import limits
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
 from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import request_shape, response_shape, trace
-from dissector.protocol.records.batch import HEADER
+from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.model import Message
 from dissector.protocol.tree import Node, Source
-from dissector.protocol.wire.writing import varint_bytes
 
 CORRELATION_ID: Final = 7
 _UUID: Final = "AAECAwQFBgcICQoLDA0ODw"
@@ -66,7 +62,7 @@ def example(message: Message, version: int) -> Example:
 def _alone(message: Message, version: int, data: bytes) -> Node:
     """The tree of what stands in no frame of its own."""
     root = Node(message.name, "", "STRUCT", 0, len(data))
-    records = RecordTracer([Source(0, message.name, data)], limits.DEFAULT.decompressed_size)
+    records = RecordTracer([Source(0, message.name, data)], budget_of())
     Tracer(data, 0, len(data), records).struct(plan(message.name, version), root)
     return root
 
@@ -111,15 +107,6 @@ def _scalar(name: str, kind: ScalarPlan) -> object:
 
 def example_batch() -> bytes:
     """One batch (magic 2) of one record with a header."""
-    key, value = _blob(b"order-1"), _blob(b"2 apples")
-    header = varint_bytes(1) + _blob(b"trace") + _blob(b"\x01\x02")
-    fields = b"\x00" + varint_bytes(0) + varint_bytes(0) + key + value + header
-    record = varint_bytes(len(fields)) + fields
-    when = 1_790_000_000_000
-    checked = struct.pack(">hiqqqhii", 0, 0, when, when, -1, -1, -1, 1) + record
-    length = HEADER.size - 12 + len(record)
-    return struct.pack(">qiibI", 42, length, 5, 2, google_crc32c.value(checked)) + checked
-
-
-def _blob(data: bytes) -> bytes:
-    return varint_bytes(len(data)) + data
+    headers = [{"key": "trace", "value": "0102"}]
+    record = {"timestamp": 1_790_000_000_000, "key": b"order-1".hex(), "value": b"2 apples".hex(), "headers": headers}
+    return batch_bytes({"base_offset": 42, "partition_leader_epoch": 5, "records": [record]})

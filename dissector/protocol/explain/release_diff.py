@@ -26,6 +26,7 @@ class Side:
 
     label: str
     versions: Mapping[str, Versions]
+    types: Mapping[str, str]
     plan: Callable[[str, int], StructPlan]
 
 
@@ -65,7 +66,8 @@ def _shipped(label: str) -> Side:
         other = next((m for m in alternatives(name, version) if label in m.releases), None)
         return plan(name, version) if other is None else plan_of(other, version)
 
-    return Side(label, {name: versions for name, versions in found.items() if versions}, layout)
+    types = {each.name: each.type for each in entries()}
+    return Side(label, {name: versions for name, versions in found.items() if versions}, types, layout)
 
 
 def _of_release(release: Release) -> Side:
@@ -73,13 +75,22 @@ def _of_release(release: Release) -> Side:
     return Side(
         release.label,
         {name: each.valid_versions for name, each in found.items()},
+        {name: each.type for name, each in found.items()},
         lambda name, version: plan_of(found[name], version),
     )
 
 
+def kinds(of: Side) -> set[str]:
+    """The types of message that a release has: the jar of the clients has none of those that brokers keep."""
+    return {of.types[name] for name in of.versions}
+
+
 def diff(one: Side, other: Side) -> Iterator[MessageDiff]:
-    """Every message that differs, by name."""
+    """Every message that differs, by name; of types that both sides have, as a jar may be a part of a release."""
+    both = kinds(one) & kinds(other)
     for name in sorted(one.versions.keys() | other.versions.keys()):
+        if (one.types if name in one.versions else other.types)[name] not in both:
+            continue
         was, now = one.versions.get(name, NONE), other.versions.get(name, NONE)
         steps = tuple(_steps(one, other, name, was, now)) if was and now else ()
         if steps or was != now:

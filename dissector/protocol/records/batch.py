@@ -1,23 +1,18 @@
 """Record batches, magic 2: the header, its bits, and the records as plain values.
 
-Layout: Kafka's documentation, "Record Batch" and "Record" (KIP-98, KIP-32, KIP-511 for the delete horizon). A `records`
-field is a run of batches; the last one of a Fetch may be cut off in the middle, which is normal.
+Layout: Kafka's documentation, "Record Batch" and "Record" (KIP-98, KIP-32, KIP-511 for the delete horizon).
 
-Invariants:
-  * the parts that `split` gives tile the field's bytes;
-  * values are those of `tracing` for the same bytes: a property test.
+Invariant: values are those of `tracing` for the same bytes: a property test.
 """
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, NamedTuple
 
 import google_crc32c
 
-from dissector.protocol.records.compression import CODECS, DecompressionError
-from dissector.protocol.wire import WireError, varint, varlong
+from dissector.protocol.records.compression import Budget, codec_name
+from dissector.protocol.wire import WireError, uvarint, varint, varlong
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_FIELDS: Final = (
@@ -26,54 +21,13 @@ HEADER_FIELDS: Final = (
     ("base_timestamp", "INT64", 8), ("max_timestamp", "INT64", 8), ("producer_id", "INT64", 8),
     ("producer_epoch", "INT16", 2), ("base_sequence", "INT32", 4), ("records_count", "INT32", 4),
 )  # fmt: skip
-LOG_OVERHEAD: Final = 12
-"""base_offset and batch_length: what the length does not count."""
-MAGIC_AT: Final = 16
 CRC_FROM: Final = 21
 """The checksum covers all from the attributes on."""
 LEAST_RECORD: Final = 7
-
-
-class PartKind(Enum):
-    """What a stretch of a `records` field is."""
-
-    BATCH = "batch"
-    MESSAGE_SET = "message_set"
-    """Magic 0 or 1, before Kafka 0.11."""
-    TRUNCATED = "truncated"
-    """A batch whose end is not there."""
-    UNKNOWN = "unknown"
-
-
-class Part(NamedTuple):
-    """One stretch of a `records` field, offsets counted in it."""
-
-    kind: PartKind
-    start: int
-    end: int
-
-
-def split(data: bytes) -> Iterator[Part]:
-    """The batches of a `records` field, and what is none; the parts tile it."""
-    at = 0
-    while at < len(data):
-        if len(data) - at <= MAGIC_AT:
-            yield Part(PartKind.TRUNCATED, at, len(data))
-            return
-        size = int.from_bytes(data[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
-        magic = data[at + MAGIC_AT]
-        end = at + LOG_OVERHEAD + size
-        if magic < 2:
-            yield Part(PartKind.MESSAGE_SET, at, len(data))
-            return
-        if magic > 2 or size < HEADER.size - LOG_OVERHEAD:
-            yield Part(PartKind.UNKNOWN, at, len(data))
-            return
-        if end > len(data):
-            yield Part(PartKind.TRUNCATED, at, len(data))
-            return
-        yield Part(PartKind.BATCH, at, end)
-        at = end
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
 
 
 class Header(NamedTuple):
@@ -129,58 +83,109 @@ class Batch:
     @property
     def compression(self) -> str:
         """The codec's name, or ``unknown(5)``."""
-        return CODECS[self.codec].name if self.codec in CODECS else f"unknown({self.codec})"
+        return codec_name(self.codec)
+
+    @property
+    def is_append_time(self) -> bool:
+        """Whether the broker's time of appending, `max_timestamp`, is that of every record."""
+        return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
     def timestamp_type(self) -> str:
-        return "LogAppendTime" if self.attributes & 0x08 else "CreateTime"
+        return "LogAppendTime" if self.is_append_time else "CreateTime"
 
     @property
     def is_transactional(self) -> bool:
-        return bool(self.attributes & 0x10)
+        return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        return bool(self.attributes & 0x20)
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Whether `base_timestamp` is the time from which tombstones may go (KIP-534)."""
+        return bool(self.attributes & DELETE_HORIZON)
 
     @property
     def section(self) -> bytes:
         """The bytes after the header, as they are on the wire."""
         return self.data[HEADER.size :]
 
-    def decompressed(self, limit: int) -> bytes:
+    def decompressed(self, budget: Budget) -> bytes:
         """The record section in plain. Raises `DecompressionError`."""
-        if self.codec not in CODECS:
-            raise DecompressionError(f"codec {self.codec} is not known")
-        return CODECS[self.codec].decompress(self.section, limit)
+        return budget.decompressed(self.codec, self.section)
 
-    def records(self, limit: int) -> list[Record]:
+    def records(self, budget: Budget) -> list[Record]:
         """All records. Raises `DecompressionError` or `WireError`."""
-        return read_records(self.decompressed(limit), self)
+        return read_records(self.decompressed(budget), self)
 
 
 def read_records(data: bytes, batch: Batch) -> list[Record]:
-    """The records of a plain section."""
+    """The records of a plain section. Raises `WireError`."""
     count = batch.records_count
     if count < 0 or count * LEAST_RECORD > len(data):
         raise WireError(f"{count} records can't be in {len(data)} bytes", 0)
-    appended = batch.max_timestamp if batch.attributes & 0x08 else None
+    try:
+        return _records(data, batch, count)
+    except IndexError:
+        raise WireError("the section ends inside a record", len(data)) from None
+
+
+def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C901  # in line, as a call costs more
+    """Every varint that is one byte long, as nearly all are, is read in line: a call a field would double the time."""
+    base_offset, base_time = batch.base_offset, batch.base_timestamp
+    appended = batch.max_timestamp if batch.is_append_time else None
     records: list[Record] = []
+    append, make, kind = records.append, tuple.__new__, Record
     at = 0
     for _ in range(count):
-        size, at = varint(data, at)
-        end = at + size
-        if size < 0 or end > len(data):
+        size = data[at]
+        at += 1
+        if size > 127:
+            size, at = uvarint(data, at - 1)
+        end = at + (size >> 1)
+        if size & 1 or end > len(data):
             raise WireError("record runs past its section", at)
-        timestamp, at = varlong(data, at + 1)
-        offset, at = varint(data, at)
-        key, at = read_blob(data, at, end)
-        value, at = read_blob(data, at, end)
-        headers, at = _headers(data, at, end)
+        time = data[at + 1]  # after the attributes, which have no bits yet
+        at += 2
+        if time > 127:
+            time, at = varlong(data, at - 1)
+        else:
+            time = (time >> 1) ^ -(time & 1)
+        offset = data[at]
+        at += 1
+        if offset > 127:
+            offset, at = uvarint(data, at - 1)
+        offset = (offset >> 1) ^ -(offset & 1)
+        size = data[at]
+        at += 1
+        if size > 127:
+            size, at = uvarint(data, at - 1)
+        if size & 1:
+            key = None
+        else:
+            key = data[at : at + (size >> 1)]
+            at += size >> 1
+        size = data[at]
+        at += 1
+        if size > 127:
+            size, at = uvarint(data, at - 1)
+        if size & 1:
+            value = None
+        else:
+            value = data[at : at + (size >> 1)]
+            at += size >> 1
+        if at < end and not data[at]:
+            at += 1
+            headers: list[Header] = []
+        else:
+            headers, at = _headers(data, at, end)
         if at != end:
-            raise WireError("record is longer than its fields", at)
-        when = batch.base_timestamp + timestamp if appended is None else appended
-        records.append(Record(batch.base_offset + offset, when, key, value, headers))
+            raise WireError("record is longer than its fields, or shorter", at)
+        append(
+            make(kind, (base_offset + offset, base_time + time if appended is None else appended, key, value, headers))
+        )
     if at != len(data):
         raise WireError("bytes after the last record", at)
     return records

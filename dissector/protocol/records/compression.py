@@ -1,8 +1,9 @@
-"""Compressed record sections. A new codec is one entry in `CODECS`.
+"""Compressed record sections, both ways. A new codec is one entry in `CODECS`.
 
-Kafka's numbers for codecs: the lowest three bits of a batch's attributes (CompressionType in kafka-clients). Snappy
-comes raw (librdkafka) or in the blocks of the xerial framing (Java), told by its magic. Decompression is bounded: what
-would grow past the limit raises `DecompressionError`, which becomes a finding, not an allocation.
+Kafka's numbers for codecs: the lowest three bits of the attributes (CompressionType in kafka-clients). Snappy comes
+raw (librdkafka) or in the blocks of the xerial framing (Java), told by its magic. lz4 is the frame format; clients
+before Kafka 0.10 put a wrong header checksum in it (KIP-57). Decompression is bounded: what would grow past the limit
+raises `DecompressionError`, which becomes a finding, not an allocation.
 """
 
 from collections.abc import Callable
@@ -11,12 +12,35 @@ from typing import Final, NamedTuple
 import cramjam
 import numpy as np
 
-XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-XERIAL_HEADER: Final = 16
+from dissector.protocol.records.lz4 import with_right_checksum
+
+XERIAL_HEADER: Final = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
+"""Magic, version, least compatible version (org.xerial.snappy.SnappyCodec)."""
+XERIAL_MAGIC: Final = XERIAL_HEADER[:8]
+XERIAL_BLOCK: Final = 32 << 10
 
 
 class DecompressionError(ValueError):
     """A compressed section that can't be read, or that is larger than allowed once it is."""
+
+
+class Budget:
+    """What the compressed sections of one frame may become: each at most `section` bytes, all at most `total`."""
+
+    def __init__(self, section: int, total: int) -> None:
+        self._section = section
+        self._left = total
+
+    def decompressed(self, codec: int, data: bytes, *, magic: int = 2) -> bytes:
+        """`data` in plain. Raises `DecompressionError`."""
+        found = CODECS.get(codec)
+        if found is None:
+            raise DecompressionError(f"codec {codec} is not known")
+        if magic < 2 and found.name == "lz4":
+            data = with_right_checksum(data)
+        plain = found.decompress(data, min(self._section, self._left))
+        self._left -= len(plain)
+        return plain
 
 
 class Codec(NamedTuple):
@@ -24,6 +48,12 @@ class Codec(NamedTuple):
 
     name: str
     decompress: Callable[[bytes, int], bytes]
+    compress: Callable[[bytes], bytes]
+
+
+def codec_name(codec: int) -> str:
+    """``lz4``, or ``unknown(5)``."""
+    return CODECS[codec].name if codec in CODECS else f"unknown({codec})"
 
 
 def _bounded(into: Callable[..., int]) -> Callable[[bytes, int], bytes]:
@@ -49,7 +79,7 @@ def _snappy(data: bytes, limit: int) -> bytes:
     if not data.startswith(XERIAL_MAGIC):
         return _snappy_block(data, limit)
     blocks: list[bytes] = []
-    at = XERIAL_HEADER
+    at = len(XERIAL_HEADER)
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "big")
         block = data[at + 4 : at + 4 + size]
@@ -70,10 +100,18 @@ def _snappy_block(data: bytes, limit: int) -> bytes:
         raise DecompressionError(str(error)) from None
 
 
+def _xerial(data: bytes) -> bytes:
+    parts = [XERIAL_HEADER]
+    for at in range(0, len(data), XERIAL_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(data[at : at + XERIAL_BLOCK]))
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
+
+
 CODECS: Final[dict[int, Codec]] = {
-    0: Codec("none", lambda data, _limit: data),
-    1: Codec("gzip", _bounded(cramjam.gzip.decompress_into)),
-    2: Codec("snappy", _snappy),
-    3: Codec("lz4", _bounded(cramjam.lz4.decompress_into)),
-    4: Codec("zstd", _bounded(cramjam.zstd.decompress_into)),
+    0: Codec("none", lambda data, _limit: data, lambda data: data),
+    1: Codec("gzip", _bounded(cramjam.gzip.decompress_into), lambda data: bytes(cramjam.gzip.compress(data))),
+    2: Codec("snappy", _snappy, _xerial),
+    3: Codec("lz4", _bounded(cramjam.lz4.decompress_into), lambda data: bytes(cramjam.lz4.compress(data))),
+    4: Codec("zstd", _bounded(cramjam.zstd.decompress_into), lambda data: bytes(cramjam.zstd.compress(data))),
 }

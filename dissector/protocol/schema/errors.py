@@ -1,24 +1,28 @@
-"""Kafka's error codes: their names, and whether a client may try again.
+"""Kafka's error codes: their names, whether a client may try again, and what it should do.
 
 `errors.json` is printed by Apache's own class (`org.apache.kafka.common.protocol.Errors` of the newest release that
-the tables have), by `make schemas`. An unknown code is no mistake here: a newer broker may have sent it.
+the tables have), by `make schemas`; `error_advice.json` is ours, kept by hand, by the errors' names. An unknown
+code is no mistake here: a newer broker may have sent it.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
+from dissector.protocol.schema.data import read_json
 from dissector.protocol.schema.model import SchemaError
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """An error as it stands on the wire (`code`, int16) and in Kafka's sources (`name`)."""
+    """An error as it stands on the wire (`code`, int16) and in Kafka's sources (`name`).
+
+    `advice` is one sentence on what it means for a client and what the client, or who runs it, should do.
+    """
 
     code: int
     name: str
     retriable: bool
+    advice: str
 
 
 def error_name(code: int) -> str:
@@ -33,12 +37,20 @@ def is_retriable(code: int) -> bool:
     return found is not None and found.retriable
 
 
+def advice(code: int) -> str:
+    """What an error asks of a client. Nothing for success, and for codes that this release does not know."""
+    found = error_codes().get(code)
+    return found.advice if found and code else ""
+
+
 @cache
 def error_codes() -> dict[int, ErrorCode]:
     """Every known error by its code, in the order of the codes."""
+    rows, sentences = read_json("errors.json"), read_json("error_advice.json")
     try:
-        rows = json.loads(files("dissector.protocol.schema").joinpath("errors.json").read_text(encoding="utf-8"))
-        found = {row["code"]: ErrorCode(row["code"], row["name"], row["retriable"]) for row in rows}
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise SchemaError(f"errors.json: cannot be read: {error!r}") from error
+        found = {
+            row["code"]: ErrorCode(row["code"], row["name"], row["retriable"], sentences[row["name"]]) for row in rows
+        }
+    except (TypeError, KeyError) as error:
+        raise SchemaError(f"errors.json, error_advice.json: cannot be read: {error!r}") from error
     return dict(sorted(found.items()))

@@ -8,20 +8,16 @@ Invariants:
   * an import adds APIs, messages and versions; what the tables have of one stays (`overlay`).
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
-from typing import Final
 
+from dissector.protocol.schema.data import read_json
 from dissector.protocol.schema.imported import imported
 from dissector.protocol.schema.index import PAIRED, Entry, entry_of, read_entries
 from dissector.protocol.schema.model import NONE, Api, Message, SchemaError, Versions
 from dissector.protocol.schema.overlay import Imported, Overlay, overlay
 from dissector.protocol.schema.table import message_of
-
-_TABLES: Final = files("dissector.protocol.schema") / "tables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +94,7 @@ def alternatives(name: str, version: int) -> tuple[Message, ...]:
 
 
 def _table(name: str) -> Message:
-    return message_of(_json(f"{name}.json"), f"tables/{name}.json")
-
-
-def _json(name: str) -> object:
-    try:
-        return json.loads(_TABLES.joinpath(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SchemaError(f"tables/{name}: cannot be read: {error}") from error
+    return message_of(read_json(f"tables/{name}.json"), f"tables/{name}.json")
 
 
 @cache
@@ -119,7 +108,7 @@ def try_import(release: Imported) -> Overlay:
 
 
 def _assembled(releases: Iterable[Imported]) -> _Index:
-    raw = _json("index.json")
+    raw = read_json("tables/index.json")
     shipped = read_entries(raw, "tables/index.json")
     others: dict[str, tuple[str, ...]] = {}
     try:

@@ -1,4 +1,4 @@
-"""librdkafka through confluent-kafka: everyday life, acks=0, pipelined produce."""
+"""librdkafka through confluent-kafka: everyday life, acks=0, pipelined produce, a login."""
 
 import sys
 import time
@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-def create(servers: str, topic: str, partitions: int) -> None:
-    admin = AdminClient({"bootstrap.servers": servers})
+def create(servers: str, topic: str, partitions: int, **config: object) -> None:
+    admin = AdminClient({"bootstrap.servers": servers, **config})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(10)
 
 
@@ -63,6 +63,15 @@ def everyday(servers: str) -> None:
     describe(servers, topic, group)
 
 
+def codecs(servers: str) -> None:
+    """A topic that stays, with an entry in its index every few batches."""
+    topic = "rdkafka-codecs"
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(topic, 1, 1, config={"index.interval.bytes": "500"})])[topic].result(10)
+    for codec in CODECS:
+        produce(servers, topic, codec, 20)
+
+
 def acks0(servers: str) -> None:
     topic = "rdkafka-fire-and-forget"
     create(servers, topic, 1)
@@ -93,8 +102,18 @@ def transactions(servers: str) -> None:
         producer.begin_transaction()
         for n in range(5):
             producer.produce(topic, f"entry {n}".encode())
+        producer.flush(20)  # what was not sent yet, an abort would not send
         producer.commit_transaction(20) if commit else producer.abort_transaction(20)
     consume(servers, topic, "rdkafka-audit", 10, **{"isolation.level": "read_committed"})
+
+
+def login(servers: str) -> None:
+    topic = "rdkafka-behind-a-door"
+    config = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "SCRAM-SHA-256",
+              "sasl.username": "alice", "sasl.password": "alice-secret"}  # fmt: skip
+    create(servers, topic, 1, **config)
+    produce(servers, topic, "none", 5, **config)
+    consume(servers, topic, "rdkafka-insiders", 5, **config)
 
 
 if __name__ == "__main__":

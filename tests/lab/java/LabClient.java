@@ -130,7 +130,7 @@ public final class LabClient {
                 () -> admin.alterClientQuotas(List.of(new ClientQuotaAlteration(quota,
                     List.of(new ClientQuotaAlteration.Op("producer_byte_rate", 1048576.5))))).all(),
                 () -> admin.describeClientQuotas(ClientQuotaFilter.all()).entities(),
-                () -> admin.alterUserScramCredentials(List.of(new UserScramCredentialUpsertion("alice",
+                () -> admin.alterUserScramCredentials(List.of(new UserScramCredentialUpsertion("carol",
                     new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), "not-a-secret"))).all(),
                 () -> admin.describeUserScramCredentials().all(),
                 () -> admin.describeProducers(List.of(partition)).all(),
@@ -194,7 +194,7 @@ public final class LabClient {
              var producer = producer("transactional.id", "java-mill-1")) {
             producer.initTransactions();
             consumer.subscribe(List.of(from));
-            for (int round = 0, seen = 0; seen < 9; round++) {
+            for (int round = 0, seen = 0; seen < 9; ) {
                 var records = consumer.poll(Duration.ofMillis(300));
                 if (records.isEmpty()) continue;
                 producer.beginTransaction();
@@ -205,7 +205,8 @@ public final class LabClient {
                     seen++;
                 }
                 producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
-                if (round == 1) producer.abortTransaction();
+                producer.flush(); // what was not sent yet, an abort would not send
+                if (round++ == 1) producer.abortTransaction();
                 else producer.commitTransaction();
             }
         }

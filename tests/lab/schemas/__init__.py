@@ -1,1 +1,1 @@
-"""`make schemas`: the schema tables and error codes again, from nothing, out of the jars of Kafka's releases."""
+"""`make schemas`: the schema tables, error codes and enums again, from nothing, out of the jars of Kafka's releases."""

@@ -1,11 +1,12 @@
-"""Fetch Kafka's jars with Maven, import their schemas, print their error codes. Run as ``python -m tests.lab.schemas``.
+"""Fetch Kafka's jars with Maven, import their schemas, errors and enums. Run as ``python -m tests.lab.schemas``.
 
 Invariants:
   * run twice, it changes nothing the second time;
-  * exit code 0: tables and errors are as the releases have them; 1: they disagree, or a jar is broken, and the tables
-    are as before; 2: java or Maven is missing or failed.
+  * exit code 0: tables, errors and enums are as the releases have them; 1: they disagree, or a jar is broken, and all
+    is as before; 2: java or Maven is missing or failed.
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Final
 
 from dissector.protocol.schema.importer.run import SCHEMA_FOLDER, Imported, import_jars
 from dissector.protocol.schema.model import SchemaError
+from tests.lab.tools import schema_jars
 
 RELEASES: Final = ("3.6.2", "3.7.2", "3.9.2", "4.3.1", "4.4.0")
 """Oldest first. 3.9.2 is the last with the versions that 4.0 removed; 3.6.2 and 3.7.2 have previews that were laid out
@@ -35,8 +37,9 @@ def main() -> int:
                 raise ToolError(f"{tool} is not installed: a JDK (17 or later) and Maven are needed")
         shutil.rmtree(BUILD, ignore_errors=True)  # from nothing: a jar that was copied by half would stay for ever
         folders = {release: fetch(release) for release in RELEASES}
-        errors = print_errors(folders[RELEASES[-1]])
-        found = import_jars({release: [_clients(release, folder)] for release, folder in folders.items()})
+        errors = printed("PrintErrors", folders[RELEASES[-1]])
+        enums = printed("PrintEnums", folders[RELEASES[-1]])
+        found = import_jars({release: schema_jars(release, folder) for release, folder in folders.items()})
     except ToolError as error:
         print(f"schemas: {error}", file=sys.stderr)
         return 2
@@ -44,28 +47,25 @@ def main() -> int:
         print(f"schemas: {error}", file=sys.stderr)
         return 1
     (SCHEMA_FOLDER / "errors.json").write_text(errors, encoding="utf-8", newline="\n")
-    print(_summary(found, errors))
+    (SCHEMA_FOLDER / "enums.json").write_text(enums, encoding="utf-8", newline="\n")
+    print(_summary(found, errors, enums))
     return 0
 
 
 def fetch(release: str) -> Path:
-    """The folder with a release's kafka-clients jar and the jars that it needs to run."""
+    """The folder with a release's jars and those that they need to run."""
     folder = BUILD / release
     arguments = [f"-Dkafka.version={release}", f"-DoutputDirectory={folder}", "dependency:copy-dependencies"]
     _run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *arguments])
     return folder
 
 
-def print_errors(folder: Path) -> str:
-    """What `PrintErrors` says of the release whose jars are in `folder`: the text of `errors.json`."""
+def printed(program: str, folder: Path) -> str:
+    """What a Java program of this folder says of the release whose jars are in `folder`."""
     classes = BUILD / "classes"
     classes.mkdir(parents=True, exist_ok=True)
-    _run(["javac", "-cp", f"{folder}/*", "-d", str(classes), str(HERE / "PrintErrors.java")])
-    return _run(["java", "-cp", f"{folder}/*:{classes}", "PrintErrors"])
-
-
-def _clients(release: str, folder: Path) -> Path:
-    return folder / f"kafka-clients-{release}.jar"
+    _run(["javac", "-cp", f"{folder}/*", "-d", str(classes), str(HERE / f"{program}.java")])
+    return _run(["java", "-cp", f"{folder}/*:{classes}", program])
 
 
 def _run(command: list[str]) -> str:
@@ -76,12 +76,13 @@ def _run(command: list[str]) -> str:
     return done.stdout
 
 
-def _summary(found: Imported, errors: str) -> str:
+def _summary(found: Imported, errors: str, enums: str) -> str:
     requests = [m for m in found.messages.values() if m.type == "request"]
     versions = sum(len(list(m.valid_versions)) for m in requests)
     return (
         f"{len(found.messages)} messages, {len(requests)} APIs, {versions} versions of them, "
-        f"{len(found.alternatives)} other layouts, {errors.count('code')} error codes"
+        f"{len(found.alternatives)} other layouts, {len(json.loads(errors))} error codes, "
+        f"{len(json.loads(enums))} enums"
     )
 
 

@@ -12,6 +12,7 @@ from dissector.protocol.explain.reference import header_lines, primitive_lines
 from dissector.protocol.explain.releases import known_releases, release_order, released_in, spans
 from dissector.protocol.explain.subject import SubjectError, find
 from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.objects import budget_of
 from dissector.protocol.schema.importer.layout import differences
 from dissector.protocol.schema.importer.layout import layout as slots
 from dissector.protocol.schema.loader import entries, message
@@ -138,4 +139,4 @@ def test_every_primitive_type_shows_its_own_bytes() -> None:
 def test_the_example_batch_is_whole() -> None:
     batch = Batch.read(example_batch())
     assert batch.crc_valid
-    assert [record.value for record in batch.records(100)] == [b"2 apples"]
+    assert [record.value for record in batch.records(budget_of())] == [b"2 apples"]

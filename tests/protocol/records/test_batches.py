@@ -1,5 +1,6 @@
 """Record batches: values and tree agree, damage is told, bombs are not set off."""
 
+import random
 import struct
 
 import cramjam
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.message import Traced
-from dissector.protocol.records.batch import HEADER, Batch, Header, PartKind, Record, split
-from dissector.protocol.records.compression import CODECS, DecompressionError
+from dissector.protocol.records.batch import HEADER, Batch, Header, Record
+from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.compression import CODECS, Budget, DecompressionError
+from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import Node, Source
 from tests.protocol.made import uvarint
@@ -50,9 +53,9 @@ def _xerial(data: bytes) -> list[bytes]:
 
 def batch(records: list[Record], codec: int = 0, *, crc: int | None = None) -> bytes:
     section = b"".join(record(r.offset - 100, r.timestamp - 5_000, r.key, r.value, r.headers) for r in records)
-    body = struct.pack(">hiqqqhii", codec, len(records) - 1, 5_000, 6_000, -1, -1, -1, len(records)) + COMPRESS[codec](
-        section
-    )
+    last = max((r.offset for r in records), default=100) - 100
+    newest = max((r.timestamp for r in records), default=-1)
+    body = struct.pack(">hiqqqhii", codec, last, 5_000, newest, -1, -1, -1, len(records)) + COMPRESS[codec](section)
     crc = google_crc32c.value(body) if crc is None else crc
     return struct.pack(">qiibI", 100, len(body) + 9, 0, 2, crc) + body
 
@@ -65,13 +68,13 @@ many_records = st.lists(
         st.lists(st.builds(Header, texts, st.none() | st.binary(max_size=9)), max_size=3),
     ),
     max_size=8,
-)  # fmt: skip
+).map(lambda records: [record._replace(offset=100 + n * 7) for n, record in enumerate(records)])  # fmt: skip
 
 
 def traced(data: bytes, limit: int = LIMIT) -> Traced:
     sources = [Source(0, "frame", data)]
     root = Node("records", "records", "RECORDS", 0, len(data))
-    RecordTracer(sources, limit).field(data, 0, len(data), root)
+    RecordTracer(sources, Budget(limit, limit)).field(data, 0, len(data), root)
     return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])
 
 
@@ -80,7 +83,7 @@ def test_batches_are_read_as_they_were_made_and_tile(records: list[Record], code
     data = batch(records, codec)
     read = Batch.read(data)
     assert read.crc_valid
-    assert read.records(LIMIT) == records
+    assert read.records(Budget(LIMIT, LIMIT)) == records
     tree = traced(data)
     assert_tiled(tree)
     assert not tree.findings
@@ -106,22 +109,16 @@ def test_a_last_batch_cut_off_is_told_and_is_no_fault() -> None:
     for cut in range(1, len(whole)):
         parts = list(split(whole + whole[:cut]))
         assert [part.kind for part in parts] == [PartKind.BATCH, PartKind.TRUNCATED]
-        assert_tiled(traced(whole + whole[:cut]))
-    assert not traced(whole + whole[:70]).findings
-
-
-def test_a_message_set_of_old_is_one_labelled_node() -> None:
-    tree = traced(struct.pack(">qiIbb", 0, 22, 0, 0, 0) + bytes(20))
-    [node] = tree.tree.children
-    assert "message set" in node.note
-    assert not tree.findings
+        tree = traced(whole + whole[:cut])
+        assert_tiled(tree)
+        assert not tree.findings
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_a_bomb_is_a_finding_not_an_allocation(codec: int) -> None:
     bomb = batch([Record(100, 5_000, None, bytes(900_000), [])], codec)
     with pytest.raises(DecompressionError, match="larger than"):
-        Batch.read(bomb).decompressed(10_000)
+        Batch.read(bomb).decompressed(Budget(10_000, 10_000))
     assert {finding.code for finding in traced(bomb, 10_000).findings} == {"bad-compression"}
 
 
@@ -141,3 +138,49 @@ def test_any_bytes_tile(junk: bytes) -> None:
 
 def test_the_header_is_61_bytes() -> None:
     assert HEADER.size == 61
+
+
+ONE = Record(100, 5_000, b"k", b"v", [])
+FAULTS = {
+    "do not grow": {"records": [ONE, ONE]},
+    "outside 0 to 0": {"records": [ONE._replace(offset=103)], "last_offset_delta": 0},
+    "past max_timestamp": {"records": [ONE], "max_timestamp": 4_999},
+    "without an epoch": {"records": [ONE], "producer_id": 7},
+}
+
+
+@pytest.mark.parametrize("words", FAULTS)
+def test_a_header_that_does_not_fit_its_records_is_told(words: str) -> None:
+    value = {"base_offset": 100, "base_timestamp": 5_000} | FAULTS[words]
+    records = [record._asdict() | {"headers": []} for record in FAULTS[words]["records"]]
+    findings = traced(batch_bytes(value | {"records": records})).findings
+    assert [finding.code for finding in findings] == ["inconsistent-batch"]
+    assert words in findings[0].message
+
+
+def test_batches_that_overlap_are_told() -> None:
+    [finding] = traced(batch([ONE]) * 2).findings
+    assert finding.code == "inconsistent-batch"
+    assert "begins at offset 100" in finding.message
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_large_sections_in_many_blocks_are_whole(codec: int) -> None:
+    chance = random.Random(codec)
+    values = [chance.randbytes(50_000) + bytes(50_000) for _ in range(100)]
+    records = [Record(100 + n, 5_000, None, value, []) for n, value in enumerate(values)]
+    plain = b"".join(record(r.offset - 100, 0, None, r.value, []) for r in records)
+    assert len(plain) > 8 << 20
+    read = Batch.read(batch(records, codec))
+    assert read.records(Budget(64 << 20, 64 << 20)) == records
+    if codec in (2, 3):
+        assert read.section.count(plain[70_000:70_040]) <= 1  # it was cut in blocks and compressed, not stored
+
+
+def test_the_budget_is_for_all_sections_of_a_frame_together() -> None:
+    big = batch([Record(100, 5_000, None, bytes(9_000), [])], 1)
+    budget = Budget(10_000, 20_000)
+    for _ in range(2):
+        Batch.read(big).decompressed(budget)
+    with pytest.raises(DecompressionError, match="larger than"):
+        Batch.read(big).decompressed(budget)

@@ -97,6 +97,14 @@ def test_a_changed_field_stops_the_import(change: dict[str, str], words: str) ->
     assert words in str(caught.value)
 
 
+def test_a_tag_that_the_newer_release_adds_is_no_disagreement_and_one_that_it_drops_is() -> None:
+    plain = sample("1", field("A"), flexible="1+")
+    tagged = sample("1", field("A"), field("B", "1+", taggedVersions="1+", tag=0), flexible="1+")
+    assert names(union(plain, tagged), 1) == ["A", "B"]
+    with pytest.raises(UnsettledError, match=r"2\.0 says absent; 1\.0 says int32, tag 0"):
+        union(tagged, plain)
+
+
 def test_a_changed_order_and_a_version_that_became_flexible_stop_the_import() -> None:
     one, two = field("A"), field("B")
     with pytest.raises(UnsettledError, match=r"\(order\): 2.0 says B A; 1.0 says A B"):

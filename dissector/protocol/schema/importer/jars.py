@@ -1,7 +1,8 @@
 """Message schemas out of Kafka's jars: facts only, in the form that a table has.
 
 A jar is a zip file; every ``.json`` file under a ``message`` folder of it is a schema: JSON with ``//`` comment lines
-(``common/message`` in kafka-clients, the same in the coordinators' and metadata's jars).
+(``common/message`` in kafka-clients and the coordinators' jars, ``message`` in kafka-storage), and so is every one
+under ``metadata`` (kafka-metadata).
 
 Invariants:
   * no prose leaves this file: ``about`` and comments are dropped;
@@ -22,7 +23,7 @@ from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.model import Message, SchemaError
 from dissector.protocol.schema.table import message_of
 
-_SCHEMA: Final = re.compile(r"(?:.*/)?message/[^/]+\.json")
+_SCHEMA: Final = re.compile(r"(?:.*/)?(?:message|metadata)/[^/]+\.json")
 _COMMENT: Final = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
 _VERSION_FILE: Final = "kafka/kafka-version.properties"
 _JSON: Final = json.JSONDecoder()

@@ -95,12 +95,17 @@ def version_differences(ours: Message, theirs: Message, version: int) -> Iterato
 
 
 def differences(ours: tuple[Slot, ...], theirs: tuple[Slot, ...], above: str = "") -> Iterator[Difference]:
-    """Everything that stands differently, deepest name first found; nothing exactly when the layouts are equal."""
+    """Everything that stands differently, deepest name first found; nothing exactly when the layouts are equal.
+
+    A tagged field that only ours have is no difference: who lacks a tag skips it, who has it reads messages without.
+    """
     mine = {slot.name: slot for slot in ours}
     other = {slot.name: slot for slot in theirs}
     for name in [*mine, *(name for name in other if name not in mine)]:
         path = above + name
         here, there = mine.get(name), other.get(name)
+        if there is None and here is not None and here.tag is not None:
+            continue
         if here is None or there is None:
             yield Difference(path, str(here or "absent"), str(there or "absent"))
             continue

@@ -1,0 +1,34 @@
+"""Writes values as JSON has them (INTERFACE.md): bytes in hex, `records` as objects, odd floats as strings.
+
+What `show` adds beside fields (``metadata_decoded``) is passed over.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from dissector.protocol.codec.plan import ScalarPlan, TypePlan, VariablePlan
+from dissector.protocol.codec.writer import Writer
+from dissector.protocol.wire.writing import EncodeError
+
+DECODED: Final = "_decoded"
+_FLOATS: Final = ("nan", "inf", "-inf")
+
+
+class JsonWriter(Writer):
+    """The writer for what was read from JSON."""
+
+    def value(self, plan: TypePlan, value: object) -> bytes:
+        if isinstance(plan, ScalarPlan) and plan.type == "float64" and value in _FLOATS:
+            return super().value(plan, float(str(value)))
+        return super().value(plan, value)
+
+    def is_derived(self, name: str, values: Mapping[str, object]) -> bool:
+        return name.endswith(DECODED) and name.removesuffix(DECODED) in values
+
+    def bytes_of(self, plan: VariablePlan, value: object) -> bytes:
+        if isinstance(value, str):
+            try:
+                return bytes.fromhex(value)
+            except ValueError:
+                raise EncodeError(f"{value!r:.40} is not hex") from None
+        return super().bytes_of(plan, value)

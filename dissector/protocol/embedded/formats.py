@@ -1,0 +1,142 @@
+"""Which bytes field may hold which formats, and how each is told. A new format is a function and a line in `FIELDS`.
+
+A format gives candidates, likeliest first; the first that reads to the end is it. Where nothing says which protocol a
+group speaks (SyncGroup before version 5, a capture from the middle), trial decides: group protocols begin with a small
+version and can't be read as each other.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from dissector.protocol.embedded.context import Context
+from dissector.protocol.embedded.inside import DECODED, Inside, Piece, Scope, newest_version
+from dissector.protocol.embedded.parts import Parts
+from dissector.protocol.embedded.sasl import sasl_token
+from dissector.protocol.primitives import INT16
+from dissector.protocol.schema.headers import request_header_version, response_header_version
+from dissector.protocol.schema.loader import api
+
+Candidates = Iterator[Inside | Parts]
+Format = Callable[[bytes, Scope, Context], Candidates]
+_VERSION: Final = (("version", INT16),)
+
+
+def versioned(message: str, raw: bytes) -> Iterator[Inside]:
+    """A message after its version as INT16. Newer versions than known only add fields: what is known is read."""
+    version = int.from_bytes(raw[:2], "big", signed=True)
+    newest = newest_version(message)
+    if version >= 0 and len(raw) >= 2:
+        yield Inside(_VERSION, (Piece(DECODED, message, min(version, newest)),), whole=version <= newest)
+
+
+def exact(message: str, version: int) -> Inside:
+    """A message of a version that is known from elsewhere."""
+    return Inside((), (Piece(DECODED, message, version),))
+
+
+def _group_protocol(scope: Scope, context: Context) -> object:
+    """``consumer``, ``connect``, what a group called its own, or None."""
+    return scope("protocol_type") or context.group_protocols.get(str(scope("group_id")))
+
+
+def _member_metadata(raw: bytes, scope: Scope, context: Context) -> Candidates:
+    protocol = _group_protocol(scope, context)
+    if protocol in (None, "consumer"):
+        yield from versioned("ConsumerProtocolSubscription", raw)
+    if protocol in (None, "connect"):
+        yield from versioned("ConnectProtocolMetadata", raw)
+
+
+def _member_assignment(raw: bytes, scope: Scope, context: Context) -> Candidates:
+    protocol = _group_protocol(scope, context)
+    if protocol in (None, "consumer"):
+        yield from versioned("ConsumerProtocolAssignment", raw)
+    if protocol in (None, "connect"):
+        yield from versioned("ConnectProtocolAssignment", raw)
+
+
+def _subscription(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
+    yield from versioned("ConsumerProtocolSubscription", raw)
+
+
+def _connect_assignment(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
+    yield from versioned("ConnectProtocolAssignment", raw)
+
+
+def _assignor_data(raw: bytes, scope: Scope, _context: Context) -> Candidates:
+    """User data of a subscription: the assignor's name stands beside or above it."""
+    names = {scope(name) for name in ("name", "protocol_name", "protocol_data", "protocol")}
+    if "sticky" in names:
+        yield exact("StickyAssignorUserData", 1)
+        yield exact("StickyAssignorUserData", 0)
+    if "cooperative-sticky" in names:
+        yield exact("CooperativeStickyAssignorUserData", 0)
+    version = int.from_bytes(raw[:4], "big")
+    if "stream" in names and 1 <= version <= newest_version("SubscriptionInfoData"):
+        yield exact("SubscriptionInfoData", version)
+
+
+def _principal(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
+    yield from versioned("DefaultPrincipalData", raw)
+
+
+def _request(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
+    """A request with its header, as a broker forwards it to its controller (KIP-590)."""
+    key, version = int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
+    known = api(key)
+    if known is not None and known.versions.contains(version):
+        header = Piece("header", "RequestHeader", request_header_version(key, version))
+        yield Inside((), (header, Piece("body", known.request, version)))
+
+
+def _response(_raw: bytes, _scope: Scope, context: Context) -> Candidates:
+    """The answer to a forwarded request: which one it was, the envelope's own request says."""
+    if context.enveloped is None:
+        return
+    key, version = context.enveloped
+    known = api(key)
+    if known is not None and known.versions.contains(version):
+        header = Piece("header", "ResponseHeader", response_header_version(key, version))
+        yield Inside((), (header, Piece("body", known.response, version)))
+
+
+def enveloped(request: Mapping[str, object]) -> tuple[int, int] | None:
+    """API key and version of the request that an envelope's request carries."""
+    raw = request.get("request_data")
+    if not isinstance(raw, bytes) or len(raw) < 4:
+        return None
+    return int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
+
+
+def _sasl(raw: bytes, _scope: Scope, context: Context) -> Candidates:
+    found = sasl_token(raw, context.mechanism)
+    if found is not None:
+        yield found
+
+
+FIELDS: Final[dict[str, dict[str, Format]]] = {
+    "JoinGroupRequest": {"protocols.metadata": _member_metadata},
+    "JoinGroupResponse": {"members.metadata": _member_metadata},
+    "SyncGroupRequest": {"assignments.assignment": _member_assignment},
+    "SyncGroupResponse": {"assignment": _member_assignment},
+    "DescribeGroupsResponse": {
+        "groups.members.member_metadata": _member_metadata,
+        "groups.members.member_assignment": _member_assignment,
+    },
+    "GroupMetadataValue": {"members.subscription": _member_metadata, "members.assignment": _member_assignment},
+    "ConsumerGroupMemberMetadataValue": {"classic_member_metadata.supported_protocols.metadata": _subscription},
+    "ConsumerProtocolSubscription": {"user_data": _assignor_data},
+    "ConnectProtocolMetadata": {"allocation": _connect_assignment},
+    "SaslAuthenticateRequest": {"auth_bytes": _sasl},
+    "SaslAuthenticateResponse": {"auth_bytes": _sasl},
+    "EnvelopeRequest": {"request_data": _request, "request_principal": _principal},
+    "EnvelopeResponse": {"response_data": _response},
+}
+"""By message, then by the field's path in it."""
+
+
+def inside(message: str, path: str, raw: bytes, scope: Scope, context: Context) -> Inside | Parts | None:
+    """What a bytes field holds, if it is known."""
+    form = FIELDS.get(message, {}).get(path)
+    candidates = form(raw, scope, context) if form is not None and raw else ()
+    return next((each for each in candidates if each.read(raw) is not None), None)

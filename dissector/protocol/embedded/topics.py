@@ -1,0 +1,122 @@
+"""Records that mean something to Kafka itself: those of its internal topics, and control records of any topic.
+
+  * coordinators (`__consumer_offsets`, `__transaction_state`, `__share_group_state`): a key is its record type as INT16
+    and a message, a value its version as INT16 and a message (CoordinatorRecordSerde of kafka-coordinator-common);
+  * `__cluster_metadata`: a value is a frame version, a record type and a version as UNSIGNED_VARINT, and a message
+    (MetadataRecordSerde; KIP-631);
+  * control records: a key is a version and a type; the values of KRaft begin with their own version (KIP-595, KIP-853).
+
+A new internal topic is one line in `TOPICS`.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Final, NamedTuple
+
+from dissector.protocol.embedded.formats import versioned
+from dissector.protocol.embedded.inside import DECODED, Inside, Piece
+from dissector.protocol.primitives import INT16, UNSIGNED_VARINT
+from dissector.protocol.schema.enums import name_of
+from dissector.protocol.schema.loader import entries
+from dissector.protocol.wire import WireError
+
+RECORDS_FIELDS: Final = {
+    "ProduceRequest": "topic_data.partition_data.records",
+    "FetchResponse": "responses.partitions.records",
+    "ShareFetchResponse": "responses.partitions.records",
+    "FetchSnapshotResponse": "topics.partitions.unaligned_records",
+}
+"""Where a message has records; the first name is that of the topics."""
+
+CLUSTER_METADATA: Final = "__cluster_metadata"
+CLUSTER_METADATA_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""Its topic id, in every cluster (org.apache.kafka.common.Uuid.METADATA_TOPIC_ID)."""
+
+
+class KeyValue(NamedTuple):
+    """What a record's key and value hold, where that is known."""
+
+    key: Inside | None
+    value: Inside | None
+
+
+NOTHING: Final = KeyValue(None, None)
+RecordFormat = Callable[[bytes | None, bytes | None], KeyValue]
+
+
+def _coordinator(enum: str) -> RecordFormat:
+    """The records of a coordinator, whose record types are an enum."""
+
+    def read(key: bytes | None, value: bytes | None) -> KeyValue:
+        if key is None or len(key) < 2:
+            return NOTHING
+        words = name_of(enum, int.from_bytes(key[:2], "big", signed=True)).split("_")
+        name = "".join(word.capitalize() for word in words)
+        if f"{name}Key" not in _names():
+            return NOTHING
+        of_key = Inside((("type", INT16),), (Piece(DECODED, f"{name}Key", 0),))
+        of_value = next(versioned(f"{name}Value", value), None) if value else None
+        return KeyValue(of_key, of_value)
+
+    return read
+
+
+def _metadata(_key: bytes | None, value: bytes | None) -> KeyValue:
+    try:
+        numbers: list[object] = []
+        at = 0
+        for _ in range(3):
+            number, at = UNSIGNED_VARINT.read(value or b"", at)
+            numbers.append(number)
+    except WireError:
+        return NOTHING
+    _, record_type, version = numbers
+    name = _metadata_records().get(record_type)
+    if name is None or not isinstance(version, int):
+        return NOTHING
+    prefix = tuple((each, UNSIGNED_VARINT) for each in ("frame_version", "type", "version"))
+    return KeyValue(None, Inside(prefix, (Piece(DECODED, name, version),)))
+
+
+_CONTROL_VALUES: Final = {
+    0: "EndTxnMarker",
+    1: "EndTxnMarker",
+    2: "LeaderChangeMessage",
+    3: "SnapshotHeaderRecord",
+    4: "SnapshotFooterRecord",
+    5: "KRaftVersionRecord",
+    6: "VotersRecord",
+}
+"""By ControlRecordType."""
+
+
+def control(key: bytes | None, value: bytes | None) -> KeyValue:
+    """A record of a control batch."""
+    if key is None or len(key) < 4:
+        return NOTHING
+    of_key = Inside((("version", INT16),), (Piece(DECODED, "ControlRecordTypeSchema", 0),), whole=False)
+    name = _CONTROL_VALUES.get(int.from_bytes(key[2:4], "big"))
+    if name is None or value is None or len(value) < 2:
+        return KeyValue(of_key, None)
+    if name == "EndTxnMarker":
+        return KeyValue(of_key, next(versioned(name, value), None))
+    version = int.from_bytes(value[:2], "big")  # which is the message's own first field too
+    return KeyValue(of_key, Inside((), (Piece(DECODED, name, version),)))
+
+
+TOPICS: Final[dict[str, RecordFormat]] = {
+    "__consumer_offsets": _coordinator("GroupCoordinatorRecordType"),
+    "__transaction_state": _coordinator("TransactionCoordinatorRecordType"),
+    "__share_group_state": _coordinator("ShareCoordinatorRecordType"),
+    CLUSTER_METADATA: _metadata,
+}
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(entry.name for entry in entries())
+
+
+@cache
+def _metadata_records() -> dict[object, str]:
+    return {entry.api_key: entry.name for entry in entries() if entry.type == "metadata"}

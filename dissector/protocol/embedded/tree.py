@@ -1,0 +1,164 @@
+"""What is inside bytes, hung into a message's tree: the field's own bytes, told apart.
+
+A bytes field that holds something gets children: its length, the numbers before the message, the message. They tile it,
+as all leaves do; a field that turns out to be something else stays the leaf that it was.
+"""
+
+from collections.abc import Iterator
+
+from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.embedded.context import Context
+from dissector.protocol.embedded.formats import FIELDS, inside
+from dissector.protocol.embedded.inside import Inside, Scope, piece_plan
+from dissector.protocol.embedded.parts import Part, Parts
+from dissector.protocol.embedded.sasl import sasl_token
+from dissector.protocol.embedded.secrets import SECRET_FIELDS, mark_secret
+from dissector.protocol.embedded.topics import RECORDS_FIELDS, TOPICS, RecordFormat, control
+from dissector.protocol.embedded.values import topic_of
+from dissector.protocol.records.batch import CONTROL
+from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.tree import Node, Source
+
+Chain = tuple[Node, ...]
+
+
+class TreeEmbedder:
+    """Works on the tree of one frame."""
+
+    def __init__(self, sources: list[Source], records: RecordTracer, context: Context) -> None:
+        self._sources = sources
+        self._records = records
+        self._context = context
+
+    def message(self, message: str, node: Node, outer: Chain = ()) -> None:
+        """Open what the bytes fields of a message hold; `node` is its structure. Secrets are marked."""
+        for path in SECRET_FIELDS.get(message, ()):
+            for leaf, chain in reach(node, path.split("."), (*outer, node)):
+                mark_secret(leaf, chain[-1])
+        for path in FIELDS.get(message, ()):
+            for leaf, chain in reach(node, path.split("."), (*outer, node)):
+                if isinstance(leaf.value, bytes) and not leaf.children:
+                    found = inside(message, path, leaf.value, _scope(chain), self._context)
+                    if found is not None:
+                        self._open(leaf, found, chain)
+
+    def records(self, message: str, body: Node) -> None:
+        """Open the records of internal topics, and control records."""
+        path = RECORDS_FIELDS.get(message)
+        if path is None:
+            return
+        for node, chain in reach(body, path.split("."), (body,)):
+            topic = topic_of({each.name: each.value for each in chain[1].children}, self._context)
+            self._batches(node, TOPICS.get(topic or ""))
+
+    def _batches(self, node: Node, of_topic: RecordFormat | None) -> None:
+        for batch in node.children:
+            attributes = _child(batch, "attributes")
+            is_control = attributes is not None and isinstance(attributes.value, int) and attributes.value & CONTROL
+            form = control if is_control else of_topic
+            if form is not None and batch.type == "RECORD_BATCH":
+                self._batch(batch, form)
+
+    def _batch(self, batch: Node, form: RecordFormat) -> None:
+        records = _child(batch, "records")
+        for record in records.children if records is not None else ():
+            key, value = _child(record, "key"), _child(record, "value")
+            if key is not None and value is not None:
+                found = form(_bytes(key), _bytes(value))
+                self._open_if_read(key, found.key)
+                self._open_if_read(value, found.value)
+
+    def _open_if_read(self, leaf: Node, found: Inside | None) -> None:
+        raw = _bytes(leaf)
+        if found is not None and raw is not None and found.read(raw) is not None:
+            self._open(leaf, found, ())
+
+    def token(self, leaf: Node) -> None:
+        """Open a login's token that stands by itself, after SaslHandshake version 0."""
+        found = sasl_token(leaf.value, self._context.mechanism) if isinstance(leaf.value, bytes) else None
+        if found is not None:
+            _hang(found, leaf)
+
+    def _open(self, leaf: Node, found: Inside | Parts, chain: Chain) -> None:
+        """Turn a leaf into a node with what it holds."""
+        raw = leaf.value
+        assert isinstance(raw, bytes)
+        if isinstance(found, Parts):
+            _hang(found, leaf)
+            return
+        data = self._sources[leaf.source].data
+        start = leaf.end - len(raw)
+        tracer = Tracer(data, start, leaf.end, self._records, source=leaf.source)
+        _hang_size(leaf, start)
+        for name, kind in found.prefix:
+            tracer.primitive(leaf, name, kind)
+        for piece in found.pieces:
+            tracer.message(piece_plan(piece.message, piece.version), piece.name, leaf)
+            child = leaf.children[-1]
+            child.note = f"{piece.message} v{piece.version}"
+            self.message(piece.message, child, chain)
+        tracer.rest(leaf)
+
+
+def _hang_size(leaf: Node, start: int) -> None:
+    """The length that stands before the content, which begins at `start`."""
+    if leaf.start < start:
+        size = Node("(size)", leaf.path_of("(size)"), "LENGTH", leaf.start, start, source=leaf.source)
+        size.value = leaf.end - start
+        leaf.children.append(size)
+
+
+def _hang(found: Parts, leaf: Node) -> None:
+    """Parts that no schema has."""
+    assert isinstance(leaf.value, bytes)
+    start = leaf.end - len(leaf.value)
+    _hang_size(leaf, start)
+    leaf.note = found.name
+    _hang_parts(found.parts, leaf, start)
+
+
+def _hang_parts(parts: tuple[Part, ...], parent: Node, start: int) -> None:
+    for part in parts:
+        node = Node(part.name, parent.path_of(part.name), part.kind, start + part.start, start + part.end, part.value)
+        node.note, node.source = part.note, parent.source
+        node.secret = (start + part.secret[0], start + part.secret[1]) if part.secret else None
+        if part.parts and part.start < part.parts[0].start:
+            head = Node("(head)", node.path_of("(head)"), "BYTES", node.start, start + part.parts[0].start)
+            head.source = parent.source
+            node.children.append(head)
+        _hang_parts(part.parts, node, start)
+        parent.children.append(node)
+
+
+def _bytes(leaf: Node) -> bytes | None:
+    return leaf.value if isinstance(leaf.value, bytes) else None
+
+
+def _child(node: Node, name: str) -> Node | None:
+    return next((each for each in node.children if each.name == name), None)
+
+
+def reach(node: Node, names: list[str], chain: Chain) -> Iterator[tuple[Node, Chain]]:
+    """The nodes at a path, through the elements of arrays, each with the structures that it stands in."""
+    found = _child(node, names[0])
+    if found is None:
+        return
+    if len(names) == 1:
+        yield found, chain
+    elif found.type.endswith("ARRAY"):
+        for element in found.children:
+            if element.name.startswith("["):
+                yield from reach(element, names[1:], (*chain, element))
+    else:
+        yield from reach(found, names[1:], (*chain, found))
+
+
+def _scope(chain: Chain) -> Scope:
+    def nearest(name: str) -> object:
+        for node in reversed(chain):
+            found = _child(node, name)
+            if found is not None and found.value is not None:
+                return found.value
+        return None
+
+    return nearest

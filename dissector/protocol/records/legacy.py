@@ -1,0 +1,129 @@
+"""Message sets, magic 0 and 1: what Kafka wrote before 0.11, and what old clients still produce and fetch.
+
+A message is an offset, a size, a CRC-32 over all that follows it, magic, attributes, from magic 1 on a timestamp
+(KIP-32), key and value. A compressed one is a *wrapper*: its value is a message set. Offsets inside a wrapper of magic
+1 are relative to the first (KIP-31) and the wrapper has that of the last; those of magic 0 are absolute.
+
+Invariant: values are those of `legacy_tracing` for the same bytes: a property test.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dissector.protocol.records.batch import LOG_APPEND_TIME
+from dissector.protocol.records.compression import Budget, DecompressionError, codec_name
+from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.wire import WireError
+
+HEADER: Final = struct.Struct(">qiIbb")
+HEADER_FIELDS: Final = (
+    ("offset", "INT64", 8), ("message_size", "INT32", 4), ("crc", "UINT32", 4), ("magic", "INT8", 1),
+    ("attributes", "INT8", 1),
+)  # fmt: skip
+CRC_FROM: Final = 16
+ATTRIBUTES_AT: Final = 17
+DEEPEST: Final = 3
+"""Wrappers inside wrappers that are opened: brokers refuse the second already."""
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyRecord:
+    """One message; `offset` is absolute once its wrapper has been read. `data` is the whole message."""
+
+    data: bytes
+    offset: int
+    message_size: int
+    crc: int
+    magic: int
+    attributes: int
+    timestamp: int | None
+    """Milliseconds since 1970; None in magic 0."""
+    key: bytes | None
+    value: bytes | None
+
+    @classmethod
+    def read(cls, data: bytes) -> "LegacyRecord":
+        """The message that `data` is; `split` has checked its size. Raises `WireError`."""
+        offset, size, crc, magic, attributes = HEADER.unpack_from(data)
+        at = HEADER.size
+        timestamp = None
+        if magic:
+            (timestamp,) = struct.unpack_from(">q", data, at)
+            at += 8
+        key, at = _blob(data, at)
+        value, at = _blob(data, at)
+        if at != len(data):
+            raise WireError("message is longer than its fields", at)
+        return cls(data, offset, size, crc, magic, attributes, timestamp, key, value)
+
+    @property
+    def crc_valid(self) -> bool:
+        """Whether the CRC-32 over magic and all after it is the one in the header."""
+        return zlib.crc32(self.data[CRC_FROM:]) == self.crc
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & 0x07
+
+    @property
+    def compression(self) -> str:
+        return codec_name(self.codec)
+
+    @property
+    def is_append_time(self) -> bool:
+        """Whether the timestamp is the broker's, and that of all messages inside."""
+        return self.magic == 1 and bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def timestamp_type(self) -> str | None:
+        return None if self.magic == 0 else "LogAppendTime" if self.is_append_time else "CreateTime"
+
+    def inside(self, budget: Budget) -> list["LegacyRecord"]:
+        """The messages of a wrapper. Raises `DecompressionError` or `WireError`."""
+        plain = budget.decompressed(self.codec, self.value or b"", magic=self.magic)
+        return list(self.placed([LegacyRecord.read(part) for part in whole_messages(plain)]))
+
+    def placed(self, inner: list["LegacyRecord"]) -> Iterator["LegacyRecord"]:
+        """The messages of a wrapper with their absolute offsets and times."""
+        base = first_offset(self.offset, [message.offset for message in inner]) if self.magic == 1 else 0
+        for message in inner:
+            timestamp = self.timestamp if self.is_append_time else message.timestamp
+            yield replace(message, offset=base + message.offset, timestamp=timestamp)
+
+
+def first_offset(wrapper: int, inner: list[int]) -> int:
+    """What relative offsets count from. Producers may leave the wrapper's at 0: then they count from 0."""
+    return max(0, wrapper - inner[-1]) if inner else 0
+
+
+def whole_messages(plain: bytes) -> Iterator[bytes]:
+    """The messages of a decompressed set. Raises `WireError` at what is none."""
+    for part in split(plain):
+        if part.kind is not PartKind.MESSAGE:
+            raise WireError(f"not a message: {part.kind.value}", part.start)
+        yield plain[part.start : part.end]
+
+
+def flat(message: LegacyRecord, budget: Budget, depth: int = 0) -> Iterator[LegacyRecord]:
+    """The messages that hold data: itself, or those in the wrapper that it is."""
+    if not message.codec:
+        yield message
+        return
+    if depth == DEEPEST:
+        raise DecompressionError(f"more than {DEEPEST} wrappers inside each other")
+    for inner in message.inside(budget):
+        yield from flat(inner, budget, depth + 1)
+
+
+def _blob(data: bytes, at: int) -> tuple[bytes | None, int]:
+    """Bytes after their length as INT32; -1 is null."""
+    size = int.from_bytes(data[at : at + 4], "big", signed=True)
+    at += 4
+    if size < 0:
+        return None, at
+    if size > len(data) - at:
+        raise WireError("length runs past its message", at)
+    return data[at : at + size], at + size

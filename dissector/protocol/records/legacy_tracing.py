@@ -1,0 +1,80 @@
+"""Messages of magic 0 and 1 as nodes; a wrapper's messages hang under it, in a source of their own."""
+
+from dissector.findings import Finding, Severity
+from dissector.protocol.records.legacy import DEEPEST, HEADER_FIELDS, LegacyRecord, first_offset
+from dissector.protocol.records.parts import Part, PartKind, split
+from dissector.protocol.records.sections import Sections
+from dissector.protocol.records.spans import Spans, shown, timestamp_note
+from dissector.protocol.tree import Node
+from dissector.protocol.wire import WireError
+
+
+def trace_message(spans: Spans, node: Node, sections: Sections, base: int = 0, depth: int = 0) -> None:
+    """One message, which is all of `spans`; `base` is what its offset counts from. Its leaves tile it."""
+    try:
+        message = LegacyRecord.read(spans.data[spans.at : spans.end])
+    except WireError as error:
+        node.findings.append(Finding("bad-record", Severity.ERROR, str(error)))
+        spans.rest(node)
+        return
+    for name, kind, _ in HEADER_FIELDS:
+        spans.fixed(node, name, kind, _header_note(name, message, base))
+    if not message.crc_valid:
+        words = "CRC-32 is not that of the bytes: the message was damaged or changed"
+        node.children[2].findings.append(Finding("bad-crc", Severity.ERROR, words))
+    if message.timestamp is not None:
+        spans.fixed(node, "timestamp", "INT64", timestamp_note(message.timestamp))
+    _blob(spans, node, "key")
+    node.note = f"offset {base + message.offset}" + (f" key {shown(message.key)}" if message.key else "")
+    if not message.codec:
+        _blob(spans, node, "value")
+        return
+    node.note = f"offset {base + message.offset}, wrapper, {message.compression}"
+    leaf = _compressed(spans, node)
+    if depth == DEEPEST:
+        leaf.findings.append(Finding("bad-compression", Severity.ERROR, f"more than {DEEPEST} wrappers in each other"))
+    elif (inner := sections.open(message.codec, leaf, message.value or b"", magic=message.magic)) is not None:
+        _messages(inner, message, base, node, sections, depth)
+
+
+def _messages(spans: Spans, wrapper: LegacyRecord, base: int, node: Node, sections: Sections, depth: int) -> None:
+    """Hang a wrapper's messages under it."""
+    holder = spans.begin(node, "messages", "MESSAGE_SET")
+    parts = list(split(spans.data))
+    first = first_offset(base + wrapper.offset, [_offset(spans.data, part) for part in parts]) if wrapper.magic else 0
+    for number, part in enumerate(parts):
+        inner = Spans(spans.data, part.start, part.end, spans.source)
+        if part.kind is PartKind.MESSAGE:
+            child = inner.begin(holder, f"[{number}]", "MESSAGE")
+            trace_message(inner, child, sections, first, depth + 1)
+            child.end = part.end
+        else:
+            inner.rest(holder)
+            holder.findings.append(Finding("bad-record", Severity.ERROR, f"not a message: {part.kind.value}"))
+    holder.end = spans.end
+
+
+def _offset(data: bytes, part: Part) -> int:
+    return int.from_bytes(data[part.start : part.start + 8], "big", signed=True)
+
+
+def _compressed(spans: Spans, node: Node) -> Node:
+    """A wrapper's value: its length and its bytes apart."""
+    value = spans.begin(node, "value", "BYTES")
+    spans.fixed(value, "(size)", "INT32")
+    leaf = spans.leaf(value, "(compressed)", "BYTES", spans.end, spans.data[spans.at : spans.end])
+    value.end = spans.end
+    return leaf
+
+
+def _blob(spans: Spans, node: Node, name: str) -> None:
+    size = int.from_bytes(spans.data[spans.at : spans.at + 4], "big", signed=True)
+    spans.blob(node, name, size, spans.at + 4)
+
+
+def _header_note(name: str, message: LegacyRecord, base: int) -> str:
+    if name == "offset" and base:
+        return f"relative: offset {base + message.offset}"
+    if name == "attributes":
+        return ", ".join(word for word in (message.compression, message.timestamp_type) if word)
+    return ("valid" if message.crc_valid else "INVALID") if name == "crc" else ""

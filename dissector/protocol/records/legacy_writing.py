@@ -1,0 +1,66 @@
+"""A message of magic 0 or 1, or a wrapper of them, from its values to its bytes; the way back from `objects`."""
+
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Final
+
+from dissector.protocol.records.compression import CODECS, DecompressionError
+from dissector.protocol.records.given import Values, integer, raw, structs, with_bytes
+from dissector.protocol.records.legacy import LegacyRecord
+from dissector.protocol.records.lz4 import with_wrong_checksum
+from dissector.protocol.records.objects import budget_of, message_objects
+from dissector.protocol.wire import WireError
+from dissector.protocol.wire.writing import EncodeError
+
+_CRC_SIZE: Final = 4
+
+
+def message_bytes(value: Values) -> bytes:
+    """The bytes of a message. Raises `EncodeError`."""
+    magic, attributes = integer(value, "magic", 1), integer(value, "attributes", 0)
+    content = _wrapped(value, magic, attributes & 7) if attributes & 7 else raw(value, "value")
+    try:
+        body = struct.pack(">bb", magic, attributes)
+        if magic:
+            body += struct.pack(">q", integer(value, "timestamp", -1))
+        body += _blob(raw(value, "key")) + _blob(content)
+        crc = integer(value, "crc", 0) if value.get("crc_valid") is False else zlib.crc32(body)
+        return struct.pack(">qiI", integer(value, "offset", 0), len(body) + _CRC_SIZE, crc) + body
+    except struct.error as error:
+        raise EncodeError(f"a field of the message is out of range: {error}") from None
+
+
+def _wrapped(value: Values, magic: int, codec: int) -> bytes:
+    """The compressed message set of a wrapper, as it stands while it holds just the messages beside it."""
+    kept = raw(value, "compressed")
+    if value.get("messages") is None:
+        return kept or b""
+    inner = structs(value, "messages")
+    if kept is not None and _holds_the_same(value, kept, inner):
+        return kept
+    if codec not in CODECS:
+        raise EncodeError(f"codec {codec} is not known", "attributes")
+    section = CODECS[codec].compress(_set(inner, relative=magic == 1))
+    return with_wrong_checksum(section) if magic == 0 and CODECS[codec].name == "lz4" else section
+
+
+def _set(messages: Sequence[Values], *, relative: bool) -> bytes:
+    first = integer(messages[0], "offset", 0) if messages and relative else 0
+    offsets = [integer(message, "offset", first + number) - first for number, message in enumerate(messages)]
+    return b"".join(message_bytes({**each, "offset": at}) for each, at in zip(messages, offsets, strict=True))
+
+
+def _holds_the_same(value: Values, kept: bytes, inner: Sequence[Values]) -> bool:
+    magic = integer(value, "magic", 1)
+    timestamp = integer(value, "timestamp", -1) if magic else None
+    attributes, offset = integer(value, "attributes", 0), integer(value, "offset", 0)
+    wrapper = LegacyRecord(b"", offset, 0, 0, magic, attributes, timestamp, None, kept)
+    try:
+        return message_objects(wrapper, budget_of()) == with_bytes(inner)
+    except (DecompressionError, WireError):
+        return False
+
+
+def _blob(content: bytes | None) -> bytes:
+    return b"\xff\xff\xff\xff" if content is None else struct.pack(">i", len(content)) + content

@@ -1,0 +1,54 @@
+"""The header checksum of an LZ4 frame, which clients before Kafka 0.10 got wrong (KIP-57).
+
+It is the second byte of the xxHash-32 of the frame descriptor; those clients hashed the frame's magic number too.
+Decoders of today refuse such frames, so the right byte is put in its place before they see them.
+"""
+
+from typing import Final
+
+MAGIC: Final = b"\x04\x22\x4d\x18"
+_CONTENT_SIZE: Final = 0x08
+_PRIME_1: Final = 2654435761
+_PRIME_2: Final = 2246822519
+_PRIME_3: Final = 3266489917
+_PRIME_4: Final = 668265263
+_PRIME_5: Final = 374761393
+_MASK: Final = 0xFFFFFFFF
+
+
+def with_right_checksum(frame: bytes) -> bytes:
+    """The frame, with the old wrong header checksum replaced; anything else is left as it is."""
+    if not frame.startswith(MAGIC) or len(frame) < len(MAGIC) + 3:
+        return frame
+    end = len(MAGIC) + 2 + (8 if frame[4] & _CONTENT_SIZE else 0)
+    if end >= len(frame) or frame[end] != _checksum(frame[:end]):
+        return frame
+    return frame[:end] + bytes([_checksum(frame[len(MAGIC) : end])]) + frame[end + 1 :]
+
+
+def with_wrong_checksum(frame: bytes) -> bytes:
+    """The frame as clients before Kafka 0.10 wrote it."""
+    end = len(MAGIC) + 2 + (8 if frame[4] & _CONTENT_SIZE else 0)
+    return frame[:end] + bytes([_checksum(frame[:end])]) + frame[end + 1 :]
+
+
+def _checksum(data: bytes) -> int:
+    return _xxh32(data) >> 8 & 0xFF
+
+
+def _xxh32(data: bytes) -> int:
+    """xxHash-32 with seed 0 of fewer than 16 bytes, which is all that a descriptor has."""
+    value = _PRIME_5 + len(data)
+    whole = len(data) - len(data) % 4
+    for at in range(0, whole, 4):
+        value = value + int.from_bytes(data[at : at + 4], "little") * _PRIME_3 & _MASK
+        value = _rotated(value, 17) * _PRIME_4 & _MASK
+    for byte in data[whole:]:
+        value = _rotated(value + byte * _PRIME_5 & _MASK, 11) * _PRIME_1 & _MASK
+    value = (value ^ value >> 15) * _PRIME_2 & _MASK
+    value = (value ^ value >> 13) * _PRIME_3 & _MASK
+    return value ^ value >> 16
+
+
+def _rotated(value: int, by: int) -> int:
+    return (value << by | value >> 32 - by) & _MASK

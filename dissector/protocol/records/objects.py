@@ -1,0 +1,125 @@
+"""A `records` field as the object that JSON has of it; `writing` has the way back.
+
+Names are Kafka's; `crc_valid`, `compression`, `control` and the like say what the fields beside them mean. A compressed
+section carries its own bytes too, as no two compressors agree.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from dissector import limits
+from dissector.protocol.records.batch import Batch, Record, read_records
+from dissector.protocol.records.compression import Budget, DecompressionError
+from dissector.protocol.records.legacy import LegacyRecord
+from dissector.protocol.records.parts import Part, PartKind, split
+from dissector.protocol.wire import WireError
+
+Object = dict[str, Any]
+
+
+def budget_of(bounds: limits.Limits = limits.DEFAULT) -> Budget:
+    """What one frame may cost."""
+    return Budget(bounds.decompressed_size, bounds.decompressed_frame_size)
+
+
+def records_object(data: bytes, budget: Budget | None = None) -> Object:
+    """A `records` field: its size, its batches and messages, and what is neither."""
+    budget = budget or budget_of()
+    value: Object = {"size": len(data), "batches": []}
+    for part in split(data):
+        raw = data[part.start : part.end]
+        if part.kind is PartKind.BATCH:
+            value["batches"].append(_batch(Batch.read(raw), budget))
+        elif part.kind is PartKind.MESSAGE:
+            value["batches"].append(_message(raw, budget))
+        else:
+            value[part.kind.value] = _rest(part, raw)
+    return value
+
+
+def _rest(part: Part, raw: bytes) -> Object:
+    return {"size": part.end - part.start, "data": raw.hex()}
+
+
+def _batch(batch: Batch, budget: Budget) -> Object:
+    value: Object = {
+        "base_offset": batch.base_offset,
+        "batch_length": batch.batch_length,
+        "partition_leader_epoch": batch.partition_leader_epoch,
+        "magic": batch.magic,
+        "crc": batch.crc,
+        "crc_valid": batch.crc_valid,
+        "attributes": batch.attributes,
+        "compression": batch.compression,
+        "timestamp_type": batch.timestamp_type,
+        "transactional": batch.is_transactional,
+        "control": batch.is_control,
+        "last_offset_delta": batch.last_offset_delta,
+        "base_timestamp": batch.base_timestamp,
+        "max_timestamp": batch.max_timestamp,
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "base_sequence": batch.base_sequence,
+        "records_count": batch.records_count,
+    }
+    if batch.codec:
+        value["compressed"] = batch.section.hex()
+    try:
+        value["records"] = record_objects(batch, budget)
+    except (DecompressionError, WireError) as error:
+        value |= {"records": None, "error": str(error)}
+        if not batch.codec:
+            value["data"] = batch.section.hex()
+    return value
+
+
+def record_objects(batch: Batch, budget: Budget) -> list[Object]:
+    """The records of a batch. Raises `DecompressionError` or `WireError`."""
+    plain = batch.decompressed(budget)
+    objects = [_record(record) for record in read_records(plain, batch)]
+    if batch.is_append_time:
+        # All have the broker's time: what the wire has instead would be lost.
+        created = read_records(plain, replace(batch, attributes=0, base_timestamp=0))
+        for value, record in zip(objects, created, strict=True):
+            value["timestamp_delta"] = record.timestamp
+    return objects
+
+
+def _record(record: Record) -> Object:
+    headers = [{"key": header.key, "value": header.value} for header in record.headers]
+    return record._asdict() | {"headers": headers}
+
+
+def _message(raw: bytes, budget: Budget) -> Object:
+    try:
+        message = LegacyRecord.read(raw)
+    except WireError as error:
+        return {"offset": int.from_bytes(raw[:8], "big", signed=True), "error": str(error), "data": raw.hex()}
+    value = _message_fields(message)
+    if message.codec:
+        value["compressed"] = (message.value or b"").hex()
+        try:
+            value["messages"] = message_objects(message, budget)
+        except (DecompressionError, WireError) as error:
+            value |= {"messages": None, "error": str(error)}
+    return value
+
+
+def message_objects(wrapper: LegacyRecord, budget: Budget) -> list[Object]:
+    """The messages of a wrapper. Raises `DecompressionError` or `WireError`."""
+    return [_message_fields(inner) for inner in wrapper.inside(budget)]
+
+
+def _message_fields(message: LegacyRecord) -> Object:
+    value: Object = {
+        "offset": message.offset,
+        "message_size": message.message_size,
+        "crc": message.crc,
+        "crc_valid": message.crc_valid,
+        "magic": message.magic,
+        "attributes": message.attributes,
+        "compression": message.compression,
+    }
+    if message.timestamp is not None:
+        value |= {"timestamp_type": message.timestamp_type, "timestamp": message.timestamp}
+    return value | {"key": message.key} | ({} if message.codec else {"value": message.value})

@@ -1,0 +1,59 @@
+"""A `records` field cut into its parts: batches, messages of old message sets, and what is neither.
+
+All three formats begin alike: an offset of 8 bytes, a size of 4 that counts what follows it, and a magic byte at 16.
+A field may mix them (a log that lived through an upgrade), so each part is told by its own magic.
+
+Invariant: the parts tile the field's bytes.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final, NamedTuple
+
+LOG_OVERHEAD: Final = 12
+"""Offset and size: what the size does not count."""
+MAGIC_AT: Final = 16
+LEAST_SIZE: Final = (14, 22, 49)
+"""The least size of each magic, by its header alone."""
+
+
+class PartKind(Enum):
+    """What a stretch of a `records` field is."""
+
+    BATCH = "batch"
+    """Magic 2, since Kafka 0.11 (KIP-98)."""
+    MESSAGE = "message"
+    """Magic 0 or 1: one message of a message set, or a wrapper that holds a compressed one."""
+    TRUNCATED = "truncated"
+    """The last one, cut off by the size limit of a fetch: normal."""
+    UNKNOWN = "unknown"
+
+
+class Part(NamedTuple):
+    """One stretch of a `records` field, offsets counted in it."""
+
+    kind: PartKind
+    start: int
+    end: int
+
+
+def split(data: bytes) -> Iterator[Part]:
+    """The parts of a `records` field, in order."""
+    at = 0
+    while at < len(data):
+        kind, end = _part(data, at)
+        yield Part(kind, at, end)
+        at = end
+
+
+def _part(data: bytes, at: int) -> tuple[PartKind, int]:
+    if len(data) - at <= MAGIC_AT:
+        return PartKind.TRUNCATED, len(data)
+    size = int.from_bytes(data[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
+    magic = data[at + MAGIC_AT]
+    if magic > 2 or size < LEAST_SIZE[magic]:
+        return PartKind.UNKNOWN, len(data)
+    end = at + LOG_OVERHEAD + size
+    if end > len(data):
+        return PartKind.TRUNCATED, len(data)
+    return PartKind.BATCH if magic == 2 else PartKind.MESSAGE, end

@@ -1,0 +1,29 @@
+"""Compressed sections of one frame, opened: each becomes a source of its own, within a common budget."""
+
+from dissector.findings import Finding, Severity
+from dissector.protocol.records.compression import Budget, DecompressionError, codec_name
+from dissector.protocol.records.spans import Spans
+from dissector.protocol.tree import Node, Source
+
+
+class Sections:
+    """Adds to the sources of a tree."""
+
+    def __init__(self, sources: list[Source], budget: Budget) -> None:
+        self._sources = sources
+        self._budget = budget
+
+    def open(self, codec: int, leaf: Node, data: bytes, *, magic: int = 2) -> Spans | None:
+        """The plain bytes of a compressed leaf; None, and a finding, where they can't be had."""
+        name = codec_name(codec)
+        leaf.note = name
+        try:
+            plain = self._budget.decompressed(codec, data, magic=magic)
+        except DecompressionError as error:
+            leaf.findings.append(Finding("bad-compression", Severity.ERROR, f"{name}: {error}"))
+            return None
+        holder = leaf.path.rpartition(".")[0]
+        source = Source(len(self._sources), f"{holder} {name}, decompressed", plain)
+        self._sources.append(source)
+        leaf.note = f"{name}, {len(data):,} bytes hold {len(plain):,}"
+        return Spans(plain, 0, len(plain), source.number)

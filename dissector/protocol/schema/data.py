@@ -1,0 +1,15 @@
+"""The JSON files that ship beside the schema code: each read whole; what can't be read is a `SchemaError`."""
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from dissector.protocol.schema.model import SchemaError
+
+
+def read_json(path: str) -> Any:
+    """A file of this package, by its path in it (``errors.json``, ``tables/index.json``)."""
+    try:
+        return json.loads(files("dissector.protocol.schema").joinpath(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SchemaError(f"{path}: cannot be read: {error}") from error

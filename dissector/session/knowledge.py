@@ -1,0 +1,127 @@
+"""What the conversation teaches: names of topic ids, addresses of nodes, protocols of groups, who members and producers
+are, the SASL mechanism of a connection, the versions that a broker offered.
+
+Read off the exchanges that tell it, once each, when first asked; what is learned later applies to earlier rows.
+
+Invariants:
+  * a frame is read at most once, and one with the same body as an earlier one (metadata, asked again and again) not
+    at all;
+  * what is kept grows with names, not with frames.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from dissector.protocol.embedded.context import Context
+from dissector.protocol.message import PREFIX, Values, read, request_shape, response_shape
+from dissector.session.frames import FrameTable
+from dissector.session.structs import structs
+from dissector.session.table import NO_FRAME, ExchangeTable
+
+LEADER_AND_ISR, UPDATE_METADATA, SASL_HANDSHAKE, API_VERSIONS, INIT_PRODUCER_ID = 4, 6, 17, 18, 22
+TEACHERS: Final = (
+    3, LEADER_AND_ISR, UPDATE_METADATA, 10, 11, 15, 16, SASL_HANDSHAKE, API_VERSIONS, 19, 20, INIT_PRODUCER_ID,
+    60, 65, 68, 69, 75, 76, 77, 88, 89,
+)  # fmt: skip
+"""API keys of what names things: Metadata, JoinGroup, CreateTopics, DescribeCluster and the like."""
+_TOPIC_NAMES: Final = ("name", "topic_name", "topic")
+_NODE_IDS: Final = ("node_id", "broker_id")
+
+
+class Knowledge:
+    """Grows as the capture is read."""
+
+    def __init__(self, frames: FrameTable, table: ExchangeTable) -> None:
+        self._frames = frames
+        self._table = table
+        self._read: set[int] = set()
+        self._bodies: set[int] = set()
+        self._looked_at = -1
+        self._topics: dict[str, str] = {}
+        self._groups: dict[str, str] = {}
+        self._nodes: dict[int, str] = {}
+        self._members: dict[str, str] = {}
+        self._producers: dict[int, str] = {}
+        self._common = Context(self._topics, self._groups, self._nodes, self._members, self._producers)
+        self._mechanisms: dict[int, list[tuple[int, str]]] = {}
+        """By connection: packet of the handshake, mechanism."""
+        self._offered: dict[int, dict[int, tuple[int, int]]] = {}
+        """By connection."""
+
+    def context(self, connection: int, packet: int) -> Context:
+        """What is known for a message of that connection that begins in that packet."""
+        mechanisms = [name for first, name in self._mechanisms.get(connection, ()) if first <= packet]
+        return replace(self._common, mechanism=mechanisms[-1]) if mechanisms else self._common
+
+    def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
+        """The versions that the server of a connection said it has, by API key; empty where it was not asked."""
+        return self._offered.get(connection, {})
+
+    def learn(self, generation: int) -> None:
+        """Read what has come since the last time; `generation` changes when anything has."""
+        if generation == self._looked_at:
+            return
+        self._looked_at = generation
+        table = self._table
+        telling = np.isin(table.api_key.values, TEACHERS) & (table.response.values != NO_FRAME)
+        for row in np.flatnonzero(telling & (table.request.values != NO_FRAME)).tolist():
+            response = int(table.response.values[row])
+            if response not in self._read:
+                self._read.add(response)
+                self._learn_from(row, response)
+
+    def _learn_from(self, row: int, response: int) -> None:
+        table = self._table
+        key, version = int(table.api_key.values[row]), int(table.version.values[row])
+        data, whole = self._frames.read(response)
+        if key not in (SASL_HANDSHAKE, API_VERSIONS, INIT_PRODUCER_ID) and not self._is_new(key, version, data):
+            return
+        asked, asked_whole = self._frames.read(int(table.request.values[row]))
+        request = read(asked, request_shape(key, version), asked_whole)
+        answer = read(data, response_shape(key, version, data), whole).body
+        connection = int(table.connection.values[row])
+        for values in (request.body, answer):
+            for struct in structs(values):
+                self._learn_names(struct)
+        member = answer.get("member_id") or request.body.get("member_id")
+        client_id = request.header.get("client_id")
+        if isinstance(member, str) and isinstance(client_id, str):
+            self._members[member] = client_id
+        transactional_id, producer_id = request.body.get("transactional_id"), answer.get("producer_id")
+        if key == INIT_PRODUCER_ID and isinstance(transactional_id, str) and isinstance(producer_id, int):
+            self._producers[producer_id] = transactional_id
+        if key == SASL_HANDSHAKE:
+            packet = int(table.packet.values[row])
+            self._mechanisms.setdefault(connection, []).append((packet, str(request.body.get("mechanism"))))
+            self._mechanisms[connection].sort()
+        if key == API_VERSIONS:
+            self._offered[connection] = dict(_offers(answer))
+
+    def _is_new(self, key: int, version: int, data: bytes) -> bool:
+        body = hash((key, version, data[PREFIX + 4 :]))
+        new = body not in self._bodies
+        self._bodies.add(body)
+        return new
+
+    def _learn_names(self, struct: Mapping[str, Any]) -> None:
+        topic_id = struct.get("topic_id")
+        if isinstance(topic_id, str):
+            name = next((struct[each] for each in _TOPIC_NAMES if isinstance(struct.get(each), str)), None)
+            if name:
+                self._topics[topic_id] = name
+        group, protocol = struct.get("group_id"), struct.get("protocol_type")
+        if isinstance(group, str) and isinstance(protocol, str) and protocol:
+            self._groups[group] = protocol
+        host, port = struct.get("host"), struct.get("port")
+        node = next((struct[each] for each in _NODE_IDS if isinstance(struct.get(each), int)), None)
+        if isinstance(host, str) and isinstance(port, int) and isinstance(node, int) and node >= 0:
+            self._nodes[node] = f"{host}:{port}"
+
+
+def _offers(answer: Values) -> Iterator[tuple[int, tuple[int, int]]]:
+    keys = answer.get("api_keys")
+    for each in keys if isinstance(keys, list) else ():
+        yield each["api_key"], (each["min_version"], each["max_version"])

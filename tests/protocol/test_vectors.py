@@ -1,0 +1,148 @@
+"""Every API in every version, each way, and all other messages of Kafka: as Apache's own codec reads them.
+
+The reader and the tracer are held against the JSON of Apache's converters: the same fields, the same values, nothing
+missing and nothing over; the batches of `records` fields and unknown tagged fields too. The writer has to make Apache's
+bytes of Apache's values.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+from dissector.protocol.codec.plan import StructPlan
+from dissector.protocol.codec.reader import reader
+from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.codec.writer import write_value
+from dissector.protocol.message import Shape, Traced, read, request_shape, response_shape
+from dissector.protocol.records.objects import budget_of, records_object
+from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.records.writing import records_bytes
+from dissector.protocol.schema import loader
+from dissector.protocol.tree import Node, Source
+from tests.protocol import trees
+from tests.protocol.apache_records import batches_of, truth_in
+from tests.protocol.places import filled, possible
+from tests.protocol.vectors import RELEASES, Vector, vectors
+
+SHARDS = 4
+
+
+def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
+    """Where two values differ, in kind too: ``True`` is no 1 here. A not-a-number equals another."""
+    if type(ours) is not type(theirs):
+        yield f"{path}: {ours!r} is another type than {theirs!r}"
+    elif isinstance(ours, dict):
+        if ours.keys() != theirs.keys():
+            yield f"{path}: only in one are {ours.keys() ^ theirs.keys()}"
+        for name in ours.keys() & theirs.keys():
+            yield from differences(ours[name], theirs[name], f"{path}.{name}")
+    elif isinstance(ours, list):
+        if len(ours) != len(theirs):
+            yield f"{path}: {len(ours)} elements, not {len(theirs)}"
+        for n, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+            yield from differences(one, other, f"{path}[{n}]")
+    elif isinstance(ours, float) and math.isnan(ours):
+        if not math.isnan(theirs):
+            yield f"{path}: {ours!r}, not {theirs!r}"
+    elif ours != theirs:
+        yield f"{path}: {ours!r}, not {theirs!r}"
+
+
+def traced(layout: StructPlan, data: bytes) -> Traced:
+    sources = [Source(0, "message", data)]
+    root = Node("message", "", "STRUCT", 0, len(data))
+    tracer = Tracer(data, 0, len(data), RecordTracer(sources, budget_of()))
+    tracer.message(layout, "body", root)
+    return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])
+
+
+def assert_agreed(vector: Vector) -> None:
+    """Reader and tracer find in a vector what Apache's reader found, and have no word to say of it."""
+    where = vector.where
+    values, end = reader(vector.name, vector.version, vector.other)(vector.data, 0, len(vector.data))
+    assert end == len(vector.data), where
+    assert not list(differences(values, vector.values)), where
+    tree = traced(vector.layout, vector.data)
+    trees.assert_tiled(tree)
+    assert not tree.findings, where
+    assert trees.same(trees.values_of(tree.tree.children[0]), values), where
+    for raw, batches in truth_in(vector.truth):
+        assert not list(differences(list(batches_of(raw)), batches)), where
+
+
+def framed(vector: Vector, headers: dict[str, dict[int, Vector]]) -> tuple[bytes, Shape]:
+    """A vector with a header before it, and how the frame is to be read."""
+    key = loader.message(vector.name).api_key
+    assert key is not None
+    if vector.direction == "request":
+        shape = request_shape(key, vector.version)
+    else:
+        shape = response_shape(key, vector.version, bytes(8) + vector.data)
+    assert (shape.header_version, shape.body) == (vector.header, vector.name), vector.where
+    header = headers[shape.header or ""][shape.header_version].data
+    return (len(header) + len(vector.data)).to_bytes(4, "big") + header + vector.data, shape
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_vector_reads_as_apache_reads_it(release: str, shard: int) -> None:
+    for vector in vectors(release, shard, SHARDS):
+        assert_agreed(vector)
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("release", RELEASES)
+def test_apaches_values_are_written_as_apache_writes_them(release: str, shard: int) -> None:
+    for vector in vectors(release, shard, SHARDS):
+        assert write_value(vector.layout, vector.values) == vector.data, vector.where
+        for raw, _ in truth_in(vector.truth):
+            assert records_bytes(records_object(raw)) == raw, vector.where
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_nobody_sets_is_written_with_apaches_defaults(release: str) -> None:
+    for _, of_one_version in groupby(vectors(release), key=lambda each: (each.name, each.version)):
+        first = next(of_one_version)  # a new object of Apache's, no setter called
+        assert write_value(first.layout, {}) == first.data, first.where
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_request_and_response_reads_as_a_frame_with_apaches_header_version(release: str) -> None:
+    headers: dict[str, dict[int, Vector]] = defaultdict(dict)
+    for vector in vectors(release):
+        if vector.direction == "header":
+            headers[vector.name][vector.version] = vector
+    for vector in vectors(release):
+        if vector.direction in ("request", "response"):
+            frame, shape = framed(vector, headers)
+            decoded = read(frame, shape)
+            assert decoded.header == headers[shape.header or ""][shape.header_version].values
+            told = {finding.code for finding in decoded.findings}
+            if vector.other and not told:
+                continue  # the newest layout ends where the frame ends, too: nothing in these bytes tells them apart
+            assert told == ({"other-layout"} if vector.other else set()), vector.where
+            assert not list(differences(decoded.body, vector.values)), vector.where
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_vectors_fill_every_place_that_a_version_has(release: str, shard: int) -> None:
+    """Each field with a value, each that may be null with a null, and a tag nobody knows in every structure."""
+    for _, group in groupby(vectors(release, shard, SHARDS), key=lambda each: (each.name, each.version)):
+        of_one_version = list(group)
+        seen = {place for vector in of_one_version for place in filled(vector.values)}
+        assert seen == set(possible(of_one_version[0].layout)), of_one_version[0].where
+
+
+def test_the_vectors_have_every_version_of_every_message(capsys: Any) -> None:
+    found = Counter((each.direction, each.name, each.version) for release in RELEASES for each in vectors(release))
+    kinds = Counter(kind for kind, _, _ in found)
+    with capsys.disabled():
+        pairs = ", ".join(f"{count} {kind} versions" for kind, count in sorted(kinds.items()))
+        print(f"\nvectors: {found.total():,} messages from Apache's codec: {pairs}")
+    assert found.keys() == {(each.type, each.name, v) for each in loader.entries() for v in each.valid_versions}
+    assert kinds["request"] == kinds["response"] == sum(len(list(api.versions)) for api in loader.apis())

@@ -1,0 +1,23 @@
+"""Fields as text for the screen: a number with its name, an error with what it asks for."""
+
+from dissector.capture_file import Capture
+from dissector.protocol.schema.errors import advice
+from tests.conftest import PCAPS
+from tui.words import field_label, inspector_text
+
+
+def test_a_number_has_its_name_and_an_error_its_advice_below() -> None:
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        refused = next(e for e in capture.exchanges() if "MEMBER_ID_REQUIRED" in e.row.info)
+    assert refused.request is not None
+    assert refused.response is not None
+    key = refused.request.tree.find("header.request_api_key")
+    code = refused.response.tree.find("body.error_code")
+    assert key is not None
+    assert code is not None
+    assert "request_api_key 11 (JoinGroup)" in field_label(key).plain
+    assert "error_code 79 (MEMBER_ID_REQUIRED)" in field_label(code).plain
+    assert advice(79) not in field_label(code).plain
+    assert advice(79) in inspector_text(code, refused.response, "response").plain
