@@ -1,11 +1,13 @@
-"""Shared by all tests: where the bundled captures are."""
+"""Shared by all tests: where the bundled captures are, and no schemas but the shipped ones."""
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 PCAPS = Path(__file__).parents[1] / "pcaps"
+os.environ["XDG_DATA_HOME"] = "/nonexistent"  # what somebody imported on this machine is not part of a test
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 
 settings.register_profile(

@@ -87,9 +87,87 @@ def encode(
     _answer(lambda: run(file, out))
 
 
+@app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain RequestHeader; explain records")
+def explain(
+    word: Annotated[
+        str,
+        typer.Argument(metavar="API", help="A name, key or message; or primitives, records, headers, errors."),
+    ],
+    version: Annotated[str | None, typer.Argument(metavar="[VERSION]", help="Else the newest stable one.")] = None,
+) -> None:
+    """Explain a message: fields, bytes, versions, an example."""
+    from dissector.cli.explain import explain as run
+
+    _answer(lambda: run(word, version))
+
+
+@app.command("probe", epilog="Example: kdissect probe 127.0.0.1:9092 --format tree")
+def probe(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A broker's PLAINTEXT listener.")],
+    form: Annotated[
+        Format, typer.Option("--format", "-f", help="A report, or the probe's own bytes as show prints them.")
+    ] = Format.TEXT,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest wait for each answer.")] = 5.0,
+    client_id: Annotated[str, typer.Option("--client-id", help="The name to ask under.")] = "kdissect",
+    topics: Annotated[bool, typer.Option("--topics", help="List the topics too.")] = False,
+) -> None:
+    """Ask a broker what it offers and who is in its cluster."""
+    from dissector.cli.probe import probe as run
+
+    _answer(lambda: run(address, form, timeout, client_id, topics=topics))
+
+
+schema = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Import, list, remove and compare releases of Kafka.",
+    epilog="Example: kdissect schema import kafka-clients-4.5.0.jar",
+)
+app.add_typer(schema, name="schema")
+
+
+@schema.command("import", epilog="Example: kdissect schema import kafka-clients-4.5.0.jar")
+def schema_import(
+    jars: Annotated[list[str], typer.Argument(metavar="JAR…", help="The jars of one release, kafka-clients first.")],
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="What to call it, else as the jar does.")] = None,
+) -> None:
+    """Take in a release: what is new is decoded from then on."""
+    from dissector.cli.schema import import_release as run
+
+    _answer(lambda: run(jars, name))
+
+
+@schema.command("list", epilog="Example: kdissect schema list")
+def schema_list() -> None:
+    """List the releases that are known, shipped and imported."""
+    from dissector.cli.schema import list_releases as run
+
+    _answer(run)
+
+
+@schema.command("remove", epilog="Example: kdissect schema remove 4.5.0")
+def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.")]) -> None:
+    """Forget an imported release."""
+    from dissector.cli.schema import remove_release as run
+
+    _answer(lambda: run(name))
+
+
+@schema.command("diff", epilog="Example: kdissect schema diff 3.9.2 kafka-clients-4.5.0.jar")
+def schema_diff(
+    one: Annotated[str, typer.Argument(metavar="A", help="A jar, or a release that is known.")],
+    other: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+) -> None:
+    """Compare two releases; exit code 0 for the same, 1 for different."""
+    from dissector.cli.schema import diff_releases as run
+
+    _answer(lambda: run(one, other))
+
+
 def _answer(run: Callable[[], int]) -> NoReturn:
     """Run a command to its exit code, whatever comes."""
     from dissector.capture import CaptureError
+    from dissector.protocol.schema.model import SchemaError
 
     try:
         code = run()
@@ -98,7 +176,7 @@ def _answer(run: Callable[[], int]) -> NoReturn:
         # The reader went away, as `head` does: nothing more to say, not even when Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    except CaptureError as error:
+    except (CaptureError, SchemaError) as error:
         code = complain(str(error))
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT

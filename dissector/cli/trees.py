@@ -6,7 +6,7 @@ from typing import Final
 from dissector.capture_file import Capture
 from dissector.cli.rows import row_line
 from dissector.protocol.tree import Node
-from dissector.session.exchange import Message
+from dissector.session.exchange import Exchange, Message
 from dissector.text import clean
 
 LONGEST: Final = 96
@@ -14,9 +14,13 @@ LONGEST: Final = 96
 
 
 def tree_lines(capture: Capture, number: int) -> Iterator[str]:
+    """The lines for an exchange of a capture."""
+    return exchange_lines(capture.exchange(number), capture.start_ns)
+
+
+def exchange_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
     """The lines for an exchange: its row, its findings, and the trees of its messages."""
-    exchange = capture.exchange(number)
-    yield row_line(exchange.row, capture.start_ns).strip()
+    yield row_line(exchange.row, start_ns).strip()
     for finding in exchange.findings:
         yield clean(f"  ! {finding.severity}: {finding.message} ({finding.code})")
     for name, message in (("request", exchange.request), ("response", exchange.response)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from dissector.protocol.schema.loader import alternatives, message
+from dissector.protocol.schema.loader import alternatives, schema
 from dissector.protocol.schema.model import Field, Message
 
 SCALARS: Final = {
@@ -174,4 +174,4 @@ def plan_of(schema: Message, version: int) -> StructPlan:
 def plan(name: str, version: int, other: int = 0) -> StructPlan:
     """The layout of a message that the tables have, by its name there (``FetchRequest``); with `other`, that of the
     first, second... of its `alternatives`."""
-    return plan_of(alternatives(name, version)[other - 1] if other else message(name), version)
+    return plan_of(alternatives(name, version)[other - 1] if other else schema(name, version), version)

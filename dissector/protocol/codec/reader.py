@@ -241,7 +241,7 @@ def source_of(plan: TypePlan) -> tuple[str, dict[str, object]]:
 def compile_value(plan: TypePlan) -> Callable[[bytes, int, int], tuple[object, int]]:
     """A function that reads one value of this layout."""
     source, names = source_of(plan)
-    exec(compile(source, f"<reader of {wire_type(plan)}>", "exec"), names)  # the tables are ours: no input gets here
+    exec(compile(source, f"<reader of {wire_type(plan)}>", "exec"), names)  # names are words: schema.table
     read = names["read"]
     assert callable(read)
     return read

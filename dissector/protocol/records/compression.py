@@ -108,10 +108,17 @@ def _xerial(data: bytes) -> bytes:
     return b"".join(parts)
 
 
+def _lz4(data: bytes) -> bytes:
+    """Each block by itself: brokers refuse frames whose blocks lean on earlier ones (KafkaLZ4BlockInputStream)."""
+    compressor = cramjam.lz4.Compressor(block_linked=False)
+    compressor.compress(data)
+    return bytes(compressor.finish())
+
+
 CODECS: Final[dict[int, Codec]] = {
     0: Codec("none", lambda data, _limit: data, lambda data: data),
     1: Codec("gzip", _bounded(cramjam.gzip.decompress_into), lambda data: bytes(cramjam.gzip.compress(data))),
     2: Codec("snappy", _snappy, _xerial),
-    3: Codec("lz4", _bounded(cramjam.lz4.decompress_into), lambda data: bytes(cramjam.lz4.compress(data))),
+    3: Codec("lz4", _bounded(cramjam.lz4.decompress_into), _lz4),
     4: Codec("zstd", _bounded(cramjam.zstd.decompress_into), lambda data: bytes(cramjam.zstd.compress(data))),
 }

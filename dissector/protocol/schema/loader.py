@@ -1,49 +1,60 @@
-"""The tables, as messages: read when first asked for, once.
+"""The tables, as messages: read when first asked for, once; releases that a user imported are laid over them.
 
 Invariants:
   * start-up reads `tables/index.json` alone (what every message is called and which versions it has); a table is read
     when its message is first needed;
   * what is returned is shared and immutable;
-  * a mistake in a table or in the index is a `SchemaError` that names the file, at load.
+  * a mistake in a table or in the index is a `SchemaError` that names the file, at load;
+  * an import adds APIs, messages and versions; what the tables have of one stays (`overlay`).
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 
 from dissector.protocol.schema.data import read_json
+from dissector.protocol.schema.imported import imported
+from dissector.protocol.schema.index import PAIRED, Entry, entry_of, read_entries
 from dissector.protocol.schema.model import NONE, Api, Message, SchemaError, Versions
+from dissector.protocol.schema.overlay import Imported, Overlay, overlay
 from dissector.protocol.schema.table import message_of
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A message as the index has it: what can be known without reading its table."""
-
-    name: str
-    type: str
-    api_key: int | None
-    valid_versions: Versions
-    flexible_versions: Versions
-    deprecated_versions: Versions
-    latest_version_unstable: bool
-    aliases: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Index:
-    """All entries by name, the APIs by key, and files of alternative layouts by message."""
+    """All entries by name, the APIs by key, files of alternative layouts by message; the shipped entries by themselves,
+    and what imports add to them.
+    """
 
     entries: dict[str, Entry]
     apis: dict[int, Api]
     alternatives: dict[str, tuple[str, ...]]
+    shipped: dict[str, Entry]
+    overlay: Overlay
 
 
 @cache
 def message(name: str) -> Message:
-    """The message of that name, Kafka's: ``FetchRequest``, ``RequestHeader``, ``ConsumerProtocolSubscription``."""
-    if name not in _index().entries:
+    """The message of that name, Kafka's: ``FetchRequest``, ``RequestHeader``, ``ConsumerProtocolSubscription``.
+
+    All its versions are there; the fields of one that was imported are those of `schema`.
+    """
+    index = _index()
+    if name not in index.entries:
         raise KeyError(name)
-    return _table(name)
+    found = index.overlay.messages.get(name) or _table(name)
+    more = index.overlay.releases.get(name)
+    return replace(found, releases={**found.releases, **more}) if more else found
+
+
+@cache
+def schema(name: str, version: int) -> Message:
+    """The message as that lays it out which has the version: the tables, or an imported release."""
+    index = _index()
+    entry = index.shipped.get(name)
+    if entry is not None and entry.valid_versions.contains(version):
+        return message(name)
+    return index.overlay.source(name, version) or message(name)
 
 
 def request(api_key: int) -> Message:
@@ -94,43 +105,41 @@ def _table(name: str) -> Message:
 
 @cache
 def _index() -> _Index:
+    return _assembled(imported())
+
+
+def try_import(release: Imported) -> Overlay:
+    """What the tables would be overlaid with if this release were imported too. Raises `SchemaError`."""
+    return _assembled([*(each for each in imported() if each.label != release.label), release]).overlay
+
+
+def _assembled(releases: Iterable[Imported]) -> _Index:
     raw = read_json("tables/index.json")
+    shipped = read_entries(raw, "tables/index.json")
+    others: dict[str, tuple[str, ...]] = {}
     try:
         assert isinstance(raw, dict)
-        entries = {row["name"]: _entry(row) for row in raw["messages"]}
-        others: dict[str, tuple[str, ...]] = {}
         for row in raw["alternatives"]:
             others[row["name"]] = (*others.get(row["name"], ()), row["file"])
-    except (AssertionError, KeyError, TypeError, ValueError) as error:
+    except (AssertionError, KeyError, TypeError) as error:
         raise SchemaError(f"tables/index.json: is not an index of tables: {error!r}") from error
-    return _Index(entries, _apis(entries), others)
-
-
-def _entry(row: dict[str, str]) -> Entry:
-    key = row.get("apiKey")
-    return Entry(
-        name=row["name"],
-        type=row["type"],
-        api_key=None if key is None else int(key),
-        valid_versions=Versions.parse(row["validVersions"]),
-        flexible_versions=Versions.parse(row["flexibleVersions"]),
-        deprecated_versions=Versions.parse(row.get("deprecatedVersions", str(NONE))),
-        latest_version_unstable=bool(row.get("latestVersionUnstable", False)),
-        aliases=tuple(row.get("aliases", ())),
-    )
+    over = overlay(shipped, _table, releases)
+    entries = shipped | {name: entry_of(message) for name, message in over.messages.items()}
+    return _Index(dict(sorted(entries.items())), _apis(entries), others, shipped, over)
 
 
 def _apis(entries: dict[str, Entry]) -> dict[int, Api]:
     """The APIs, in the order of their keys. A request and its response share the key and the versions."""
-    requests = {e.api_key: e for e in entries.values() if e.type == "request" and e.api_key is not None}
-    responses = {e.api_key: e for e in entries.values() if e.type == "response" and e.api_key is not None}
+    requests, responses = (
+        {e.api_key: e for e in entries.values() if e.type == kind and e.api_key is not None} for kind in PAIRED
+    )
     if requests.keys() != responses.keys():
-        raise SchemaError(f"tables/index.json: keys {sorted(requests.keys() ^ responses.keys())} lack one of the two")
+        raise SchemaError(f"API keys {sorted(requests.keys() ^ responses.keys())} lack a request or a response")
     found: dict[int, Api] = {}
     for key, each in sorted(requests.items()):
         answer = responses[key]
         if answer.valid_versions != each.valid_versions:
-            raise SchemaError(f"tables/index.json: {each.name} and {answer.name} have other versions")
+            raise SchemaError(f"{each.name} and {answer.name} have other versions")
         high = each.valid_versions.high
         found[key] = Api(
             key=key,

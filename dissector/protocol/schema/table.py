@@ -3,13 +3,16 @@
 Invariants:
   * whatever is wrong with a table is a `SchemaError` here, with the table's and the field's name: nothing is found out
     later, inside a decode;
-  * a key that this file does not know is a mistake, not ignored: a new Kafka release may have given it a meaning.
+  * a key that this file does not know is a mistake, not ignored: a new Kafka release may have given it a meaning;
+  * names are plain words (they become file names, and words of generated code), and what a table may cost is bounded:
+    people import tables that are not ours.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final, NoReturn
 
-from dissector.protocol.schema.model import NONE, Field, Message, SchemaError, Versions
+from dissector.protocol.schema.model import NONE, Default, Field, Message, SchemaError, Versions
 
 FIXED_TYPES: Final = frozenset(
     ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "uuid"),
@@ -27,6 +30,12 @@ _FIELD_KEYS: Final = frozenset((
     "entityType", "mapKey", "zeroCopy", "aliases", "fields",
 ))  # fmt: skip
 
+MOST_VERSIONS: Final = 1_000
+MOST_FIELDS: Final = 10_000
+"""Fields of a message, those of a common struct counted at each use."""
+MOST_DEPTH: Final = 12
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
+
 Table = Mapping[str, object]
 
 
@@ -43,6 +52,8 @@ class _Reader:
         self._common: dict[str, list[object]] = {}
         self._flexible = NONE
         self._open: list[str] = []
+        self._count = 0
+        self._used: set[str] = set()
 
     def message(self, raw: object) -> Message:
         table = self._table(raw, _MESSAGE_KEYS, "(message)")
@@ -51,18 +62,23 @@ class _Reader:
         valid = self._versions(table, "validVersions", "(message)")
         if not valid or str(valid).endswith("+"):
             self._fail("(message)", f"validVersions {valid} must be a closed range")
+        if valid.high >= MOST_VERSIONS:
+            self._fail("(message)", f"validVersions {valid} are more than can be believed")
         self._flexible = self._versions(table, "flexibleVersions", "(message)")
         for each in self._list(table, "commonStructs", "(message)"):
             struct = self._table(each, frozenset(("name", "versions", "fields")), "commonStructs")
-            self._common[self._text(struct, "name", "commonStructs")] = self._list(struct, "fields", "commonStructs")
+            self._common[self._name(struct, "commonStructs")] = self._list(struct, "fields", "commonStructs")
         key = table.get("apiKey")
         if key is not None and type(key) is not int:
             self._fail("(message)", f"apiKey {key!r} is not a number")
         releases = table.get("releases", {})
         if not isinstance(releases, dict):
             self._fail("(message)", "releases is not an object")
+        name = self._name(table, "(message)")
+        if not name[0].isupper():
+            self._fail("(message)", f"name {name!r} does not begin with a capital")
         return Message(
-            name=self._text(table, "name", "(message)"),
+            name=name,
             type=self._text(table, "type", "(message)"),
             api_key=key,
             valid_versions=valid,
@@ -71,21 +87,24 @@ class _Reader:
             deprecated_versions=self._versions(table, "deprecatedVersions", "(message)", NONE),
             latest_version_unstable=self._flag(table, "latestVersionUnstable", "(message)"),
             listeners=self._names(table, "listeners", "(message)"),
-            common_structs=tuple(self._common),
+            common_structs=tuple(name for name in self._common if name in self._used),
             aliases=self._names(table, "aliases", "(message)"),
             releases={each: self._versions(releases, each, "releases") for each in releases},
         )
 
     def _fields(self, raw: list[object], above: str) -> tuple[Field, ...]:
+        self._count += len(raw)
+        if self._count > MOST_FIELDS:
+            self._fail(above.removesuffix(".") or "(message)", f"more than {MOST_FIELDS:,} fields")
         fields = tuple(self._field(each, above) for each in raw)
         names: set[str] = set()
         tags: set[int] = set()
         for each in fields:
-            if each.name in names:
+            if each.snake_name in names:
                 self._fail(above + each.name, "stands twice")
             if each.tag is not None and each.tag in tags:
                 self._fail(above + each.name, f"tag {each.tag} is taken")
-            names.add(each.name)
+            names.add(each.snake_name)
             tags |= {each.tag} if each.tag is not None else set()
         return fields
 
@@ -103,7 +122,7 @@ class _Reader:
         if tag is not None and (type(tag) is not int or tag < 0):
             self._fail(at, f"tag {tag!r} is not a tag")
         field = Field(
-            name=self._text(table, "name", at),
+            name=self._name(table, at),
             type=kind,
             versions=self._versions(table, "versions", at),
             nullable_versions=self._versions(table, "nullableVersions", at, NONE),
@@ -127,13 +146,17 @@ class _Reader:
             if raw:
                 self._fail(at, f"{kind} has fields")
             return ()
-        if not element[:1].isupper():
+        if not (element[:1].isupper() and _NAME.fullmatch(element)):
             self._fail(at, f"type {kind!r} is not known")
-        raw = raw or self._common.get(element, [])
+        if not raw and element in self._common:
+            raw = self._common[element]
+            self._used.add(element)
         if not raw:
             self._fail(at, f"struct {element} has no fields")
         if element in self._open:
             self._fail(at, f"struct {element} contains itself")
+        if len(self._open) == MOST_DEPTH:
+            self._fail(at, f"more than {MOST_DEPTH} structs within each other")
         self._open.append(element)
         fields = self._fields(raw, at + ".")
         self._open.pop()
@@ -151,6 +174,8 @@ class _Reader:
                 self._fail(at, f"{words} {part} reaches beyond {whole}")
         if field.nullable_versions and field.type in FIXED_TYPES:
             self._fail(at, f"{field.type} cannot be null")
+        if not _is_default(field.type, field.default):
+            self._fail(at, f"default {field.default!r} is no {field.type}")
 
     def _table(self, raw: object, keys: frozenset[str], at: str) -> Table:
         if not isinstance(raw, dict):
@@ -165,6 +190,12 @@ class _Reader:
             self._fail(at, f"{key} is missing" if value is None else f"{key} {value!r} is not a name")
         return value
 
+    def _name(self, table: Table, at: str) -> str:
+        name = self._text(table, "name", at)
+        if not _NAME.fullmatch(name):
+            self._fail(at, f"name {name!r} is not a name")
+        return name
+
     def _flag(self, table: Table, key: str, at: str) -> bool:
         value = table.get(key, False)
         if not isinstance(value, bool):
@@ -178,7 +209,11 @@ class _Reader:
         return value
 
     def _names(self, table: Table, key: str, at: str) -> tuple[str, ...]:
-        return tuple(str(each) for each in self._list(table, key, at))
+        names = tuple(str(each) for each in self._list(table, key, at))
+        for name in names:
+            if not _NAME.fullmatch(name):
+                self._fail(at, f"{key} {name!r} is not a name")
+        return names
 
     def _versions(self, table: Table, key: str, at: str, absent: Versions | None = None) -> Versions:
         value = table.get(key)
@@ -191,3 +226,16 @@ class _Reader:
 
     def _fail(self, at: str, words: str) -> NoReturn:
         raise SchemaError(f"{self._where}: {at}: {words}")
+
+
+def _is_default(kind: str, default: Default) -> bool:
+    """Whether a default can be read as what it is the default of."""
+    if default is None or kind not in FIXED_TYPES or kind == "uuid":
+        return True
+    if kind == "bool":
+        return default in (True, False, "true", "false")
+    try:
+        float(default) if kind == "float64" else int(str(default), 0)
+    except ValueError:
+        return False
+    return True

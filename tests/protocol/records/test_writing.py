@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.records.batch import Record
+from dissector.protocol.records.compression import CODECS
 from dissector.protocol.records.objects import Object, records_object
 from dissector.protocol.records.writing import records_bytes
 from dissector.protocol.wire.writing import EncodeError
@@ -69,6 +70,11 @@ def test_the_brokers_time_of_appending_keeps_the_deltas_of_the_wire() -> None:
     value = through_json(records_object(bytes(data)))
     assert [record["timestamp"] for record in value["batches"][0]["records"]] == [5_020, 5_020]
     assert records_bytes(value) == bytes(data)
+
+
+def test_lz4_blocks_do_not_lean_on_each_other() -> None:
+    """Kafka refuses dependent blocks. Bit 5 of the frame descriptor's first byte says that they are independent."""
+    assert CODECS[3].compress(b"saucer " * 99_000)[4] & 0x20
 
 
 def test_a_batch_of_which_little_is_said() -> None:

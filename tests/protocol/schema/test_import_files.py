@@ -67,3 +67,20 @@ def test_tables_of_messages_that_are_gone_are_removed_and_writing_twice_changes_
     write_tables(tmp_path, [message])
     assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert set(before) == {"Sample.json", "index.json"}
+
+
+def test_what_older_releases_spell_otherwise_is_understood(tmp_path: Path) -> None:
+    """Kafka 2.4 leaves flexibleVersions out, 2.8 has a brace too many, 4.1 an unused struct, 4.2 a flag as text."""
+    field = {"name": "A", "type": "S", "versions": "0+", "ignorable": "true"}
+    structs = [
+        {"name": name, "versions": "0+", "fields": [{"name": "B", "type": "int8", "versions": "0+"}]}
+        for name in ("S", "Unused")
+    ]
+    text = json.dumps(
+        {"type": "data", "name": "Old", "validVersions": "0-1", "fields": [field], "commonStructs": structs}
+    )
+    message = read_release("2.4", [jar(tmp_path / "a.jar", text + "}")]).messages["Old"]
+    assert not message.flexible_versions
+    assert message.fields[0].ignorable
+    assert message.common_structs == ("S",)
+    assert '"S"' in table_text(message)

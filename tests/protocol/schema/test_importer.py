@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.schema.importer.jars import Release
 from dissector.protocol.schema.importer.layout import layout
 from dissector.protocol.schema.importer.merge import merge_releases
 from dissector.protocol.schema.importer.proof import disagreements
+from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.importer.run import UnsettledError, merged
 from dissector.protocol.schema.importer.settle import OtherLayout, Renamed, Settled, read_settled
 from dissector.protocol.schema.model import Message, SchemaError, Versions

@@ -1,1 +1,1 @@
-"""The importer: Kafka's jars in, the tables out. Run with every new Kafka release; nothing else imports it."""
+"""The importer: Kafka's jars in, tables out. Run with every new Kafka release, and for releases that a user imports."""

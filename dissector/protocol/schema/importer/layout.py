@@ -85,6 +85,15 @@ def default_of(field: Field) -> str | int | bool | None:
     return int(given, 0) if isinstance(given, str) else int(given or 0)
 
 
+def version_differences(ours: Message, theirs: Message, version: int) -> Iterator[Difference]:
+    """What two schemas say differently of a version."""
+    # Apart from the fields, for a flexible version ends in tags and has another header even if it has no fields.
+    flexible = [str(m.flexible_versions.contains(version)) for m in (ours, theirs)]
+    if flexible[0] != flexible[1]:
+        yield Difference("(flexible)", flexible[0], flexible[1])
+    yield from differences(layout(ours, version), layout(theirs, version))
+
+
 def differences(ours: tuple[Slot, ...], theirs: tuple[Slot, ...], above: str = "") -> Iterator[Difference]:
     """Everything that stands differently, deepest name first found; nothing exactly when the layouts are equal.
 

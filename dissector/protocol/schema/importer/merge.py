@@ -11,7 +11,7 @@ newest one: 4.x says ``3+`` of fields that 3.9 has from version 0.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from dissector.protocol.schema.importer.jars import Release
+from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.model import LATEST, NONE, Field, Message, SchemaError, Versions
 
 

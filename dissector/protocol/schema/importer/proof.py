@@ -7,11 +7,11 @@ Invariants:
   * nothing is assumed of how the merge works: it is judged by its result.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dissector.protocol.schema.importer.jars import Release
-from dissector.protocol.schema.importer.layout import Difference, differences, layout
+from dissector.protocol.schema.importer.layout import Difference, version_differences
+from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.importer.settle import OtherLayout
 from dissector.protocol.schema.importer.write import Alternative
 from dissector.protocol.schema.model import NONE, Message, SchemaError
@@ -43,16 +43,8 @@ def disagreements(releases: list[Release], merged: Mapping[str, Message]) -> lis
         for release in releases
         for name, message in release.messages.items()
         for version in message.valid_versions
-        for difference in _differences(merged[name], message, version)
+        for difference in version_differences(merged[name], message, version)
     ]
-
-
-def _differences(ours: Message, theirs: Message, version: int) -> Iterator[Difference]:
-    # Apart from the fields, for a flexible version ends in tags and has another header even if it has no fields.
-    flexible = [str(m.flexible_versions.contains(version)) for m in (ours, theirs)]
-    if flexible[0] != flexible[1]:
-        yield Difference("(flexible)", flexible[0], flexible[1])
-    yield from differences(layout(ours, version), layout(theirs, version))
 
 
 def _winner(releases: list[Release], name: str, version: int) -> str:

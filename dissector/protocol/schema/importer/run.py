@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dissector.protocol.schema.importer.jars import Release, read_release
+from dissector.protocol.schema.importer.jars import read_release
 from dissector.protocol.schema.importer.merge import merge_releases
 from dissector.protocol.schema.importer.proof import alternatives, disagreements
+from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.importer.settle import Settled, read_settled, rename
 from dissector.protocol.schema.importer.write import Alternative, write_tables
 from dissector.protocol.schema.model import Message, SchemaError
@@ -53,3 +54,10 @@ def import_jars(jars: Mapping[str, Iterable[Path]], folder: Path = SCHEMA_FOLDER
     found = merged(releases, settled)
     write_tables(folder / "tables", found.messages.values(), found.alternatives)
     return found
+
+
+def under_settled_names(release: Release) -> Release:
+    """A release by itself, its fields and messages under the names that the tables have settled on."""
+    settled = read_settled((SCHEMA_FOLDER / "settled.json").read_text(encoding="utf-8"))
+    [renamed], _ = rename([release], settled.renamed)
+    return renamed

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from dissector.protocol.schema.importer.jars import Release
+from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.model import Field, Message, SchemaError, Versions
 
 

@@ -1,0 +1,130 @@
+"""`kdissect explain`: a message on a page: its layout, its bytes drawn, its history, a worked example."""
+
+from collections.abc import Iterator
+
+from dissector.cli.explain_reference import REFERENCES
+from dissector.cli.outcome import complain
+from dissector.cli.pages import DIM, NAME, NOTE, TITLE, TYPE, Line, print_lines, table, title
+from dissector.cli.trees import shown
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.explain.changes import Step, history
+from dissector.protocol.explain.diagram import diagram
+from dissector.protocol.explain.example import Example, example
+from dissector.protocol.explain.layout import layout
+from dissector.protocol.explain.releases import known_releases, released_in
+from dissector.protocol.explain.subject import Subject, SubjectError, find
+from dissector.protocol.schema.headers import request_header_version, response_header_version
+from dissector.protocol.schema.model import Message
+from dissector.protocol.tree import Node
+
+HEX_A_LINE = 8
+"""Bytes of a field in one line of the example."""
+
+
+def explain(word: str, version: str | None) -> int:
+    """Print the page; the exit code."""
+    if word.lower() in REFERENCES:
+        if version is not None:
+            return complain(f"{word.lower()} have no versions of their own; leave {version} out")
+        return print_lines(REFERENCES[word.lower()]())
+    try:
+        subject = find(word)
+        number = subject.version(version)
+    except SubjectError as error:
+        return complain(str(error))
+    return print_lines(_page(subject, number))
+
+
+def _page(subject: Subject, version: int) -> Iterator[Line]:
+    yield from _head(subject, version)
+    for message in subject.messages:
+        yield from _layout(message, version)
+    for message in subject.messages:
+        yield from title(f"{message.name} v{version}, the bytes")
+        yield from ([(line, "")] for line in diagram(plan(message.name, version)))
+    for message in subject.messages:
+        yield from _history(message, version)
+    for message in subject.messages:
+        yield from _example(message, version)
+
+
+def _head(subject: Subject, version: int) -> Iterator[Line]:
+    message = subject.messages[0]
+    key = f", API key {subject.api.key}" if subject.api else f" ({message.type})"
+    yield [(f"{subject.name} v{version}{key}", TITLE)]
+    marks = ["flexible" if message.flexible_versions.contains(version) else "not flexible"]
+    marks += ["deprecated"] if message.deprecated_versions.contains(version) else []
+    marks += ["unstable: it may still change"] if message.unstable_versions.contains(version) else []
+    yield [(f"  this version   {', '.join(marks)}; in Kafka {released_in(message, version) or 'no known release'}", "")]
+    known = f"{known_releases()[0]} to {known_releases()[-1]}"
+    yield [
+        (f"  all versions   {message.valid_versions}; flexible {message.flexible_versions}; known: Kafka {known}", "")
+    ]
+    if subject.api:
+        asked = request_header_version(subject.api.key, version)
+        answered = response_header_version(subject.api.key, version)
+        yield [(f"  headers        RequestHeader v{asked}, ResponseHeader v{answered}", "")]
+    if message.listeners:
+        yield [(f"  answered by    {', '.join(message.listeners)}", "")]
+    if message.aliases:
+        yield [(f"  once called    {', '.join(message.aliases)}", "")]
+
+
+def _layout(message: Message, version: int) -> Iterator[Line]:
+    yield from title(f"{message.name} v{version}, the fields")
+    rows = [
+        (
+            "  " * line.depth + line.name, line.type, "null" if line.nullable else "",
+            "" if line.tag is None else str(line.tag), line.default, line.versions,
+            ", ".join(line.aliases),
+        )
+        for line in layout(plan(message.name, version))
+    ]  # fmt: skip
+    if not rows:
+        yield [("  none", DIM)]
+        return
+    head = ("field", "type", "may be", "tag", "default", "versions", "once called")
+    yield from table(head, rows, (NAME, TYPE, "", "", "", DIM, DIM))
+
+
+def _history(message: Message, version: int) -> Iterator[Line]:
+    yield from title(f"{message.name}, version by version")
+    for step in history(message):
+        marks = "".join(f", {mark}" for mark in step.marks)
+        here = "  <- this one" if step.version == version else ""
+        yield [(f"  v{step.version}", NAME), (f"  Kafka {step.releases or '?'}{marks}", DIM), (here, NOTE)]
+        yield from ([("    " + words, "")] for words in _changes(step, message))
+
+
+def _changes(step: Step, message: Message) -> list[str]:
+    if step.version == message.valid_versions.low:
+        return ["the first version"]
+    return [str(change) for change in step.changes] or ["the same layout: only its meaning changed"]
+
+
+def _example(message: Message, version: int) -> Iterator[Line]:
+    made = example(message, version)
+    yield from title(f"{message.name} v{version}, an example of {len(made.data)} bytes")
+    yield [("  offset  bytes                    field", DIM)]
+    for child in made.tree.children:
+        yield from _explained(child, made, 0)
+    if message.flexible_versions.contains(version):
+        yield [("  Compact lengths and counts are one more than what they count; 0 is null.", DIM)]
+    if message.type not in ("request", "response", "header"):
+        yield [("  What holds such bytes may put their version, an INT16, before them.", DIM)]
+
+
+def _explained(node: Node, made: Example, depth: int) -> Iterator[Line]:
+    """A node's line, its bytes eight a line, and what is below it."""
+    name = "  " * depth + node.name
+    if node.children:
+        yield [(" " * 35, ""), (name, NAME), (f"  {node.note}", DIM)]
+        for child in node.children:
+            yield from _explained(child, made, depth + 1)
+        return
+    raw = made.data[node.start : node.end]
+    note = f"  {node.note}" if node.note else ""
+    for at in range(0, max(1, len(raw)), HEX_A_LINE):
+        part = raw[at : at + HEX_A_LINE].hex(" ")
+        line: Line = [(f"  {node.start + at:>6}", DIM), (f"  {part:<25}", TYPE)]
+        yield [*line, (name, NAME), (f": {shown(node)}", ""), (note, DIM)] if at == 0 else line

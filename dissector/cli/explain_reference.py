@@ -1,0 +1,85 @@
+"""`kdissect explain primitives`, `records`, `headers`, `errors`: the pages that belong to no message."""
+
+from collections.abc import Callable, Iterator
+from textwrap import wrap
+from typing import Final
+
+from dissector.cli.pages import DIM, NAME, TITLE, TYPE, Line, table, title
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.explain.diagram import RULER, diagram, draw
+from dissector.protocol.explain.reference import (
+    BATCH_BITS,
+    MESSAGE_SET_FIELDS,
+    RECORD_FIELDS,
+    batch_boxes,
+    header_lines,
+    message_boxes,
+    primitive_lines,
+)
+from dissector.protocol.records.batch import HEADER_FIELDS
+from dissector.protocol.records.compression import CODECS
+from dissector.protocol.schema.errors import error_codes
+from dissector.protocol.schema.loader import message
+
+
+def _primitives() -> Iterator[Line]:
+    yield [("Primitive types of the wire", TITLE)]
+    rows = [(line.name, line.words, line.value, line.data.hex(" ")) for line in primitive_lines()]
+    yield from table(("type", "layout", "value", "its bytes"), rows, (NAME, "", "", TYPE))
+
+
+def _records() -> Iterator[Line]:
+    yield [("Record batch (magic 2, since Kafka 0.11)", TITLE)]
+    yield from _drawn([*RULER, *draw(batch_boxes())])
+    yield [("  batch_length counts what follows it; crc is a CRC-32C over all from attributes on.", DIM)]
+    yield from table(
+        ("field", "type"), [(name, kind) for name, kind, _ in HEADER_FIELDS], (NAME, TYPE)
+    )  # fmt: skip
+    yield from title("Bits of attributes")
+    yield from table(("bits", "meaning"), BATCH_BITS, (NAME, ""))
+    yield from title("Codecs")
+    yield from table(("number", "codec"), [(str(number), codec.name) for number, codec in CODECS.items()], (NAME, ""))
+    yield from title("Record")
+    yield from table(("field", "type", "meaning"), RECORD_FIELDS, (NAME, TYPE, ""))
+    for magic in (0, 1):
+        yield from title(f"Message of a message set, magic {magic}")
+        yield from _drawn([*RULER, *draw(message_boxes(magic))])
+    yield from table(("field", "type", "meaning"), MESSAGE_SET_FIELDS, (NAME, TYPE, ""))
+
+
+def _headers() -> Iterator[Line]:
+    yield [("Headers: between the size of a frame and its body", TITLE)]
+    for name in ("RequestHeader", "ResponseHeader"):
+        for version in message(name).valid_versions:
+            yield from title(f"{name} v{version}")
+            yield from _drawn(diagram(plan(name, version)))
+    yield from title("Which stands before what")
+    rows = [
+        (str(line.api.key), line.api.name, str(line.versions), f"v{line.request}", f"v{line.response}")
+        for line in header_lines()
+    ]
+    yield from table(("key", "API", "versions", "request", "response"), rows, (DIM, NAME, "", TYPE, TYPE))
+    yield [
+        ("  A version is flexible where RequestHeader v2 stands before it. ApiVersions is always answered with", DIM)
+    ]
+    yield [("  ResponseHeader v0; ControlledShutdown v0 alone has RequestHeader v0.", DIM)]
+
+
+def _errors() -> Iterator[Line]:
+    yield [("Error codes", TITLE)]
+    for each in error_codes().values():
+        yield [
+            (f"  {each.code:>4}  ", TYPE),
+            (each.name, NAME),
+            ("  may be tried again" if each.retriable else "", DIM),
+        ]
+        yield from ([(f"        {line}", "")] for line in wrap(each.advice, 88))
+
+
+def _drawn(lines: Iterator[str] | list[str]) -> Iterator[Line]:
+    return ([(line, "")] for line in lines)
+
+
+REFERENCES: Final[dict[str, Callable[[], Iterator[Line]]]] = {
+    "primitives": _primitives, "records": _records, "headers": _headers, "errors": _errors,
+}  # fmt: skip

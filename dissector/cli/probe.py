@@ -1,0 +1,110 @@
+"""`kdissect probe`: a broker's answers as a report, or the probe's own bytes as `show` prints exchanges."""
+
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
+
+from dissector.cli.formats import Format
+from dissector.cli.json_lines import json_line
+from dissector.cli.outcome import NEGATIVE, complain
+from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, title, write_out
+from dissector.cli.trees import exchange_lines
+from dissector.probe.connection import Address, Connection, ProbeError
+from dissector.probe.dialogue import Answers, ask_all
+from dissector.probe.offers import compare, guess
+from dissector.protocol.wire.writing import EncodeError
+from dissector.session.exchange import Exchange
+
+
+def probe(text: str, form: Format, timeout: float, client_id: str, *, topics: bool) -> int:
+    """Ask and print; the exit code: 1 where something answers that is not Kafka, 2 where nothing does."""
+    answers, trouble = None, None
+    exchanges: list[Exchange] = []
+    try:
+        address = Address.parse(text)
+        with Connection(address, client_id, timeout) as connection:
+            exchanges = connection.exchanges
+            answers = ask_all(connection, topics=topics)
+            trouble = answers.trouble
+    except ProbeError as error:
+        trouble = error
+    except EncodeError as error:
+        return complain(f"--client-id: {error.message}")
+    if form is not Format.TEXT:
+        _print_exchanges(exchanges, form)
+    elif answers is not None:
+        print_lines(_report(answers, text))
+    if trouble is None:
+        return 0
+    code = complain(str(trouble))
+    return NEGATIVE if trouble.negative else code
+
+
+def _print_exchanges(exchanges: Iterable[Exchange], form: Format) -> None:
+    start = next((exchange.row.time_ns for exchange in exchanges), 0)
+    if form is Format.JSON:
+        write_out(json_line(exchange) for exchange in exchanges)
+        return
+    print_lines([(line, "")] for exchange in exchanges for line in exchange_lines(exchange, start))
+
+
+def _report(answers: Answers, where: str) -> Iterator[Line]:
+    yield [(where, TITLE)]
+    yield [(f"  ApiVersions   v{answers.version}", "")]
+    if answers.fallback:
+        yield [(f"                {answers.fallback}", NOTE)]
+    yield [("  release       ", ""), *_release(answers)]
+    if answers.source:
+        yield [(f"  cluster id    {answers.cluster_id or '(not told)'}", ""), (f"  ({answers.source})", DIM)]
+        yield [(f"  controller    {'(not told)' if answers.controller_id is None else answers.controller_id}", "")]
+        yield from _nodes(answers)
+    if answers.topics:
+        yield from title(f"Topics ({len(answers.topics):,})")
+        rows = [(topic.name, f"{topic.partitions:,}", topic.error) for topic in answers.topics]
+        yield from table(("topic", "partitions", ""), rows, (NAME, "", NOTE))
+    if answers.features:
+        yield from title("Features")
+        features = [
+            (
+                each.name,
+                "-" if each.supported is None else str(each.supported),
+                "" if each.finalized is None else str(each.finalized),
+            )
+            for each in answers.features
+        ]
+        yield from table(("feature", "supported", "finalized"), features, (NAME, "", ""))
+    yield from _offers(answers)
+
+
+def _offers(answers: Answers) -> Iterator[Line]:
+    """A row for each API that the broker offers; those that it does not by their reasons."""
+    lines = compare(answers.offer)
+    rows = [
+        (str(line.key), line.name, str(line.broker), "-" if line.ours is None else str(line.ours), line.note)
+        for line in lines
+        if line.broker is not None
+    ]
+    yield from title("Versions")
+    yield from table(("key", "API", "broker", "ours", "note"), rows, (DIM, NAME, "", "", NOTE))
+    absent = [line for line in lines if line.broker is None]
+    for note in dict.fromkeys(line.note for line in absent):
+        words = ", ".join(line.name for line in absent if line.note == note)
+        yield from title(f"{note[0].upper()}{note[1:]}")
+        yield from ([(f"  {line}", "")] for line in wrap(words, 96, break_on_hyphens=False))
+
+
+def _release(answers: Answers) -> Line:
+    """The guess; 9 of 10 APIs must agree for more than "nearest"."""
+    found = guess(answers.offer)
+    names = f"Kafka {' or '.join(found.releases)}"
+    words = f"  ({found.same} of {found.of} APIs have its newest version)"
+    return [(names if 10 * found.same >= 9 * found.of else f"none that is known; nearest {names}", NAME), (words, DIM)]
+
+
+def _nodes(answers: Answers) -> Iterator[Line]:
+    yield from title("Nodes")
+    rows = [
+        (str(node.id), str(Address(node.host, node.port)), node.rack or "",
+         "controller" if node.id == answers.controller_id else "")
+        for node in answers.nodes
+    ]  # fmt: skip
+    yield from table(("id", "address", "rack", ""), rows, (NAME, "", "", NOTE))

@@ -1,0 +1,90 @@
+"""`kdissect schema`: releases of Kafka beside those that are shipped, imported, listed, removed, compared."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from textwrap import wrap
+
+from dissector.cli.outcome import NEGATIVE, complain
+from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table
+from dissector.protocol.explain.release_diff import MessageDiff, Side, diff, kinds, side
+from dissector.protocol.explain.releases import known_releases
+from dissector.protocol.schema.imported import folder, labels
+from dissector.protocol.schema.importer.keep import remove
+from dissector.protocol.schema.importer.take import Taken, take
+from dissector.protocol.schema.loader import entries, message
+
+
+def import_release(jars: Sequence[str], name: str | None) -> int:
+    """Import and say what it brought; the exit code."""
+    return print_lines(_taken(take([Path(jar) for jar in jars], name)))
+
+
+def _taken(taken: Taken) -> Iterator[Line]:
+    yield [(f"{taken.label}: {taken.count} messages, kept in {taken.folder}", TITLE)]
+    if taken.new:
+        yield from _listed("new", taken.new)
+    else:
+        yield [("  nothing in it is new", "")]
+    if taken.left_out:
+        yield from _listed("left out", taken.left_out)
+    if taken.otherwise:
+        yield from _listed("named or laid out otherwise in the tables, which stay as they are", taken.otherwise)
+
+
+def _listed(words: str, names: Sequence[str]) -> Iterator[Line]:
+    yield [(f"  {words}:", NOTE)]
+    yield from ([(f"    {line}", "")] for line in wrap("; ".join(names), 96, break_on_hyphens=False))
+
+
+def list_releases() -> int:
+    """Print the releases; the exit code."""
+    imported = labels()
+    found = [message(entry.name).releases for entry in entries()]
+    rows = [
+        (label, "imported" if label in imported else "shipped", str(sum(label in each for each in found)))
+        for label in known_releases()
+    ]
+    return print_lines(table(("release", "", "messages"), rows, (NAME, NOTE, ""), indent=0))
+
+
+def remove_release(name: str) -> int:
+    """Remove; the exit code."""
+    if not remove(name):
+        there = f"imported are {', '.join(labels())}" if labels() else f"none is, in {folder()}"
+        return complain(f"{name}: is not an imported release; {there}")
+    return print_lines([[(f"{name}: removed", "")]])
+
+
+def diff_releases(one: str, other: str) -> int:
+    """Print what differs; the exit code: 1 where anything does."""
+    first, second = side(one), side(other)
+    found = list(diff(first, second))
+    print_lines(_difference(first, second, found))
+    return NEGATIVE if found else 0
+
+
+def _difference(one: Side, other: Side, found: list[MessageDiff]) -> Iterator[Line]:
+    counts = f"{len(one.versions)} and {len(other.versions)} messages, {len(found)} differ"
+    yield [(f"{one.label} and {other.label}", TITLE), (f"  {counts}", DIM)]
+    for mine, theirs in ((one, other), (other, one)):
+        if alone := sorted(kinds(mine) - kinds(theirs)):
+            yield [(f"  not compared, for only {mine.label} has any: messages of type {', '.join(alone)}", DIM)]
+    for each in found:
+        if not each.was:
+            yield [("  added    ", NOTE), (each.name, NAME), (f"  v{each.now}", "")]
+        elif not each.now:
+            yield [("  removed  ", NOTE), (each.name, NAME), (f"  v{each.was}", "")]
+        else:
+            versions = f"v{each.was}" if each.was == each.now else f"v{each.was} became v{each.now}"
+            yield [("  changed  ", NOTE), (each.name, NAME), (f"  {versions}", "")]
+            yield from _steps(each)
+
+
+def _steps(each: MessageDiff) -> Iterator[Line]:
+    changed = dict(each.steps)
+    for version in each.new_versions:
+        words = [str(change) for change in changed.get(version, ())] or ["the same layout as the version before"]
+        yield from ([(f"      v{version} is new: ", DIM), (line, "")] for line in words)
+    for version, found in each.steps:
+        if each.was.contains(version):
+            yield from ([(f"      v{version}: ", DIM), (str(change), "")] for change in found)

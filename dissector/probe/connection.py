@@ -1,0 +1,212 @@
+"""A TCP connection that asks Kafka requests, one at a time, and keeps every exchange for the faces that show captures.
+
+A first request that is answered by silence and a closed connection is often a TLS port: a handshake then tells.
+
+Invariants:
+  * no answer takes longer than the time-out, however slowly its bytes come, and none is larger than `LARGEST`;
+  * whatever the other side does ends in an answer or in a `ProbeError`: a server is a stranger.
+"""
+
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, NamedTuple, NoReturn, Self
+
+from dissector.findings import Finding, Severity
+from dissector.protocol.codec.writer import write
+from dissector.protocol.message import PREFIX, request_shape, response_shape
+from dissector.protocol.schema.headers import request_header_version
+from dissector.protocol.schema.loader import api
+from dissector.session.exchange import Exchange, Message, Row, worst
+from dissector.session.summary import info
+
+LARGEST: Final = 8 << 20
+"""Bytes of an answer; metadata of 100,000 partitions is half of it."""
+LONGEST_WAIT: Final = 600
+TLS_ALERT: Final = b"\x15\x03"
+SHOWN: Final = 40
+"""Characters that are shown of an answer that is not Kafka's."""
+
+
+class ProbeError(Exception):
+    """No answer, or none that is Kafka's. Its text is one plain line; `negative` says that something did answer."""
+
+    def __init__(self, words: str, *, negative: bool = False) -> None:
+        super().__init__(words)
+        self.negative = negative
+
+
+class ClosedError(ProbeError):
+    """The other side closed the connection instead of answering."""
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """``broker:9092``, ``[::1]:9092``. Raises `ProbeError`."""
+        host, colon, port = text.rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            raise ProbeError(f"{text}: write an IPv6 address in brackets, [::1]:9092")
+        if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
+            raise ProbeError(f"{text}: is not HOST:PORT")
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Connection:
+    """An open connection. `exchanges` are all that were asked, answered or not."""
+
+    def __init__(self, address: Address, client_id: str, timeout: float) -> None:
+        if not 0 < timeout <= LONGEST_WAIT:
+            raise ProbeError(f"a time-out of {timeout:g} s is not between 0 and {LONGEST_WAIT} s")
+        self.address = address
+        self.exchanges: list[Exchange] = []
+        self._client_id = client_id
+        self._timeout = timeout
+        self._received = b""
+        try:
+            self._socket = socket.create_connection(address, timeout)
+        except TimeoutError:
+            raise ProbeError(f"{address}: no connection within {timeout:g} s") from None
+        except socket.gaierror:
+            raise ProbeError(f"{address}: no such host is known") from None
+        except (OSError, UnicodeError) as error:
+            raise ProbeError(f"{address}: {_reason(error)}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._socket.close()
+
+    def ask(self, api_key: int, version: int, values: Mapping[str, object]) -> Message:
+        """Send a request and wait for its answer. Raises `ProbeError`, or `EncodeError` before anything is sent."""
+        known = api(api_key)
+        assert known is not None
+        number = len(self.exchanges) + 1
+        head = {"request_api_key": api_key, "request_api_version": version, "correlation_id": number}
+        head_version = request_header_version(api_key, version)
+        content = write("RequestHeader", head_version, head | {"client_id": self._client_id})
+        content += write(known.request, version, values)
+        data = len(content).to_bytes(PREFIX, "big") + content
+        request = Message(time.time_ns(), len(data), data, len(data), request_shape(api_key, version))
+        exchange = Exchange(self._row(number, known.name, version, request), api_key, request, None)
+        self.exchanges.append(exchange)
+        response = self._answer(exchange, data, api_key, version)
+        exchange.response = response
+        exchange.row = exchange.row._replace(
+            response_size=response.size,
+            latency_ns=response.time_ns - request.time_ns,
+            info=info(request.body, response.body, [], {}),
+            severity=worst(exchange.findings),
+        )
+        if any(finding.severity is Severity.ERROR for finding in response.findings):
+            raise ProbeError(f"{self.address}: what answers {known.name} v{version} is damaged", negative=True)
+        return response
+
+    def _row(self, number: int, name: str, version: int, request: Message) -> Row:
+        host, port = self._socket.getsockname()[:2]
+        return Row(
+            number, "exchange", request.time_ns, 1, str(Address(host, port)), str(self.address), name, version, number,
+            self._client_id, request.size, None, None, info(request.body, {}, [], {}), None,
+        )  # fmt: skip
+
+    def _answer(self, exchange: Exchange, data: bytes, api_key: int, version: int) -> Message:
+        try:
+            frame = self._exchange_bytes(exchange.row.api, data)
+        except ProbeError as error:
+            finding = Finding("unanswered", Severity.WARNING, str(error), "request")
+            exchange.own_findings.append(finding)
+            exchange.row = exchange.row._replace(info=finding.message, severity=finding.severity)
+            raise
+        now = time.time_ns()
+        if frame[PREFIX : PREFIX + 4] != exchange.row.number.to_bytes(4, "big"):
+            raise ProbeError(f"{self.address}: answers a request that was not sent: not Kafka", negative=True)
+        return Message(now, len(frame), frame, len(frame), response_shape(api_key, version, frame))
+
+    def _exchange_bytes(self, name: str, data: bytes) -> bytes:
+        """The frame that answers `data`."""
+        deadline = time.monotonic() + self._timeout
+        try:
+            self._socket.settimeout(self._timeout)
+            self._socket.sendall(data)
+            self._fill(PREFIX, deadline, name)
+            size = int.from_bytes(self._received[:PREFIX], "big", signed=True)
+            if not 4 <= size <= LARGEST:
+                self._stranger(size)
+            self._fill(PREFIX + size, deadline, name)
+        except TimeoutError:
+            raise ProbeError(f"{self.address}: no whole answer to {name} within {self._timeout:g} s") from None
+        except (ConnectionError, BrokenPipeError):
+            if len(self.exchanges) == 1 and _shakes_hands(self.address, self._timeout):
+                raise self._tls() from None
+            raise ClosedError(f"{self.address}: closed the connection instead of answering {name}") from None
+        except OSError as error:
+            raise ProbeError(f"{self.address}: {_reason(error)}") from None
+        frame, self._received = self._received[: PREFIX + size], self._received[PREFIX + size :]
+        return frame
+
+    def _fill(self, size: int, deadline: float, name: str) -> None:
+        """Receive until there are `size` bytes."""
+        parts, have = [self._received], len(self._received)
+        while have < size:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self._socket.settimeout(left)
+            part = self._socket.recv(min(size - have, 1 << 16))
+            if not part:
+                raise ConnectionError
+            parts.append(part)
+            have += len(part)
+        self._received = b"".join(parts)
+
+    def _tls(self) -> ProbeError:
+        return ProbeError(f"{self.address}: speaks TLS: ask a PLAINTEXT listener")
+
+    def _stranger(self, size: int) -> NoReturn:
+        """Say what answers instead of a broker; `size` is what its first bytes would say as a size."""
+        head = self._received
+        if head.startswith(TLS_ALERT):
+            raise self._tls()
+        try:
+            self._socket.settimeout(min(self._timeout, 0.2))
+            head += self._socket.recv(SHOWN)
+        except OSError:
+            pass  # what is there is enough
+        if head.startswith(b"HTTP/"):
+            raise ProbeError(f"{self.address}: answers as a web server does (HTTP): not Kafka", negative=True)
+        words = head.decode("latin-1").splitlines()[0]
+        if words.isprintable() and words:
+            raise ProbeError(f"{self.address}: answered {words!r}: not Kafka", negative=True)
+        raise ProbeError(f"{self.address}: announces an answer of {size:,} bytes: not Kafka", negative=True)
+
+
+def _shakes_hands(address: Address, timeout: float) -> bool:
+    """Whether a port speaks TLS, asked on a connection of its own. Nothing but the handshake is sent."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # who it is does not matter here
+    try:
+        with socket.create_connection(address, timeout) as plain, context.wrap_socket(plain):
+            return True
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")  # a handshake that was refused is one too
+    except OSError:
+        return False
+
+
+def _reason(error: Exception) -> str:
+    """The reason in the system's words, without a number."""
+    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return words[0].lower() + words[1:]

@@ -1,0 +1,198 @@
+"""What is asked of a broker, in which version, and what its answers say.
+
+ApiVersions first, in our newest version; a broker that is older answers with error 35 in a v0 body that names the
+versions it has (KIP-511), and is asked again in one of them. Then Metadata in the newest version that both have; a
+listener for controllers alone has none, and is asked DescribeCluster instead.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version as installed_version
+from typing import Final, NamedTuple
+
+from dissector.probe.connection import ClosedError, Connection, ProbeError
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.message import API_VERSIONS, UNSUPPORTED_VERSION, Values
+from dissector.protocol.schema.errors import error_name
+from dissector.protocol.schema.loader import api
+from dissector.protocol.schema.model import Versions
+
+METADATA: Final = 3
+DESCRIBE_CLUSTER: Final = 60
+CONTROLLERS: Final = 2
+"""DescribeCluster's endpoint_type for controllers."""
+
+
+class Node(NamedTuple):
+    """A broker or controller of the cluster."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Topic(NamedTuple):
+    """A topic as Metadata has it."""
+
+    name: str
+    partitions: int
+    error: str
+
+
+class Feature(NamedTuple):
+    """A feature: the levels that the broker supports, and the one that the cluster has settled on."""
+
+    name: str
+    supported: Versions | None
+    finalized: int | None
+
+
+@dataclass
+class Answers:
+    """All that a broker said. `trouble` is what ended the conversation before its end."""
+
+    version: int
+    """Of ApiVersions, as it was answered."""
+    fallback: str = ""
+    offer: dict[int, Versions] = field(default_factory=dict)
+    features: list[Feature] = field(default_factory=list)
+    cluster_id: str | None = None
+    controller_id: int | None = None
+    nodes: list[Node] = field(default_factory=list)
+    topics: list[Topic] = field(default_factory=list)
+    source: str = ""
+    """The API and version that named the cluster."""
+    trouble: ProbeError | None = None
+
+
+def ask_all(connection: Connection, *, topics: bool) -> Answers:
+    """The whole conversation. Raises `ProbeError` where not even ApiVersions is answered."""
+    answers = _api_versions(connection)
+    try:
+        if METADATA in answers.offer or DESCRIBE_CLUSTER not in answers.offer:
+            _metadata(connection, answers, topics=topics)
+        else:
+            _describe_cluster(connection, answers)
+    except ClosedError as error:
+        words = f"{error}: this listener wants authentication (SASL) first, or refuses this client"
+        answers.trouble = ProbeError(words)
+    except ProbeError as error:
+        answers.trouble = error
+    return answers
+
+
+def _api_versions(connection: Connection) -> Answers:
+    known = api(API_VERSIONS)
+    assert known is not None
+    version = known.versions.high - bool(known.unstable_versions)
+    body, fallback = _ask_versions(connection, version), ""
+    if _code(body) == UNSUPPORTED_VERSION:
+        theirs = _offer(body).get(API_VERSIONS, Versions(0, 0))
+        common = theirs.intersect(known.versions)
+        if not common or common.high == version:
+            raise ProbeError(f"{connection.address}: has ApiVersions v{theirs}, this release v{known.versions}")
+        words = f"v{theirs}" if API_VERSIONS in _offer(body) else "none that it knows"
+        fallback = f"it does not know v{version} (error 35) and names {words} (KIP-511)"
+        version = common.high
+        body = _ask_versions(connection, version)
+    if code := _code(body):
+        raise ProbeError(f"{connection.address}: answers ApiVersions v{version} with {error_name(code)}", negative=True)
+    return Answers(version, fallback, _offer(body), _features(body))
+
+
+def _ask_versions(connection: Connection, version: int) -> Values:
+    software = installed_version("kafka-dissector")
+    words = {"client_software_name": "kdissect", "client_software_version": software}
+    return connection.ask(API_VERSIONS, version, _in_version("ApiVersionsRequest", version, words)).body
+
+
+def _in_version(name: str, version: int, values: Mapping[str, object]) -> dict[str, object]:
+    """The values that a version has fields for."""
+    fields = {field.name for field in plan(name, version).fields}
+    return {name: value for name, value in values.items() if name in fields}
+
+
+def _code(body: Values) -> int:
+    code = body.get("error_code", 0)
+    return code if isinstance(code, int) else 0
+
+
+def _rows(body: Values, name: str) -> list[Values]:
+    """The structures of an array that may not be there."""
+    rows = body.get(name)
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _offer(body: Values) -> dict[int, Versions]:
+    return {_int(row, "api_key"): Versions(_int(row, "min_version"), _int(row, "max_version"))
+            for row in _rows(body, "api_keys")}  # fmt: skip
+
+
+def _features(body: Values) -> list[Feature]:
+    supported = {str(row["name"]): Versions(_int(row, "min_version"), _int(row, "max_version"))
+                 for row in _rows(body, "supported_features")}  # fmt: skip
+    finalized = {str(row["name"]): _int(row, "max_version_level") for row in _rows(body, "finalized_features")}
+    return [Feature(name, supported.get(name), finalized.get(name)) for name in sorted(supported | finalized)]
+
+
+def _int(row: Values, name: str) -> int:
+    value = row.get(name)
+    return value if isinstance(value, int) else -1
+
+
+def _common(connection: Connection, answers: Answers, api_key: int) -> int:
+    """The newest version that both have and that is no draft."""
+    known = api(api_key)
+    assert known is not None
+    stable = Versions(known.versions.low, known.versions.high - bool(known.unstable_versions))
+    common = stable.intersect(answers.offer.get(api_key, Versions(0, -1)))
+    if not common:
+        theirs = answers.offer.get(api_key) or "none"
+        raise ProbeError(f"{connection.address}: of {known.name} it offers {theirs}, this release has {known.versions}")
+    return common.high
+
+
+def _metadata(connection: Connection, answers: Answers, *, topics: bool) -> None:
+    version = _common(connection, answers, METADATA)
+    # All topics are null since v1 and an empty list in v0, which therefore can't be asked for none.
+    wanted: list[object] | None = None if topics and version else []
+    values = {"topics": wanted, "allow_auto_topic_creation": False}
+    body = connection.ask(METADATA, version, _in_version("MetadataRequest", version, values)).body
+    _fail_on_error(connection, f"Metadata v{version}", body)
+    _cluster(answers, body, "node_id")
+    answers.source = f"Metadata v{version}"
+    if topics:
+        answers.topics = [
+            Topic(str(row.get("name")), len(_rows(row, "partitions")), error_name(_code(row)) if _code(row) else "")
+            for row in _rows(body, "topics")
+        ]
+
+
+def _describe_cluster(connection: Connection, answers: Answers) -> None:
+    version = _common(connection, answers, DESCRIBE_CLUSTER)
+    values = _in_version("DescribeClusterRequest", version, {"endpoint_type": CONTROLLERS})
+    body = connection.ask(DESCRIBE_CLUSTER, version, values).body
+    _fail_on_error(connection, f"DescribeCluster v{version}", body)
+    _cluster(answers, body, "broker_id")
+    answers.source = f"DescribeCluster v{version}, for this listener has no Metadata: a controller's"
+
+
+def _fail_on_error(connection: Connection, what: str, body: Values) -> None:
+    if code := _code(body):
+        raise ProbeError(f"{connection.address}: answers {what} with {error_name(code)}")
+
+
+def _cluster(answers: Answers, body: Values, id_name: str) -> None:
+    answers.cluster_id = _text(body, "cluster_id")
+    controller = body.get("controller_id")
+    answers.controller_id = controller if isinstance(controller, int) else None
+    answers.nodes = [
+        Node(_int(row, id_name), str(row["host"]), _int(row, "port"), _text(row, "rack"))
+        for row in _rows(body, "brokers")
+    ]
+
+
+def _text(row: Values, name: str) -> str | None:
+    value = row.get(name)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,88 @@
+"""A broker's offer beside the tables: API by API, and which release of Kafka it most looks like."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from dissector.protocol.explain.releases import known_releases
+from dissector.protocol.schema.loader import api, apis, request
+from dissector.protocol.schema.model import Api, Versions
+
+Offer = Mapping[int, Versions]
+
+
+class OfferLine(NamedTuple):
+    """An API: what the broker has, what the tables have, and what to say of it."""
+
+    key: int
+    name: str
+    broker: Versions | None
+    ours: Versions | None
+    note: str
+
+
+class Guess(NamedTuple):
+    """The releases that are most alike: `same` of the `of` APIs that are offered have their newest versions."""
+
+    releases: tuple[str, ...]
+    same: int
+    of: int
+
+
+def compare(offer: Offer) -> list[OfferLine]:
+    """Every API that the broker or the tables have, by key."""
+    lines = []
+    for key in sorted(offer.keys() | {each.key for each in apis()}):
+        known, theirs = api(key), offer.get(key)
+        name = known.name if known else "(unknown)"
+        ours = known.versions if known else None
+        lines.append(OfferLine(key, name, theirs, ours, _note(known, theirs)))
+    return lines
+
+
+def _note(known: Api | None, theirs: Versions | None) -> str:
+    if known is None:
+        return "newer than us: no table has it"
+    if theirs is None:
+        return _absent(known)
+    if not theirs:
+        return "no range of versions"
+    words = []
+    if theirs.high > known.versions.high:
+        words.append(f"newer than us: v{known.versions.high + 1} and up")
+    elif theirs.high < known.versions.high:
+        words.append("we are newer")
+    if theirs.low > known.versions.low:
+        words.append(f"removed: below v{theirs.low}")
+    if known.unstable_versions and theirs.contains(known.unstable_versions.low):
+        words.append(f"unstable: v{known.unstable_versions}")
+    return ", ".join(words)
+
+
+def _absent(known: Api) -> str:
+    if "broker" not in request(known.key).listeners:
+        return "not offered: among brokers and controllers only"
+    if known.deprecated_versions == known.versions:
+        return "removed"
+    return "not offered"
+
+
+def guess(offer: Offer) -> Guess:
+    """The releases whose newest versions are the offered ones for most APIs; of those alike, all.
+
+    What is not offered says little: brokers leave out what is not set up (telemetry), listeners what is not theirs.
+    """
+    same = {label: _same(offer, label) for label in known_releases()}
+    best = max(same.values())
+    return Guess(tuple(label for label, count in same.items() if count == best), best, len(offer))
+
+
+def _same(offer: Offer, label: str) -> int:
+    """How many of the offered APIs have the newest version that a release has."""
+    count = 0
+    for key, theirs in offer.items():
+        schema = request(key) if api(key) else None
+        released = schema.releases.get(label) if schema else None
+        if schema and released:
+            # A broker does not offer a version that may still change.
+            count += theirs.high in (released.high, released.high - bool(schema.unstable_versions))
+    return count

@@ -1,0 +1,118 @@
+"""What one layout has that another has not: between two versions of a message, or two releases of one version.
+
+Only what shows on the wire or in the values counts. That every length becomes a varint in a flexible version is one
+change of the whole, not one a field.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, plan
+from dissector.protocol.explain.layout import default_words, struct_of, type_words
+from dissector.protocol.explain.releases import released_in
+from dissector.protocol.schema.model import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference. `path` is the field's, from the message's root; empty for the message as a whole."""
+
+    path: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.words}" if self.path else self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One version of a message, seen from the version before it."""
+
+    version: int
+    marks: tuple[str, ...]
+    """``deprecated``, ``unstable``."""
+    releases: str
+    changes: tuple[Change, ...]
+
+
+def history(message: Message) -> Iterator[Step]:
+    """Every version of a message, oldest first."""
+    before: StructPlan | None = None
+    for version in message.valid_versions:
+        now = plan(message.name, version)
+        marks = [
+            word
+            for word, versions in (
+                ("deprecated", message.deprecated_versions), ("unstable", message.unstable_versions)
+            ) if versions.contains(version)
+        ]  # fmt: skip
+        found = () if before is None else tuple(changes(before, now))
+        yield Step(version, tuple(marks), released_in(message, version), found)
+        before = now
+
+
+def changes(older: StructPlan, newer: StructPlan) -> Iterator[Change]:
+    """Every difference, the whole's first, then by field in wire order."""
+    if older.flexible != newer.flexible:
+        yield Change("", "flexible: compact lengths and tagged fields" if newer.flexible else "no longer flexible")
+    yield from _fields(older, newer, "")
+
+
+def _fields(older: StructPlan, newer: StructPlan, above: str) -> Iterator[Change]:
+    was = {field.name: field for field in (*older.fields, *older.tagged)}
+    now = {field.name: field for field in (*newer.fields, *newer.tagged)}
+    for name, field in now.items():
+        if name in was:
+            yield from _both(was[name], field, above + name, same_form=older.flexible == newer.flexible)
+        else:
+            yield Change(above + name, f"added, {_described(field)}")
+    for name, field in was.items():
+        if name not in now:
+            yield Change(above + name, f"removed (was {_described(field)})")
+    kept = [[f.name for f in plan.fields if f.name in was and f.name in now] for plan in (older, newer)]
+    if sorted(kept[0]) == sorted(kept[1]) and kept[0] != kept[1]:
+        yield Change(above.removesuffix("."), f"order: {', '.join(kept[0])} became {', '.join(kept[1])}")
+
+
+def _both(was: FieldPlan, now: FieldPlan, path: str, *, same_form: bool) -> Iterator[Change]:
+    """What became of a field."""
+    old, new = _kind(was.type), _kind(now.type)
+    if old != new:
+        yield Change(path, f"{old} became {new}")
+        return
+    if _nullable(was.type) != _nullable(now.type):
+        yield Change(path, "may be null" if _nullable(now.type) else "may not be null any more")
+    if was.tag != now.tag:
+        yield Change(path, "no longer tagged" if now.tag is None else f"became tagged, tag {now.tag}")
+    if same_form and _compact(was.type) != _compact(now.type):
+        yield Change(path, f"{type_words(was.type)} became {type_words(now.type)}")
+    if default_words(was) != default_words(now) and was.tag == now.tag:
+        yield Change(path, f"default {default_words(was) or 'none'} became {default_words(now) or 'none'}")
+    before, after = struct_of(was.type), struct_of(now.type)
+    if before is not None and after is not None:
+        yield from _fields(before, after, f"{path}.")
+
+
+def _described(field: FieldPlan) -> str:
+    words = [type_words(field.type)]
+    words += ["may be null"] if _nullable(field.type) and "NULLABLE" not in words[0] else []
+    words += [] if field.tag is None else [f"tag {field.tag}"]
+    default = default_words(field)
+    return ", ".join([*words, f"default {default}"] if default else words)
+
+
+def _nullable(plan: TypePlan) -> bool:
+    return not isinstance(plan, ScalarPlan) and plan.nullable
+
+
+def _compact(plan: TypePlan) -> bool:
+    return not isinstance(plan, ScalarPlan | StructPlan) and plan.compact
+
+
+def _kind(plan: TypePlan) -> str:
+    """The type without its form: the same whether compact or not, nullable or not, whatever a structure is called."""
+    if isinstance(plan, ArrayPlan):
+        return f"ARRAY of {_kind(plan.element)}"
+    if isinstance(plan, StructPlan):
+        return "STRUCT"
+    return type_words(plan if isinstance(plan, ScalarPlan) else replace(plan, compact=False, nullable=False))

@@ -1,0 +1,66 @@
+"""A layout as lines for a table: one a field, in wire order, elements of arrays and structures one step further in."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, wire_type
+from dissector.protocol.codec.writer import default
+from dissector.protocol.schema.model import snake_name
+
+
+class Line(NamedTuple):
+    """A field of one version. `default` is empty where the schema states none and the field is always on the wire."""
+
+    depth: int
+    name: str
+    type: str
+    nullable: bool
+    tag: int | None
+    default: str
+    versions: str
+    """All versions that have it."""
+    aliases: tuple[str, ...]
+
+
+def layout(plan: StructPlan, depth: int = 0) -> Iterator[Line]:
+    """The fields of a structure, tagged ones last."""
+    for field in (*plan.fields, *plan.tagged):
+        yield _line(field, depth)
+        inner = struct_of(field.type)
+        if inner is not None:
+            yield from layout(inner, depth + 1)
+
+
+def struct_of(plan: TypePlan) -> StructPlan | None:
+    """The structure that a value is, or holds."""
+    if isinstance(plan, ArrayPlan):
+        return struct_of(plan.element)
+    return plan if isinstance(plan, StructPlan) else None
+
+
+def type_words(plan: TypePlan) -> str:
+    """The wire's type with what it holds: ``COMPACT_ARRAY of FetchTopic``."""
+    if isinstance(plan, ArrayPlan):
+        element = plan.element.name if isinstance(plan.element, StructPlan) else wire_type(plan.element)
+        return f"{wire_type(plan)} of {element}"
+    return f"{wire_type(plan)} {plan.name}" if isinstance(plan, StructPlan) else wire_type(plan)
+
+
+def _line(field: FieldPlan, depth: int) -> Line:
+    schema = field.schema
+    nullable = not isinstance(field.type, ScalarPlan) and field.type.nullable
+    versions = str(schema.versions)
+    aliases = tuple(snake_name(alias) for alias in schema.aliases)
+    return Line(depth, field.name, type_words(field.type), nullable, field.tag, default_words(field), versions, aliases)
+
+
+def default_words(field: FieldPlan) -> str:
+    """What the field holds where nobody sets it, if the schema says so or the wire may lack it."""
+    if field.schema.default is None and field.tag is None:
+        return ""
+    value = default(field)
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, str):
+        return f'"{value}"'
+    return "{}" if isinstance(value, dict) else "[]" if isinstance(value, list) else str(value)

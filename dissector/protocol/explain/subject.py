@@ -1,0 +1,100 @@
+"""What somebody asked about: an API by name, key or alias, or one message by its name.
+
+Case, underscores and hyphens don't count: ``fetch``, ``offset_commit``, ``FETCHREQUEST`` and ``1`` are all understood.
+"""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from dissector.protocol.schema.loader import api, apis, entries, message
+from dissector.protocol.schema.model import Api, Message
+
+MOST_NEAR: Final = 4
+
+
+class SubjectError(Exception):
+    """Nothing is called so, or has that version. Its text is one plain line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An API with both its messages, or one message; `api` is None for what belongs to none."""
+
+    name: str
+    api: Api | None
+    messages: tuple[Message, ...]
+
+    @property
+    def newest_stable(self) -> int:
+        """The newest version that may not change any more; the newest of all where there is no such."""
+        first = self.messages[0]
+        high = first.valid_versions.high
+        unstable = self.api.unstable_versions if self.api else first.unstable_versions
+        return high - 1 if unstable.contains(high) and high > first.valid_versions.low else high
+
+    def version(self, text: str | None) -> int:
+        """The version that somebody wrote (``12``, ``v12``), or the newest stable one. Raises `SubjectError`."""
+        if text is None:
+            return self.newest_stable
+        valid = self.messages[0].valid_versions
+        digits = text.lower().removeprefix("v")
+        if not (digits.isascii() and digits.isdigit() and valid.contains(int(digits[:6]))):
+            raise SubjectError(f"{self.name} has no version {text}: there are {valid}")
+        return int(digits)
+
+
+def find(word: str) -> Subject:
+    """What is called `word`. Raises `SubjectError` with the nearest right names."""
+    if word.isascii() and word.isdigit():
+        found = api(int(word[:6]))
+        if found is None:
+            raise SubjectError(f"no API has the key {word}: there are {_keys()}")
+        return _of_api(found)
+    names = _names()
+    subject = names.get(_folded(word))
+    if subject is None:
+        raise SubjectError(f"nothing is called {word!r}; {_nearest(word, names)}")
+    return _of_api(subject) if isinstance(subject, Api) else _of_message(subject)
+
+
+def _of_api(found: Api) -> Subject:
+    return Subject(found.name, found, (message(found.request), message(found.response)))
+
+
+def _of_message(name: str) -> Subject:
+    found = message(name)
+    own = api(found.api_key) if found.type in ("request", "response") and found.api_key is not None else None
+    return Subject(name, own, (found,))
+
+
+def _names() -> dict[str, Api | str]:
+    """Everything that can be asked for, folded; an API's own name wins over aliases of others."""
+    found: dict[str, Api | str] = {}
+    for each in apis():
+        for alias in each.aliases:
+            found[_folded(alias)] = each
+    for entry in entries():
+        for name in (*entry.aliases, entry.name):
+            found[_folded(name)] = entry.name
+    return found | {_folded(each.name): each for each in apis()}
+
+
+def _nearest(word: str, names: dict[str, Api | str]) -> str:
+    wanted = _folded(word)
+    near = get_close_matches(wanted, names, n=MOST_NEAR, cutoff=0.6)
+    near += [name for name in sorted(names, key=len) if len(wanted) > 2 and wanted in name and name not in near]
+    if not near:
+        return "the names are those of Kafka's protocol page, such as Fetch or FetchRequest"
+    subjects = [names[name] for name in near[:MOST_NEAR]]
+    return "near it: " + ", ".join(dict.fromkeys(s.name if isinstance(s, Api) else s for s in subjects))
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _keys() -> str:
+    keys = [each.key for each in apis()]
+    missing = [str(key) for key in range(keys[0], keys[-1]) if key not in keys]
+    return f"{keys[0]}-{keys[-1]}" + (f" without {', '.join(missing)}" if missing else "")

@@ -1,0 +1,73 @@
+"""The releases that a user imported, each a folder of tables in the user's data folder (`importer.keep` puts it there).
+
+``$XDG_DATA_HOME/kdissect/schemas/4.5.0/`` has what `schema/tables` has. Without that variable the folder is
+``~/.local/share``, on macOS ``~/Library/Application Support``.
+"""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from dissector.protocol.schema.index import read_entries
+from dissector.protocol.schema.model import Message, SchemaError
+from dissector.protocol.schema.overlay import Imported
+from dissector.protocol.schema.table import message_of
+
+_LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+
+
+def is_label(text: str) -> bool:
+    """Whether a release may be called so: the name becomes a folder's."""
+    return _LABEL.fullmatch(text) is not None
+
+
+def folder() -> Path:
+    """Where imported releases are kept. Raises `SchemaError` for a user without a home."""
+    given = os.environ.get("XDG_DATA_HOME", "")
+    try:
+        if Path(given).is_absolute():  # the rule for these variables: what is relative does not count
+            base = Path(given)
+        elif sys.platform == "darwin":
+            base = Path.home() / "Library" / "Application Support"
+        else:
+            base = Path.home() / ".local" / "share"
+    except RuntimeError as error:
+        raise SchemaError("there is no home folder to keep imported releases in; set XDG_DATA_HOME") from error
+    return base / "kdissect" / "schemas"
+
+
+def labels() -> tuple[str, ...]:
+    """The imported releases; none where there is no folder that could be read."""
+    try:
+        return tuple(sorted(each.name for each in folder().iterdir() if is_label(each.name) and each.is_dir()))
+    except (OSError, SchemaError):
+        return ()
+
+
+def imported() -> tuple[Imported, ...]:
+    """All imported releases; of each only its index is read. Raises `SchemaError`, which says how to be rid of it."""
+    return tuple(imported_release(label) for label in labels())
+
+
+def imported_release(label: str) -> Imported:
+    """One imported release. Raises `SchemaError`."""
+    where = folder() / label
+    return Imported(label, read_entries(_json(where / "index.json", label), _named(label)), lambda n: _table(label, n))
+
+
+def _named(label: str) -> str:
+    return f"the imported release {label} (kdissect schema remove {label})"
+
+
+def _json(path: Path, label: str) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SchemaError(f"{_named(label)}: {path.name}: cannot be read: {error}") from error
+
+
+def _table(label: str, name: str) -> Message:
+    return message_of(_json(folder() / label / f"{name}.json", label), f"{_named(label)}: {name}")

@@ -1,0 +1,61 @@
+"""Imported releases put into the user's data folder, taken out whole, and removed."""
+
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from dissector.protocol.schema.imported import folder, imported_release, labels
+from dissector.protocol.schema.importer.release import Release
+from dissector.protocol.schema.importer.write import write_tables
+from dissector.protocol.schema.index import entry_of
+from dissector.protocol.schema.model import SchemaError
+from dissector.protocol.schema.overlay import Imported
+
+
+def stored(label: str) -> Release:
+    """An imported release, all of it. Raises `SchemaError`."""
+    found = imported_release(label)
+    return Release(label, {name: found.table(name) for name in found.entries})
+
+
+def in_memory(release: Release) -> Imported:
+    """A release that is not kept (yet)."""
+    return Imported(
+        release.label, {m.name: entry_of(m) for m in release.messages.values()}, release.messages.__getitem__
+    )
+
+
+def labelled(release: Release) -> Release:
+    """The release with its name in its messages, as tables have it."""
+    return Release(
+        release.label,
+        {name: replace(m, releases={release.label: m.valid_versions}) for name, m in release.messages.items()},
+    )
+
+
+def save(release: Release) -> Path:
+    """Keep a release, in the place of one of the same name; all of it or nothing. The folder that it is in."""
+    place = folder() / release.label
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".") as made:
+            fresh = Path(made) / "new"
+            write_tables(fresh, release.messages.values())
+            shutil.rmtree(place, ignore_errors=True)
+            fresh.rename(place)
+    except OSError as error:
+        raise SchemaError(f"{place}: cannot be written: {error.strerror}") from error
+    return place
+
+
+def remove(label: str) -> bool:
+    """Forget a release; whether there was one."""
+    if label not in labels():
+        return False
+    place = folder() / label
+    try:
+        shutil.rmtree(place)
+    except OSError as error:
+        raise SchemaError(f"{place}: cannot be removed: {error.strerror}") from error
+    return True

@@ -1,0 +1,60 @@
+"""What can be known of a message without reading its table: the rows of an `index.json`."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from dissector.protocol.schema.model import NONE, Message, SchemaError, Versions
+
+PAIRED: Final = ("request", "response")
+"""The types whose `api_key` is an API's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message as an index has it."""
+
+    name: str
+    type: str
+    api_key: int | None
+    valid_versions: Versions
+    flexible_versions: Versions
+    deprecated_versions: Versions
+    latest_version_unstable: bool
+    aliases: tuple[str, ...]
+
+
+def read_entries(raw: object, where: str) -> dict[str, Entry]:
+    """The entries of an index by name. Raises `SchemaError`."""
+    try:
+        assert isinstance(raw, dict)
+        return {row["name"]: _entry(row) for row in raw["messages"]}
+    except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SchemaError(f"{where}: is not an index of tables: {error!r}") from error
+
+
+def _entry(row: dict[str, str]) -> Entry:
+    key = row.get("apiKey")
+    return Entry(
+        name=row["name"],
+        type=row["type"],
+        api_key=None if key is None else int(key),
+        valid_versions=Versions.parse(row["validVersions"]),
+        flexible_versions=Versions.parse(row["flexibleVersions"]),
+        deprecated_versions=Versions.parse(row.get("deprecatedVersions", str(NONE))),
+        latest_version_unstable=bool(row.get("latestVersionUnstable", False)),
+        aliases=tuple(row.get("aliases", ())),
+    )
+
+
+def entry_of(message: Message) -> Entry:
+    """The entry that an index has for a message."""
+    return Entry(
+        name=message.name,
+        type=message.type,
+        api_key=message.api_key,
+        valid_versions=message.valid_versions,
+        flexible_versions=message.flexible_versions,
+        deprecated_versions=message.deprecated_versions,
+        latest_version_unstable=message.latest_version_unstable,
+        aliases=message.aliases,
+    )

@@ -1,0 +1,73 @@
+"""`kdissect explain` as a user meets it."""
+
+import os
+import pty
+import subprocess
+
+import pytest
+
+from tests.cli.test_commands import KDISSECT, kdissect
+
+
+def test_a_page_has_layout_picture_history_and_example() -> None:
+    done = kdissect("explain", "fetch", "12")
+    text = done.stdout.decode()
+    assert done.returncode == 0
+    assert text.startswith("Fetch v12, API key 1\n")
+    assert "RequestHeader v2, ResponseHeader v1" in text
+    assert "    partition_max_bytes   INT32" in text
+    assert "|                          max_wait_ms                          |" in text
+    assert "topics.topic_id: added, UUID" in text
+    assert '12  00 0a 6f 72 64 65 72 73    client_id: "orders-app"' in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("primitives", "COMPACT_NULLABLE_STRING"), ("records", "zstd"), ("headers", "ControlledShutdown"),
+        ("errors", "UNKNOWN_TOPIC_OR_PARTITION"), ("RequestHeader", "client_id"), ("18", "ApiVersions v5"),
+        ("VoteRequest", "candidate_id"), ("InitProducerIdRequest", "v6  Kafka 4.3.1 to 4.4.0, unstable"),
+        ("LeaderAndIsr", "deprecated"), ("ConsumerProtocolSubscription", "put their version, an INT16, before"),
+    ],
+)  # fmt: skip
+def test_there_are_pages_of_other_things_too(page: str, words: str) -> None:
+    done = kdissect("explain", page)
+    assert done.returncode == 0
+    assert words in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["ftch"], "nothing is called 'ftch'; near it: Fetch"),
+        (["Fetch", "99"], "Fetch has no version 99: there are 0-18"),
+        (["records", "2"], "records have no versions"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(words: list[str], answer: str) -> None:
+    done = kdissect("explain", *words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    [line] = done.stderr.decode().splitlines()
+    assert line.startswith(f"kdissect: {answer}")
+
+
+@pytest.mark.parametrize(("colour", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_colours_unless_it_wants_none(colour: dict[str, str], coloured: bool) -> None:
+    ours, theirs = pty.openpty()
+    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    with subprocess.Popen(
+        [*KDISSECT, "explain", "Heartbeat", "0"], stdout=theirs, env=environment | {"TERM": "xterm-256color"} | colour
+    ) as running:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 65_536)
+            except OSError:  # a terminal that nobody writes to any more
+                break
+            shown += part
+    os.close(ours)
+    assert running.returncode == 0
+    assert b"Heartbeat v0" in shown
+    assert (b"\x1b[" in shown) is coloured

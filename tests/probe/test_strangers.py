@@ -1,0 +1,210 @@
+"""Whatever answers a probe, it ends in time with one plain line and the right exit code."""
+
+import contextlib
+import random
+import socket
+import ssl
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from dissector.cli.formats import Format
+from dissector.cli.probe import probe
+from dissector.probe.connection import LARGEST, Address, Connection, ProbeError
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.writer import write
+from tests.cli.test_commands import kdissect
+from tests.probe.servers import Handler, frame, serving
+from tests.protocol.made import make
+
+OFFER = [{"api_key": 3, "min_version": 0, "max_version": 12}, {"api_key": 18, "min_version": 0, "max_version": 2}]
+
+
+def answer(connection: socket.socket, request: bytes, name: str, version: int, values: dict[str, object]) -> None:
+    """Send a response of header v0."""
+    content = request[4:8] + write(name, version, values)
+    connection.sendall(len(content).to_bytes(4, "big") + content)
+
+
+def http(connection: socket.socket) -> None:
+    connection.recv(100)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+
+def ssh(connection: socket.socket) -> None:
+    connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+    connection.recv(100)
+
+
+def closes(connection: socket.socket) -> None:
+    connection.recv(1)
+
+
+def huge(connection: socket.socket) -> None:
+    connection.recv(100)
+    connection.sendall((LARGEST + 1).to_bytes(4, "big") + bytes(60))
+
+
+def endless(connection: socket.socket) -> None:
+    """The beginning of an answer, and then a byte now and then, for ever."""
+    connection.recv(100)
+    connection.sendall((1_000).to_bytes(4, "big"))
+    while True:
+        connection.sendall(b"\x00")
+        time.sleep(0.05)
+
+
+def other_id(connection: socket.socket) -> None:
+    answer(connection, b"\x00" * 8, "ApiVersionsResponse", 0, {"api_keys": OFFER})
+
+
+def damaged(connection: socket.socket) -> None:
+    request = frame(connection)
+    content = request[4:8] + b"\x00\x00\x00\xff\xff\xff"
+    connection.sendall(len(content).to_bytes(4, "big") + content)
+
+
+def sasl(connection: socket.socket) -> None:
+    """ApiVersions is answered before authentication; anything else but SaslHandshake closes the connection."""
+    request = frame(connection)
+    answer(connection, request, "ApiVersionsResponse", 0, {"error_code": 35, "api_keys": OFFER[1:]})
+    answer(connection, frame(connection), "ApiVersionsResponse", 2, {"api_keys": OFFER})
+    frame(connection)
+
+
+def never_agrees(connection: socket.socket) -> None:
+    while True:
+        answer(connection, frame(connection), "ApiVersionsResponse", 0, {"error_code": 35, "api_keys": OFFER[1:]})
+
+
+def tls_alert(connection: socket.socket) -> None:
+    """What Java's TLS says to what is no TLS."""
+    frame(connection)
+    connection.sendall(bytes.fromhex("15030300020250"))
+
+
+def refuses(connection: socket.socket) -> None:
+    answer(connection, frame(connection), "ApiVersionsResponse", 3, {"error_code": 58, "api_keys": []})
+
+
+@pytest.mark.parametrize(
+    ("server", "code", "words"),
+    [
+        (http, 1, "answers as a web server does (HTTP): not Kafka"),
+        (ssh, 1, "answered 'SSH-2.0-OpenSSH_9.6': not Kafka"),
+        (closes, 2, "closed the connection instead of answering ApiVersions"),
+        (huge, 1, "announces an answer of 8,388,609 bytes: not Kafka"),
+        (endless, 2, "no whole answer to ApiVersions within 0.7 s"),
+        (lambda connection: time.sleep(2), 2, "no whole answer to ApiVersions within 0.7 s"),
+        (other_id, 1, "answers a request that was not sent: not Kafka"),
+        (damaged, 1, "what answers ApiVersions v5 is damaged"),
+        (never_agrees, 1, "answers ApiVersions v2 with UNSUPPORTED_VERSION"),
+        (tls_alert, 2, "speaks TLS: ask a PLAINTEXT listener"),
+        (refuses, 1, "answers ApiVersions v5 with SASL_AUTHENTICATION_FAILED"),
+    ],
+)
+def test_a_stranger_is_told_in_one_line_and_in_time(server: Handler, code: int, words: str) -> None:
+    with serving(server) as address:
+        started = time.monotonic()
+        done = kdissect("probe", address, "--timeout", "0.7")
+        assert time.monotonic() - started < 6
+    [line] = done.stderr.decode().splitlines()
+    assert (done.returncode, line) == (code, f"kdissect: {address}: {words}")
+    assert not done.stdout
+
+
+def test_a_listener_that_wants_authentication_shows_its_offer_and_says_why_no_more() -> None:
+    with serving(sasl) as address:
+        done = kdissect("probe", address)
+    assert done.returncode == 2
+    text = done.stdout.decode()
+    assert "it does not know v5 (error 35) and names v0-2 (KIP-511)" in text
+    assert "Metadata     0-12    0-13  we are newer" in text
+    [line] = done.stderr.decode().splitlines()
+    assert "closed the connection instead of answering Metadata" in line
+    assert "wants authentication (SASL) first" in line
+
+
+def test_a_tls_port_that_only_closes_is_known_by_a_handshake(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    openssl = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
+    subprocess.run([*openssl, "-keyout", key, "-out", certificate], capture_output=True, check=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    def tls(connection: socket.socket) -> None:
+        with contextlib.suppress(ssl.SSLError):  # OpenSSL says nothing to what is no TLS
+            context.wrap_socket(connection, server_side=True).recv(1)
+
+    with serving(tls) as address:
+        done = kdissect("probe", address)
+    assert done.returncode == 2
+    assert done.stderr.decode() == f"kdissect: {address}: speaks TLS: ask a PLAINTEXT listener\n"
+
+
+def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    done = kdissect("probe", f"127.0.0.1:{port}")
+    assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: 127.0.0.1:{port}: connection refused\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["broker"], "broker: is not HOST:PORT"),
+        (["broker:0"], "broker:0: is not HOST:PORT"),
+        (["broker:65536"], "broker:65536: is not HOST:PORT"),
+        (["::1:9092"], "::1:9092: write an IPv6 address in brackets, [::1]:9092"),
+        (["no-such-host.invalid:9092"], "no-such-host.invalid:9092: no such host is known"),
+        (["127.0.0.1:9", "--timeout", "nan"], "a time-out of nan s is not between 0 and 600 s"),
+        (["127.0.0.1:9", "--timeout", "0"], "a time-out of 0 s is not between 0 and 600 s"),
+    ],
+)
+def test_bad_use_is_one_line(words: list[str], answer: str) -> None:
+    done = kdissect("probe", *words)
+    assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: {answer}\n")
+
+
+def test_addresses() -> None:
+    assert Address.parse("[::1]:9092") == Address("::1", 9092)
+    assert str(Address.parse("[::1]:9092")) == "[::1]:9092"
+    assert Address.parse("broker-1:19092") == Address("broker-1", 19092)
+
+
+def test_an_unanswered_request_is_kept_as_an_exchange() -> None:
+    with serving(closes) as address, Connection(Address.parse(address), "me", 2) as connection:
+        with pytest.raises(ProbeError):
+            connection.ask(18, 0, {})
+        [exchange] = connection.exchanges
+    assert exchange.response is None
+    assert exchange.row.client_id == "me"
+    assert [finding.code for finding in exchange.findings] == ["unanswered"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_a_server_answers_the_report_is_printed(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bodies that are well formed and senseless: random numbers, hostile names, nulls."""
+    chance = random.Random(seed)
+
+    def senseless(connection: socket.socket) -> None:
+        asked = frame(connection)
+        values, _ = make(plan("ApiVersionsResponse", 5), chance)
+        offer = [{"api_key": key, "min_version": -5, "max_version": 30_000} for key in (-7, 3, 60, 9_999)]
+        random_keys = values["api_keys"]
+        assert isinstance(random_keys, list)
+        answer(
+            connection, asked, "ApiVersionsResponse", 5, {**values, "error_code": 0, "api_keys": random_keys + offer}
+        )
+        values, _ = make(plan("MetadataResponse", 13), chance)
+        content = frame(connection)[4:8] + b"\x00" + write("MetadataResponse", 13, {**values, "error_code": 0})
+        connection.sendall(len(content).to_bytes(4, "big") + content)
+
+    with serving(senseless) as address:
+        code = probe(address, Format.TEXT, 5, "me", topics=True)
+    told = capsys.readouterr()
+    assert (code, told.err) == (0, "")
+    assert "(unknown)" in told.out
+    assert "\x1b" not in told.out
