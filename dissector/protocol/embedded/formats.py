@@ -12,6 +12,7 @@ from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.inside import DECODED, Inside, Piece, Scope, newest_version
 from dissector.protocol.embedded.parts import Parts
 from dissector.protocol.embedded.sasl import sasl_token
+from dissector.protocol.embedded.telemetry import metrics
 from dissector.protocol.primitives import INT16
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import api
@@ -108,6 +109,13 @@ def enveloped(request: Mapping[str, object]) -> tuple[int, int] | None:
     return int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
 
 
+def _telemetry(raw: bytes, scope: Scope, _context: Context) -> Candidates:
+    codec = scope("compression_type")
+    found = metrics(raw, codec if isinstance(codec, int) else 0)
+    if found is not None:
+        yield found
+
+
 def _sasl(raw: bytes, _scope: Scope, context: Context) -> Candidates:
     found = sasl_token(raw, context.mechanism)
     if found is not None:
@@ -127,6 +135,7 @@ FIELDS: Final[dict[str, dict[str, Format]]] = {
     "ConsumerGroupMemberMetadataValue": {"classic_member_metadata.supported_protocols.metadata": _subscription},
     "ConsumerProtocolSubscription": {"user_data": _assignor_data},
     "ConnectProtocolMetadata": {"allocation": _connect_assignment},
+    "PushTelemetryRequest": {"metrics": _telemetry},
     "SaslAuthenticateRequest": {"auth_bytes": _sasl},
     "SaslAuthenticateResponse": {"auth_bytes": _sasl},
     "EnvelopeRequest": {"request_data": _request, "request_principal": _principal},

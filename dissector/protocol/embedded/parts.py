@@ -28,6 +28,9 @@ class Parts:
 
     name: str
     parts: tuple[Part, ...]
+    plain: bytes | None = None
+    """What the parts stand in, where the bytes are compressed."""
+    codec: str = ""
 
     def read(self, raw: bytes) -> dict[str, Any]:
         """As plain values; a name that repeats has a list. `raw` is what the parts were made of."""

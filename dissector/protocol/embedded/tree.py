@@ -79,14 +79,14 @@ class TreeEmbedder:
         """Open a login's token that stands by itself, after SaslHandshake version 0."""
         found = sasl_token(leaf.value, self._context.mechanism) if isinstance(leaf.value, bytes) else None
         if found is not None:
-            _hang(found, leaf)
+            self._hang(found, leaf)
 
     def _open(self, leaf: Node, found: Inside | Parts, chain: Chain) -> None:
         """Turn a leaf into a node with what it holds."""
         raw = leaf.value
         assert isinstance(raw, bytes)
         if isinstance(found, Parts):
-            _hang(found, leaf)
+            self._hang(found, leaf)
             return
         data = self._sources[leaf.source].data
         start = leaf.end - len(raw)
@@ -101,6 +101,25 @@ class TreeEmbedder:
             self.message(piece.message, child, chain)
         tracer.rest(leaf)
 
+    def _hang(self, found: Parts, leaf: Node) -> None:
+        """Parts that no schema has; in a source of their own, where they were compressed."""
+        assert isinstance(leaf.value, bytes)
+        start = leaf.end - len(leaf.value)
+        _hang_size(leaf, start)
+        leaf.note = found.name
+        if found.plain is None:
+            _hang_parts(found.parts, leaf, start)
+            return
+        note = f"{found.codec}, {len(leaf.value):,} bytes hold {len(found.plain):,}"
+        content = Node("(compressed)", leaf.path_of("(compressed)"), "BYTES", start, leaf.end, leaf.value, note)
+        content.source = leaf.source
+        leaf.children.append(content)
+        source = Source(len(self._sources), f"{leaf.path} {found.codec}, decompressed", found.plain)
+        self._sources.append(source)
+        holder = Node(found.name, leaf.path_of(found.name), "MESSAGE", 0, len(found.plain), source=source.number)
+        leaf.children.append(holder)
+        _hang_parts(found.parts, holder, 0)
+
 
 def _hang_size(leaf: Node, start: int) -> None:
     """The length that stands before the content, which begins at `start`."""
@@ -108,15 +127,6 @@ def _hang_size(leaf: Node, start: int) -> None:
         size = Node("(size)", leaf.path_of("(size)"), "LENGTH", leaf.start, start, source=leaf.source)
         size.value = leaf.end - start
         leaf.children.append(size)
-
-
-def _hang(found: Parts, leaf: Node) -> None:
-    """Parts that no schema has."""
-    assert isinstance(leaf.value, bytes)
-    start = leaf.end - len(leaf.value)
-    _hang_size(leaf, start)
-    leaf.note = found.name
-    _hang_parts(found.parts, leaf, start)
 
 
 def _hang_parts(parts: tuple[Part, ...], parent: Node, start: int) -> None:

@@ -39,6 +39,12 @@ def uvarint(data: bytes, at: int) -> tuple[int, int]:
     return value & 0xFFFFFFFF, after
 
 
+def uvarlong(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned varint of 64 bits, at most 10 bytes, as protocol buffers have it."""
+    value, after = _unsigned(data, at, VARLONG_BYTES)
+    return value & 0xFFFFFFFFFFFFFFFF, after
+
+
 def varint(data: bytes, at: int) -> tuple[int, int]:
     """VARINT: zig-zag over an unsigned varint, 32 bits."""
     value, after = _unsigned(data, at, VARINT_BYTES)

@@ -1,0 +1,29 @@
+"""Client metrics (KIP-714): `MetricsData` of OpenTelemetry, mostly compressed, named by the library's descriptors.
+
+`opentelemetry-proto` is loaded when the first such message is looked at.
+"""
+
+from typing import Any
+
+from dissector.protocol.embedded.parts import Parts
+from dissector.protocol.embedded.protobuf import message_parts
+from dissector.protocol.records.compression import DecompressionError, codec_name
+from dissector.protocol.records.objects import budget_of
+from dissector.protocol.wire import WireError
+
+NAME = "MetricsData"
+
+
+def metrics(raw: bytes, codec: int) -> Parts | None:
+    """The metrics that a client pushed; None where they can't be read."""
+    try:
+        plain = budget_of().decompressed(codec, raw)
+        return Parts(NAME, tuple(message_parts(plain, _descriptor())), plain if codec else None, codec_name(codec))
+    except (DecompressionError, WireError):
+        return None
+
+
+def _descriptor() -> Any:
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+
+    return MetricsData.DESCRIPTOR

@@ -1,0 +1,59 @@
+"""Client metrics: made by OpenTelemetry's own library, found again with every field's bytes."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+
+from dissector.protocol.codec.writer import write
+from dissector.protocol.message import Shape, trace
+from dissector.protocol.records.compression import CODECS
+from tests.protocol.embedded.test_formats import looked_at
+from tests.protocol.trees import assert_tiled
+
+
+def made() -> MetricsData:
+    data = MetricsData()
+    metrics = data.resource_metrics.add()
+    label = metrics.resource.attributes.add()
+    label.key, label.value.string_value = "client_rack", "b"
+    for name in ("producer.connection.creation.rate", "producer.connection.creation.total"):
+        metric = metrics.scope_metrics.add().metrics.add()
+        metric.name = name
+        point = metric.sum.data_points.add()
+        point.as_double, point.time_unix_nano, point.start_time_unix_nano = 1.5, 1_795_000_000_000_000_000, 7
+        metric.sum.is_monotonic, metric.sum.aggregation_temporality = True, 1
+        histogram = metrics.scope_metrics[-1].metrics.add().histogram.data_points.add()
+        histogram.bucket_counts.extend([1, 2, 300])
+        histogram.explicit_bounds.extend([0.5, 2.5])
+    return data
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_metrics_in_every_codec(codec: int) -> None:
+    raw = CODECS[codec].compress(made().SerializeToString())
+    values = {"compression_type": codec, "metrics": raw}
+    decoded, tree = looked_at("PushTelemetryRequest", 0, values)
+    resource = decoded["metrics_decoded"]["resource_metrics"]
+    assert resource["resource"]["attributes"] == {"key": "client_rack", "value": {"string_value": "b"}}
+    first, second = resource["scope_metrics"][0]["metrics"]
+    assert first["name"] == "producer.connection.creation.rate"
+    assert first["sum"]["data_points"]["as_double"] == 1.5
+    assert first["sum"]["is_monotonic"] is True
+    assert second["histogram"]["data_points"]["bucket_counts"] == [1, 2, 300]
+    node = next(each for each in tree.tree.walk() if each.name == "aggregation_temporality")
+    assert node.note == "AGGREGATION_TEMPORALITY_DELTA"
+    name = next(each for each in tree.tree.walk() if each.name == "name" and each.value == first["name"])
+    assert tree.sources[name.source].data[name.start + 2 : name.end].decode() == first["name"]
+
+
+@given(seed=st.integers(0, 9999), flips=st.integers(1, 4))
+def test_damaged_metrics_are_survived_and_tile(seed: int, flips: int) -> None:
+    chance = random.Random(seed)
+    raw = bytearray(made().SerializeToString())
+    for _ in range(flips):
+        raw[chance.randrange(len(raw))] = chance.randrange(256)
+    body = write("PushTelemetryRequest", 0, {"metrics": bytes(raw[: chance.randrange(len(raw) + 1)])})
+    assert_tiled(trace(bytes(4) + bytes(4) + body, Shape("ResponseHeader", 0, "PushTelemetryRequest", 0)))
