@@ -15,28 +15,32 @@ from os import PathLike, fspath
 
 from dissector.capture_file import Capture
 from dissector.encoding import api_key_of, held, integer
+from dissector.protocol.embedded.context import NOTHING_KNOWN
 from dissector.protocol.frame import answer_shape, frame_bytes, request_header
-from dissector.protocol.message import PREFIX, request_shape, response_shape
+from dissector.protocol.message import PREFIX, Shape, request_shape, response_shape
 from dissector.protocol.wire.writing import EncodeError
 from dissector.session.exchange import Message
 
 
-def open(*paths: str | PathLike[str]) -> Capture:  # noqa: A001  # as in `dissector.open`, like `gzip.open`
-    """Open files as one: captures, hex, files of Kafka's; ``-`` is standard input. Raises `capture.CaptureError`."""
+def open(*paths: str | PathLike[str], show_secrets: bool = False) -> Capture:  # noqa: A001  # like `gzip.open`
+    """Open files as one: captures, hex, files of Kafka's; ``-`` is standard input. Raises `capture.CaptureError`.
+
+    Passwords, tokens and keys are masked unless asked for, here and below.
+    """
     names: Sequence[str] = [fspath(path) for path in paths]
-    return Capture(names)
+    return Capture(names, show_secrets=show_secrets)
 
 
-def decode_request(data: bytes) -> Message:
+def decode_request(data: bytes, *, show_secrets: bool = False) -> Message:
     """One request frame, its 4-byte size prefix included. Damage is told in `findings`, never raised."""
     key = int.from_bytes(data[PREFIX : PREFIX + 2], "big", signed=True)
     version = int.from_bytes(data[PREFIX + 2 : PREFIX + 4], "big", signed=True)
-    return Message(0, len(data), data, len(data), request_shape(key, version))
+    return _message(data, request_shape(key, version), show_secrets=show_secrets)
 
 
-def decode_response(data: bytes, *, api_key: int, api_version: int) -> Message:
+def decode_response(data: bytes, *, api_key: int, api_version: int, show_secrets: bool = False) -> Message:
     """One response frame, its 4-byte size prefix included, to a request of that API and version."""
-    return Message(0, len(data), data, len(data), response_shape(api_key, api_version, data))
+    return _message(data, response_shape(api_key, api_version, data), show_secrets=show_secrets)
 
 
 def encode_request(
@@ -66,3 +70,7 @@ def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
 
 def _api(api: str | int, version: int) -> tuple[int, int]:
     return api_key_of(api, "api"), integer({"version": version}, "version", 0, (1 << 15) - 1)
+
+
+def _message(data: bytes, shape: Shape, *, show_secrets: bool) -> Message:
+    return Message.of_frame(0, len(data), data, len(data), shape, NOTHING_KNOWN, show_secrets=show_secrets)

@@ -38,12 +38,18 @@ class Progress(NamedTuple):
 class Capture:
     """One capture of one or more files, in the order given. Opening reads the files' beginnings only.
 
-    Raises `capture.CaptureError` where a file can't be opened, with one plain line. `asked` is the API key and version
-    that a response answers whose request is not there; hex without marks is then the server's.
+    Secrets (passwords, tokens, keys) are masked unless asked for. `asked` is the API key and version that a response
+    answers whose request is not there; hex without marks is then the server's. Raises `capture.CaptureError` where a
+    file can't be opened, with one plain line.
     """
 
     def __init__(
-        self, paths: Sequence[str], bounds: limits.Limits = limits.DEFAULT, *, asked: tuple[int, int] | None = None
+        self,
+        paths: Sequence[str],
+        bounds: limits.Limits = limits.DEFAULT,
+        *,
+        asked: tuple[int, int] | None = None,
+        show_secrets: bool = False,
     ) -> None:
         self._store = Store()
         self._files = KafkaFiles()
@@ -54,7 +60,13 @@ class Capture:
         self._transport = Transport(self._store, bounds)
         self._session = Session(self._store, self._transport.flows, bounds)
         self._splitter = Splitter(self._store, self._session.recogniser, bounds)
-        self._lookup = Lookup(self._session, self._transport.flows, self._splitter.ignored, asked)
+        self._lookup = Lookup(
+            self._session,
+            self._transport.flows,
+            self._splitter.ignored,
+            asked=asked,
+            show_secrets=show_secrets,
+        )
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.names = list(paths)
         self.problems: list[Finding] = []

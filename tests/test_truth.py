@@ -120,7 +120,7 @@ def agreed(path: Path, versions: dict[int, range]) -> tuple[Counter[str], int]:
     apis: Counter[str] = Counter()
     count = 0
     unread: list[str] = []
-    with Capture([str(path)]) as capture:
+    with Capture([str(path)], show_secrets=True) as capture:
         ours = exchanges_of(capture)
         for line in path.with_suffix(".broker.ndjson").read_text().splitlines():
             truth = json.loads(line)

@@ -51,9 +51,9 @@ class KDissectApp(App[None]):
         self.notify(f"saved {path.name}", markup=False)
 
 
-def run(paths: Sequence[str], asked: tuple[int, int] | None) -> int:
+def run(paths: Sequence[str], *, asked: tuple[int, int] | None, show_secrets: bool) -> int:
     """Open captures on the screen; the exit code. Raises `capture.CaptureError` before the screen is taken."""
-    with Capture(paths, asked=asked) as capture:
+    with Capture(paths, asked=asked, show_secrets=show_secrets) as capture:
         app = KDissectApp(capture)
         app.run()
         return app.return_code or 0

@@ -50,7 +50,9 @@ def exchange_object(exchange: Exchange) -> dict[str, Any]:
     if row.kind != "exchange":
         size = row.request_size if row.response_size is None else row.response_size
         direction = "response" if row.request_size is None else "request"
-        return head | {"direction": direction, "time_ns": row.time_ns, "size": size, "findings": findings}
+        told = exchange.request or exchange.response
+        token = told.decoded_body if told is not None and row.kind == "sasl" else {}
+        return head | {"direction": direction, "time_ns": row.time_ns, "size": size} | token | {"findings": findings}
     return head | {
         "api_key": exchange.api_key,
         "api": None if exchange.api_key is None else row.api,

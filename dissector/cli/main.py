@@ -44,17 +44,19 @@ Response = Annotated[
     str | None, typer.Option(metavar="API:VERSION", help="What a response answers whose request is not there.")
 ]
 
+Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
+
 
 @app.command("open", epilog="Example: kdissect open pcaps/java.pcapng")
-def open_files(files: Files, response: Response = None) -> None:
+def open_files(files: Files, response: Response = None, show_secrets: Secrets = False) -> None:
     """Open captures on the screen; without a terminal, print their rows."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        show(files, response=response)
+        show(files, response=response, show_secrets=show_secrets)
         return
     from dissector.cli.asked import asked
     from tui.app import run
 
-    _answer(lambda: run(files, asked(response)))
+    _answer(lambda: run(files, asked=asked(response), show_secrets=show_secrets))
 
 
 @app.command("show", epilog="Example: kdissect show orders.pcapng --format json | jq .api")
@@ -65,12 +67,13 @@ def show(
     ),
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     response: Response = None,
+    show_secrets: Secrets = False,
 ) -> None:
     """Print the exchanges of captures."""
     from dissector.cli.asked import asked
     from dissector.cli.show import show as run
 
-    _answer(lambda: run(files, form, limit, asked(response)))
+    _answer(lambda: run(files, form, limit, asked=asked(response), show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")

@@ -12,9 +12,11 @@ from dissector.cli.rows import head_line, row_line
 from dissector.cli.trees import tree_lines
 
 
-def show(files: Sequence[str], form: Format, limit: int | None, asked: tuple[int, int] | None) -> int:
+def show(
+    files: Sequence[str], form: Format, limit: int | None, *, asked: tuple[int, int] | None, show_secrets: bool
+) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
-    with Capture(files, asked=asked) as capture:
+    with Capture(files, asked=asked, show_secrets=show_secrets) as capture:
         read_with_progress(capture)
         for piece in _printed(capture, form, min(len(capture), limit or len(capture))):
             sys.stdout.buffer.write(piece)

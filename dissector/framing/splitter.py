@@ -200,7 +200,8 @@ class Splitter:
                 size = self._frame_size(stream)
                 if size == 0 and not final:
                     return
-                searching = size < LEAST_FRAME or size > self._limits.frame_size
+                fits = LEAST_FRAME <= size <= self._limits.frame_size
+                searching = not fits and not (size == PREFIX and _stands_alone(stream))
                 if not searching and not self._frame(direction, stream, size, final=final):
                     return
             if searching:
@@ -276,3 +277,9 @@ class Splitter:
 def _intact(pieces: list[Piece]) -> int:
     """Bytes before the first hole."""
     return sum(size for _, size in takewhile(lambda piece: piece[0] != NOWHERE, pieces))
+
+
+def _stands_alone(stream: Stream) -> bool:
+    """Whether a size of 0 is all that a segment has: an empty frame, with which a broker of old ended a PLAIN login."""
+    run = stream.run()
+    return run.start == stream.at and run.size == PREFIX

@@ -14,6 +14,7 @@ from dissector.protocol.codec.reader import DAMAGE, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.naming import name_ids
+from dissector.protocol.embedded.secrets import masked, may_hold_secrets
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.tracing import RecordTracer
@@ -28,6 +29,9 @@ UNSUPPORTED_VERSION: Final = 35
 FALLBACK_SIZE: Final = 6
 """The least body of ApiVersions v0: an error code and an empty array."""
 
+AUTH_BYTES: Final = "auth_bytes"
+"""What Kafka calls a login's token."""
+
 Values = dict[str, object]
 
 
@@ -41,12 +45,16 @@ class Shape:
     body: str | None
     body_version: int
     findings: tuple[Finding, ...] = ()
+    token: bool = False
+    """Whether it is a login's token by itself, without a header."""
 
 
 UNFRAMED: Final = Shape(None, 0, None, 0)
 """Bytes that are no frame."""
 UNASKED: Final = Shape("ResponseHeader", 0, None, 0)
 """A response to a request that is not known."""
+SASL_TOKEN: Final = Shape(None, 0, None, 0, token=True)
+"""What follows SaslHandshake version 0 (KIP-43)."""
 
 
 @dataclass(slots=True)
@@ -109,9 +117,11 @@ def _unknown_version(name: str, version: int, versions: str) -> Finding:
 def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
     """The values of a frame. Bytes from `end` on stand after a gap and are not read."""
     decoded = Decoded(findings=list(shape.findings))
+    stop = len(data) if end is None else end
+    if shape.token:
+        decoded.body = {AUTH_BYTES: data[PREFIX:stop]}
     if shape.header is None:
         return decoded
-    stop = len(data) if end is None else end
     whole = data if stop == len(data) else data[:stop]
     try:
         decoded.header, at = reader(shape.header, shape.header_version)(whole, PREFIX, stop)
@@ -172,6 +182,11 @@ def trace(
     records = RecordTracer(sources, budget_of(bounds))
     tracer = Tracer(data, 0, stop, records)
     try:
+        if shape.token:
+            tracer.prefix(root)
+            root.children.append(Node(AUTH_BYTES, AUTH_BYTES, "BYTES", tracer.at, stop, data[tracer.at : stop]))
+            tracer.at = stop
+            TreeEmbedder(sources, records, context).token(root.children[-1])
         if shape.header is not None:
             tracer.prefix(root)
             tracer.message(plan(shape.header, shape.header_version), "header", root)
@@ -208,3 +223,10 @@ def _deepest(node: Node) -> Node:
     while node.children:
         node = node.children[-1]
     return node
+
+
+def without_secrets(data: bytes, shape: Shape, end: int, context: Context) -> bytes:
+    """A frame with its secrets masked; the frame itself where it has none."""
+    if not shape.token and not may_hold_secrets(shape.body, data):
+        return data
+    return masked(data, trace(data, shape, end, context).tree)

@@ -35,7 +35,7 @@ class Node:
     (``body.topics[0].name``). `type` is Kafka's name of the type as the wire has it (``INT32``, ``COMPACT_STRING``,
     ``ARRAY``, ``STRUCT``, …). `value` is None for structures and for null. `note` is what the value means, where that
     is known (an error's name, a timestamp's date); `advice` is what an error asks of a client. `schema` is None
-    for what no schema names (headers of records, …).
+    for what no schema names (headers of records, …). `secret` are those of its bytes that are not for everybody.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Node:
     source: int = 0
     schema: Field | None = None
     advice: str = ""
+    secret: tuple[int, int] | None = None
     findings: list[Finding] = field(default_factory=list)
     children: list["Node"] = field(default_factory=list)
 

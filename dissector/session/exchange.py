@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
-from dissector.protocol.embedded.values import with_all
-from dissector.protocol.message import Decoded, Shape, Traced, Values, read, trace
+from dissector.protocol.embedded.secrets import note_secrets
+from dissector.protocol.embedded.values import with_all, with_decoded
+from dissector.protocol.message import Decoded, Shape, Traced, Values, read, trace, without_secrets
 from dissector.protocol.tree import Node, Source
 
 _ORDER = list(Severity)
@@ -48,6 +49,16 @@ class Message:
     whole: int
     shape: Shape
     context: Context = NOTHING_KNOWN
+    masked: bool = False
+    """Whether secrets in `data` were replaced by asterisks."""
+
+    @classmethod
+    def of_frame(
+        cls, time_ns: int, size: int, data: bytes, whole: int, shape: Shape, context: Context, *, show_secrets: bool
+    ) -> "Message":
+        """A frame, its secrets masked unless asked for."""
+        shown = data if show_secrets else without_secrets(data, shape, whole, context)
+        return cls(time_ns, size, shown, whole, shape, context, shown is not data)
 
     @cached_property
     def _decoded(self) -> Decoded:
@@ -55,7 +66,10 @@ class Message:
 
     @cached_property
     def _traced(self) -> Traced:
-        return trace(self.data, self.shape, self.whole, self.context)
+        traced = trace(self.data, self.shape, self.whole, self.context)
+        if self.masked:
+            note_secrets(traced.tree)
+        return traced
 
     @property
     def header(self) -> Values:
@@ -70,6 +84,8 @@ class Message:
     @property
     def decoded_body(self) -> Values:
         """The body, and beside its bytes (``metadata``) what they hold (``metadata_decoded``)."""
+        if self.shape.token:
+            return with_decoded("SaslAuthenticateRequest", self.body, self.context)
         if self.shape.body is None or not self.body:
             return self.body
         return with_all(self.shape.body, self.shape.body_version, self.body, self.context)

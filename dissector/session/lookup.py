@@ -7,7 +7,7 @@ from typing import Final
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import enveloped
-from dissector.protocol.message import API_VERSIONS, UNASKED, UNFRAMED, Shape, request_shape, response_shape
+from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNASKED, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
 from dissector.session.exchange import Exchange, Message, Row, worst
 from dissector.session.recogniser import Flows
@@ -25,8 +25,15 @@ class Lookup:
     """Decodes rows on demand; keeps nothing."""
 
     def __init__(
-        self, session: Session, flows: Flows, ignored: Callable[[int], int], asked: tuple[int, int] | None = None
+        self,
+        session: Session,
+        flows: Flows,
+        ignored: Callable[[int], int],
+        *,
+        asked: tuple[int, int] | None,
+        show_secrets: bool,
     ) -> None:
+        self._show_secrets = show_secrets
         self._session = session
         self._flows = flows
         self._ignored = ignored
@@ -44,6 +51,8 @@ class Lookup:
             return self._exchange(number, row, request, response)
         if request == response == NO_FRAME:
             return self._stranger(row, kind)
+        if kind is RowKind.SASL:
+            return self._token(number, row, request, response)
         return self._between_frames(row, kind, request, response)
 
     def _row(self, number: int, kind: RowKind, frame: int) -> Row:
@@ -80,15 +89,16 @@ class Lookup:
             return None
         frames = self._session.frames
         data, whole = frames.read(frame)
-        return Message(int(frames.time_ns.values[frame]), int(frames.size.values[frame]), data, whole, shape, context)
+        return Message.of_frame(
+            int(frames.time_ns.values[frame]), int(frames.size.values[frame]), data, whole, shape, context,
+            show_secrets=self._show_secrets,
+        )  # fmt: skip
 
     def _exchange(self, number: int, row: Row, asked: int, answered: int) -> Exchange:
         table = self._session.table
         key, version = int(table.api_key.values[number]), int(table.version.values[number])
         row = row._replace(correlation_id=int(table.correlation_id.values[number]))
-        knowledge = self._session.knowledge
-        knowledge.learn(self._session.generation)
-        context = knowledge.context(row.connection - 1, int(table.packet.values[number]))
+        context = self._context(number, row)
         if asked == NO_FRAME:
             return self._orphan(row, answered, context)
         request = self._message(asked, request_shape(key, version), context)
@@ -132,6 +142,27 @@ class Lookup:
         """ApiVersions alone may be answered in another version than asked: its bytes tell."""
         looks = key == API_VERSIONS and frame != NO_FRAME
         return response_shape(key, version, self._session.frames.read(frame)[0] if looks else b"")
+
+    def _context(self, number: int, row: Row) -> Context:
+        """What the conversation says for row `number`."""
+        knowledge = self._session.knowledge
+        knowledge.learn(self._session.generation)
+        return knowledge.context(row.connection - 1, int(self._session.table.packet.values[number]))
+
+    def _token(self, number: int, row: Row, request: int, response: int) -> Exchange:
+        """A bare token of a login, of one side."""
+        context = self._context(number, row)
+        asked, answered = (self._message(frame, SASL_TOKEN, context) for frame in (request, response))
+        side = "client" if asked is not None else "server"
+        return Exchange(
+            row._replace(
+                api="SASL token",
+                request_size=asked.size if asked is not None else None,
+                response_size=answered.size if answered is not None else None,
+                info=" ".join(filter(None, (context.mechanism, f"token of the {side}, without a header"))),
+            ),
+            None, asked, answered,
+        )  # fmt: skip
 
     def _between_frames(self, row: Row, kind: RowKind, request: int, response: int) -> Exchange:
         """A gap, or bytes without frames."""

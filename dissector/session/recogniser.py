@@ -17,6 +17,8 @@ from dissector.protocol.schema.loader import apis
 KAFKA_PORTS: Final = frozenset({9092})
 REQUEST_HEAD: Final = 14
 RESPONSE_HEAD: Final = 8
+HEAD: Final = 64
+"""Bytes that are looked at to tell a request by its header and client id."""
 NEWER_VERSIONS: Final = 3
 """A client newer than the tables may use versions this far past those known."""
 _TLS: Final = re.compile(rb"[\x14-\x17]\x03[\x00-\x04]", re.DOTALL)
@@ -127,9 +129,13 @@ class KafkaRecogniser:
         """What a frame of this direction begins with."""
         connection, side = divmod(direction, 2)
         if self.client_side.get(connection, side) == side:
-            return lambda head: self.is_request(head) and _is_printable(head)
+            return self.reads_as_request
         waiting = self._outstanding(connection)
         return lambda head: len(head) >= RESPONSE_HEAD and int.from_bytes(head[4:8], "big", signed=True) in waiting
+
+    def reads_as_request(self, head: bytes) -> bool:
+        """Whether bytes begin with a request whose client id is fit to print."""
+        return self.is_request(head) and _is_printable(head)
 
     def is_request(self, head: bytes) -> bool:
         """Whether bytes begin with a request that one of the known APIs has."""

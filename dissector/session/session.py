@@ -11,11 +11,12 @@ import numpy.typing as npt
 from dissector.events import FrameBatch, FrameKind
 from dissector.limits import Limits
 from dissector.session.acks import awaited
+from dissector.session.bare_tokens import BareTokens
 from dissector.session.frames import FrameTable
 from dissector.session.headers import ClientIds, request_heads, response_correlation_ids
 from dissector.session.knowledge import Knowledge
 from dissector.session.pairing import NOBODY, Pairing, Waiting, key_of
-from dissector.session.recogniser import Flows, KafkaRecogniser, Other
+from dissector.session.recogniser import HEAD, Flows, KafkaRecogniser, Other
 from dissector.session.table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.store import Store
 
@@ -35,6 +36,7 @@ class Session:
         self.table = ExchangeTable()
         self.client_ids = ClientIds()
         self.knowledge = Knowledge(self.frames, self.table)
+        self._tokens = BareTokens()
         self.generation = 0
         """Grows whenever frames came in."""
 
@@ -80,6 +82,12 @@ class Session:
         heads = request_heads(self._store, self.frames, rows[asking], self.client_ids)
         connection = batch.direction[asking] >> 1
         packet = batch.packet[asking]
+        tokens = self._tokens.of_client(
+            connection, packet, heads, lambda n: self._reads_as_request(int(rows[asking[n]]))
+        )
+        if tokens.any():
+            self._add_tokens(connection[tokens], packet[tokens], request=rows[asking[tokens]])
+            return self._requests(batch, rows, asking[~tokens])
         answered = awaited(self._store, self.frames, rows[asking], heads)
         first = self.table.add(
             connection, packet, request=rows[asking], api_key=heads.api_key, version=heads.version,
@@ -89,6 +97,14 @@ class Session:
         key = key_of(connection, heads.correlation_id)
         return Waiting(key, np.arange(first, first + len(asking)), packet).where(answered)
 
+    def _reads_as_request(self, row: int) -> bool:
+        head, _ = self.frames.read(row, HEAD)
+        return self.recogniser.reads_as_request(head)
+
+    def _add_tokens(self, connection: Ints, packet: Ints, **frames: Ints) -> None:
+        """Bare tokens of logins are rows of their own."""
+        self.table.add(connection, packet, kind=np.full(len(connection), RowKind.SASL), **frames)
+
     def _responses(self, batch: FrameBatch, rows: Ints, answering: Ints) -> Waiting:
         if not len(answering):
             return NOBODY
@@ -97,10 +113,15 @@ class Session:
         return Waiting(key, rows[answering], batch.packet[answering])
 
     def _orphans(self, rows: Ints) -> None:
-        """Responses without a request are rows of their own."""
-        if len(rows):
+        """Responses without a request are rows of their own; so are a server's bare tokens."""
+        connection, packet = self.frames.direction.values[rows] >> 1, self.frames.packet.values[rows]
+        tokens = self._tokens.of_server(connection, packet)
+        if tokens.any():
+            self._add_tokens(connection[tokens], packet[tokens], response=rows[tokens])
+            self._orphans(rows[~tokens])
+        elif len(rows):
             self.table.add(
-                self.frames.direction.values[rows] >> 1, self.frames.packet.values[rows],
+                connection, packet,
                 response=rows, api_key=np.full(len(rows), NO_FRAME), version=np.full(len(rows), NO_FRAME),
                 correlation_id=response_correlation_ids(self._store, self.frames, rows),
             )  # fmt: skip

@@ -23,6 +23,8 @@ class RowKind(IntEnum):
     GAP = 1
     UNPARSED = 2
     TLS = 3
+    SASL = 4
+    """A login's token without a header, after SaslHandshake version 0."""
 
 
 class Flag(IntFlag):

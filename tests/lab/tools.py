@@ -75,6 +75,16 @@ def kafka_version() -> str:
     return found[1]
 
 
+def schema_jars(release: str, folder: Path) -> list[Path]:
+    """Of a release's jars those whose message schemas the tables have.
+
+    Before 4.0 the keys of the coordinators' records called their type a version: there is nothing to merge them with,
+    and nothing is lost, for the newer releases have every version of every key and value.
+    """
+    names = ("kafka-clients", "kafka-metadata") if int(release.split(".")[0]) < 4 else ("kafka*",)
+    return sorted(jar for name in names for jar in folder.glob(f"{name}-{release}.jar"))
+
+
 def client_python() -> Path:
     """The Python of an environment with the Python clients."""
     python = BUILD / "clients" / "bin" / "python"

@@ -6,7 +6,6 @@ the schema keeps names of older releases as aliases.
 """
 
 from base64 import b64decode
-from collections.abc import Iterator
 from typing import Any
 
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan
@@ -51,24 +50,3 @@ def _name(field: FieldPlan, truth: dict[str, Any]) -> str:
     """What the release that made the JSON calls a field."""
     names = (field.schema.camel_name, *map(camel_name, field.schema.aliases))
     return next((name for name in names if name in truth), names[0])
-
-
-def records_in(truth: Any) -> Iterator[tuple[bytes, list[dict[str, Any]]]]:
-    """Every `records` field that is not null: its bytes, and the records that Apache's reader found in them."""
-    if isinstance(truth, list):
-        for each in truth:
-            yield from records_in(each)
-    elif isinstance(truth, dict):
-        if truth.keys() == {"bytes", "records"}:
-            yield b64decode(truth["bytes"]), [_record(each) for each in truth["records"]]
-        else:
-            yield from records_in(list(truth.values()))
-
-
-def _record(truth: dict[str, Any]) -> dict[str, Any]:
-    headers = [header | {"value": _blob(header["value"])} for header in truth["headers"]]
-    return truth | {"key": _blob(truth["key"]), "value": _blob(truth["value"]), "headers": headers}
-
-
-def _blob(truth: str | None) -> bytes | None:
-    return None if truth is None else b64decode(truth)

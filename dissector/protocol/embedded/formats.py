@@ -10,16 +10,18 @@ from typing import Final
 
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.inside import DECODED, Inside, Piece, Scope, newest_version
+from dissector.protocol.embedded.parts import Parts
+from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.primitives import INT16
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import api
 
-Candidates = Iterator[Inside]
+Candidates = Iterator[Inside | Parts]
 Format = Callable[[bytes, Scope, Context], Candidates]
 _VERSION: Final = (("version", INT16),)
 
 
-def versioned(message: str, raw: bytes) -> Candidates:
+def versioned(message: str, raw: bytes) -> Iterator[Inside]:
     """A message after its version as INT16. Newer versions than known only add fields: what is known is read."""
     version = int.from_bytes(raw[:2], "big", signed=True)
     newest = newest_version(message)
@@ -106,6 +108,12 @@ def enveloped(request: Mapping[str, object]) -> tuple[int, int] | None:
     return int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
 
 
+def _sasl(raw: bytes, _scope: Scope, context: Context) -> Candidates:
+    found = sasl_token(raw, context.mechanism)
+    if found is not None:
+        yield found
+
+
 FIELDS: Final[dict[str, dict[str, Format]]] = {
     "JoinGroupRequest": {"protocols.metadata": _member_metadata},
     "JoinGroupResponse": {"members.metadata": _member_metadata},
@@ -119,13 +127,15 @@ FIELDS: Final[dict[str, dict[str, Format]]] = {
     "ConsumerGroupMemberMetadataValue": {"classic_member_metadata.supported_protocols.metadata": _subscription},
     "ConsumerProtocolSubscription": {"user_data": _assignor_data},
     "ConnectProtocolMetadata": {"allocation": _connect_assignment},
+    "SaslAuthenticateRequest": {"auth_bytes": _sasl},
+    "SaslAuthenticateResponse": {"auth_bytes": _sasl},
     "EnvelopeRequest": {"request_data": _request, "request_principal": _principal},
     "EnvelopeResponse": {"response_data": _response},
 }
 """By message, then by the field's path in it."""
 
 
-def inside(message: str, path: str, raw: bytes, scope: Scope, context: Context) -> Inside | None:
+def inside(message: str, path: str, raw: bytes, scope: Scope, context: Context) -> Inside | Parts | None:
     """What a bytes field holds, if it is known."""
     form = FIELDS.get(message, {}).get(path)
     candidates = form(raw, scope, context) if form is not None and raw else ()

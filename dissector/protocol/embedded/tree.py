@@ -10,6 +10,9 @@ from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.formats import FIELDS, inside
 from dissector.protocol.embedded.inside import Inside, Scope, piece_plan
+from dissector.protocol.embedded.parts import Part, Parts
+from dissector.protocol.embedded.sasl import sasl_token
+from dissector.protocol.embedded.secrets import SECRET_FIELDS, mark_secret
 from dissector.protocol.embedded.topics import RECORDS_FIELDS, TOPICS, RecordFormat, control
 from dissector.protocol.embedded.values import topic_of
 from dissector.protocol.records.batch import CONTROL
@@ -28,9 +31,12 @@ class TreeEmbedder:
         self._context = context
 
     def message(self, message: str, node: Node, outer: Chain = ()) -> None:
-        """Open what the bytes fields of a message hold; `node` is its structure."""
+        """Open what the bytes fields of a message hold; `node` is its structure. Secrets are marked."""
+        for path in SECRET_FIELDS.get(message, ()):
+            for leaf, chain in reach(node, path.split("."), (*outer, node)):
+                mark_secret(leaf, chain[-1])
         for path in FIELDS.get(message, ()):
-            for leaf, chain in _reach(node, path.split("."), (*outer, node)):
+            for leaf, chain in reach(node, path.split("."), (*outer, node)):
                 if isinstance(leaf.value, bytes) and not leaf.children:
                     found = inside(message, path, leaf.value, _scope(chain), self._context)
                     if found is not None:
@@ -41,7 +47,7 @@ class TreeEmbedder:
         path = RECORDS_FIELDS.get(message)
         if path is None:
             return
-        for node, chain in _reach(body, path.split("."), (body,)):
+        for node, chain in reach(body, path.split("."), (body,)):
             topic = topic_of({each.name: each.value for each in chain[1].children}, self._context)
             self.batches(node, topic)
 
@@ -69,16 +75,23 @@ class TreeEmbedder:
         if found is not None and raw is not None and found.read(raw) is not None:
             self._open(leaf, found, ())
 
-    def _open(self, leaf: Node, found: Inside, chain: Chain) -> None:
+    def token(self, leaf: Node) -> None:
+        """Open a login's token that stands by itself, after SaslHandshake version 0."""
+        found = sasl_token(leaf.value, self._context.mechanism) if isinstance(leaf.value, bytes) else None
+        if found is not None:
+            _hang(found, leaf)
+
+    def _open(self, leaf: Node, found: Inside | Parts, chain: Chain) -> None:
         """Turn a leaf into a node with what it holds."""
         raw = leaf.value
         assert isinstance(raw, bytes)
+        if isinstance(found, Parts):
+            _hang(found, leaf)
+            return
         data = self._sources[leaf.source].data
         start = leaf.end - len(raw)
         tracer = Tracer(data, start, leaf.end, self._records, source=leaf.source)
-        size = Node("(size)", leaf.path_of("(size)"), "LENGTH", leaf.start, start, len(raw), source=leaf.source)
-        if size.size:
-            leaf.children.append(size)
+        _hang_size(leaf, start)
         for name, kind in found.prefix:
             tracer.primitive(leaf, name, kind)
         for piece in found.pieces:
@@ -89,6 +102,36 @@ class TreeEmbedder:
         tracer.rest(leaf)
 
 
+def _hang_size(leaf: Node, start: int) -> None:
+    """The length that stands before the content, which begins at `start`."""
+    if leaf.start < start:
+        size = Node("(size)", leaf.path_of("(size)"), "LENGTH", leaf.start, start, source=leaf.source)
+        size.value = leaf.end - start
+        leaf.children.append(size)
+
+
+def _hang(found: Parts, leaf: Node) -> None:
+    """Parts that no schema has."""
+    assert isinstance(leaf.value, bytes)
+    start = leaf.end - len(leaf.value)
+    _hang_size(leaf, start)
+    leaf.note = found.name
+    _hang_parts(found.parts, leaf, start)
+
+
+def _hang_parts(parts: tuple[Part, ...], parent: Node, start: int) -> None:
+    for part in parts:
+        node = Node(part.name, parent.path_of(part.name), part.kind, start + part.start, start + part.end, part.value)
+        node.note, node.source = part.note, parent.source
+        node.secret = (start + part.secret[0], start + part.secret[1]) if part.secret else None
+        if part.parts and part.start < part.parts[0].start:
+            head = Node("(head)", node.path_of("(head)"), "BYTES", node.start, start + part.parts[0].start)
+            head.source = parent.source
+            node.children.append(head)
+        _hang_parts(part.parts, node, start)
+        parent.children.append(node)
+
+
 def _bytes(leaf: Node) -> bytes | None:
     return leaf.value if isinstance(leaf.value, bytes) else None
 
@@ -97,7 +140,7 @@ def _child(node: Node, name: str) -> Node | None:
     return next((each for each in node.children if each.name == name), None)
 
 
-def _reach(node: Node, names: list[str], chain: Chain) -> Iterator[tuple[Node, Chain]]:
+def reach(node: Node, names: list[str], chain: Chain) -> Iterator[tuple[Node, Chain]]:
     """The nodes at a path, through the elements of arrays, each with the structures that it stands in."""
     found = _child(node, names[0])
     if found is None:
@@ -107,9 +150,9 @@ def _reach(node: Node, names: list[str], chain: Chain) -> Iterator[tuple[Node, C
     elif found.type.endswith("ARRAY"):
         for element in found.children:
             if element.name.startswith("["):
-                yield from _reach(element, names[1:], (*chain, element))
+                yield from reach(element, names[1:], (*chain, element))
     else:
-        yield from _reach(found, names[1:], (*chain, found))
+        yield from reach(found, names[1:], (*chain, found))
 
 
 def _scope(chain: Chain) -> Scope:

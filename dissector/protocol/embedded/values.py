@@ -12,6 +12,7 @@ from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import FIELDS, inside
 from dissector.protocol.embedded.inside import DECODED, Inside, Values
+from dissector.protocol.embedded.parts import Parts
 from dissector.protocol.embedded.topics import (
     CLUSTER_METADATA,
     CLUSTER_METADATA_ID,
@@ -83,11 +84,11 @@ def _decoded(raw: bytes, place: tuple[str, str], context: Context, chain: Chain)
     return None if found is None else read_deep(found, raw, context, chain)
 
 
-def read_deep(found: Inside, raw: bytes, context: Context, chain: Chain) -> Values | None:
+def read_deep(found: Inside | Parts, raw: bytes, context: Context, chain: Chain) -> Values | None:
     """What is inside, and what is inside of that."""
     values = found.read(raw)
-    if values is None:
-        return None
+    if values is None or isinstance(found, Parts):
+        return values
     for piece in found.pieces:
         if piece.name == DECODED:
             values = with_decoded(piece.message, values, context, chain)

@@ -15,6 +15,7 @@ from typing import Final
 
 from dissector.protocol.schema.importer.run import SCHEMA_FOLDER, Imported, import_jars
 from dissector.protocol.schema.model import SchemaError
+from tests.lab.tools import schema_jars
 
 RELEASES: Final = ("3.6.2", "3.7.2", "3.9.2", "4.3.1", "4.4.0")
 """Oldest first. 3.9.2 is the last with the versions that 4.0 removed; 3.6.2 and 3.7.2 have previews that were laid out
@@ -38,7 +39,7 @@ def main() -> int:
         folders = {release: fetch(release) for release in RELEASES}
         errors = printed("PrintErrors", folders[RELEASES[-1]])
         enums = printed("PrintEnums", folders[RELEASES[-1]])
-        found = import_jars({release: _jars(release, folder) for release, folder in folders.items()})
+        found = import_jars({release: schema_jars(release, folder) for release, folder in folders.items()})
     except ToolError as error:
         print(f"schemas: {error}", file=sys.stderr)
         return 2
@@ -65,16 +66,6 @@ def printed(program: str, folder: Path) -> str:
     classes.mkdir(parents=True, exist_ok=True)
     _run(["javac", "-cp", f"{folder}/*", "-d", str(classes), str(HERE / f"{program}.java")])
     return _run(["java", "-cp", f"{folder}/*:{classes}", program])
-
-
-def _jars(release: str, folder: Path) -> list[Path]:
-    """The jars whose schemas are imported.
-
-    Before 4.0 the keys of the coordinators' records called their type a version: there is nothing to merge them with,
-    and nothing is lost, for the newer releases have every version of every key and value.
-    """
-    names = ("kafka-clients", "kafka-metadata") if int(release.split(".")[0]) < 4 else ("kafka*",)
-    return sorted(jar for name in names for jar in folder.glob(f"{name}-{release}.jar"))
 
 
 def _run(command: list[str]) -> str:

@@ -30,7 +30,7 @@ final class Truth {
     private static void descend(ObjectNode node, Object value, Schema.Field field, int version)
             throws ReflectiveOperationException {
         if (field.type().equals("records")) {
-            node.set(field.camel(), Batches.truth(value));
+            node.set(field.camel(), BatchTruth.of(value));
         } else if (field.isStruct() && field.isArray()) {
             Iterator<?> elements = ((Iterable<?>) value).iterator();
             for (JsonNode each : node.get(field.camel())) {

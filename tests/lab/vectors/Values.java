@@ -9,6 +9,7 @@ import org.apache.kafka.common.protocol.types.RawTaggedField;
 final class Values {
     private static final int[] ALPHABET = "abcXYZ019._- äßñ漢字✓\u0000\u001b\u202e\t\"\\😀🦀𝒳".codePoints().toArray();
     private static final double[] FLOATS = {0.0, -0.0, 1.5, -2.25e300, Double.MIN_VALUE, Double.POSITIVE_INFINITY, Double.NaN};
+    private static final String[] CODECS = {"gzip", "snappy", "lz4", "zstd"}; // the last one since magic 2
     private static final int LARGE = 16_400; // more than two bytes of a varint can count
     private static final int MOST_LARGE = 2; // a message: nested arrays would make megabytes of them
 
@@ -120,6 +121,11 @@ final class Values {
             raw[n] = (byte) chance.nextInt(256);
         }
         return raw;
+    }
+
+    /** The name of a codec that record batches of this magic may have: none, as often as all others. */
+    String codec(int magic) {
+        return in(2) ? "none" : CODECS[chance.nextInt(magic < 2 ? CODECS.length - 1 : CODECS.length)];
     }
 
     /** The least length of a string: mostly none, now and then beyond one byte of a varint, seldom beyond two. */

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.lab.tools import BUILD, ROOT, MissingToolError, require, run
+from tests.lab.tools import BUILD, ROOT, MissingToolError, require, run, schema_jars
 
 RELEASES: Final = ("3.9.2", "4.4.0")
 """Together they have every version of every API."""
@@ -63,16 +63,10 @@ def write_vectors(release: str, seed: int, count: int) -> bytes:
     program = [require("java"), "-cp", f"{classes}:{jars}/*", "WriteVectors", str(seed), str(count)]
     done = subprocess.run([*program, *schema_jars(release, jars)], capture_output=True, check=False)
     if done.returncode:
-        raise MissingToolError(
-            f"WriteVectors failed on {release}: {done.stderr.decode(errors='replace')[-500:].strip()}"
-        )
+        said = done.stderr.decode(errors="replace").splitlines()
+        why = next((line for line in said if line.startswith("Exception")), "it does not say why")
+        raise MissingToolError(f"WriteVectors failed on {release}: {why}")
     return done.stdout
-
-
-def schema_jars(release: str, jars: Path) -> list[Path]:
-    """The jars whose messages are written; before 4.0 the coordinators' records had other names and versions."""
-    names = ("kafka-clients", "kafka-metadata") if int(release.split(".")[0]) < 4 else ("kafka*",)
-    return sorted(jar for name in names for jar in jars.glob(f"{name}-{release}.jar"))
 
 
 def fetch(release: str, jars: Path) -> None:

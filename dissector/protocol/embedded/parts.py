@@ -1,0 +1,47 @@
+"""Formats without a schema: text of logins, protobuf. What is inside is told as parts that tile the bytes.
+
+A part's span takes in what delimits it (a comma, a NUL, a length); its value does not.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of bytes with a name. `parts` tile its end; what stands before them belongs to the part itself."""
+
+    name: str
+    kind: str
+    start: int
+    end: int
+    value: object = None
+    note: str = ""
+    secret: tuple[int, int] | None = None
+    """Which bytes of it would let somebody else log in."""
+    parts: tuple["Part", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Something inside bytes; `name` says what."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+    def read(self, raw: bytes) -> dict[str, Any]:
+        """As plain values; a name that repeats has a list. `raw` is what the parts were made of."""
+        return _values(self.parts)
+
+
+def _values(parts: tuple[Part, ...]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for part in parts:
+        value = _values(part.parts) if part.parts else part.value
+        if part.name not in out:
+            out[part.name] = value
+        elif isinstance(out[part.name], list):
+            out[part.name].append(value)
+        else:
+            out[part.name] = [out[part.name], value]
+    return out
