@@ -61,11 +61,7 @@ class Capture:
         self._session = Session(self._store, self._transport.flows, bounds)
         self._splitter = Splitter(self._store, self._session.recogniser, bounds)
         self._lookup = Lookup(
-            self._session,
-            self._transport.flows,
-            self._splitter.ignored,
-            asked=asked,
-            show_secrets=show_secrets,
+            self._session, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
         )
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.names = list(paths)

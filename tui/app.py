@@ -51,7 +51,7 @@ class KDissectApp(App[None]):
         self.notify(f"saved {path.name}", markup=False)
 
 
-def run(paths: Sequence[str], *, asked: tuple[int, int] | None, show_secrets: bool) -> int:
+def run(paths: Sequence[str], asked: tuple[int, int] | None = None, *, show_secrets: bool = False) -> int:
     """Open captures on the screen; the exit code. Raises `capture.CaptureError` before the screen is taken."""
     with Capture(paths, asked=asked, show_secrets=show_secrets) as capture:
         app = KDissectApp(capture)

@@ -56,7 +56,7 @@ def open_files(files: Files, response: Response = None, show_secrets: Secrets = 
     from dissector.cli.asked import asked
     from tui.app import run
 
-    _answer(lambda: run(files, asked=asked(response), show_secrets=show_secrets))
+    _answer(lambda: run(files, asked(response), show_secrets=show_secrets))
 
 
 @app.command("show", epilog="Example: kdissect show orders.pcapng --format json | jq .api")
@@ -73,7 +73,7 @@ def show(
     from dissector.cli.asked import asked
     from dissector.cli.show import show as run
 
-    _answer(lambda: run(files, form, limit, asked=asked(response), show_secrets=show_secrets))
+    _answer(lambda: run(files, form, limit, asked(response), show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")

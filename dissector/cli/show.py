@@ -13,7 +13,12 @@ from dissector.cli.trees import tree_lines
 
 
 def show(
-    files: Sequence[str], form: Format, limit: int | None, *, asked: tuple[int, int] | None, show_secrets: bool
+    files: Sequence[str],
+    form: Format,
+    limit: int | None,
+    asked: tuple[int, int] | None = None,
+    *,
+    show_secrets: bool = False,
 ) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
     with Capture(files, asked=asked, show_secrets=show_secrets) as capture:

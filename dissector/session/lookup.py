@@ -29,8 +29,8 @@ class Lookup:
         session: Session,
         flows: Flows,
         ignored: Callable[[int], int],
-        *,
         asked: tuple[int, int] | None,
+        *,
         show_secrets: bool,
     ) -> None:
         self._show_secrets = show_secrets

@@ -2,23 +2,23 @@
 
   * coordinators (`__consumer_offsets`, `__transaction_state`, `__share_group_state`): a key is its record type as INT16
     and a message, a value its version as INT16 and a message (CoordinatorRecordSerde of kafka-coordinator-common);
-  * `__cluster_metadata`: a value is a frame version, a record type and a version as UNSIGNED_VARINT, and a message
-    (MetadataRecordSerde; KIP-631);
+  * `__cluster_metadata` and `__remote_log_metadata`: a value is a frame version, a record type and a version as
+    UNSIGNED_VARINT, and a message (AbstractApiMessageSerde; KIP-631, KIP-405);
   * control records: a key is a version and a type; the values of KRaft begin with their own version (KIP-595, KIP-853).
 
 A new internal topic is one line in `TOPICS`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
 from dissector.protocol.embedded.formats import versioned
 from dissector.protocol.embedded.inside import DECODED, Inside, Piece
 from dissector.protocol.primitives import INT16, UNSIGNED_VARINT
-from dissector.protocol.schema.enums import name_of
+from dissector.protocol.schema.enums import members, name_of
 from dissector.protocol.schema.loader import entries
-from dissector.protocol.wire import WireError
+from dissector.protocol.wire import WireError, uvarint
 
 RECORDS_FIELDS: Final = {
     "ProduceRequest": "topic_data.partition_data.records",
@@ -44,14 +44,18 @@ NOTHING: Final = KeyValue(None, None)
 RecordFormat = Callable[[bytes | None, bytes | None], KeyValue]
 
 
+def _camel(name: str) -> str:
+    """``OFFSET_COMMIT`` -> ``OffsetCommit``."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
 def _coordinator(enum: str) -> RecordFormat:
     """The records of a coordinator, whose record types are an enum."""
 
     def read(key: bytes | None, value: bytes | None) -> KeyValue:
         if key is None or len(key) < 2:
             return NOTHING
-        words = name_of(enum, int.from_bytes(key[:2], "big", signed=True)).split("_")
-        name = "".join(word.capitalize() for word in words)
+        name = _camel(name_of(enum, int.from_bytes(key[:2], "big", signed=True)))
         if f"{name}Key" not in _names():
             return NOTHING
         of_key = Inside((("type", INT16),), (Piece(DECODED, f"{name}Key", 0),))
@@ -61,21 +65,39 @@ def _coordinator(enum: str) -> RecordFormat:
     return read
 
 
-def _metadata(_key: bytes | None, value: bytes | None) -> KeyValue:
-    try:
-        numbers: list[object] = []
+def _framed(names: Callable[[], Mapping[int, str]]) -> RecordFormat:
+    """Values that begin with what they are; `names` are messages by record type."""
+
+    def read(_key: bytes | None, value: bytes | None) -> KeyValue:
+        numbers: list[int] = []
         at = 0
-        for _ in range(3):
-            number, at = UNSIGNED_VARINT.read(value or b"", at)
-            numbers.append(number)
-    except WireError:
-        return NOTHING
-    _, record_type, version = numbers
-    name = _metadata_records().get(record_type)
-    if name is None or not isinstance(version, int):
-        return NOTHING
-    prefix = tuple((each, UNSIGNED_VARINT) for each in ("frame_version", "type", "version"))
-    return KeyValue(None, Inside(prefix, (Piece(DECODED, name, version),)))
+        try:
+            for _ in range(3):
+                number, at = uvarint(value or b"", at)
+                numbers.append(number)
+        except WireError:
+            return NOTHING
+        _, record_type, version = numbers
+        name = names().get(record_type)
+        if name is None:
+            return NOTHING
+        prefix = tuple((each, UNSIGNED_VARINT) for each in ("frame_version", "type", "version"))
+        return KeyValue(None, Inside(prefix, (Piece(DECODED, name, version),)))
+
+    return read
+
+
+@cache
+def _metadata_records() -> Mapping[int, str]:
+    """The records of KRaft's metadata log."""
+    return {number: _camel(name) for number, name in members("MetadataRecordType").items()}
+
+
+@cache
+def _remote_log_records() -> Mapping[int, str]:
+    """The records of tiered storage (KIP-405)."""
+    return {entry.api_key: entry.name for entry in entries()
+            if entry.name.startswith("Remote") and entry.api_key is not None}  # fmt: skip
 
 
 _CONTROL_VALUES: Final = {
@@ -108,15 +130,11 @@ TOPICS: Final[dict[str, RecordFormat]] = {
     "__consumer_offsets": _coordinator("GroupCoordinatorRecordType"),
     "__transaction_state": _coordinator("TransactionCoordinatorRecordType"),
     "__share_group_state": _coordinator("ShareCoordinatorRecordType"),
-    CLUSTER_METADATA: _metadata,
+    CLUSTER_METADATA: _framed(_metadata_records),
+    "__remote_log_metadata": _framed(_remote_log_records),
 }
 
 
 @cache
 def _names() -> frozenset[str]:
     return frozenset(entry.name for entry in entries())
-
-
-@cache
-def _metadata_records() -> dict[object, str]:
-    return {entry.api_key: entry.name for entry in entries() if entry.type == "metadata"}

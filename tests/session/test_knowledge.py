@@ -1,0 +1,69 @@
+"""What a conversation teaches, on recordings: later names apply to earlier rows."""
+
+import json
+from typing import Any
+
+from dissector.capture_file import Capture
+from dissector.cli.json_lines import json_line
+from dissector.session.exchange import Exchange
+from tests.conftest import PCAPS
+
+
+def exchanges(name: str) -> list[Exchange]:
+    with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+        return list(capture.exchanges())
+
+
+def notes(exchange: Exchange) -> dict[str, str]:
+    messages = filter(None, (exchange.request, exchange.response))
+    return {node.path: node.note for message in messages for node in message.tree.walk() if node.note}
+
+
+def test_topic_ids_have_names_in_the_list_the_tree_and_json() -> None:
+    seen = 0
+    for exchange in exchanges("java"):
+        if exchange.row.api != "Fetch" or exchange.request is None:
+            continue
+        line: dict[str, Any] = json.loads(json_line(exchange))
+        for n, topic in enumerate(line["request"]["body"].get("topics", ())):
+            name = topic["topic_id_decoded"]
+            assert name in exchange.row.info
+            assert notes(exchange)[f"body.topics[{n}].topic_id"] == name
+            seen += 1
+    assert seen >= 2
+
+
+def test_nodes_have_addresses_and_members_client_ids() -> None:
+    found: set[str] = set()
+    for exchange in exchanges("java-classic"):
+        found |= {f"{path.rsplit('.', 1)[-1]} {note}" for path, note in notes(exchange).items()}
+    assert "leader_id 127.0.0.1:9092" in found
+    assert any(each.startswith("member_id ") for each in found)
+
+
+def test_producers_have_their_transactional_ids() -> None:
+    names = {note for exchange in exchanges("java-transactions") for path, note in notes(exchange).items()
+             if path.endswith("producer_id")}  # fmt: skip
+    assert any("NO_PRODUCER_ID" not in name for name in names)
+
+
+def test_assignments_are_decoded_where_the_message_does_not_name_the_protocol() -> None:
+    found = 0
+    for exchange in exchanges("kafka-python-as-0.11"):
+        if exchange.row.api == "SyncGroup" and exchange.response is not None:
+            assert exchange.row.version is not None
+            assert exchange.row.version < 5
+            assert exchange.response.decoded_body["assignment_decoded"]["assigned_partitions"]  # type: ignore[index]
+            found += 1
+    assert found
+
+
+def test_envelopes_of_a_quorum_are_opened_on_both_sides() -> None:
+    found = 0
+    for exchange in exchanges("kraft-quorum"):
+        if exchange.row.api == "Envelope" and exchange.request is not None and exchange.response is not None:
+            asked, answered = exchange.request.decoded_body, exchange.response.decoded_body
+            assert "body" in asked["request_data_decoded"]  # type: ignore[operator]
+            assert asked["request_principal_decoded"]["name"]  # type: ignore[index]
+            found += "response_data_decoded" in answered
+    assert found >= 4
