@@ -52,7 +52,7 @@ class Capture:
         show_secrets: bool = False,
     ) -> None:
         self._store = Store()
-        self._files = KafkaFiles()
+        self._files = KafkaFiles(show_secrets=show_secrets)
         """What has no packets: its rows come before those of exchanges."""
         self._readers = [
             open_capture(path, self._store, self._files.take, unmarked_from_client=asked is None) for path in paths

@@ -33,6 +33,15 @@ def held(line: object) -> tuple[Held | None, Held | None]:
     return _request(line), _response(line)
 
 
+def token(line: Given) -> Held:
+    """What a login said by itself (`sasl` lines): its bytes behind their size."""
+    try:
+        raw = bytes.fromhex(str(line.get("auth_bytes")))
+    except ValueError:
+        raise EncodeError(f"{line.get('auth_bytes')!r:.40} is not hex", "auth_bytes") from None
+    return Held(len(raw).to_bytes(PREFIX, "big") + raw, 0)
+
+
 def integer(values: Given, name: str, low: int, high: int) -> int:
     """An integer that has to be there."""
     value = values.get(name)

@@ -11,11 +11,8 @@ import orjson
 from dissector.capture import CaptureError
 from dissector.capture.files import STDIN
 from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.spoken import Captured, Transcript
+from dissector.cli.spoken import EXCHANGE, TAKEN, Captured, Transcript, take
 from dissector.protocol.wire.writing import EncodeError
-
-EXCHANGE = "exchange"
-GAP = "gap"
 
 
 def encode(file: str, out: str | None) -> int:
@@ -25,18 +22,12 @@ def encode(file: str, out: str | None) -> int:
     kinds: Counter[str] = Counter()
     for number, text in _lines(file, name):
         try:
-            line = _object(text)
-            kind = line.get("kind", EXCHANGE)
-            kinds[str(kind)] += 1
-            if kind == EXCHANGE:
-                sink.exchange(line)
-            elif kind == GAP:
-                sink.gap(line)
+            kinds[take(sink, _object(text))] += 1
         except EncodeError as error:
             raise CaptureError(f"{name}: line {number}: {error}") from None
     if isinstance(sink, Captured) and out is not None and kinds[EXCHANGE]:
         _save(sink, out, name)
-    _tell(name, sink.in_part, Counter({kind: n for kind, n in kinds.items() if kind not in (EXCHANGE, GAP)}))
+    _tell(name, sink.in_part, Counter({kind: n for kind, n in kinds.items() if kind not in TAKEN}))
     if not kinds[EXCHANGE]:
         complain(f"{name}: no exchange in it")
         return NEGATIVE

@@ -1,19 +1,23 @@
 """Where `encode` puts what the lines tell: a transcript, written as they come; or the conversations of a capture."""
 
 from collections.abc import Iterator, Mapping
-from typing import IO, Final, NamedTuple
+from typing import IO, Final, NamedTuple, Protocol
 
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.conversation.pcapng import LATEST
 from dissector.conversation.transcript import frame_lines
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
-from dissector.encoding import REQUEST, RESPONSE, Held, held, integer
+from dissector.encoding import REQUEST, RESPONSE, Held, held, integer, token
 from dissector.protocol.wire.writing import EncodeError
 from dissector.session.lookup import UNANSWERED
 from dissector.text import clean
 
 Line = Mapping[str, object]
 _SIDES: Final = {REQUEST: True, RESPONSE: False}
+EXCHANGE: Final = "exchange"
+SASL: Final = "sasl"
+GAP: Final = "gap"
+TAKEN: Final = (EXCHANGE, SASL, GAP)
 MOST_CONNECTIONS: Final = 1 << 32
 LARGEST_GAP: Final = 1 << 30
 """Bytes: what a hole may have for TCP's sequence numbers to tell it from a step back."""
@@ -27,13 +31,37 @@ class Key(NamedTuple):
     server: End
 
 
+class Sink(Protocol):
+    """What takes lines."""
+
+    in_part: int
+    """Messages that the JSON did not hold whole."""
+
+    def exchange(self, line: Line) -> None:
+        """A request and its response."""
+
+    def token(self, line: Line) -> None:
+        """A login's token by itself."""
+
+    def gap(self, line: Line) -> None:
+        """Bytes that were not captured."""
+
+
+def take(sink: Sink, line: Line) -> str:
+    """Give a line to where it belongs, if anywhere; its kind. Raises `EncodeError`."""
+    kind = str(line.get("kind", EXCHANGE))
+    takers = {EXCHANGE: sink.exchange, SASL: sink.token, GAP: sink.gap}
+    if kind in takers:
+        takers[kind](line)
+    return kind
+
+
 class Transcript:
     """A hex transcript, an exchange's response right behind its request."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
         self.in_part = 0
-        """Messages that the JSON did not hold whole."""
 
     def exchange(self, line: Line) -> None:
         """The frames, and before them what they are."""
@@ -46,6 +74,11 @@ class Transcript:
                 lines += [f"# {message.missing} bytes of it are missing"] if message.missing else []
                 self.in_part += bool(message.missing)
         self._write(lines)
+
+    def token(self, line: Line) -> None:
+        """The token as the frame that it is."""
+        sent = frame_lines(token(line).data, from_client=_SIDES[_direction(line)], connection=_connection(line))
+        self._write(["# sasl", *sent])
 
     def gap(self, line: Line) -> None:
         """A comment."""
@@ -63,7 +96,6 @@ class Captured:
         self._open: set[Key] = set()
         """Connections of which a line says that the capture ended before they did."""
         self.in_part = 0
-        """Messages that the JSON did not hold whole."""
 
     def exchange(self, line: Line) -> None:
         """A turn a message."""
@@ -74,6 +106,10 @@ class Captured:
                 self.in_part += bool(message.missing)
         if _is_open(line):
             self._open.add(key)
+
+    def token(self, line: Line) -> None:
+        """A turn."""
+        self._add(_key(line), _direction(line), token(line), _time(line))
 
     def gap(self, line: Line) -> None:
         """A hole in the stream."""

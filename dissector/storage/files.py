@@ -32,13 +32,14 @@ class _Opened:
 class KafkaFiles:
     """Takes what it knows; `read` finds the entries; each is decoded on demand."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, show_secrets: bool) -> None:
+        self._show_secrets = show_secrets
         self._opened: list[_Opened] = []
         self.problems: list[Finding] = []
 
     def take(self, name: str, data: mmap) -> bool:
         """Whether a file is one of Kafka's; it is then kept."""
-        file: KafkaFile | None = segment_of(name, data) or index_of(data)
+        file: KafkaFile | None = segment_of(name, data, show_secrets=self._show_secrets) or index_of(data)
         if file is not None:
             self._opened.append(_Opened(name, data, file))
         return file is not None

@@ -13,6 +13,7 @@ from typing import Final, cast
 from dissector.findings import Finding, Severity
 from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.embedded.context import NOTHING_KNOWN
+from dissector.protocol.embedded.secrets import masked, note_secrets
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.embedded.values import records_with_decoded
@@ -38,8 +39,9 @@ class Segment:
 
     kind = "batch"
 
-    def __init__(self, name: str, data: mmap) -> None:
+    def __init__(self, name: str, data: mmap, *, show_secrets: bool) -> None:
         self._data = data
+        self._show_secrets = show_secrets
         self._topic = CLUSTER_METADATA if _is_raft(data) else _topic_of(name)
         self.problem = ""
 
@@ -53,22 +55,25 @@ class Segment:
                 self.problem = f"at byte {part.start:,}: {words}; {part.end - part.start:,} bytes are left out"
 
     def entry(self, data: bytes, start: int) -> Entry:
-        """A batch or a message, its checksum verified."""
+        """A batch or a message, its checksum verified. Of the internal logs the metadata's alone holds secrets."""
+        given = data
+        if self._topic == CLUSTER_METADATA and not self._show_secrets:
+            data = masked(data, _tree(data, self._topic).tree)
         valid, version, info, timestamp = _seen(data)
         message = message_of(
             data,
             timestamp,
             lambda: {"position": start, **records_with_decoded(RecordBytes(data), self._topic)["batches"][0]},
-            lambda: _tree(data, self._topic),
+            lambda: _tree(data, self._topic, noted=data is not given),
         )
         words = "the checksum is not that of the bytes: the batch was damaged or changed"
         findings = [] if valid else [Finding("bad-crc", Severity.ERROR, words, "crc")]
         return Entry(message, version, info, findings)
 
 
-def segment_of(name: str, data: mmap) -> Segment | None:
+def segment_of(name: str, data: mmap, *, show_secrets: bool) -> Segment | None:
     """The segment that a file is, told by its first batch or message, of which the end need not be there; or None."""
-    return Segment(name, data) if _begins_one(data) else None
+    return Segment(name, data, show_secrets=show_secrets) if _begins_one(data) else None
 
 
 def _topic_of(name: str) -> str:
@@ -143,10 +148,13 @@ def _batch_words(batch: Batch) -> str:
     return " · ".join(words)
 
 
-def _tree(data: bytes, topic: str | None) -> Traced:
+def _tree(data: bytes, topic: str | None, *, noted: bool = False) -> Traced:
+    """The fields of a batch; masked ones are noted where there are some."""
     sources = [Source(0, "batch", data)]
     root = Node("batch", "", "STRUCT", 0, len(data))
     records = RecordTracer(sources, budget_of())
     records.field(data, 0, len(data), root)
     TreeEmbedder(sources, records, NOTHING_KNOWN).batches(root, topic)
+    if noted:
+        note_secrets(root)
     return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])

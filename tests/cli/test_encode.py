@@ -61,11 +61,11 @@ def test_a_response_that_nothing_asked_for_leaves_its_size(tmp_path: Path) -> No
 
 def test_lines_of_other_kinds_are_counted(tmp_path: Path) -> None:
     data = b"\n".join(
-        json.dumps(line).encode() for line in (METADATA, {"kind": "tls"}, {"kind": "sasl"}, {"kind": "tls"})
+        json.dumps(line).encode() for line in (METADATA, {"kind": "tls"}, {"kind": "unparsed"}, {"kind": "tls"})
     )
     done = kdissect("encode", data=data)
     assert done.returncode == 0
-    assert done.stderr.decode() == "kdissect: standard input: 3 lines were left out: sasl 1, tls 2\n"
+    assert done.stderr.decode() == "kdissect: standard input: 3 lines were left out: tls 2, unparsed 1\n"
 
 
 def test_without_ends_and_times_they_are_made_up(tmp_path: Path) -> None:
@@ -88,6 +88,8 @@ def test_without_ends_and_times_they_are_made_up(tmp_path: Path) -> None:
         (json.dumps(METADATA | {"client": "[::1]:9"}).encode(), "line 2: server: 192.0.2.1 and the client's ::1"),
         (json.dumps(METADATA | {"connection": "a"}).encode(), "line 2: connection: 'a' is no integer"),
         (json.dumps(METADATA | {"request": {"time_ns": -1}}).encode(), "line 2: request.time_ns: -1 is no integer"),
+        (b'{"kind": "sasl", "auth_bytes": "0", "direction": "request"}', "line 2: auth_bytes: '0' is not hex"),
+        (b'{"kind": "sasl", "auth_bytes": "00"}', "line 2: direction: None is neither request nor response"),
         (b'{"kind": "gap", "size": 0, "direction": "request"}', "line 2: size: 0 is no integer from 1"),
         (b'{"kind": "gap", "size": 1, "direction": 3}', "line 2: direction: 3 is neither request nor response"),
         (b'{"kind": "gap", "size": 1, "direction": "request", "time_ns": 1.5}', "line 2: time_ns: 1.5 is no integer"),

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture
+from dissector.protocol.codec.writer import write
 from dissector.protocol.message import Traced
+from dissector.protocol.records.batch import Record
 from dissector.session.exchange import Exchange
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
@@ -32,7 +34,7 @@ PREALLOCATED = bytes(12 * 2000)
 
 
 def rows_of(*paths: str) -> list[Exchange]:
-    with Capture(paths) as capture:
+    with Capture(paths, show_secrets=True) as capture:
         found = list(capture.exchanges())
         assert not capture.problems
     return found
@@ -119,6 +121,23 @@ def test_records_of_internal_topics_are_decoded(folder: str, words: str) -> None
     notes = {node.note.split(" v")[0] for e in rows_of(str(path)) if e.request for node in e.request.tree.walk()}
     assert words in notes
     assert any("value_decoded" in record for e in rows_of(str(path)) for record in body(e)["records"])
+
+
+@pytest.mark.parametrize("show_secrets", [True, False])
+def test_secrets_of_the_metadata_log_are_masked(tmp_path: Path, show_secrets: bool) -> None:
+    said = {"name": "alice", "mechanism": 1, "salt": b"salt", "stored_key": b"hidden one", "server_key": b"hidden two"}
+    value = b"\x01\x0b\x00" + write("UserScramCredentialRecord", 0, {**said, "iterations": 4096})
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    path = of(folder, batch([Record(100, 5_000, None, value, [])]))
+    with Capture([path], show_secrets=show_secrets) as capture:
+        [exchange] = capture.exchanges()
+        assert exchange.request is not None
+        assert (b"hidden" in exchange.request.data) == show_secrets
+        assert ("hidden" in str(body(exchange))) == show_secrets
+        assert any("masked" in node.note for node in exchange.request.tree.walk()) != show_secrets
+        assert body(exchange)["records"][0]["value_decoded"]["name"] == "alice"
+        assert not exchange.findings
 
 
 def test_the_metadata_log_is_told_by_its_content(tmp_path: Path) -> None:
