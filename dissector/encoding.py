@@ -1,8 +1,9 @@
 """A line of `show --format json` back to the frames that it tells of.
 
 The header's fields are those of the line, overruled by what ``header`` has. A body that the JSON lacks (of an API that
-no schema has, of a response that nothing asked for, of a damaged frame) has left its size there: it is then missing,
-and never made up. What can't be written raises `EncodeError` with the path in the line.
+no schema has, of a response that nothing asked for, of a damaged frame) stands in ``rest``. What was not captured has
+left its size alone: it is then missing, and never made up. What can't be written raises `EncodeError` with the path in
+the line.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Final, NamedTuple
 from dissector import limits
 from dissector.protocol.frame import Given, answer_shape, frame_bytes, header_bytes, request_header
 from dissector.protocol.message import PREFIX, UNASKED, Shape, request_shape
+from dissector.protocol.records.given import raw
 from dissector.protocol.schema.loader import api_named
 from dissector.protocol.wire.writing import EncodeError
 
@@ -113,6 +115,8 @@ def _given(message: Given, side: str) -> dict[str, object]:
 def _held(side: str, message: Given, shape: Shape, header: Given) -> Held:
     try:
         body = message.get("body", {})
+        if message.get("rest") is not None:
+            return _with_rest(message, shape, header, body)
         if body != {} or "size" not in message:
             return Held(frame_bytes(shape, header, body), 0)
         size = integer(message, "size", PREFIX, limits.DEFAULT.frame_size)
@@ -123,3 +127,11 @@ def _held(side: str, message: Given, shape: Shape, header: Given) -> Held:
         return Held(data, size - len(data))
     except EncodeError as error:
         raise error.under(side) from None
+
+
+def _with_rest(message: Given, shape: Shape, header: Given, body: object) -> Held:
+    """A frame with bytes that no field explains: after the body, or in place of one that could not be read."""
+    data = frame_bytes(shape, header, body)[PREFIX:] if body else header_bytes(shape, header)
+    data = bytes(PREFIX) + data + (raw(message, "rest") or b"")
+    size = max(len(data), integer(message, "size", PREFIX, limits.DEFAULT.frame_size) if "size" in message else 0)
+    return Held((size - PREFIX).to_bytes(PREFIX, "big") + data[PREFIX:], size - len(data))

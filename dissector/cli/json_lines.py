@@ -60,22 +60,32 @@ def exchange_object(exchange: Exchange) -> dict[str, Any]:
         "correlation_id": row.correlation_id,
         "client_id": row.client_id,
         "latency_ns": row.latency_ns,
-        "request": _message(exchange.request),
+        "request": _request(exchange),
         "response": _message(exchange.response),
         "findings": findings,
     }
+
+
+def _request(exchange: Exchange) -> dict[str, Any] | None:
+    """A request; of an incremental Fetch all that its session asks for, too."""
+    value = _message(exchange.request)
+    if value is None or exchange.fetched is None:
+        return value
+    session = [{"topic": topic, "partitions": numbers} for topic, numbers in exchange.fetched.items()]
+    return value | {"fetch_session": session}
 
 
 def _message(message: Message | None) -> dict[str, Any] | None:
     if message is None:
         return None
     body = message.decoded_body
+    rest = {"rest": message.rest.hex()} if message.rest else {}
     return {
         "time_ns": message.time_ns,
         "size": message.size,
         "header": message.header,
         "body": _finite(body) if _has_floats(message.shape.body, message.shape.body_version) else body,
-    }
+    } | rest
 
 
 @cache

@@ -7,6 +7,7 @@ from dissector.capture_file import Capture
 from dissector.cli.rows import row_line
 from dissector.protocol.tree import Node
 from dissector.session.exchange import Exchange, Message
+from dissector.session.summary import session_words
 from dissector.text import clean
 
 LONGEST: Final = 96
@@ -23,6 +24,8 @@ def exchange_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
     yield row_line(exchange.row, start_ns).strip()
     for finding in exchange.findings:
         yield clean(f"  ! {finding.severity}: {finding.message} ({finding.code})")
+    if exchange.fetched is not None:
+        yield clean(f"  fetches by {session_words(exchange.fetched) or 'an empty session'}")
     for name, message in (("request", exchange.request), ("response", exchange.response)):
         if message is not None:
             yield from _message(exchange.row.kind if exchange.is_stored else name, message)

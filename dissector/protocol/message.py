@@ -63,6 +63,8 @@ class Decoded:
 
     header: Values = field(default_factory=dict)
     body: Values = field(default_factory=dict)
+    rest: bytes = b""
+    """What neither of them explains: trailing bytes, or all of a body that could not be read."""
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -123,19 +125,22 @@ def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
     if shape.header is None:
         return decoded
     whole = data if stop == len(data) else data[:stop]
+    at = PREFIX
     try:
         decoded.header, at = reader(shape.header, shape.header_version)(whole, PREFIX, stop)
         if shape.body is None:
+            decoded.rest = whole[at:]
             return decoded
         other = _other_layout(shape.body, shape.body_version, whole, at)
         decoded.body, at = reader(shape.body, shape.body_version, other)(whole, at, stop)
     except DAMAGE:
-        traced = trace(data, shape, end)
-        decoded.findings = traced.findings
+        decoded.rest = whole[at:]
+        decoded.findings = trace(data, shape, end).findings
         return decoded
     if other:
         decoded.findings.append(_laid_out_otherwise(shape.body, shape.body_version, other))
     if at != stop:
+        decoded.rest = whole[at:]
         decoded.findings.append(_trailing(stop - at))
     return decoded
 

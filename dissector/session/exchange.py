@@ -82,6 +82,11 @@ class Message:
         return self._decoded.body
 
     @property
+    def rest(self) -> bytes:
+        """Bytes that neither header nor body explains."""
+        return self._decoded.rest
+
+    @property
     def decoded_body(self) -> Values:
         """The body, and beside its bytes (``metadata``) what they hold (``metadata_decoded``)."""
         if self.shape.token:
@@ -120,6 +125,9 @@ class Exchange:
     request: Message | None
     response: Message | None
     own_findings: list[Finding] = field(default_factory=list)
+    fetched: dict[str, list[int]] | None = None
+    """What an incremental Fetch asks for: the partitions of its session, by topic. None for all else, and where the
+    session's beginning is not known."""
 
     @property
     def is_stored(self) -> bool:

@@ -10,9 +10,10 @@ from dissector.protocol.embedded.formats import enveloped
 from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNASKED, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
 from dissector.session.exchange import Exchange, Message, Row, worst
+from dissector.session.fetch_sessions import FETCH, FetchSessions, is_incremental
 from dissector.session.recogniser import Flows
 from dissector.session.session import Session
-from dissector.session.summary import error_findings, info
+from dissector.session.summary import error_findings, info, session_words
 from dissector.session.table import NO_FRAME, Flag, RowKind
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
@@ -35,6 +36,7 @@ class Lookup:
     ) -> None:
         self._show_secrets = show_secrets
         self._session = session
+        self._sessions = FetchSessions(session.frames, session.table)
         self._flows = flows
         self._ignored = ignored
         """Bytes of each direction that is not Kafka."""
@@ -107,7 +109,11 @@ class Lookup:
         response = self._message(answered, self._response_shape(key, version, answered), context)
         flags = int(table.flags.values[number])
         exchange = Exchange(row, key, request, response, self._own_findings(row.connection - 1, flags, response))
-        words = info(request.body, response.body if response else {}, exchange.own_findings, context.topic_names)
+        exchange.fetched = self._fetched(number, key, request, context)
+        session = "" if request.body.get("topics") else session_words(exchange.fetched)
+        answer = response.body if response else {}
+        said = info(request.body, answer, exchange.own_findings, context.topic_names)
+        words = " · ".join(filter(None, (session, said)))
         exchange.row = row._replace(
             api=api_name(key),
             version=version,
@@ -137,6 +143,15 @@ class Lookup:
             info=info({}, response.body, exchange.own_findings, context.topic_names), severity=worst(exchange.findings),
         )  # fmt: skip
         return exchange
+
+    def _fetched(self, number: int, key: int, request: Message, context: Context) -> dict[str, list[int]] | None:
+        """The partitions that an incremental Fetch asks for; None for what is no such thing."""
+        if key != FETCH or not is_incremental(request.body):
+            return None
+        found = self._sessions.partitions(number, self._session.generation)
+        if found is None:
+            return None
+        return {context.topic_names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
 
     def _response_shape(self, key: int, version: int, frame: int) -> Shape:
         """ApiVersions alone may be answered in another version than asked: its bytes tell."""

@@ -66,6 +66,21 @@ def _topics(body: Values, names: Mapping[str, str]) -> list[str]:
     return found
 
 
+def session_words(fetched: dict[str, list[int]] | None) -> str:
+    """A fetch session's partitions, for a Fetch that names none."""
+    if not fetched:
+        return ""
+    topics = [topic + _ranged(numbers) for topic, numbers in fetched.items()]
+    more = f" +{len(topics) - MOST_TOPICS}" if len(topics) > MOST_TOPICS else ""
+    return "session " + " ".join(topics[:MOST_TOPICS]) + more
+
+
+def _ranged(numbers: list[int]) -> str:
+    """Partition numbers in ascending order: ``[0..5]``, ``[1,4,7]``."""
+    whole = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1
+    return f"[{numbers[0]}..{numbers[-1]}]" if whole else f"[{','.join(map(str, numbers[:4]))}]"
+
+
 def _partitions(topic: Values) -> str:
     for name in ("partitions", "partition_data", "partition_responses", "partition_indexes"):
         partitions = topic.get(name)
@@ -74,8 +89,7 @@ def _partitions(topic: Values) -> str:
             known = sorted({number for number in numbers if number is not None})
             if not known:
                 return f"[{len(partitions)}]"
-            whole = len(known) > 2 and known[-1] - known[0] == len(known) - 1
-            return f"[{known[0]}..{known[-1]}]" if whole else f"[{','.join(map(str, known[:4]))}]"
+            return _ranged(known)
     return ""
 
 
