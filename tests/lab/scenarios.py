@@ -1,5 +1,6 @@
 """What the lab records: a name, a client, the command that runs it. A new recording is one line."""
 
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -36,6 +37,11 @@ class Scenario(NamedTuple):
 
 def _python(program: str, *arguments: str, servers: str = SERVERS) -> Command:
     return lambda _: [str(client_python()), str(HERE / "clients" / program), servers, *arguments]
+
+
+def _ours(program: str) -> Command:
+    """A program on our own code, run by the Python that runs the lab."""
+    return lambda _: [sys.executable, "-m", f"tests.lab.clients.{program}", SERVERS]
 
 
 def _java(*arguments: str, program: str = "LabClient", servers: str = SERVERS) -> Command:
@@ -115,6 +121,8 @@ SCENARIOS = (
              _python("librdkafka.py", "login", servers=SASL_SERVERS), ports=(SASL_PORT,)),
     Scenario("plain-socket-sasl-v0", "plain socket", "SaslHandshake v0, tokens without headers: PLAIN, SCRAM-SHA-256",
              _python("bare_tokens.py", "bare", servers=SASL_SERVERS), ports=(SASL_PORT,)),
+    Scenario("encoder", "kdissect", "our own encoder: from ApiVersions to LeaveGroup in every version that both have",
+             _ours("encoder")),
     Scenario("plain-socket", "plain socket", "versions the broker lacks, many requests in one segment, one in drips",
              _python("plain_socket.py", "odd")),
     Scenario("java-0.10.2", "java 0.10.2.2", "message sets in each codec, a group; acks=0",

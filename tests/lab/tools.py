@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dissector
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "lab"
@@ -125,6 +127,8 @@ def client_version(client: str) -> str:
         found = re.search(rf"{GO_CLIENTS[client]} v([\d.]+)", (HERE / "go" / "go.mod").read_text())
         assert found
         return found[1]
+    if client == "kdissect":
+        return dissector.__version__
     if client == "plain socket":
         return "none"
     code = f"from importlib.metadata import version; print(version({client!r}))"
