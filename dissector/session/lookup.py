@@ -7,13 +7,15 @@ from typing import Final
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import enveloped
-from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNASKED, UNFRAMED, Shape, request_shape, response_shape
+from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
 from dissector.session.exchange import Exchange, Message, Row, worst
+from dissector.session.inference import Inference
 from dissector.session.recogniser import Flows
 from dissector.session.session import Session
 from dissector.session.summary import error_findings, info
 from dissector.session.table import NO_FRAME, Flag, RowKind
+from dissector.session.verdicts import claimed, shape
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
@@ -22,7 +24,7 @@ ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the brok
 
 
 class Lookup:
-    """Decodes rows on demand; keeps nothing."""
+    """Decodes rows on demand; keeps none of them."""
 
     def __init__(self, session: Session, flows: Flows, ignored: Callable[[int], int], *, show_secrets: bool) -> None:
         self._show_secrets = show_secrets
@@ -30,6 +32,9 @@ class Lookup:
         self._flows = flows
         self._ignored = ignored
         """Bytes of each direction that is not Kafka."""
+        self._inference = Inference(
+            session.frames, session.table, session.knowledge, lambda connection: self._ends(connection)[1]
+        )
 
     def exchange(self, number: int) -> Exchange:
         """Row `number` of the index, from 0."""
@@ -88,12 +93,9 @@ class Lookup:
         table = self._session.table
         key, version = int(table.api_key.values[number]), int(table.version.values[number])
         row = row._replace(correlation_id=int(table.correlation_id.values[number]))
-        if asked == NO_FRAME:
-            response = self._message(answered, UNASKED)
-            assert response is not None
-            row = row._replace(api="?", response_size=response.size, info=ORPHAN.message, severity=ORPHAN.severity)
-            return Exchange(row, None, None, response, [ORPHAN])
         context = self._context(number, row)
+        if asked == NO_FRAME:
+            return self._orphan(row, answered, context)
         request = self._message(asked, request_shape(key, version), context)
         assert request is not None
         context = replace(context, enveloped=enveloped(request.body))
@@ -112,6 +114,22 @@ class Lookup:
             info=words or next((finding.message for finding in exchange.own_findings), ""),
             severity=worst(exchange.findings),
         )
+        return exchange
+
+    def _orphan(self, row: Row, answered: int, context: Context) -> Exchange:
+        """A response without its request: what it says by inference, and labelled so."""
+        verdict = self._inference.verdict(answered, row.connection - 1, self._session.generation)
+        response = self._message(answered, shape(verdict), context)
+        assert response is not None
+        exchange = Exchange(row, None, None, response, [ORPHAN])
+        row = row._replace(api="?", response_size=response.size, info=ORPHAN.message)
+        best = claimed(verdict)
+        if best is not None:
+            exchange.own_findings += [finding.under("response") for finding in error_findings(response.body)]
+            words = info({}, response.body, exchange.own_findings, context.topic_names)
+            told = ": ".join(filter(None, (f"by inference, {verdict.confidence}", words)))
+            row = row._replace(api=f"{best.layout.api.name}?", version=best.version, info=told)
+        exchange.row = row._replace(severity=worst(exchange.findings))
         return exchange
 
     def _response_shape(self, key: int, version: int, frame: int) -> Shape:

@@ -28,7 +28,7 @@ WEEKLY: Final = frozenset({19, 20, 24, 25, 26, 28, 32, 60, 76, 78, 79, 88})
 AGE: Final = 0.75
 """How likely a version is beside the next newer one."""
 NEVER: Final = 1e-4
-"""What the broker does not offer, or a client that has another version of that API on the same connection."""
+"""How likely a version is that the broker does not offer, beside itself where it does."""
 OWN, OTHERS, ANYBODY = 1.0, 4.0, 2.0
 """What counts how much: an exchange of the connection; the rest of the capture; Kafka in general."""
 
@@ -52,30 +52,37 @@ class Evidence:
     def odds(self) -> tuple[tuple[float, Layout], ...]:
         """The layouts, the most likely first, each with the bits that it costs to name it."""
         apis = {layout.api for layout in layouts()}
-        weights = {api.key: self._versions(api) for api in apis}
+        weights = {api.key: self._versions(api, self._share(api)) for api in apis}
         found = [(sum(weights[each.api.key][v] for v in each.versions), each) for each in layouts()]
         total = sum(weight for weight, _ in found)
         return tuple(sorted(((-math.log2(w / total), each) for w, each in found), key=lambda pair: pair[0]))
 
     def newest(self, layout: Layout) -> int:
         """The version that a layout is named by: the one that is the most likely here, of equals the newest."""
-        weights = self._versions(layout.api)
+        weights = self._versions(layout.api, 1.0)
         return max(layout.versions, key=lambda version: (weights[version], version))
 
-    def _versions(self, api: Api) -> dict[int, float]:
-        """How likely each version of an API is, in shares of all traffic."""
-        own, others = _of(self.seen, api.key), _of(self.elsewhere, api.key)
-        everything = sum(self.elsewhere.values()) or 1.0
-        share = OWN * sum(own.values()) + OTHERS * sum(others.values()) / everything + ANYBODY * _usual(api)
+    def _share(self, api: Api) -> float:
+        """How much an API has of what the connection says."""
         if self.first and api.key == API_VERSIONS:
-            share = 10 * (OWN * sum(self.seen.values()) + OTHERS + ANYBODY)
+            return 10 * (OWN * sum(self.seen.values()) + OTHERS + ANYBODY)
+        own, others = sum(_of(self.seen, api.key).values()), sum(_of(self.elsewhere, api.key).values())
+        return OWN * own + OTHERS * others / self._everything + ANYBODY * _usual(api)
+
+    @property
+    def _everything(self) -> float:
+        return sum(self.elsewhere.values()) or 1.0
+
+    def _versions(self, api: Api, share: float) -> dict[int, float]:
+        """An API's share, told out to its versions."""
+        own, others = _of(self.seen, api.key), _of(self.elsewhere, api.key)
         low, high = self.offered.get(api.key, (0, -1)) if self.offered else (0, api.versions.high)
         top = min(high, api.versions.high)
-        plain = {v: AGE ** abs(top - v) * (1.0 if low <= v <= high else NEVER) for v in api.versions}
+        plain = {v: AGE ** abs(top - v) for v in api.versions}
         scale = sum(plain.values())
-        weights = {v: 0.1 * plain[v] / scale + own.get(v, 0.0) + others.get(v, 0.0) / everything for v in plain}
+        weights = {v: 0.1 * plain[v] / scale + own.get(v, 0.0) + others.get(v, 0.0) / self._everything for v in plain}
         scale = sum(weights.values())
-        return {v: share * weight / scale for v, weight in weights.items()}
+        return {v: share * w / scale * (1.0 if low <= v <= high or v in own else NEVER) for v, w in weights.items()}
 
 
 def _of(counts: Mapping[Pair, float], key: int) -> dict[int, float]:

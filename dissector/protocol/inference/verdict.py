@@ -3,10 +3,11 @@
 By Bayes: what a layout costs to name (`evidence`) and what the bytes cost under it (`weigh`).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DAMAGE, reader
@@ -21,6 +22,10 @@ MARGIN: Final = 20.0
 CHANCE: Final = 8.0
 """Bits a byte that a frame costs as mere bytes: what costs more under every layout fits them by chance."""
 LEAST_SHARE: Final = 0.005
+CLEAR: Final = 6.0
+"""Bits that the best layout must be ahead of those of other APIs for the bytes to tell them apart."""
+POSSIBLE: Final = 1e-4
+"""The share from which another API counts in that."""
 
 
 class Confidence(StrEnum):
@@ -48,6 +53,8 @@ class Verdict:
     """What a response may be, the most likely first; empty where nothing fits."""
 
     candidates: tuple[Candidate, ...]
+    told: bool = False
+    """Whether the bytes themselves tell the first one's API from others; else it is only the likelier one."""
 
     @property
     def share(self) -> float:
@@ -58,55 +65,78 @@ class Verdict:
     @property
     def confidence(self) -> Confidence:
         share = self.share
-        bounds = ((0.98, Confidence.SURE), (0.8, Confidence.LIKELY), (0.4, Confidence.GUESS))
-        return next((word for least, word in bounds if share >= least), Confidence.NONE)
+        if share >= 0.98 and self.told:
+            return Confidence.SURE
+        return Confidence.LIKELY if share >= 0.85 else Confidence.GUESS if share >= 0.4 else Confidence.NONE
 
 
 UNDECIDED: Final = Verdict(())
 
 
+class _Weighed(NamedTuple):
+    """A layout that fits: its bits, and those of them that the bytes cost."""
+
+    layout: Layout
+    bits: float
+    fit: float
+
+
 def judge(data: bytes, whole: int, size: int, evidence: Evidence) -> Verdict:
     """What a response frame may be; `data` is captured up to `whole`, the frame has `size` bytes on the wire."""
     chance = CHANCE * (size - BEGIN)
-    weighed = sorted(_weighed(data[:whole], size, evidence, chance), key=lambda pair: pair[0])
+    weighed = sorted(_weighed(data[:whole], size, evidence, chance), key=lambda each: each.bits)
     if not weighed:
         return UNDECIDED
-    best = weighed[0][0]
-    weights = [(2.0 ** (best - bits), layout) for bits, layout in weighed]
-    total = sum(weight for weight, _ in weights) + 2.0 ** (best - chance)
-    found = [
-        Candidate(layout, evidence.newest(layout), weight / total)
-        for weight, layout in weights
-        if weight / total >= LEAST_SHARE
-    ]
-    return Verdict(tuple(found))
+    best = weighed[0]
+    total = sum(2.0 ** (best.bits - each.bits) for each in weighed) + 2.0 ** (best.bits - chance)
+    shares = [(2.0 ** (best.bits - each.bits) / total, each) for each in weighed]
+    rivals = [each for share, each in shares if share >= POSSIBLE and each.layout.api is not best.layout.api]
+    return Verdict(
+        tuple(
+            Candidate(each.layout, evidence.newest(each.layout), share)
+            for share, each in shares
+            if share >= LEAST_SHARE
+        ),
+        told=all(each.fit > best.fit + CLEAR for each in rivals),
+    )
 
 
-def _weighed(data: bytes, size: int, evidence: Evidence, best: float) -> Iterator[tuple[float, Layout]]:
+def _weighed(data: bytes, size: int, evidence: Evidence, best: float) -> Iterator[_Weighed]:
     """Layouts that fit, with their bits; those far behind the best, or what `best` is to begin with, left out."""
-    headers = [plan("ResponseHeader", version) for version in (0, 1)]
+    headers = [_header(data, size, version) for version in (0, 1)]
     for named, layout in evidence.odds:
-        weigher = Weigher(data, BEGIN, size, best + MARGIN - named, evidence.words)
+        header = headers[layout.header_version]
+        if header is None:
+            continue
+        weigher = Weigher(data, header.at, size, best + MARGIN - named - header.bits, evidence.words)
         try:
-            weigher.message(headers[layout.header_version])
             weigher.message(layout.plan)
         except MisfitError:
             continue
         except StopError:
-            if len(data) == size and not _reads(data, layout):
+            if len(data) == size and not _reads(data, header.at, layout):
                 continue
         else:
             if weigher.at != size:
                 continue
-        bits = named + weigher.bits * (size - BEGIN) / max(1, weigher.at - BEGIN)
-        best = min(best, bits)
-        yield bits, layout
+        fit = header.bits + weigher.bits * (size - header.at) / max(1, weigher.at - header.at)
+        best = min(best, named + fit)
+        yield _Weighed(layout, named + fit, fit)
 
 
-def _reads(data: bytes, layout: Layout) -> bool:
-    """Whether a layout ends where the frame ends."""
+def _header(data: bytes, size: int, version: int) -> Weigher | None:
+    """The header, weighed; None where it can't be one."""
+    weigher = Weigher(data, BEGIN, size, math.inf, frozenset())
     try:
-        _, at = reader("ResponseHeader", layout.header_version)(data, BEGIN, len(data))
+        weigher.message(plan("ResponseHeader", version))
+    except (MisfitError, StopError):
+        return None
+    return weigher
+
+
+def _reads(data: bytes, at: int, layout: Layout) -> bool:
+    """Whether a layout whose body begins at `at` ends where the frame ends."""
+    try:
         return reader(layout.api.response, layout.versions[-1], layout.other)(data, at, len(data))[1] == len(data)
     except DAMAGE:
         return False

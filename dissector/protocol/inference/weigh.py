@@ -21,7 +21,6 @@ from dissector.protocol.codec.plan import (
     StructPlan,
     TypePlan,
     VariablePlan,
-    least_size,
 )
 from dissector.protocol.inference.numbers import ABSURD, bits_of, plain
 from dissector.protocol.wire import WireError, uuid_text, uvarint
@@ -207,7 +206,7 @@ class Weigher:
     def _array(self, plan: ArrayPlan, field: FieldPlan) -> None:
         count = self._length(plan, "int32")
         self._pay(plain(count, 4))
-        if count * max(1, least_size(plan.element)) > self._end - self.at:
+        if count > self._end - self.at:
             raise MisfitError("count runs past the end")
         for _ in range(count):
             self._value(plan.element, field)
