@@ -103,7 +103,7 @@ class Knowledge:
             self._mechanisms.setdefault(connection, []).append((packet, str(request.body.get("mechanism"))))
             self._mechanisms[connection].sort()
         if key == API_VERSIONS:
-            self._offered[connection] = dict(offers(answer))
+            self._offered[connection] = dict(offers(answer)) or self._offered.get(connection, {})
 
     def _is_new(self, key: int, version: int, data: bytes) -> bool:
         body = hash((key, version, data[PREFIX + 4 :]))
@@ -127,7 +127,7 @@ class Knowledge:
 
 
 def offers(answer: Values) -> Iterator[tuple[int, tuple[int, int]]]:
-    """The versions that an ApiVersions response offers, by API key."""
-    keys = answer.get("api_keys")
+    """The versions that an ApiVersions response offers, by API key. One that says no may name a part of them."""
+    keys = None if answer.get("error_code") else answer.get("api_keys")
     for each in keys if isinstance(keys, list) else ():
         yield each["api_key"], (each["min_version"], each["max_version"])

@@ -24,7 +24,7 @@ CHANCE: Final = 8.0
 LEAST_SHARE: Final = 0.005
 CLEAR: Final = 6.0
 """Bits that the best layout must be ahead of those of other APIs for the bytes to tell them apart."""
-POSSIBLE: Final = 1e-4
+POSSIBLE: Final = 1e-5
 """The share from which another API counts in that."""
 
 
