@@ -25,7 +25,7 @@ def decode_request(data: bytes, *, show_secrets: bool = False) -> Message:
     """One request frame, its 4-byte size prefix included. Damage is told in `findings`, never raised."""
     key = int.from_bytes(data[PREFIX : PREFIX + 2], "big", signed=True)
     version = int.from_bytes(data[PREFIX + 2 : PREFIX + 4], "big", signed=True)
-    return _message(data, request_shape(key, version), show_secrets=show_secrets)
+    return _message(data, request_shape(key, version, data), show_secrets=show_secrets)
 
 
 def decode_response(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
@@ -12,6 +12,8 @@ from dissector.protocol.message import Decoded, Shape, Traced, Values, read, tra
 from dissector.protocol.tree import Node, Source
 
 _ORDER = list(Severity)
+UNKNOWN_API: Final = "?"
+"""The API of a response that nobody asked for and nothing tells."""
 
 
 class Row(NamedTuple):
@@ -26,6 +28,7 @@ class Row(NamedTuple):
     client: str
     server: str
     api: str
+    """A name with ``?`` behind it, and the version, are inferred: the request is not in the capture."""
     version: int | None
     correlation_id: int | None
     client_id: str | None

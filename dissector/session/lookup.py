@@ -9,7 +9,7 @@ from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import enveloped
 from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
-from dissector.session.exchange import Exchange, Message, Row, worst
+from dissector.session.exchange import UNKNOWN_API, Exchange, Message, Row, worst
 from dissector.session.inference import Inference
 from dissector.session.recogniser import Flows
 from dissector.session.session import Session
@@ -96,13 +96,15 @@ class Lookup:
         context = self._context(number, row)
         if asked == NO_FRAME:
             return self._orphan(row, answered, context)
-        request = self._message(asked, request_shape(key, version), context)
+        known = api(key)
+        newer = known is not None and version > known.versions.high
+        data = self._session.frames.read(asked)[0] if newer else b""
+        request = self._message(asked, request_shape(key, version, data), context)
         assert request is not None
         context = replace(context, enveloped=enveloped(request.body))
-        response = self._message(answered, self._response_shape(key, version, answered), context)
+        response = self._message(answered, self._response_shape(key, version, answered, newer=newer), context)
         flags = int(table.flags.values[number])
         exchange = Exchange(row, key, request, response, self._own_findings(row.connection - 1, flags, response))
-        known = api(key)
         words = info(request.body, response.body if response else {}, exchange.own_findings, context.topic_names)
         exchange.row = row._replace(
             api=known.name if known else f"API {key}",
@@ -122,7 +124,7 @@ class Lookup:
         response = self._message(answered, shape(verdict), context)
         assert response is not None
         exchange = Exchange(row, None, None, response, [ORPHAN])
-        row = row._replace(api="?", response_size=response.size, info=ORPHAN.message)
+        row = row._replace(api=UNKNOWN_API, response_size=response.size, info=ORPHAN.message)
         best = claimed(verdict)
         if best is not None:
             exchange.own_findings += [finding.under("response") for finding in error_findings(response.body)]
@@ -132,9 +134,10 @@ class Lookup:
         exchange.row = row._replace(severity=worst(exchange.findings))
         return exchange
 
-    def _response_shape(self, key: int, version: int, frame: int) -> Shape:
-        """ApiVersions alone may be answered in another version than asked: its bytes tell."""
-        looks = key == API_VERSIONS and frame != NO_FRAME
+    def _response_shape(self, key: int, version: int, frame: int, *, newer: bool) -> Shape:
+        """ApiVersions alone may be answered in another version than asked: its bytes tell. They also tell whether a
+        version `newer` than those known reads as the newest."""
+        looks = (key == API_VERSIONS or newer) and frame != NO_FRAME
         return response_shape(key, version, self._session.frames.read(frame)[0] if looks else b"")
 
     def _context(self, number: int, row: Row) -> Context:

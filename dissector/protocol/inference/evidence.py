@@ -69,27 +69,36 @@ class Evidence:
         """How much an API has of what the connection says."""
         if self.first and api.key == API_VERSIONS:
             return 10 * (OWN * sum(self.seen.values()) + OTHERS + ANYBODY)
-        own, others = sum(_of(self.seen, api.key).values()), sum(_of(self.elsewhere, api.key).values())
-        return OWN * own + OTHERS * others / self._everything + ANYBODY * _usual(api)
+        own, others = sum(self._own.get(api.key, {}).values()), sum(self._others.get(api.key, {}).values())
+        return OWN * own + OTHERS * others + ANYBODY * _usual(api)
 
-    @property
-    def _everything(self) -> float:
-        return sum(self.elsewhere.values()) or 1.0
+    @cached_property
+    def _own(self) -> dict[int, dict[int, float]]:
+        return _by_key(self.seen, 1.0)
+
+    @cached_property
+    def _others(self) -> dict[int, dict[int, float]]:
+        """As shares of everything."""
+        return _by_key(self.elsewhere, sum(self.elsewhere.values()))
 
     def _versions(self, api: Api, share: float) -> dict[int, float]:
         """An API's share, told out to its versions."""
-        own, others = _of(self.seen, api.key), _of(self.elsewhere, api.key)
+        own, others = self._own.get(api.key, {}), self._others.get(api.key, {})
         low, high = self.offered.get(api.key, (0, -1)) if self.offered else (0, api.versions.high)
         top = min(high, api.versions.high)
         plain = {v: AGE ** abs(top - v) for v in api.versions}
-        scale = sum(plain.values())
-        weights = {v: 0.1 * plain[v] / scale + own.get(v, 0.0) + others.get(v, 0.0) / self._everything for v in plain}
-        scale = sum(weights.values())
-        return {v: share * w / scale * (1.0 if low <= v <= high or v in own else NEVER) for v, w in weights.items()}
+        scale = 0.1 / sum(plain.values())
+        weights = {v: scale * plain[v] + own.get(v, 0.0) + others.get(v, 0.0) for v in plain}
+        scale = share / sum(weights.values())
+        return {v: w * scale * (1.0 if low <= v <= high or v in own else NEVER) for v, w in weights.items()}
 
 
-def _of(counts: Mapping[Pair, float], key: int) -> dict[int, float]:
-    return {version: count for (api, version), count in counts.items() if api == key}
+def _by_key(counts: Mapping[Pair, float], total: float) -> dict[int, dict[int, float]]:
+    """By API key and version, in shares of the total."""
+    found: dict[int, dict[int, float]] = {}
+    for (key, version), count in counts.items():
+        found.setdefault(key, {})[version] = count / total
+    return found
 
 
 @cache

@@ -7,7 +7,7 @@ themselves.
 from dataclasses import dataclass
 from functools import cache
 
-from dissector.protocol.codec.plan import StructPlan, plan
+from dissector.protocol.codec.plan import StructPlan, least_size, plan
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import alternatives, apis
 from dissector.protocol.schema.model import Api
@@ -24,6 +24,8 @@ class Layout:
     plan: StructPlan
     other: int
     """0, or which of the version's alternatives it is."""
+    least: int
+    """The fewest bytes that a body of it has."""
 
 
 @cache
@@ -36,5 +38,7 @@ def layouts() -> tuple[Layout, ...]:
             header = response_header_version(api.key, version)
             for other in range(len(alternatives(api.response, version)) + 1):
                 groups.setdefault((header, plan(api.response, version, other), other), []).append(version)
-        found += [Layout(api, tuple(v), header, body, other) for (header, body, other), v in groups.items()]
+        found += [
+            Layout(api, tuple(v), header, body, other, least_size(body)) for (header, body, other), v in groups.items()
+        ]
     return tuple(found)

@@ -106,7 +106,7 @@ def _weighed(data: bytes, size: int, evidence: Evidence, best: float) -> Iterato
     headers = [_header(data, size, version) for version in (0, 1)]
     for named, layout in evidence.odds:
         header = headers[layout.header_version]
-        if header is None:
+        if header is None or header.at + layout.least > size:
             continue
         weigher = Weigher(data, header.at, size, best + MARGIN - named - header.bits, evidence.words)
         try:
