@@ -13,7 +13,7 @@ import orjson
 from dissector.protocol.codec.plan import holds, plan
 from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.embedded.values import records_with_decoded
-from dissector.session.exchange import Exchange, Message
+from dissector.session.exchange import UNKNOWN_API, Exchange, Message
 from dissector.text import HOSTILE
 
 
@@ -55,7 +55,7 @@ def exchange_object(exchange: Exchange) -> dict[str, Any]:
         return head | {"direction": direction, "time_ns": row.time_ns, "size": size} | token | {"findings": findings}
     return head | {
         "api_key": exchange.api_key,
-        "api": None if exchange.api_key is None else row.api,
+        "api": None if row.api == UNKNOWN_API else row.api,
         "api_version": row.version,
         "correlation_id": row.correlation_id,
         "client_id": row.client_id,

@@ -4,7 +4,7 @@ The one boundary where damage stops: whatever the bytes are, `read` and `trace` 
 frame comes from, and what it answers, is the caller's knowledge (`session`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dissector import limits
@@ -16,10 +16,12 @@ from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.naming import name_ids
 from dissector.protocol.embedded.secrets import masked, may_hold_secrets
 from dissector.protocol.embedded.tree import TreeEmbedder
+from dissector.protocol.inference.newer import reads_as
 from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import alternatives, api
+from dissector.protocol.schema.model import Api
 from dissector.protocol.tree import UNPARSED, Node, Source
 from dissector.protocol.wire import WireError
 
@@ -49,6 +51,7 @@ class Shape:
     """Whether it is a login's token by itself, without a header."""
 
 
+ONLY_HEADER: Final = "only the header can be read"
 UNFRAMED: Final = Shape(None, 0, None, 0)
 """Bytes that are no frame."""
 UNASKED: Final = Shape("ResponseHeader", 0, None, 0)
@@ -77,30 +80,49 @@ class Traced:
     findings: list[Finding]
 
 
-def request_shape(api_key: int, version: int) -> Shape:
-    """How to read a request."""
+def request_shape(api_key: int, version: int, data: bytes = b"") -> Shape:
+    """How to read a request. Of a version newer than those known, `data` tells whether the newest one's layout fits."""
     known = api(api_key)
     if known is None:
         words = f"API key {api_key} is not known to this release: only the header can be read"
         return Shape("RequestHeader", 1, None, version, (Finding("unknown-api", Severity.WARNING, words, "header"),))
-    if not known.versions.contains(version):
-        finding = _unknown_version(known.name, version, str(known.versions))
+    newest = known.versions.high
+    if version > newest:
         # No API went back from flexible versions: what is newer than the newest has its header too.
-        header_version = request_header_version(api_key, known.versions.high) if version > known.versions.high else 1
-        return Shape("RequestHeader", header_version, None, version, (finding,))
+        plain = Shape("RequestHeader", request_header_version(api_key, newest), None, version)
+        return _as_newest(plain, known, known.request, data)
+    if version < known.versions.low:
+        return Shape("RequestHeader", 1, None, version, (_unknown_version(known, version, ONLY_HEADER),))
     return Shape("RequestHeader", request_header_version(api_key, version), known.request, version)
 
 
 def response_shape(api_key: int, version: int, data: bytes) -> Shape:
     """How to read the response to a request of that API and version; `data` is the frame."""
     known = api(api_key)
-    if known is not None and api_key == API_VERSIONS and version and _is_fallback(data):
+    if known is None:
+        return UNASKED
+    if api_key == API_VERSIONS and version and _is_fallback(data):
         words = f"the broker does not know ApiVersions v{version} and answered with a v0 body (KIP-511)"
         finding = Finding("version-fallback", Severity.NOTE, words, "body")
         return Shape("ResponseHeader", 0, known.response, 0, (finding,))
-    if known is None or not known.versions.contains(version):
+    newest = known.versions.high
+    if version > newest:
+        plain = Shape("ResponseHeader", response_header_version(api_key, newest), None, version)
+        shape = _as_newest(plain, known, known.response, data)
+        return UNASKED if shape.body is None else shape
+    if version < known.versions.low:
         return UNASKED
     return Shape("ResponseHeader", response_header_version(api_key, version), known.response, version)
+
+
+def _as_newest(plain: Shape, known: Api, body: str, data: bytes) -> Shape:
+    """The shape of a message of a version from the future: the newest known body where it fits, else the header."""
+    newest = known.versions.high
+    assert plain.header is not None
+    if reads_as(data, plain.header, plain.header_version, body, newest):
+        finding = _unknown_version(known, plain.body_version, f"read as v{newest}, which fits: a guess")
+        return replace(plain, body=body, body_version=newest, findings=(finding,))
+    return replace(plain, findings=(_unknown_version(known, plain.body_version, ONLY_HEADER),))
 
 
 def _is_fallback(data: bytes) -> bool:
@@ -111,8 +133,8 @@ def _is_fallback(data: bytes) -> bool:
     return len(body) == FALLBACK_SIZE + 6 * int.from_bytes(body[2:6], "big")
 
 
-def _unknown_version(name: str, version: int, versions: str) -> Finding:
-    words = f"{name} v{version} is not known to this release, which has v{versions}: only the header can be read"
+def _unknown_version(known: Api, version: int, told: str) -> Finding:
+    words = f"{known.name} v{version} is not known to this release, which has v{known.versions}: {told}"
     return Finding("unknown-version", Severity.WARNING, words, "header")
 
 

@@ -13,6 +13,8 @@ from dissector.protocol.tree import Node, Source
 
 _ORDER = list(Severity)
 STORED: Final = frozenset({"batch", "index"})
+UNKNOWN_API: Final = "?"
+"""The API of a response that nobody asked for and nothing tells."""
 
 
 class Row(NamedTuple):
@@ -27,6 +29,7 @@ class Row(NamedTuple):
     client: str
     server: str
     api: str
+    """A name with ``?`` behind it, and the version, are inferred: the request is not in the capture."""
     version: int | None
     correlation_id: int | None
     client_id: str | None

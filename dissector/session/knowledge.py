@@ -60,6 +60,11 @@ class Knowledge:
         """The versions that the server of a connection said it has, by API key; empty where it was not asked."""
         return self._offered.get(connection, {})
 
+    def words(self) -> frozenset[str]:
+        """Names and ids that were learned: of topics, groups, members, hosts."""
+        hosts = (address.rpartition(":")[0] for address in self._nodes.values())
+        return frozenset((*self._topics, *self._topics.values(), *self._groups, *self._members, *hosts))
+
     def learn(self, generation: int) -> None:
         """Read what has come since the last time; `generation` changes when anything has."""
         if generation == self._looked_at:
@@ -98,7 +103,7 @@ class Knowledge:
             self._mechanisms.setdefault(connection, []).append((packet, str(request.body.get("mechanism"))))
             self._mechanisms[connection].sort()
         if key == API_VERSIONS:
-            self._offered[connection] = dict(_offers(answer))
+            self._offered[connection] = dict(offers(answer)) or self._offered.get(connection, {})
 
     def _is_new(self, key: int, version: int, data: bytes) -> bool:
         body = hash((key, version, data[PREFIX + 4 :]))
@@ -121,7 +126,8 @@ class Knowledge:
             self._nodes[node] = f"{host}:{port}"
 
 
-def _offers(answer: Values) -> Iterator[tuple[int, tuple[int, int]]]:
-    keys = answer.get("api_keys")
+def offers(answer: Values) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The versions that an ApiVersions response offers, by API key. One that says no may name a part of them."""
+    keys = None if answer.get("error_code") else answer.get("api_keys")
     for each in keys if isinstance(keys, list) else ():
         yield each["api_key"], (each["min_version"], each["max_version"])

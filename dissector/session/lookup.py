@@ -7,14 +7,16 @@ from typing import Final
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import enveloped
-from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNASKED, UNFRAMED, Shape, request_shape, response_shape
+from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
-from dissector.session.exchange import Exchange, Message, Row, worst
+from dissector.session.exchange import UNKNOWN_API, Exchange, Message, Row, worst
 from dissector.session.fetch_sessions import FETCH, FetchSessions, is_incremental
+from dissector.session.inference import Inference
 from dissector.session.recogniser import Flows
 from dissector.session.session import Session
 from dissector.session.summary import error_findings, info, session_words
 from dissector.session.table import NO_FRAME, Flag, RowKind
+from dissector.session.verdicts import claimed, shape
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
@@ -23,7 +25,7 @@ ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the brok
 
 
 class Lookup:
-    """Decodes rows on demand; keeps nothing."""
+    """Decodes rows on demand; keeps none of them."""
 
     def __init__(
         self,
@@ -42,6 +44,9 @@ class Lookup:
         """Bytes of each direction that is not Kafka."""
         self._asked = asked
         """API key and version that a response answers of which the request was not seen."""
+        self._inference = Inference(
+            session.frames, session.table, session.knowledge, lambda connection: self._ends(connection)[1]
+        )
 
     def exchange(self, number: int) -> Exchange:
         """Row `number` of the index, from 0."""
@@ -103,10 +108,13 @@ class Lookup:
         context = self._context(number, row)
         if asked == NO_FRAME:
             return self._orphan(row, answered, context)
-        request = self._message(asked, request_shape(key, version), context)
+        known = api(key)
+        newer = known is not None and version > known.versions.high
+        data = self._session.frames.read(asked)[0] if newer else b""
+        request = self._message(asked, request_shape(key, version, data), context)
         assert request is not None
         context = replace(context, enveloped=enveloped(request.body))
-        response = self._message(answered, self._response_shape(key, version, answered), context)
+        response = self._message(answered, self._response_shape(key, version, answered, newer=newer), context)
         flags = int(table.flags.values[number])
         exchange = Exchange(row, key, request, response, self._own_findings(row.connection - 1, flags, response))
         exchange.fetched = self._fetched(number, key, request, context)
@@ -127,14 +135,27 @@ class Lookup:
         return exchange
 
     def _orphan(self, row: Row, answered: int, context: Context) -> Exchange:
-        """A response alone: its correlation id, or all of it where the user said what it answers."""
-        if self._asked is None:
-            response = self._message(answered, UNASKED)
-            assert response is not None
-            row = row._replace(api="?", response_size=response.size, info=ORPHAN.message, severity=ORPHAN.severity)
-            return Exchange(row, None, None, response, [ORPHAN])
-        key, version = self._asked
-        response = self._message(answered, self._response_shape(key, version, answered), context)
+        """A response without its request: as the user said what it answers, or by inference, and labelled so."""
+        if self._asked is not None:
+            return self._answer_to(self._asked, row, answered, context)
+        verdict = self._inference.verdict(answered, row.connection - 1, self._session.generation)
+        response = self._message(answered, shape(verdict), context)
+        assert response is not None
+        exchange = Exchange(row, None, None, response, [ORPHAN])
+        row = row._replace(api=UNKNOWN_API, response_size=response.size, info=ORPHAN.message)
+        best = claimed(verdict)
+        if best is not None:
+            exchange.own_findings += [finding.under("response") for finding in error_findings(response.body)]
+            words = info({}, response.body, exchange.own_findings, context.topic_names)
+            told = ": ".join(filter(None, (f"by inference, {verdict.confidence}", words)))
+            row = row._replace(api=f"{best.layout.api.name}?", version=best.version, info=told)
+        exchange.row = row._replace(severity=worst(exchange.findings))
+        return exchange
+
+    def _answer_to(self, asked: tuple[int, int], row: Row, answered: int, context: Context) -> Exchange:
+        """A response alone, to a request that the user named."""
+        key, version = asked
+        response = self._message(answered, self._response_shape(key, version, answered, newer=False), context)
         assert response is not None
         finding = Finding("orphan", Severity.NOTE, f"read as a response to {api_name(key)} v{version}", "response")
         exchange = Exchange(row, key, None, response, [finding, *self._own_findings(row.connection - 1, 0, response)])
@@ -153,9 +174,10 @@ class Lookup:
             return None
         return {context.topic_names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
 
-    def _response_shape(self, key: int, version: int, frame: int) -> Shape:
-        """ApiVersions alone may be answered in another version than asked: its bytes tell."""
-        looks = key == API_VERSIONS and frame != NO_FRAME
+    def _response_shape(self, key: int, version: int, frame: int, *, newer: bool) -> Shape:
+        """ApiVersions alone may be answered in another version than asked: its bytes tell. They also tell whether a
+        version `newer` than those known reads as the newest."""
+        looks = (key == API_VERSIONS or newer) and frame != NO_FRAME
         return response_shape(key, version, self._session.frames.read(frame)[0] if looks else b"")
 
     def _context(self, number: int, row: Row) -> Context:

@@ -1,0 +1,117 @@
+"""What is known of a conversation before a response is looked at: how likely each layout is, in bits.
+
+A connection has few APIs and one version of each, what its broker offers bounds the versions, the other connections of
+the capture are of the same kind; where nothing is known, some APIs are every client's daily work and the newest
+versions the most used.
+"""
+
+import math
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Final
+
+from dissector.protocol.inference.layouts import Layout, layouts
+from dissector.protocol.schema.loader import request
+from dissector.protocol.schema.model import Api
+
+Pair = tuple[int, int]
+"""An API key and a version."""
+
+API_VERSIONS: Final = 18
+FREQUENT: Final = frozenset({0, 1, 3, 12, 18})
+"""Produce, Fetch, Metadata, Heartbeat, ApiVersions: most of what goes over any wire."""
+DAILY: Final = frozenset({2, 8, 9, 10, 11, 13, 14, 17, 22, 36, 68})
+"""What else consumers, producers and logins use."""
+WEEKLY: Final = frozenset({19, 20, 24, 25, 26, 28, 32, 60, 76, 78, 79, 88})
+"""Transactions, share and streams groups, the commonest of what administrators do."""
+AGE: Final = 0.75
+"""How likely a version is beside the next newer one."""
+DOUBT: Final = 0.7
+"""The power that shares are taken to: what was often seen is likelier than what was not, but not by as much as counts
+say. Measured on the bundled captures, so that what is called likely mostly is."""
+NEVER: Final = 1e-4
+"""How likely a version is that the broker does not offer, beside itself where it does."""
+OWN, OTHERS, ANYBODY = 1.0, 4.0, 2.0
+"""What counts how much: an exchange of the connection; the rest of the capture; Kafka in general."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known for the responses of one connection."""
+
+    seen: Mapping[Pair, float] = field(default_factory=dict)
+    """How often the connection has them, by paired exchanges."""
+    elsewhere: Mapping[Pair, float] = field(default_factory=dict)
+    """How often all connections have them."""
+    offered: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """Versions that the broker has, by API key; empty where it did not say."""
+    words: Set[str] = frozenset()
+    """Names and ids that the capture has elsewhere."""
+    first: bool = False
+    """Whether the response is the first one of its connection."""
+
+    @cached_property
+    def odds(self) -> tuple[tuple[float, Layout], ...]:
+        """The layouts, the most likely first, each with the bits that it costs to name it."""
+        apis = {layout.api for layout in layouts()}
+        weights = {api.key: self._versions(api, self._share(api) ** DOUBT) for api in apis}
+        found = [(sum(weights[each.api.key][v] for v in each.versions), each) for each in layouts()]
+        total = sum(weight for weight, _ in found)
+        return tuple(sorted(((-math.log2(w / total), each) for w, each in found), key=lambda pair: pair[0]))
+
+    def newest(self, layout: Layout) -> int:
+        """The version that a layout is named by: the one that is the most likely here, of equals the newest."""
+        weights = self._versions(layout.api, 1.0)
+        return max(layout.versions, key=lambda version: (weights[version], version))
+
+    def _share(self, api: Api) -> float:
+        """How much an API has of what the connection says."""
+        if self.first and api.key == API_VERSIONS:
+            return 10 * (OWN * sum(self.seen.values()) + OTHERS + ANYBODY)
+        own, others = sum(self._own.get(api.key, {}).values()), sum(self._others.get(api.key, {}).values())
+        return OWN * own + OTHERS * others + ANYBODY * _usual(api)
+
+    @cached_property
+    def _own(self) -> dict[int, dict[int, float]]:
+        return _by_key(self.seen, 1.0)
+
+    @cached_property
+    def _others(self) -> dict[int, dict[int, float]]:
+        """As shares of everything."""
+        return _by_key(self.elsewhere, sum(self.elsewhere.values()))
+
+    def _versions(self, api: Api, share: float) -> dict[int, float]:
+        """An API's share, told out to its versions."""
+        own, others = self._own.get(api.key, {}), self._others.get(api.key, {})
+        low, high = self.offered.get(api.key, (0, -1)) if self.offered else (0, api.versions.high)
+        top = min(high, api.versions.high)
+        plain = {v: AGE ** abs(top - v) for v in api.versions}
+        scale = 0.1 / sum(plain.values())
+        weights = {v: scale * plain[v] + own.get(v, 0.0) + others.get(v, 0.0) for v in plain}
+        scale = share / sum(weights.values())
+        return {v: w * scale * (1.0 if low <= v <= high or v in own else NEVER) for v, w in weights.items()}
+
+
+def _by_key(counts: Mapping[Pair, float], total: float) -> dict[int, dict[int, float]]:
+    """By API key and version, in shares of the total."""
+    found: dict[int, dict[int, float]] = {}
+    for (key, version), count in counts.items():
+        found.setdefault(key, {})[version] = count / total
+    return found
+
+
+@cache
+def _usual(api: Api) -> float:
+    """The share of an API in what is sent anywhere."""
+    if api.key in FREQUENT:
+        return 0.12
+    if api.key in DAILY:
+        return 0.02
+    if api.key in WEEKLY:
+        return 0.005
+    return 0.001 if "broker" in request(api.key).listeners else 0.0003
+
+
+NOTHING: Final = Evidence()
+"""A response by itself."""

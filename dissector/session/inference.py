@@ -1,0 +1,104 @@
+"""Responses whose request the capture lacks: what they are, by their bytes and by what their connection is known for.
+
+Invariants:
+  * what is inferred never touches an exchange that has its request;
+  * a verdict does not depend on which rows were looked at before: the connection's evidence is its requests, and of its
+    lone responses a few that are sure by themselves;
+  * evidence is gathered once a connection, again only when more of the capture was read.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.protocol.inference.evidence import API_VERSIONS, Evidence, Pair
+from dissector.protocol.inference.verdict import Confidence, Verdict, judge
+from dissector.protocol.message import read
+from dissector.session.frames import FrameTable
+from dissector.session.knowledge import Knowledge, offers
+from dissector.session.table import NO_FRAME, ExchangeTable, RowKind
+from dissector.session.verdicts import shape_of
+
+SAMPLE: Final = 16
+"""Lone responses of a connection that are looked at for what it is known for."""
+KEPT: Final = 256
+"""Connections whose evidence is kept."""
+Offers = Mapping[int, tuple[int, int]]
+Flags = npt.NDArray[np.bool_]
+
+
+class Inference:
+    """Judges lone responses; keeps what it gathers of their connections."""
+
+    def __init__(
+        self, frames: FrameTable, table: ExchangeTable, knowledge: Knowledge, server: Callable[[int], str]
+    ) -> None:
+        self._frames = frames
+        self._table = table
+        self._knowledge = knowledge
+        self._server = server
+        """The server's end of a connection."""
+        self._generation = -1
+        self._evidence = lru_cache(maxsize=KEPT)(self._gather)
+        self._everywhere = lru_cache(maxsize=1)(lambda: self._pairs(self._asked()))
+        self._offers = lru_cache(maxsize=1)(self._offers_by_server)
+
+    def verdict(self, frame: int, connection: int, generation: int) -> Verdict:
+        """What a lone response of that connection is. The knowledge has learned up to `generation`."""
+        if generation != self._generation:
+            self._generation = generation
+            for cache in (self._evidence, self._everywhere, self._offers):
+                cache.cache_clear()
+        first = self._frames.start.values[frame] == 0
+        return self._judge(frame, self._evidence(connection, bool(first)))
+
+    def _judge(self, frame: int, evidence: Evidence) -> Verdict:
+        data, whole = self._frames.read(frame)
+        return judge(data, whole, int(self._frames.size.values[frame]), evidence)
+
+    def _gather(self, connection: int, first: bool) -> Evidence:
+        if first:
+            return replace(self._evidence(connection, False), first=True)
+        seen = self._pairs(self._asked() & (self._table.connection.values == connection))
+        offered = self._knowledge.offered(connection) or self._offers().get(self._server(connection), {})
+        alone = Evidence(seen, self._everywhere(), offered, self._knowledge.words())
+        return self._with_sure_ones(alone, connection)
+
+    def _with_sure_ones(self, alone: Evidence, connection: int) -> Evidence:
+        """What a connection's lone responses say that are sure without each other."""
+        table = self._table
+        lone = (table.kind.values == RowKind.EXCHANGE) & (table.request.values == NO_FRAME)
+        rows = np.flatnonzero(lone & (table.connection.values == connection))[:SAMPLE]
+        seen, offered = Counter(alone.seen), alone.offered
+        for frame in table.response.values[rows].tolist():
+            verdict = self._judge(frame, alone)
+            if verdict.confidence is not Confidence.SURE:
+                continue
+            best = verdict.candidates[0]
+            seen[best.layout.api.key, best.version] += 1
+            if best.layout.api.key == API_VERSIONS and not offered:
+                data, whole = self._frames.read(frame)
+                offered = dict(offers(read(data, shape_of(best), whole).body))
+        return replace(alone, seen=seen, offered=offered)
+
+    def _asked(self) -> Flags:
+        """Rows that have a request."""
+        asked: Flags = (self._table.kind.values == RowKind.EXCHANGE) & (self._table.request.values != NO_FRAME)
+        return asked
+
+    def _pairs(self, rows: Flags) -> dict[Pair, float]:
+        """How often those rows have each API and version."""
+        keys = self._table.api_key.values[rows].astype(np.int64)
+        both, counts = np.unique(keys << 16 | self._table.version.values[rows], return_counts=True)
+        return {(pair >> 16, pair & 0xFFFF): float(n) for pair, n in zip(both.tolist(), counts.tolist(), strict=True)}
+
+    def _offers_by_server(self) -> dict[str, Offers]:
+        """What each server offered to whoever asked."""
+        asked = self._asked() & (self._table.api_key.values == API_VERSIONS)
+        connections = np.unique(self._table.connection.values[asked]).tolist()
+        return {self._server(each): offer for each in connections if (offer := self._knowledge.offered(each))}

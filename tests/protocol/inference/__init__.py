@@ -1,0 +1,1 @@
+"""Tests of what a frame may be, by its bytes."""
