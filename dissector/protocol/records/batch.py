@@ -114,7 +114,13 @@ class Batch:
 
     def decompressed(self, budget: Budget) -> bytes:
         """The record section in plain. Raises `DecompressionError`."""
-        return budget.decompressed(self.codec, self.section)
+        plain = budget.decompressed(self.codec, self.section)
+        budget.admit(self.most_records(plain), len(self.section))
+        return plain
+
+    def most_records(self, plain: bytes) -> int:
+        """How many records may be in a plain section: the header's count, if so many have room."""
+        return min(self.records_count, len(plain) // LEAST_RECORD)
 
     def records(self, budget: Budget) -> list[Record]:
         """All records. Raises `DecompressionError` or `WireError`."""
