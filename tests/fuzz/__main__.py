@@ -103,7 +103,7 @@ def _started(loaded: seeds.Seeds, share: Share) -> Worker:
 
 
 def _died(loaded: seeds.Seeds, worker: Worker, totals: Totals, number: int) -> None:
-    """A process ended in the midst: killed, or crashed in a library. Its case is one of the few after its last report."""
+    """A process ended in the midst, killed or crashed: its case is one of the few after its last report."""
     last = totals.last.get(number, worker.share.first)
     what = f"a worker died after case {last}, exit code {worker.process.exitcode}"
     totals.failures[what] += 1

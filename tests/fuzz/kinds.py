@@ -1,4 +1,4 @@
-"""The kinds of input: each a function from seeds and a source of chance to a case. A new kind is an entry in `KINDS`."""
+"""The kinds of input: functions from seeds and a source of chance to a case. A new kind is an entry in `KINDS`."""
 
 import random
 import struct
@@ -54,7 +54,7 @@ def _at_least_a_prefix(case: Case) -> Case:
 
 
 def records(seeds: Seeds, chance: random.Random) -> Case:
-    """A `records` field, changed on the wire, below its compression, or both, in a Produce request or Fetch response."""
+    """A `records` field in a Produce request or Fetch response, changed on the wire, below its compression, or both."""
     field = b"".join(_records_field(seeds, chance) for _ in range(chance.choice((1, 1, 1, 2, 3))))
     return _with_records("records", field, chance)
 
@@ -219,12 +219,12 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
-    "frame": Kind(frame, 5_196),
-    "records": Kind(records, 2_000),
+    "frame": Kind(frame, 5_799),
+    "records": Kind(records, 1_500),
     "embedded": Kind(embedded, 1_500),
     "login": Kind(login, 1_000),
-    "capture": Kind(capture, 300),
-    "bomb": Kind(bomb, 4),
+    "capture": Kind(capture, 200),
+    "bomb": Kind(bomb, 1),
 }
 
 

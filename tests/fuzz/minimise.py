@@ -1,4 +1,4 @@
-"""The least input that fails alike: pieces are left out while it still does (Zeller's ddmin), then bytes become zero."""
+"""The least input that fails alike: pieces are left out while it does (Zeller's ddmin), then bytes become zero."""
 
 from collections.abc import Callable
 from typing import Final

@@ -18,8 +18,6 @@ from tests.fuzz.seeds import Seeds
 FOUND: Final = Path(__file__).parents[2] / "build" / "fuzz"
 EVERY: Final = 2.0
 """Seconds between two reports."""
-WARM_UP: Final = 300
-"""Cases before time counts: each message's reader is compiled when it is first needed."""
 
 
 @dataclass(slots=True)
@@ -32,6 +30,7 @@ class Report:
     slowest: tuple[float, str, int] = (0.0, "", 0)
     """Seconds, kind, number."""
     peak: int = 0
+    """Megabytes that the hungriest case needed."""
     last: int = 0
     """Number of the last case."""
 
@@ -68,7 +67,7 @@ def work(seeds: Seeds, share: Share, parent: Connection) -> None:
         report.cases[case.kind] += 1
         report.seconds[case.kind] += outcome.seconds
         report.slowest = max(report.slowest, (outcome.seconds, case.kind, number))
-        report.peak, report.last = guard.peak(), number
+        report.peak, report.last = max(report.peak, outcome.megabytes), number
         if outcome.failure is not None:
             report.failures[outcome.failure.what] += 1
             if outcome.failure.what not in known:
@@ -76,7 +75,7 @@ def work(seeds: Seeds, share: Share, parent: Connection) -> None:
                 keep(case, outcome.failure, f"seed {share.seed}, case {number}")
         if time.monotonic() > next_time:
             parent.send(report)
-            report, next_time = Report(slowest=report.slowest), time.monotonic() + EVERY
+            report, next_time = Report(slowest=report.slowest, peak=report.peak), time.monotonic() + EVERY
     parent.send(report)
     parent.send(None)
 
