@@ -57,8 +57,10 @@ def _message(message: Message) -> None:
         return
     malformed = any(finding.code == "malformed" for finding in message.tree.findings)
     assert malformed != bool(message.body), "reader and tracer do not fail on the same bytes"
-    if body is not None and message.body:
-        assert same(values_of(body), message.body), "reader and tracer found other values"
+    if body is None or not message.body:
+        return
+    assert same(values_of(body), message.body), "reader and tracer found other values"
+    if not shape.body.startswith("Envelope"):  # whose trees have the records of what is inside, too
         _records(message.body, [node for node in body.walk() if node.type.endswith("RECORDS") and node.schema])
 
 
