@@ -90,12 +90,11 @@ def _records_field(seeds: Seeds, chance: random.Random) -> bytes:
         return mutated(raw, chance)
     if way < 0.8 and section:
         section = mutated(section, chance)
-    return _batch(header, section, chance)
+    return _batch(header, section, chance.choice(list(CODECS)), chance)
 
 
-def _batch(header: list[int], section: bytes, chance: random.Random) -> bytes:
+def _batch(header: list[int], section: bytes, codec: int, chance: random.Random) -> bytes:
     """A batch with a right checksum around a plain section; its header changed now and then."""
-    codec = chance.choice(list(CODECS))
     packed = CODECS[codec].compress(section)
     if codec and packed and chance.random() < 0.2:
         packed = mutated(packed, chance)
@@ -128,7 +127,7 @@ def bomb(_seeds: Seeds, chance: random.Random) -> Case:
     size = chance.choice((1 << 18, 1 << 20, 1 << 23, 60 << 20, _BOMB)) // len(unit) * len(unit)
     count = chance.choice((0, 1, size // len(unit), 2**31 - 1))
     header = [0, 0, 0, 2, 0, 0, min(count, 2**31 - 1), 0, 0, -1, -1, -1, count]
-    one = _batch(header, unit * (size // len(unit)), chance)
+    one = _batch(header, unit * (size // len(unit)), chance.choice((1, 2, 3, 4)), chance)
     field = one * chance.choice((1, 2, 5, 30)) if len(one) < 1 << 20 else one
     return _with_records(
         "bomb", _wrapped(unit * (size // len(unit)), chance) if chance.random() < 0.2 else field, chance
