@@ -24,6 +24,8 @@ HEADER_FIELDS: Final = (
 CRC_FROM: Final = 21
 """The checksum covers all from the attributes on."""
 LEAST_RECORD: Final = 7
+TWO_BYTES: Final = (1 << 14) - 1
+"""The largest value of a varint of two bytes."""
 LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
@@ -139,7 +141,11 @@ def read_records(data: bytes, batch: Batch) -> list[Record]:
 
 
 def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C901  # in line, as a call costs more
-    """Every varint that is one byte long, as nearly all are, is read in line: a call a field would double the time."""
+    """Varints of one and two bytes, as nearly all are, are read in line: a call a field would double the time.
+
+    Of two bytes the sum is the value once the first one's high bit is off; if the second has it too, the sum is above all
+    that two bytes can hold, and the careful way reads it anew.
+    """
     base_offset, base_time = batch.base_offset, batch.base_timestamp
     appended = batch.max_timestamp if batch.is_append_time else None
     records: list[Record] = []
@@ -149,25 +155,37 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
         size = data[at]
         at += 1
         if size > 127:
-            size, at = uvarint(data, at - 1)
+            size += (data[at] << 7) - 128
+            at += 1
+            if size > TWO_BYTES:
+                size, at = uvarint(data, at - 2)
         end = at + (size >> 1)
         if size & 1 or end > len(data):
             raise WireError("record runs past its section", at)
         time = data[at + 1]  # after the attributes, which have no bits yet
         at += 2
         if time > 127:
-            time, at = varlong(data, at - 1)
+            time += (data[at] << 7) - 128
+            at += 1
+        if time > TWO_BYTES:
+            time, at = varlong(data, at - 2)
         else:
             time = (time >> 1) ^ -(time & 1)
         offset = data[at]
         at += 1
         if offset > 127:
-            offset, at = uvarint(data, at - 1)
+            offset += (data[at] << 7) - 128
+            at += 1
+            if offset > TWO_BYTES:
+                offset, at = uvarint(data, at - 2)
         offset = (offset >> 1) ^ -(offset & 1)
         size = data[at]
         at += 1
         if size > 127:
-            size, at = uvarint(data, at - 1)
+            size += (data[at] << 7) - 128
+            at += 1
+            if size > TWO_BYTES:
+                size, at = uvarint(data, at - 2)
         if size & 1:
             key = None
         else:
@@ -176,7 +194,10 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
         size = data[at]
         at += 1
         if size > 127:
-            size, at = uvarint(data, at - 1)
+            size += (data[at] << 7) - 128
+            at += 1
+            if size > TWO_BYTES:
+                size, at = uvarint(data, at - 2)
         if size & 1:
             value = None
         else:
