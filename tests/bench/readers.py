@@ -50,13 +50,15 @@ def _once(work: Work) -> float:
     return time.thread_time() - start
 
 
-def typical(layout: TypePlan, field: FieldPlan | None = None) -> Any:
-    """A value as traffic has it: some elements an array, short strings, small numbers, no unknown tags."""
+def typical(layout: TypePlan, field: FieldPlan | None = None, *, request: bool) -> Any:
+    """A value as traffic has it: some elements an array, short strings, small numbers, no unknown tags. Null are the
+    strings that may be, and in responses the arrays that may be (aborted transactions)."""
     match layout:
         case StructPlan():
-            return {each.name: typical(each.type, each) for each in layout.fields}
+            return {each.name: typical(each.type, each, request=request) for each in layout.fields}
         case ArrayPlan():
-            return [typical(layout.element) for _ in range(ELEMENTS)]
+            null = layout.nullable and not request
+            return None if null else [typical(layout.element, request=request) for _ in range(ELEMENTS)]
         case VariablePlan(type="string"):
             return "orders-eu-17" if field is None or not layout.nullable else None
         case VariablePlan(type="records"):
@@ -101,7 +103,7 @@ def bodies() -> None:
         for request, message in ((True, api.request), (False, api.response)):
             version = _common_version(api.key, api.versions.high, message, request=request)
             layout = plan(message, version)
-            data = write_value(layout, typical(layout))
+            data = write_value(layout, typical(layout, request=request))
             read = reader(message, version)
             works: dict[str, Work] = {"ours": lambda read=read, data=data: read(data, 0, len(data))}  # type: ignore[misc]
             for name, peer in (

@@ -25,6 +25,8 @@ PATIENCE: Final = 8.0
 MEGABYTE: Final = 1 << 20
 GROWTH: Final = 2 * limits.DEFAULT.decompressed_frame_size // MEGABYTE
 """Megabytes that a case may need at its peak: plain sections, and as much again for what is made of them."""
+TIMES_ITSELF: Final = 16
+"""And what is made of its own bytes: tree, hex, the JSON line and its copies here."""
 _FORGET_PEAK: Final = Path("/proc/self/clear_refs")
 FENCE: Final = 4 << 30
 
@@ -78,7 +80,7 @@ def run(case: Case) -> Outcome:
     most = BOMB_SECONDS if case.kind == "bomb" else SECONDS
     if failure is None and seconds > most:
         failure = Failure(f"slower than {most} s, {case.kind}", f"{seconds:.2f} s")
-    if failure is None and megabytes > GROWTH:
+    if failure is None and megabytes > GROWTH + TIMES_ITSELF * len(case.data) // MEGABYTE:
         failure = Failure(f"more than {GROWTH} MB, {case.kind}", f"{megabytes} MB")
     return Outcome(seconds, megabytes, failure)
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import google_crc32c
 
 from dissector.protocol.records.compression import Budget, codec_name
-from dissector.protocol.wire import WireError, uvarint, varint, varlong
+from dissector.protocol.wire import TWO_BYTES, WireError, uvarint, varint, varlong
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_FIELDS: Final = (
@@ -24,8 +24,6 @@ HEADER_FIELDS: Final = (
 CRC_FROM: Final = 21
 """The checksum covers all from the attributes on."""
 LEAST_RECORD: Final = 7
-TWO_BYTES: Final = (1 << 14) - 1
-"""The largest value of a varint of two bytes."""
 LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
@@ -143,8 +141,8 @@ def read_records(data: bytes, batch: Batch) -> list[Record]:
 def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C901  # in line, as a call costs more
     """Varints of one and two bytes, as nearly all are, are read in line: a call a field would double the time.
 
-    Of two bytes the sum is the value once the first one's high bit is off; if the second has it too, the sum is above all
-    that two bytes can hold, and the careful way reads it anew.
+    Of two bytes the sum is the value once the first one's high bit is off; if the second has it too, the sum is above
+    all that two bytes can hold, and the careful way reads it anew.
     """
     base_offset, base_time = batch.base_offset, batch.base_timestamp
     appended = batch.max_timestamp if batch.is_append_time else None
