@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint bench lab schemas vectors clean
+.PHONY: help run test check lint bench fuzz lab schemas vectors clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ lint: $(VENV)/.tests ## style, types, import rules
 
 bench: $(VENV)/.tests ## time and memory beside tshark, on this machine
 	@$(BIN)/python -m tests.bench
+
+fuzz: $(VENV)/.tests ## damaged input on every core (FUZZ="--count N --seed S --minutes M")
+	@$(BIN)/python -m tests.fuzz $(FUZZ)
 
 lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs Java 17, Maven, dumpcap or tcpdump)
 	@$(BIN)/python -m tests.lab

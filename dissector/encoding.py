@@ -7,17 +7,20 @@ the line.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dissector import limits
 from dissector.protocol.frame import Given, answer_shape, frame_bytes, header_bytes, request_header
 from dissector.protocol.message import PREFIX, UNASKED, Shape, request_shape
 from dissector.protocol.records.given import raw
-from dissector.protocol.schema.loader import api_named
+from dissector.protocol.schema.headers import response_header_version
+from dissector.protocol.schema.loader import api, api_named
 from dissector.protocol.wire.writing import EncodeError
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
+INFERRED: Final = "?"
 
 
 class Held(NamedTuple):
@@ -67,18 +70,32 @@ def _api(line: Given) -> tuple[int, int] | None:
     name = "api_key" if line.get("api_key") is not None else "api"
     if line.get(name) is None:
         return None
-    return api_key_of(line[name], name), integer(line, "api_version", -(1 << 15), (1 << 15) - 1)
+    given = line[name]
+    # A response without a request has the name that was inferred, marked so.
+    given = given.removesuffix(INFERRED) if isinstance(given, str) else given
+    return api_key_of(given, name), integer(line, "api_version", -(1 << 15), (1 << 15) - 1)
+
+
+def _as_newest(shape: Shape, api_key: int, version: int, message: Given) -> Shape:
+    """A version from the future has a body only where the newest known layout fitted."""
+    known = api(api_key)
+    if shape.body is not None or not message.get("body") or known is None or version <= known.versions.high:
+        return shape
+    newest = known.versions.high
+    if shape.header == "RequestHeader":
+        return replace(shape, body=known.request, body_version=newest)
+    return Shape("ResponseHeader", response_header_version(api_key, newest), known.response, newest)
 
 
 def _request(line: Given) -> Held | None:
     message = _message(line, REQUEST)
     if message is None:
         return None
-    api = _api(line)
-    if api is None:
+    asked = _api(line)
+    if asked is None:
         raise EncodeError("is needed for a request", "api_key")
-    key, version = api
-    shape = request_shape(key, version)
+    key, version = asked
+    shape = _as_newest(request_shape(key, version), key, version, message)
     more = {name: line[name] for name in ("correlation_id", "client_id") if name in line}
     said = request_header(shape, key, version, more)
     header = said | _given(message, REQUEST)
@@ -92,8 +109,8 @@ def _response(line: Given) -> Held | None:
     message = _message(line, RESPONSE)
     if message is None:
         return None
-    api = _api(line)
-    shape = UNASKED if api is None else answer_shape(*api, message.get("body"))
+    asked = _api(line)
+    shape = UNASKED if asked is None else _as_newest(answer_shape(*asked, message.get("body")), *asked, message)
     said = {name: line[name] for name in ("correlation_id",) if name in line}
     return _held(RESPONSE, message, shape, said | _given(message, RESPONSE))
 

@@ -45,5 +45,10 @@ class Limits:
     decompressed_frame_size: int = 256 << 20
     """Bytes that all compressed sections of one frame may become."""
 
+    packed_records: int = 20_000
+    """Records that the compressed sections of one frame may hold beyond one for each of their bytes on the wire: so
+    that what a frame costs grows with its size, and not with what a compressor can promise. Real records, which differ
+    in offset and time, take more than a byte."""
+
 
 DEFAULT: Final = Limits()

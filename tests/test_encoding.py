@@ -81,7 +81,7 @@ def test_a_broker_that_lacks_the_version_answers_in_version_0(body: dict[str, ob
         ({"api_key": True}, "api_key: True is no integer from"),
         ({"api_key": None, "api": "Metadta"}, "api: no API is called 'Metadta'"),
         ({"api_key": None, "api": None}, "api_key: is needed for a request"),
-        ({"api_version": 99}, "request.body: Metadata v99 is not known"),
+        ({"api_version": -1}, "request.body: Metadata v-1 is not known"),
         ({"api_version": None}, "api_version: None is no integer"),
         ({"request": {"size": 40, "body": {}}}, "request: 21 of its bytes are not in the line"),
         ({"request": {"size": -1, "body": {}}}, "request.size: -1 is no integer from 4"),

@@ -159,7 +159,8 @@ class Pcapng:
         start = np.where(simple, 12, 28)
         captured = np.where(simple, np.minimum(length, self._snaplen(section)), captured)
         captured = np.minimum(captured, size - start - 4)
-        ticks = (u32(12).astype(np.uint64) << np.uint64(32)) | u32(16).astype(np.uint64)
+        high, low = u32(np.where(simple, 0, 12)), u32(np.where(simple, 0, 16))  # a simple one may end before them
+        ticks = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         time_ns, link_type = _clock(section.interfaces, interface, ticks, simple)
         return PacketBatch(
             self._data, self._base, first, time_ns, at + start, captured, np.maximum(captured, length), link_type

@@ -1,4 +1,5 @@
-"""`python -m tests.bench`: `kdissect` and tshark over the same captures, in turn; medians, ratios, peak memory.
+"""`python -m tests.bench`: `kdissect` and tshark over the same captures, in turn; medians, ratios, peak memory. Then
+`readers`: our compiled readers beside those of two Python libraries.
 
 The work: print API key, version, correlation id (and for us latency) of every exchange; and everything as JSON.
 tshark's Kafka dissector knows about half of the APIs and fewer versions, so it decodes less of the same bytes.
@@ -17,6 +18,7 @@ from typing import NamedTuple
 
 from dissector.capture import open_capture
 from dissector.store import Store
+from tests.bench import readers
 
 ROOT = Path(__file__).parents[2]
 RUNS = 3
@@ -124,6 +126,7 @@ def main() -> None:
         path = Path(folder) / "repeated.pcap"
         repeated(largest, path, PACKETS)
         report(f"the same again and again, {PACKETS:,} packets", path)
+    readers.main()
     print(f"\nmedian of {RUNS} runs; this process used {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB")
 
 

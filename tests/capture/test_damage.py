@@ -112,6 +112,10 @@ def test_the_rest_of_a_file_is_no_packet_where_its_length_cannot_be(tmp_path: Pa
     assert len(reader.problems) == 1
 
 
+def test_a_file_may_end_with_the_least_simple_packet(tmp_path: Path) -> None:
+    assert packets(opened(tmp_path, HEADER + block("<", 3, struct.pack("<I", 0)))) == [b""]
+
+
 def test_a_captured_length_above_the_length_on_the_wire_is_its_length(tmp_path: Path) -> None:
     reader = opened(tmp_path, pcap([]) + struct.pack("<IIII", 1, 1, 8, 4) + b"12345678")
     [batch] = reader.batches(0)

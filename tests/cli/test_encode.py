@@ -56,7 +56,10 @@ def test_a_response_that_nothing_asked_for_comes_back(tmp_path: Path) -> None:
     kdissect("encode", "-w", out, data=lines_of(source))
     [asked, orphan] = (json.loads(line) for line in lines_of(out).splitlines())
     assert asked["correlation_id"] == 1
-    assert (orphan["api"], orphan["response"]["size"], orphan["correlation_id"]) == (None, 16, 9)
+    assert (orphan["api_key"], orphan["response"]["size"], orphan["correlation_id"]) == (None, 16, 9)
+    again = tmp_path / "thrice.pcapng"
+    kdissect("encode", "-w", str(again), data=lines_of(out))
+    assert lines_of(str(again)) == lines_of(out)
 
 
 def test_lines_of_other_kinds_are_counted(tmp_path: Path) -> None:
@@ -83,7 +86,7 @@ def test_without_ends_and_times_they_are_made_up(tmp_path: Path) -> None:
     [
         (b"{", "line 2: not JSON: "),
         (b"[]", "line 2: not a JSON object"),
-        (json.dumps(METADATA | {"api_version": 99}).encode(), "line 2: request.body: Metadata v99 is not known"),
+        (json.dumps(METADATA | {"api_version": -1}).encode(), "line 2: request.body: Metadata v-1 is not known"),
         (json.dumps(METADATA | {"client": "here"}).encode(), "line 2: client: "),
         (json.dumps(METADATA | {"client": "[::1]:9"}).encode(), "line 2: server: 192.0.2.1 and the client's ::1"),
         (json.dumps(METADATA | {"connection": "a"}).encode(), "line 2: connection: 'a' is no integer"),

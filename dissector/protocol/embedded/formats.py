@@ -20,6 +20,8 @@ from dissector.protocol.schema.loader import api
 Candidates = Iterator[Inside | Parts]
 Format = Callable[[bytes, Scope, Context], Candidates]
 _VERSION: Final = (("version", INT16),)
+ENVELOPE: Final = 58
+"""No broker forwards an envelope: one inside another is not opened, or a frame could nest them without end."""
 
 
 def versioned(message: str, raw: bytes) -> Iterator[Inside]:
@@ -85,7 +87,7 @@ def _request(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
     """A request with its header, as a broker forwards it to its controller (KIP-590)."""
     key, version = int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
     known = api(key)
-    if known is not None and known.versions.contains(version):
+    if known is not None and key != ENVELOPE and known.versions.contains(version):
         header = Piece("header", "RequestHeader", request_header_version(key, version))
         yield Inside((), (header, Piece("body", known.request, version)))
 
@@ -96,7 +98,7 @@ def _response(_raw: bytes, _scope: Scope, context: Context) -> Candidates:
         return
     key, version = context.enveloped
     known = api(key)
-    if known is not None and known.versions.contains(version):
+    if known is not None and key != ENVELOPE and known.versions.contains(version):
         header = Piece("header", "ResponseHeader", response_header_version(key, version))
         yield Inside((), (header, Piece("body", known.response, version)))
 

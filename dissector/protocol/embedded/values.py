@@ -146,13 +146,15 @@ def with_internal_records(message: str, values: Values, context: Context = NOTHI
     names = [topic_of(topic, context) for topic in topics]
     if not TOPICS.keys() & set(names):
         return values
-    opened = [_opened(topic, name) if name in TOPICS else topic for topic, name in zip(topics, names, strict=True)]
+    budget = budget_of()
+    pairs = zip(topics, names, strict=True)
+    opened = [_opened(topic, name, budget) if name in TOPICS else topic for topic, name in pairs]
     return values | {path.split(".")[0]: opened}
 
 
-def _opened(value: Any, topic: str | None) -> Any:
+def _opened(value: Any, topic: str | None, budget: Budget) -> Any:
     if isinstance(value, RecordBytes):
-        return records_with_decoded(value, topic)
+        return records_with_decoded(value, topic, budget)
     if isinstance(value, dict):
-        return {name: _opened(inner, topic) for name, inner in value.items()}
-    return [_opened(inner, topic) for inner in value] if isinstance(value, list) else value
+        return {name: _opened(inner, topic, budget) for name, inner in value.items()}
+    return [_opened(inner, topic, budget) for inner in value] if isinstance(value, list) else value

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import google_crc32c
 
 from dissector.protocol.records.compression import Budget, codec_name
-from dissector.protocol.wire import WireError, uvarint, varint, varlong
+from dissector.protocol.wire import TWO_BYTES, WireError, uvarint, varint, varlong
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_FIELDS: Final = (
@@ -114,7 +114,13 @@ class Batch:
 
     def decompressed(self, budget: Budget) -> bytes:
         """The record section in plain. Raises `DecompressionError`."""
-        return budget.decompressed(self.codec, self.section)
+        plain = budget.decompressed(self.codec, self.section)
+        budget.admit(self.most_records(plain), len(self.section))
+        return plain
+
+    def most_records(self, plain: bytes) -> int:
+        """How many records may be in a plain section: the header's count, if so many have room."""
+        return min(self.records_count, len(plain) // LEAST_RECORD)
 
     def records(self, budget: Budget) -> list[Record]:
         """All records. Raises `DecompressionError` or `WireError`."""
@@ -133,7 +139,11 @@ def read_records(data: bytes, batch: Batch) -> list[Record]:
 
 
 def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C901  # in line, as a call costs more
-    """Every varint that is one byte long, as nearly all are, is read in line: a call a field would double the time."""
+    """Varints of one and two bytes, as nearly all are, are read in line: a call a field would double the time.
+
+    Of two bytes the sum is the value once the first one's high bit is off; if the second has it too, the sum is above
+    all that two bytes can hold, and the careful way reads it anew.
+    """
     base_offset, base_time = batch.base_offset, batch.base_timestamp
     appended = batch.max_timestamp if batch.is_append_time else None
     records: list[Record] = []
@@ -143,25 +153,37 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
         size = data[at]
         at += 1
         if size > 127:
-            size, at = uvarint(data, at - 1)
+            size += (data[at] << 7) - 128
+            at += 1
+            if size > TWO_BYTES:
+                size, at = uvarint(data, at - 2)
         end = at + (size >> 1)
         if size & 1 or end > len(data):
             raise WireError("record runs past its section", at)
         time = data[at + 1]  # after the attributes, which have no bits yet
         at += 2
         if time > 127:
-            time, at = varlong(data, at - 1)
+            time += (data[at] << 7) - 128
+            at += 1
+        if time > TWO_BYTES:
+            time, at = varlong(data, at - 2)
         else:
             time = (time >> 1) ^ -(time & 1)
         offset = data[at]
         at += 1
         if offset > 127:
-            offset, at = uvarint(data, at - 1)
+            offset += (data[at] << 7) - 128
+            at += 1
+            if offset > TWO_BYTES:
+                offset, at = uvarint(data, at - 2)
         offset = (offset >> 1) ^ -(offset & 1)
         size = data[at]
         at += 1
         if size > 127:
-            size, at = uvarint(data, at - 1)
+            size += (data[at] << 7) - 128
+            at += 1
+            if size > TWO_BYTES:
+                size, at = uvarint(data, at - 2)
         if size & 1:
             key = None
         else:
@@ -170,7 +192,10 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
         size = data[at]
         at += 1
         if size > 127:
-            size, at = uvarint(data, at - 1)
+            size += (data[at] << 7) - 128
+            at += 1
+            if size > TWO_BYTES:
+                size, at = uvarint(data, at - 2)
         if size & 1:
             value = None
         else:

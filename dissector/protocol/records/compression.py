@@ -6,30 +6,45 @@ before Kafka 0.10 put a wrong header checksum in it (KIP-57). Decompression is b
 raises `DecompressionError`, which becomes a finding, not an allocation.
 """
 
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final, NamedTuple, TypeVar
 
 import cramjam
 import numpy as np
 
+from dissector import limits
 from dissector.protocol.records.lz4 import with_right_checksum
 
 XERIAL_HEADER: Final = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
 """Magic, version, least compatible version (org.xerial.snappy.SnappyCodec)."""
 XERIAL_MAGIC: Final = XERIAL_HEADER[:8]
 XERIAL_BLOCK: Final = 32 << 10
+USUAL_RATIO: Final = 1000
+"""More than deflate can do: what a damaged section is taken to have cost, as a multiple of its size."""
+
+Part = TypeVar("Part")
 
 
 class DecompressionError(ValueError):
-    """A compressed section that can't be read, or that is larger than allowed once it is."""
+    """A compressed section that can't be read, or that holds more than allowed once it is."""
+
+
+class TooLargeError(DecompressionError):
+    """One that is larger than allowed."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"larger than {limit:,} bytes once decompressed")
 
 
 class Budget:
-    """What the compressed sections of one frame may become: each at most `section` bytes, all at most `total`."""
+    """What the compressed sections of one frame may become: each at most `section` bytes, all at most `total`; and how
+    many `records` they may hold beyond one a byte. Sections that turn out unreadable have cost something too."""
 
-    def __init__(self, section: int, total: int) -> None:
+    def __init__(self, section: int, total: int, records: int = limits.DEFAULT.packed_records) -> None:
         self._section = section
         self._left = total
+        self._records = records
 
     def decompressed(self, codec: int, data: bytes, *, magic: int = 2) -> bytes:
         """`data` in plain. Raises `DecompressionError`."""
@@ -38,9 +53,30 @@ class Budget:
             raise DecompressionError(f"codec {codec} is not known")
         if magic < 2 and found.name == "lz4":
             data = with_right_checksum(data)
-        plain = found.decompress(data, min(self._section, self._left))
+        limit = min(self._section, self._left)
+        try:
+            plain = found.decompress(data, limit)
+        except TooLargeError:
+            self._left -= limit
+            raise
+        except DecompressionError:
+            self._left -= min(limit, USUAL_RATIO * len(data))
+            raise
         self._left -= len(plain)
         return plain
+
+    def admit(self, records: int, size: int) -> None:
+        """Let in what a section of `size` bytes on the wire holds. Raises `DecompressionError`."""
+        beyond = max(0, records - size)
+        if beyond > self._records:
+            raise DecompressionError(f"{size:,} bytes hold more records than are let in")
+        self._records -= beyond
+
+    def admitted(self, parts: Iterator[Part], size: int) -> list[Part]:
+        """The parts of such a section, where their number is not known before. Raises `DecompressionError`."""
+        found = list(islice(parts, size + self._records + 1))
+        self.admit(len(found), size)
+        return found
 
 
 class Codec(NamedTuple):
@@ -64,15 +100,10 @@ def _bounded(into: Callable[..., int]) -> Callable[[bytes, int], bytes]:
         try:
             size = into(data, out)
         except cramjam.DecompressionError as error:
-            raise DecompressionError(_reason(error, limit)) from None
+            raise (TooLargeError(limit) if "whole buffer" in str(error) else DecompressionError(str(error))) from None
         return out[:size].tobytes()
 
     return decompress
-
-
-def _reason(error: cramjam.DecompressionError, limit: int) -> str:
-    words = str(error)
-    return f"larger than {limit:,} bytes once decompressed" if "whole buffer" in words else words
 
 
 def _snappy(data: bytes, limit: int) -> bytes:
@@ -94,7 +125,7 @@ def _snappy(data: bytes, limit: int) -> bytes:
 def _snappy_block(data: bytes, limit: int) -> bytes:
     try:
         if cramjam.snappy.decompress_raw_len(data) > limit:
-            raise DecompressionError(f"larger than {limit:,} bytes once decompressed")
+            raise TooLargeError(limit)
         return bytes(cramjam.snappy.decompress_raw(data))
     except cramjam.DecompressionError as error:
         raise DecompressionError(str(error)) from None

@@ -15,7 +15,7 @@ from typing import Final
 
 from dissector.protocol.records.batch import LOG_APPEND_TIME
 from dissector.protocol.records.compression import Budget, DecompressionError, codec_name
-from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.parts import Part, PartKind, split
 from dissector.protocol.wire import WireError
 
 HEADER: Final = struct.Struct(">qiIbb")
@@ -84,7 +84,8 @@ class LegacyRecord:
     def inside(self, budget: Budget) -> list["LegacyRecord"]:
         """The messages of a wrapper. Raises `DecompressionError` or `WireError`."""
         plain = budget.decompressed(self.codec, self.value or b"", magic=self.magic)
-        return list(self.placed([LegacyRecord.read(part) for part in whole_messages(plain)]))
+        parts = budget.admitted(split(plain), len(self.value or b""))
+        return list(self.placed([LegacyRecord.read(part) for part in whole_messages(plain, parts)]))
 
     def placed(self, inner: list["LegacyRecord"]) -> Iterator["LegacyRecord"]:
         """The messages of a wrapper with their absolute offsets and times."""
@@ -99,9 +100,9 @@ def first_offset(wrapper: int, inner: list[int]) -> int:
     return max(0, wrapper - inner[-1]) if inner else 0
 
 
-def whole_messages(plain: bytes) -> Iterator[bytes]:
+def whole_messages(plain: bytes, parts: list[Part]) -> Iterator[bytes]:
     """The messages of a decompressed set. Raises `WireError` at what is none."""
-    for part in split(plain):
+    for part in parts:
         if part.kind is not PartKind.MESSAGE:
             raise WireError(f"not a message: {part.kind.value}", part.start)
         yield plain[part.start : part.end]

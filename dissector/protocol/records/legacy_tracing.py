@@ -1,8 +1,9 @@
 """Messages of magic 0 and 1 as nodes; a wrapper's messages hang under it, in a source of their own."""
 
 from dissector.findings import Finding, Severity
+from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.legacy import DEEPEST, HEADER_FIELDS, LegacyRecord, first_offset
-from dissector.protocol.records.parts import Part, PartKind, split
+from dissector.protocol.records.parts import Part, PartKind
 from dissector.protocol.records.sections import Sections
 from dissector.protocol.records.spans import Spans, shown, timestamp_note
 from dissector.protocol.tree import Node
@@ -40,7 +41,12 @@ def trace_message(spans: Spans, node: Node, sections: Sections, base: int = 0, d
 def _messages(spans: Spans, wrapper: LegacyRecord, base: int, node: Node, sections: Sections, depth: int) -> None:
     """Hang a wrapper's messages under it."""
     holder = spans.begin(node, "messages", "MESSAGE_SET")
-    parts = list(split(spans.data))
+    try:
+        parts = sections.messages(spans.data, len(wrapper.value or b""))
+    except DecompressionError as error:
+        holder.findings.append(Finding("bad-compression", Severity.ERROR, f"{wrapper.compression}: {error}"))
+        spans.rest(holder)
+        return
     first = first_offset(base + wrapper.offset, [_offset(spans.data, part) for part in parts]) if wrapper.magic else 0
     for number, part in enumerate(parts):
         inner = Spans(spans.data, part.start, part.end, spans.source)

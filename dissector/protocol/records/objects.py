@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 def budget_of(bounds: limits.Limits = limits.DEFAULT) -> Budget:
     """What one frame may cost."""
-    return Budget(bounds.decompressed_size, bounds.decompressed_frame_size)
+    return Budget(bounds.decompressed_size, bounds.decompressed_frame_size, bounds.packed_records)
 
 
 def records_object(data: bytes, budget: Budget | None = None) -> Object:

@@ -1,7 +1,10 @@
 """Compressed sections of one frame, opened: each becomes a source of its own, within a common budget."""
 
+from collections.abc import Callable
+
 from dissector.findings import Finding, Severity
 from dissector.protocol.records.compression import Budget, DecompressionError, codec_name
+from dissector.protocol.records.parts import Part, split
 from dissector.protocol.records.spans import Spans
 from dissector.protocol.tree import Node, Source
 
@@ -13,12 +16,16 @@ class Sections:
         self._sources = sources
         self._budget = budget
 
-    def open(self, codec: int, leaf: Node, data: bytes, *, magic: int = 2) -> Spans | None:
-        """The plain bytes of a compressed leaf; None, and a finding, where they can't be had."""
+    def open(
+        self, codec: int, leaf: Node, data: bytes, records: Callable[[bytes], int] = lambda _plain: 0, *, magic: int = 2
+    ) -> Spans | None:
+        """The plain bytes of a compressed leaf; None, and a finding, where they can't be had. `records` says how many
+        are in plain bytes, where that is known before they are read."""
         name = codec_name(codec)
         leaf.note = name
         try:
             plain = self._budget.decompressed(codec, data, magic=magic)
+            self._budget.admit(records(plain), len(data))
         except DecompressionError as error:
             leaf.findings.append(Finding("bad-compression", Severity.ERROR, f"{name}: {error}"))
             return None
@@ -27,3 +34,7 @@ class Sections:
         self._sources.append(source)
         leaf.note = f"{name}, {len(data):,} bytes hold {len(plain):,}"
         return Spans(plain, 0, len(plain), source.number)
+
+    def messages(self, plain: bytes, size: int) -> list[Part]:
+        """The parts of a message set that was `size` bytes before. Raises `DecompressionError`."""
+        return self._budget.admitted(split(plain), size)

@@ -55,7 +55,7 @@ class RecordTracer:
             _records(spans, batch, node)
             return
         leaf = spans.leaf(node, "(compressed)", "BYTES", spans.end, batch.section)
-        inner = self._sections.open(batch.codec, leaf, batch.section)
+        inner = self._sections.open(batch.codec, leaf, batch.section, batch.most_records)
         if inner is not None:
             _records(inner, batch, node)
 

@@ -5,10 +5,13 @@ Kafka's protocol guide, "Protocol Primitive Types"; KIP-482 for unsigned varints
 """
 
 from binascii import b2a_base64
+from functools import lru_cache
 from typing import Final
 
 VARINT_BYTES: Final = 5
 VARLONG_BYTES: Final = 10
+TWO_BYTES: Final = (1 << 14) - 1
+"""The largest value of a varint of two bytes."""
 
 
 class WireError(ValueError):
@@ -59,6 +62,10 @@ def varlong(data: bytes, at: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), after
 
 
+@lru_cache(maxsize=4096)
 def uuid_text(raw: bytes) -> str:
-    """16 bytes as Kafka prints a Uuid: 22 characters of URL-safe base64 (org.apache.kafka.common.Uuid)."""
+    """16 bytes as Kafka prints a Uuid: 22 characters of URL-safe base64 (org.apache.kafka.common.Uuid).
+
+    Kept for a while: traffic is about the same few topics all the time.
+    """
     return b2a_base64(raw, newline=False)[:22].decode("ascii").replace("+", "-").replace("/", "_")

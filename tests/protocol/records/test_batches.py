@@ -122,6 +122,31 @@ def test_a_bomb_is_a_finding_not_an_allocation(codec: int) -> None:
     assert {finding.code for finding in traced(bomb, 10_000).findings} == {"bad-compression"}
 
 
+@pytest.mark.parametrize("codec", [1, 3, 4])
+def test_more_records_than_a_section_can_mean_are_not_read(codec: int) -> None:
+    # Each of 7 bytes: what a compressor can promise, but no producer means. All would cost gigabytes.
+    count = 1 << 20
+    section = b"\x0c\x00\x00\x00\x01\x01\x00" * count
+    header = struct.pack(">hiqqqhii", codec, count, 0, 0, -1, -1, -1, count)
+    body = header + COMPRESS[codec](section)
+    packed = struct.pack(">qiibI", 0, len(body) + 9, 0, 2, google_crc32c.value(body)) + body
+    with pytest.raises(DecompressionError, match="more records than are let in"):
+        Batch.read(packed).records(Budget(LIMIT * 64, LIMIT * 64))
+    tree = traced(packed, LIMIT * 64)
+    assert_tiled(tree)
+    assert {finding.code for finding in tree.findings} == {"bad-compression"}
+
+
+def test_sections_that_turn_out_unreadable_have_cost_something_too() -> None:
+    bomb = Batch.read(batch([Record(100, 5_000, None, bytes(900_000), [])], 1))
+    budget = Budget(10_000, 20_000)
+    for _ in range(2):
+        with pytest.raises(DecompressionError, match="larger than 10,000"):
+            bomb.decompressed(budget)
+    with pytest.raises(DecompressionError, match="larger than 0"):
+        bomb.decompressed(budget)
+
+
 def test_a_wrong_checksum_and_an_unknown_codec_are_told() -> None:
     assert {f.code for f in traced(batch([], crc=1)).findings} == {"bad-crc"}
     raw = bytearray(batch([]))

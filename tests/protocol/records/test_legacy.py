@@ -110,6 +110,15 @@ def test_the_brokers_time_is_that_of_all_messages_inside() -> None:
     assert [made.timestamp for made in values(wrapper(messages, 1, 1, 0x08))] == [2, 2, 2]
 
 
+def test_more_messages_than_a_wrapper_can_mean_are_not_read() -> None:
+    data = message(Made(0, 0, None, COMPRESS[1](message(Made(0, 0, None, None), 1) * 50_000)), 1, 1)
+    with pytest.raises(DecompressionError, match="more records than are let in"):
+        LegacyRecord.read(data).inside(Budget(LIMIT * 64, LIMIT * 64))
+    tree = traced(data, LIMIT * 64)
+    assert_tiled(tree)
+    assert {finding.code for finding in tree.findings} == {"bad-compression"}
+
+
 def test_wrappers_inside_wrappers_are_opened_so_far_and_no_farther() -> None:
     data = message(Made(0, 0, b"k", b"deep"), 1)
     for depth in range(1, DEEPEST + 2):

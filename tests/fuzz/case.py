@@ -1,0 +1,60 @@
+"""One input of the fuzzer: a frame with what is known of it, or a whole capture file; as a value, and as a file."""
+
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+import orjson
+
+from dissector.protocol.embedded.context import Context
+from dissector.protocol.message import SASL_TOKEN, Shape, request_shape, response_shape
+
+Side = Literal["request", "response", "token", "capture"]
+CORPUS: Final = Path(__file__).parent / "corpus"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`kind` says how it was made; `key` and `version` are those that a frame's request asked with."""
+
+    kind: str
+    side: Side
+    data: bytes
+    key: int = -1
+    version: int = -1
+    end: int | None = None
+    """Where a gap begins, if one does."""
+    mechanism: str | None = None
+    enveloped: tuple[int, int] | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """How the frame is to be read."""
+        if self.side == "token":
+            return SASL_TOKEN
+        if self.side == "request":
+            return request_shape(self.key, self.version)
+        return response_shape(self.key, self.version, self.data)
+
+    @property
+    def context(self) -> Context:
+        return Context(mechanism=self.mechanism, enveloped=self.enveloped)
+
+    def with_data(self, data: bytes) -> "Case":
+        """The same with other bytes."""
+        return replace(self, data=data, end=None if self.end is None else min(self.end, len(data)))
+
+    def as_json(self, **more: str) -> bytes:
+        """As a file holds it; `more` is for people."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        told = {name: value for name, value in fields.items() if value not in (None, -1)}
+        return orjson.dumps(told | more | {"data": b64encode(self.data).decode()}, option=orjson.OPT_INDENT_2) + b"\n"
+
+    @classmethod
+    def from_json(cls, line: bytes) -> "Case":
+        """The way back."""
+        told = {name: value for name, value in orjson.loads(line).items() if name in cls.__dataclass_fields__}
+        if "enveloped" in told:
+            told["enveloped"] = tuple(told["enveloped"])
+        return cls(**told | {"data": b64decode(told["data"])})

@@ -1,0 +1,33 @@
+"""Every input that once went wrong, and a few fresh ones: nothing escapes, nothing is slow."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import guard, seeds
+from tests.fuzz.case import CORPUS, Case
+from tests.fuzz.kinds import KINDS, case_of
+
+FRESH = 1_000
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.json")), ids=lambda path: path.stem)
+def test_what_once_went_wrong_goes_right(path: Path) -> None:
+    case = Case.from_json(path.read_bytes())
+    guard.check(case)
+
+
+def test_a_case_is_the_same_from_its_file() -> None:
+    case = Case("login", "token", b"\0\0\0\1\xff", end=5, mechanism="PLAIN", enveloped=(3, 4))
+    assert Case.from_json(case.as_json(what="anything")) == case
+
+
+@pytest.mark.slow
+def test_fresh_damage_of_every_kind_brings_nothing_down() -> None:
+    loaded = seeds.load()
+    seen = set()
+    for number in range(FRESH):
+        case = case_of(loaded, 0, number)
+        seen.add(case.kind)
+        guard.check(case)
+    assert seen >= KINDS.keys() - {"bomb"}
