@@ -24,7 +24,7 @@ from dissector.session.knowledge import Knowledge, offers
 from dissector.session.table import NO_FRAME, ExchangeTable, RowKind
 from dissector.session.verdicts import shape_of
 
-SAMPLE: Final = 16
+SAMPLE: Final = 8
 """Lone responses of a connection that are looked at for what it is known for."""
 KEPT: Final = 256
 """Connections whose evidence is kept."""
