@@ -72,7 +72,8 @@ class Weigher:
         try:
             self._struct(plan)
         except WireError as error:
-            raise (StopError if error.at + LONGEST_VARINT > self._whole else MisfitError) from None
+            cut_off = self._whole < self._end and error.at + LONGEST_VARINT > self._whole
+            raise (StopError if cut_off else MisfitError) from None
 
     def _pay(self, bits: float) -> None:
         self.bits += bits
