@@ -40,6 +40,31 @@ def test_lone_frames_are_decoded() -> None:
     assert dissector.decode_response(response(7), api_key=3, api_version=0).body == {"brokers": [], "topics": []}
 
 
+def test_a_lone_response_without_its_api_is_inferred() -> None:
+    with dissector.open(PCAPS / "java.pcapng") as capture:
+        asked = {each.row.api: each for each in capture.exchanges()}
+    for name in ("Metadata", "Fetch", "ApiVersions"):
+        paired = asked[name].response
+        assert paired is not None
+        lone = dissector.decode_response(paired.data)
+        assert lone.body == paired.body
+        [finding] = lone.findings
+        assert finding.code == "inferred"
+        assert f"{name} v{asked[name].row.version}" in finding.message or "the same layout" in finding.message
+        assert lone.tree.find("body") is not None
+
+
+def test_a_lone_response_that_many_fit_is_not_claimed() -> None:
+    lone = dissector.decode_response(response(1, bytes(9)))
+    assert lone.body == {}
+    assert [finding.message.partition(";")[0] for finding in lone.findings] == ["too little to tell what it answers"]
+
+
+def test_an_api_without_its_version_is_a_mistake() -> None:
+    with pytest.raises(TypeError, match="together"):
+        dissector.decode_response(response(1), api_key=3)
+
+
 @pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan, 1.5])
 def test_numbers_that_json_lacks_are_strings(number: float) -> None:
     # DescribeClientQuotas v0: throttle, error, message, one entry without entities that has one value.

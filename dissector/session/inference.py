@@ -24,10 +24,15 @@ from dissector.session.knowledge import Knowledge, offers
 from dissector.session.table import NO_FRAME, ExchangeTable, RowKind
 from dissector.session.verdicts import shape_of
 
-SAMPLE: Final = 16
+SAMPLE: Final = 8
 """Lone responses of a connection that are looked at for what it is known for."""
 KEPT: Final = 256
 """Connections whose evidence is kept."""
+ID_END: Final = 8
+"""Where the correlation id of a frame ends."""
+SMALL: Final = 512
+KEPT_VERDICTS: Final = 4096
+"""Verdicts on small responses that are kept."""
 Offers = Mapping[int, tuple[int, int]]
 Flags = npt.NDArray[np.bool_]
 
@@ -45,28 +50,35 @@ class Inference:
         """The server's end of a connection."""
         self._generation = -1
         self._evidence = lru_cache(maxsize=KEPT)(self._gather)
+        self._alike = lru_cache(maxsize=KEPT_VERDICTS)(self._judge_small)
         self._everywhere = lru_cache(maxsize=1)(lambda: self._pairs(self._asked()))
         self._offers = lru_cache(maxsize=1)(self._offers_by_server)
+        self._words = lru_cache(maxsize=1)(knowledge.words)
 
     def verdict(self, frame: int, connection: int, generation: int) -> Verdict:
         """What a lone response of that connection is. The knowledge has learned up to `generation`."""
         if generation != self._generation:
             self._generation = generation
-            for cache in (self._evidence, self._everywhere, self._offers):
+            for cache in (self._evidence, self._alike, self._everywhere, self._offers, self._words):
                 cache.cache_clear()
-        first = self._frames.start.values[frame] == 0
-        return self._judge(frame, self._evidence(connection, bool(first)))
-
-    def _judge(self, frame: int, evidence: Evidence) -> Verdict:
+        first = bool(self._frames.start.values[frame] == 0)
         data, whole = self._frames.read(frame)
-        return judge(data, whole, int(self._frames.size.values[frame]), evidence)
+        size = int(self._frames.size.values[frame])
+        if whole == size <= SMALL:
+            return self._alike(data[ID_END:], connection, first)
+        return judge(data, whole, size, self._evidence(connection, first))
+
+    def _judge_small(self, body: bytes, connection: int, first: bool) -> Verdict:
+        """A small response, whatever its correlation id: there are many of the same bytes."""
+        data = bytes(ID_END) + body
+        return judge(data, len(data), len(data), self._evidence(connection, first))
 
     def _gather(self, connection: int, first: bool) -> Evidence:
         if first:
             return replace(self._evidence(connection, False), first=True)
         seen = self._pairs(self._asked() & (self._table.connection.values == connection))
         offered = self._knowledge.offered(connection) or self._offers().get(self._server(connection), {})
-        alone = Evidence(seen, self._everywhere(), offered, self._knowledge.words())
+        alone = Evidence(seen, self._everywhere(), offered, self._words())
         return self._with_sure_ones(alone, connection)
 
     def _with_sure_ones(self, alone: Evidence, connection: int) -> Evidence:
@@ -76,13 +88,13 @@ class Inference:
         rows = np.flatnonzero(lone & (table.connection.values == connection))[:SAMPLE]
         seen, offered = Counter(alone.seen), alone.offered
         for frame in table.response.values[rows].tolist():
-            verdict = self._judge(frame, alone)
+            data, whole = self._frames.read(frame)
+            verdict = judge(data, whole, int(self._frames.size.values[frame]), alone)
             if verdict.confidence is not Confidence.SURE:
                 continue
             best = verdict.candidates[0]
             seen[best.layout.api.key, best.version] += 1
             if best.layout.api.key == API_VERSIONS and not offered:
-                data, whole = self._frames.read(frame)
                 offered = dict(offers(read(data, shape_of(best), whole).body))
         return replace(alone, seen=seen, offered=offered)
 

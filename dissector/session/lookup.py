@@ -16,7 +16,7 @@ from dissector.session.recogniser import Flows
 from dissector.session.session import Session
 from dissector.session.summary import error_findings, info, session_words
 from dissector.session.table import NO_FRAME, Flag, RowKind
-from dissector.session.verdicts import claimed, shape
+from dissector.session.verdicts import certainty, claimed, shape
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
@@ -147,7 +147,7 @@ class Lookup:
         if best is not None:
             exchange.own_findings += [finding.under("response") for finding in error_findings(response.body)]
             words = info({}, response.body, exchange.own_findings, context.topic_names)
-            told = ": ".join(filter(None, (f"by inference, {verdict.confidence}", words)))
+            told = ": ".join(filter(None, (f"by inference, {certainty(verdict)}", words)))
             row = row._replace(api=f"{best.layout.api.name}?", version=best.version, info=told)
         exchange.row = row._replace(severity=worst(exchange.findings))
         return exchange

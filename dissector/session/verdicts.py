@@ -8,6 +8,7 @@ from dissector.findings import Finding, Severity
 from dissector.protocol.inference.verdict import Candidate, Confidence, Verdict
 from dissector.protocol.message import UNASKED, Shape
 
+SURE_OF_VERSION: Final = 0.9
 MOST_OTHERS: Final = 4
 """Other candidates that are named."""
 
@@ -21,6 +22,13 @@ def shape_of(candidate: Candidate) -> Shape:
 def claimed(verdict: Verdict) -> Candidate | None:
     """What the response is shown as; None where too many fit."""
     return None if verdict.confidence is Confidence.NONE else verdict.candidates[0]
+
+
+def certainty(verdict: Verdict) -> str:
+    """How sure it is: of the API alone, where its other layouts fit too."""
+    if verdict.confidence is Confidence.SURE and verdict.candidates[0].share < SURE_OF_VERSION:
+        return "sure of the API"
+    return str(verdict.confidence)
 
 
 def shape(verdict: Verdict) -> Shape:
@@ -38,7 +46,7 @@ def findings(verdict: Verdict) -> list[Finding]:
         words = f"too little to tell what it answers; it may be {others}"
         return [Finding("inferred", Severity.NOTE, words)]
     name = f"{best.layout.api.name} v{best.version}"
-    words = f"read as {name} by inference: {verdict.confidence}"
+    words = f"read as {name} by inference: {certainty(verdict)}"
     same = [version for version in best.layout.versions if version != best.version]
     if same:
         words += f"; v{_ranges(same)} {'has' if len(same) == 1 else 'have'} the same layout"

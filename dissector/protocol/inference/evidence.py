@@ -21,10 +21,21 @@ Pair = tuple[int, int]
 API_VERSIONS: Final = 18
 FREQUENT: Final = frozenset({0, 1, 3, 12, 18})
 """Produce, Fetch, Metadata, Heartbeat, ApiVersions: most of what goes over any wire."""
-DAILY: Final = frozenset({2, 8, 9, 10, 11, 13, 14, 17, 22, 36, 68})
-"""What else consumers, producers and logins use."""
-WEEKLY: Final = frozenset({19, 20, 24, 25, 26, 28, 32, 60, 76, 78, 79, 88})
+COMMON: Final = frozenset({2, 8, 9, 10, 11, 13, 14, 17, 22, 36, 68})
+"""What else consumers, producers and logins send."""
+LESS_COMMON: Final = frozenset({19, 20, 24, 25, 26, 28, 32, 60, 76, 78, 79, 88})
 """Transactions, share and streams groups, the commonest of what administrators do."""
+FAMILIES: Final = (
+    frozenset({8, 9, 11, 12, 13, 14}),
+    frozenset({22, 24, 25, 26, 28}),
+    frozenset({76, 78, 79}),
+    frozenset({83, 84, 85, 86, 87}),
+    frozenset({52, 53, 54, 59, 62, 63, 70, 82}),
+    frozenset({19, 20, 29, 30, 31, 32, 33, 37, 42, 44, 46, 50, 60}),
+)
+"""APIs that are used together: groups, transactions, share groups and their state, quorums, administration."""
+KINSHIP: Final = 0.6
+"""What an API gains by an exchange of its family, shared by all of them."""
 AGE: Final = 0.75
 """How likely a version is beside the next newer one."""
 DOUBT: Final = 0.7
@@ -70,7 +81,17 @@ class Evidence:
         if self.first and api.key == API_VERSIONS:
             return 10 * (OWN * sum(self.seen.values()) + OTHERS + ANYBODY)
         own, others = sum(self._own.get(api.key, {}).values()), sum(self._others.get(api.key, {}).values())
-        return OWN * own + OTHERS * others + ANYBODY * _usual(api)
+        return OWN * own + OTHERS * others + ANYBODY * _usual(api) + KINSHIP * self._kin.get(api.key, 0.0)
+
+    @cached_property
+    def _kin(self) -> dict[int, float]:
+        """How much of what is known is of the family of each API, told out to its members."""
+        found: dict[int, float] = {}
+        for family in FAMILIES:
+            own = sum(sum(self._own.get(key, {}).values()) for key in family)
+            others = sum(sum(self._others.get(key, {}).values()) for key in family)
+            found |= dict.fromkeys(family, (OWN * own + OTHERS * others) / len(family))
+        return found
 
     @cached_property
     def _own(self) -> dict[int, dict[int, float]]:
@@ -106,9 +127,9 @@ def _usual(api: Api) -> float:
     """The share of an API in what is sent anywhere."""
     if api.key in FREQUENT:
         return 0.12
-    if api.key in DAILY:
+    if api.key in COMMON:
         return 0.02
-    if api.key in WEEKLY:
+    if api.key in LESS_COMMON:
         return 0.005
     return 0.001 if "broker" in request(api.key).listeners else 0.0003
 

@@ -28,6 +28,9 @@ from dissector.protocol.wire import WireError, uuid_text, uvarint
 STEPS: Final = 600
 """Fields that are looked at."""
 LONGEST_VARINT: Final = 5
+LONGEST_CHARACTER: Final = 4
+LONGEST_LOOK: Final = 4096
+"""Bytes of a value that are looked at."""
 KNOWN_WORD: Final = 8.0
 """What a name or an id takes that the capture has elsewhere."""
 RECORDS_GAIN: Final = 60.0
@@ -69,7 +72,8 @@ class Weigher:
         try:
             self._struct(plan)
         except WireError as error:
-            raise (StopError if error.at + LONGEST_VARINT > self._whole else MisfitError) from None
+            cut_off = self._whole < self._end and error.at + LONGEST_VARINT > self._whole
+            raise (StopError if cut_off else MisfitError) from None
 
     def _pay(self, bits: float) -> None:
         self.bits += bits
@@ -174,7 +178,7 @@ class Weigher:
             raise MisfitError("length runs past the end")
         self._pay(plain(size, 4))
         self.at = stop
-        raw = self._data[start : min(stop, self._whole, start + 4096)]
+        raw = self._data[start : min(stop, self._whole, start + LONGEST_LOOK)]
         self._pay(8.0 * (size - len(raw)) + self._content(plan.type, raw, size))
         if stop > self._whole:
             raise StopError
@@ -198,8 +202,9 @@ class Weigher:
         if unprintable:
             try:
                 raw.decode()
-            except UnicodeDecodeError:
-                bits += ABSURD
+            except UnicodeDecodeError as error:
+                if error.start < len(raw) - LONGEST_CHARACTER:  # else it may only be cut off
+                    bits += ABSURD
             bits += sum(24.0 if byte < 0x80 else 8.0 for byte in unprintable)
         return bits
 
@@ -209,4 +214,5 @@ class Weigher:
         if count > self._end - self.at:
             raise MisfitError("count runs past the end")
         for _ in range(count):
+            self._step(0)  # elements may have no bytes at all
             self._value(plan.element, field)

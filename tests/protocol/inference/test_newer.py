@@ -1,0 +1,60 @@
+"""Requests and responses of versions newer than the tables."""
+
+import struct
+
+from dissector.protocol.message import Shape, read, request_shape, response_shape, trace
+from tests.protocol.trees import assert_tiled
+from tests.traffic import request, response
+
+METADATA, NEWER = 3, 14
+TOPIC = b"\x02" + bytes(16) + b"\x07orders\0"
+BODY = TOPIC + b"\x01\0\0"
+"""Of Metadata v13: one topic, two booleans, no tagged fields."""
+HEADER_TAGS = b"\0"
+
+
+def told(frame: bytes, shape: Shape) -> dict[str, str]:
+    """The findings of a frame, by code."""
+    assert_tiled(trace(frame, shape))
+    return {finding.code: finding.message for finding in read(frame, shape).findings}
+
+
+def asked(body: bytes, version: int = NEWER) -> tuple[bytes, Shape]:
+    frame = request(1, api_key=METADATA, version=version, body=HEADER_TAGS + body)
+    return frame, request_shape(METADATA, version, frame)
+
+
+def test_a_newer_request_with_the_layout_of_the_newest_is_read_and_called_a_guess() -> None:
+    frame, shape = asked(BODY)
+    [finding] = told(frame, shape).values()
+    assert finding == "Metadata v14 is not known to this release, which has v0-13: read as v13, which fits: a guess"
+    [topic] = read(frame, shape).body["topics"]  # type: ignore[misc]  # an array
+    assert topic["name"] == "orders"
+
+
+def test_a_field_at_its_end_is_left_over_and_told() -> None:
+    frame, shape = asked(BODY[:-1] + b"\0" + struct.pack(">i", 7))
+    assert set(told(frame, shape)) == {"unknown-version", "trailing-bytes"}
+    assert read(frame, shape).body
+
+
+def test_another_layout_leaves_the_header_alone() -> None:
+    for body in (b"\x02\x07orders\0\x01\0\0", b"what is this", bytes(200), BODY + bytes(100)):
+        frame, shape = asked(body)
+        assert told(frame, shape)["unknown-version"].endswith("only the header can be read")
+        assert not read(frame, shape).body
+        assert read(frame, shape).header["client_id"] == "tests"
+
+
+def test_without_its_bytes_nothing_is_guessed() -> None:
+    assert request_shape(METADATA, NEWER).body is None
+
+
+def test_a_newer_response_is_read_likewise() -> None:
+    broker = struct.pack(">i", 1) + b"\x0akafka.lan" + struct.pack(">i", 9092) + b"\0\0"
+    body = bytes(4) + b"\x02" + broker + b"\x08cluster" + struct.pack(">i", 1) + b"\x01" + bytes(2) + b"\0"
+    frame = response(1, b"\0" + body)
+    shape = response_shape(METADATA, NEWER, frame)
+    assert set(told(frame, shape)) == {"unknown-version"}
+    assert read(frame, shape).body["cluster_id"] == "cluster"
+    assert response_shape(METADATA, NEWER, response(1, b"not Kafka's at all")).body is None
