@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, cast
 
 from dissector.protocol.codec.plan import (
@@ -38,6 +38,7 @@ Reader = Callable[[bytes, int, int], tuple[dict[str, object], int]]
 DAMAGE: Final = (WireError, struct.error, IndexError)
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 UUID: Final = "16s"
+FEW: Final = 16
 TEXT: Final = "{}.decode('utf-8', 'surrogateescape')"
 
 
@@ -236,8 +237,11 @@ class _Emitter:
         with self.block("else:"):
             self.line(f"if {count} * {least} > end - at: raise WireError('count runs past the end', at)")
             if isinstance(plan.element, ScalarPlan) and plan.element.type != "uuid":
-                layout = f"f'>{{{count}}}{plan.element.code}'"
-                self.line(f"{result} = list(unpack_from({layout}, data, at)); at += {count} * {plan.element.size}")
+                code = plan.element.code
+                few, many = f"few_{code.replace('?', 't')}", f"unpack_from(f'>{{{count}}}{code}', data, at)"
+                self.names[few] = _few(code)
+                self.line(f"{result} = list({few}[{count}](data, at) if {count} < {FEW} else {many})")
+                self.line(f"at += {count} * {plan.element.size}")
             else:
                 self.line(f"{result} = []")
                 if _is_flat(plan.element):
@@ -334,6 +338,12 @@ class _Emitter:
             self.flush()
             self.line(f"{result} = {body}")
         return result
+
+
+@cache
+def _few(code: str) -> tuple[Callable[..., tuple[object, ...]], ...]:
+    """What unpacks a few numbers of a kind, by their count: partitions, replicas."""
+    return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(FEW))
 
 
 def _size(run: list[_Read]) -> int:
