@@ -50,9 +50,8 @@ class TooSlow(BaseException):
 
 
 def fence() -> None:
-    """Bound this process, and have its cases interrupted when they take too long."""
+    """Bound what this process may allocate."""
     resource.setrlimit(resource.RLIMIT_AS, (FENCE, FENCE))
-    signal.signal(signal.SIGPROF, _interrupt)
 
 
 def _peak() -> int:
@@ -67,6 +66,7 @@ def run(case: Case) -> Outcome:
     before = _peak()
     start = time.thread_time()
     failure = None
+    signal.signal(signal.SIGPROF, _interrupt)
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         check(case)
