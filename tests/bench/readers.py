@@ -85,7 +85,7 @@ def batch(codec: int = 0, count: int = ELEMENTS) -> bytes:
 
 def _common_version(key: int, ours: int, message: str, *, request: bool) -> int:
     """The newest version that all have."""
-    version = min(ours, peers.kafka_python_class(message).max_version)
+    version = min(ours, int(peers.kafka_python_class(message).max_version))
     while version:
         try:
             peers.kio_class(key, version, request=request)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from tests.fuzz import seeds
 from tests.fuzz.guard import Failure
-from tests.fuzz.kinds import KINDS, case_of
+from tests.fuzz.kinds import case_of
 from tests.fuzz.worker import FOUND, Report, Share, keep, work
 
 FOREVER: Final = 10 * 365 * 86_400.0
@@ -34,34 +34,34 @@ class Totals:
     def __init__(self) -> None:
         self.started = time.monotonic()
         self.cases: Counter[str] = Counter()
-        self.seconds: Counter[str] = Counter()
+        self.microseconds: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
-        self.slowest: tuple[float, str, int] = (0.0, "", 0)
+        self.slowest: dict[str, tuple[float, int]] = {}
         self.peak = 0
         self.last: dict[int, int] = {}
 
     def add(self, worker: int, report: Report) -> None:
         self.cases += report.cases
-        self.seconds += report.seconds
+        self.microseconds += report.microseconds
         self.failures += report.failures
-        self.slowest = max(self.slowest, report.slowest)
+        for kind, found in report.slowest.items():
+            self.slowest[kind] = max(self.slowest.get(kind, found), found)
         self.peak = max(self.peak, report.peak)
         self.last[worker] = report.last
 
     def line(self) -> str:
         count, passed = self.cases.total(), time.monotonic() - self.started
-        seconds, kind, number = self.slowest
+        (seconds, number), kind = max(((found, kind) for kind, found in self.slowest.items()), default=((0.0, 0), ""))
         return (
             f"{count:,} cases, {count / passed:,.0f}/s, slowest {1000 * seconds:.0f} ms ({kind} {number}), "
             f"peak {self.peak} MB, failures {self.failures.total()}"
         )
 
     def table(self) -> str:
-        lines = [f"{'kind':10}{'cases':>11}{'ms each':>9}"]
-        for kind in KINDS:
-            if self.cases[kind]:
-                each = 1000 * self.seconds[kind] / self.cases[kind]
-                lines.append(f"{kind:10}{self.cases[kind]:11,}{each:9.2f}")
+        lines = [f"{'kind':10}{'cases':>11}{'ms each':>9}{'slowest':>9}"]
+        for kind, (seconds, _) in self.slowest.items():
+            each = self.microseconds[kind] / self.cases[kind] / 1000
+            lines.append(f"{kind:10}{self.cases[kind]:11,}{each:9.2f}{1000 * seconds:9.0f}")
         return "\n".join([*lines, *(f"{count:,} times: {what}" for what, count in self.failures.most_common())])
 
 

@@ -23,8 +23,8 @@ BOMB_SECONDS: Final = 4.0
 PATIENCE: Final = 8.0
 """When it is cut short: it is a failure then in any case."""
 MEGABYTE: Final = 1 << 20
-GROWTH: Final = 2 * limits.DEFAULT.decompressed_frame_size // MEGABYTE
-"""Megabytes that a case may need at its peak: plain sections, and as much again for what is made of them."""
+GROWTH: Final = 3 * limits.DEFAULT.decompressed_frame_size // MEGABYTE
+"""Megabytes that a case may need at its peak: plain sections, leaves that hold what can't be read of them, the rest."""
 TIMES_ITSELF: Final = 16
 """And what is made of its own bytes: tree, hex, the JSON line and its copies here."""
 _FORGET_PEAK: Final = Path("/proc/self/clear_refs")
@@ -50,9 +50,8 @@ class TooSlow(BaseException):
 
 
 def fence() -> None:
-    """Bound this process, and have its cases interrupted when they take too long."""
+    """Bound what this process may allocate."""
     resource.setrlimit(resource.RLIMIT_AS, (FENCE, FENCE))
-    signal.signal(signal.SIGPROF, _interrupt)
 
 
 def _peak() -> int:
@@ -67,6 +66,7 @@ def run(case: Case) -> Outcome:
     before = _peak()
     start = time.thread_time()
     failure = None
+    signal.signal(signal.SIGPROF, _interrupt)
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         check(case)

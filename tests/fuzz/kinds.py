@@ -207,6 +207,8 @@ def login(seeds: Seeds, chance: random.Random) -> Case:
 
 def capture(seeds: Seeds, chance: random.Random) -> Case:
     """A stretch of a bundled capture, its packets or its file changed."""
+    if chance.random() < 0.2:
+        return Case("capture", "capture", mutated(chance.choice(seeds.files), chance, [chance.choice(seeds.files)]))
     return Case("capture", "capture", capture_file(chance.choice(seeds.captures), chance))
 
 

@@ -29,6 +29,8 @@ class Seeds:
     frames: list[Case] = field(default_factory=list)
     captures: list[list[bytes]] = field(default_factory=list)
     """The packets of each bundled capture, from Ethernet on."""
+    files: list[bytes] = field(default_factory=list)
+    """The beginnings of their files, as a sniffer wrote them."""
     records: list[bytes] = field(default_factory=list)
     """`records` fields."""
     embedded: list[bytes] = field(default_factory=list)
@@ -74,6 +76,7 @@ def _add_vector(seeds: Seeds, vector: Vector) -> None:
 def _add_capture(seeds: Seeds, path: Path) -> None:
     [batch] = open_capture(str(path), Store()).batches(0)
     places = zip(batch.offset.tolist(), batch.captured.tolist(), strict=True)
+    seeds.files.append(path.read_bytes()[: 2 * LONGEST])
     seeds.captures.append([batch.data[at : at + size].tobytes() for at, size in places])
     with Capture([str(path)], show_secrets=True) as capture:
         for exchange in capture.exchanges():

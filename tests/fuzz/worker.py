@@ -25,10 +25,10 @@ class Report:
     """What a worker did since its last report; `slowest` and `peak` are those of all its life."""
 
     cases: Counter[str] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
+    microseconds: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
-    slowest: tuple[float, str, int] = (0.0, "", 0)
-    """Seconds, kind, number."""
+    slowest: dict[str, tuple[float, int]] = field(default_factory=dict)
+    """By kind: seconds, and the case's number."""
     peak: int = 0
     """Megabytes that the hungriest case needed."""
     last: int = 0
@@ -65,8 +65,8 @@ def work(seeds: Seeds, share: Share, parent: Connection) -> None:
         if outcome.failure is not None and outcome.failure.what.startswith("slower"):
             outcome = guard.run(case)  # what compiled readers, or was disturbed, is not slow again
         report.cases[case.kind] += 1
-        report.seconds[case.kind] += outcome.seconds
-        report.slowest = max(report.slowest, (outcome.seconds, case.kind, number))
+        report.microseconds[case.kind] += int(1e6 * outcome.seconds)
+        report.slowest[case.kind] = max(report.slowest.get(case.kind, (0.0, 0)), (outcome.seconds, number))
         report.peak, report.last = max(report.peak, outcome.megabytes), number
         if outcome.failure is not None:
             report.failures[outcome.failure.what] += 1

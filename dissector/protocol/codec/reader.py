@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, cast
 
 from dissector.protocol.codec.plan import (
@@ -38,6 +38,7 @@ Reader = Callable[[bytes, int, int], tuple[dict[str, object], int]]
 DAMAGE: Final = (WireError, struct.error, IndexError)
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 UUID: Final = "16s"
+FEW: Final = 16
 TEXT: Final = "{}.decode('utf-8', 'surrogateescape')"
 
 
@@ -162,13 +163,17 @@ class _Emitter:
                 self.line(f"{each.result} = {each.null_or_empty}")
 
     def uvarint(self) -> str:
-        """An unsigned varint: its first byte belongs to the run, a second is read in line, more take a call."""
+        """An unsigned varint: its first byte belongs to the run."""
         name = self.fixed("B")
         self.flush()
+        self._rest_of_uvarint(name)
+        return name
+
+    def _rest_of_uvarint(self, name: str) -> None:
+        """A second byte is read in line, more take a call."""
         with self.block(f"if {name} > 127:"):
             self.line(f"{name} += (data[at] << 7) - 128; at += 1")
             self.line(f"if {name} > {TWO_BYTES}: {name}, at = uvarint(data, at - 2)")
-        return name
 
     def length(self, plan: VariablePlan | ArrayPlan) -> str:
         if not plan.compact:
@@ -205,14 +210,24 @@ class _Emitter:
             self.line(f"if {count} < 0: raise WireError('null where the schema has none', at)")
 
     def _variable(self, plan: VariablePlan) -> str:
-        count = self.length(plan)
+        size = self.uvarint() if plan.compact else self.fixed(_length_code(plan))
+        self.flush()
         result = self.name()
-        self._null(count, result, nullable=plan.nullable)
-        make = {"string": TEXT, "bytes": "{}", "records": "RecordBytes({})"}[plan.type]
-        with self.block("else:"):
-            self.line(f"if {count} > end - at: raise WireError('length runs past the end', at)")
-            self.line(f"{result} = {make.format(f'data[at : at + {count}]')}; at += {count}")
+        if plan.nullable:
+            self.line(f"if {size} {'== 0' if plan.compact else '< 0'}: {result} = None")
+            with self.block("else:"):
+                self._content(plan, size, result)
+        else:
+            self._content(plan, size, result)
         return result
+
+    def _content(self, plan: VariablePlan, size: str, result: str) -> None:
+        make = {"string": TEXT, "bytes": "{}", "records": "RecordBytes({})"}[plan.type]
+        self.line(f"stop = at + {size}{' - 1' if plan.compact else ''}")
+        self.line(
+            "if not at <= stop <= end: raise WireError('length runs past the end, or null where none may be', at)"
+        )
+        self.line(f"{result} = {make.format('data[at:stop]')}; at = stop")
 
     def _array(self, plan: ArrayPlan) -> str:
         count = self.length(plan)
@@ -222,20 +237,27 @@ class _Emitter:
         with self.block("else:"):
             self.line(f"if {count} * {least} > end - at: raise WireError('count runs past the end', at)")
             if isinstance(plan.element, ScalarPlan) and plan.element.type != "uuid":
-                layout = f"f'>{{{count}}}{plan.element.code}'"
-                self.line(f"{result} = list(unpack_from({layout}, data, at)); at += {count} * {plan.element.size}")
+                code = plan.element.code
+                few, many = f"few_{code.replace('?', 't')}", f"unpack_from(f'>{{{count}}}{code}', data, at)"
+                self.names[few] = _few(code)
+                self.line(f"{result} = list({few}[{count}](data, at) if {count} < {FEW} else {many})")
+                self.line(f"at += {count} * {plan.element.size}")
             else:
                 self.line(f"{result} = []")
                 if _is_flat(plan.element):
                     self._flat(cast(StructPlan, plan.element), count, result)
-                with self.block(f"for _ in range({count}):"):
-                    element = self.value(plan.element)
-                    self.flush()
-                    self.line(f"{result}.append({element})")
+                else:
+                    self._elements(plan.element, count, result)
         return result
 
+    def _elements(self, plan: TypePlan, count: str, result: str) -> None:
+        with self.block(f"for _ in range({count}):"):
+            element = self.value(plan)
+            self.flush()
+            self.line(f"{result}.append({element})")
+
     def _flat(self, plan: StructPlan, count: str, result: str) -> None:
-        """Read all elements at once, as far as they have nothing of what they seldom have; `count` becomes the rest."""
+        """Unpack all elements at once, until one has what they seldom have; from there on they are read one by one."""
         fields = [(field.name, self.value(field.type)) for field in plan.fields]
         if plan.flexible:
             self.fixed("B")
@@ -244,12 +266,19 @@ class _Emitter:
         values |= {each.name: f"uuid_text({each.name})" for each in run if each.code == UUID}
         made = "{" + ", ".join(f"{name!r}: {values.get(value, value)}" for name, value in fields) + "}"
         stops = [each.is_there for each in run if each.seldom] + ([run[-1].name] if plan.flexible else [])
-        elements = f"{self.layout(run, 'iter_unpack')}(data[at : at + {count} * {_size(run)}])"
-        with self.block(f"for {', '.join(each.name for each in run)}, in {elements}:"):
+        stop = self.name()
+        self.line(f"{stop} = at + {count} * {_size(run)}")
+        with self.block(
+            f"for {', '.join(each.name for each in run)}, in {self.layout(run, 'iter_unpack')}(data[at:{stop}]):"
+        ):
             if stops:
-                self.line(f"if {' or '.join(stops)}: break")
+                with self.block(f"if {' or '.join(stops)}:"):
+                    self.line(f"at += len({result}) * {_size(run)}")
+                    self._elements(plan, f"{count} - len({result})", result)
+                    self.line("break")
             self.line(f"{result}.append({made})")
-        self.line(f"at += len({result}) * {_size(run)}; {count} -= len({result})")
+        with self.block("else:"):
+            self.line(f"at = {stop}")
 
     def _nullable_struct(self, plan: StructPlan) -> str:
         present = self.fixed("b")
@@ -267,10 +296,12 @@ class _Emitter:
         result = "{" + ", ".join(items) + "}"
         if not plan.flexible:
             return result
-        count = self.uvarint()
+        count = self.fixed("B")
+        self.flush()
         name = self.name()
         self.line(f"{name} = {result}")
         with self.block(f"if {count}:"):
+            self._rest_of_uvarint(count)
             self._tagged(plan, count, name)
         return name
 
@@ -307,6 +338,12 @@ class _Emitter:
             self.flush()
             self.line(f"{result} = {body}")
         return result
+
+
+@cache
+def _few(code: str) -> tuple[Callable[..., tuple[object, ...]], ...]:
+    """What unpacks a few numbers of a kind, by their count: partitions, replicas."""
+    return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(FEW))
 
 
 def _size(run: list[_Read]) -> int:
