@@ -3,10 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_file import Capture
 from dissector.protocol.message import trace
 from dissector.session.exchange import Message
 from tests.protocol.trees import assert_tiled, same, values_of
+
+pytestmark = pytest.mark.slow
 
 LARGEST = 300_000
 

@@ -16,6 +16,8 @@ from dissector.protocol.message import trace
 from dissector.protocol.records.batch_writing import batch_bytes
 from tests.conftest import CAPTURES, PCAPS
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = b"alice-secret"
 LOGINS = [path for path in CAPTURES if "sasl" in path.name]
 

@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dissector.capture_file import Capture
 from dissector.protocol.codec.reader import RecordBytes
 from dissector.session.exchange import Exchange, Message
 from tests.conftest import CAPTURES
+
+pytestmark = pytest.mark.slow
 
 LEAST_EXCHANGES = 2500
 LEAST_APIS = 84

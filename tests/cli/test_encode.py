@@ -10,6 +10,8 @@ from tests.cli.test_commands import JAVA, kdissect
 from tests.test_encoding import METADATA
 from tests.traffic import Turn, capture_of, conversation, request, response
 
+pytestmark = pytest.mark.slow
+
 
 def lines_of(path: str) -> bytes:
     return kdissect("show", path, "-f", "json").stdout

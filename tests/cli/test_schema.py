@@ -15,6 +15,8 @@ from tests.cli.test_commands import KDISSECT
 from tests.protocol.schema.releases import haunt, jar, newer_heartbeat, schema
 from tests.traffic import Turn, capture_of, conversation, request, response
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

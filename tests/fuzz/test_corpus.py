@@ -8,6 +8,8 @@ from tests.fuzz import guard, seeds
 from tests.fuzz.case import CORPUS, Case
 from tests.fuzz.kinds import KINDS, case_of
 
+pytestmark = pytest.mark.slow
+
 FRESH = 1_000
 
 

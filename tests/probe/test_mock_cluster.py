@@ -19,6 +19,8 @@ from dissector.protocol.schema.loader import api
 from tests.cli.test_commands import kdissect
 from tests.probe.servers import mock_cluster
 
+pytestmark = pytest.mark.slow
+
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH = 0, 1, 2, 3, 8, 9
 FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 10, 11, 12, 13, 14
 RECORDS = [Record(n, 5_000 + n, b"order-%d" % n, b"apples " * n, [Header("n", bytes([n]))]) for n in range(4)]

@@ -19,6 +19,8 @@ from tests.cli.test_commands import kdissect
 from tests.probe.servers import Handler, frame, serving
 from tests.protocol.made import make
 
+pytestmark = pytest.mark.slow
+
 OFFER = [{"api_key": 3, "min_version": 0, "max_version": 12}, {"api_key": 18, "min_version": 0, "max_version": 2}]
 
 

@@ -28,6 +28,8 @@ from tests.protocol.apache_records import batches_of, truth_in
 from tests.protocol.places import filled, possible
 from tests.protocol.vectors import RELEASES, Vector, vectors
 
+pytestmark = pytest.mark.slow
+
 SHARDS = 4
 
 

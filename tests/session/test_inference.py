@@ -5,12 +5,16 @@ import struct
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_file import Capture
 from dissector.cli.json_lines import json_line
 from dissector.session.exchange import Exchange
 from tests.conftest import PCAPS
 from tests.session.retold import FIRST_PORT, conversations, told_again
 from tests.traffic import Turn, capture_of, conversation, request, response
+
+pytestmark = pytest.mark.slow
 
 
 def test_what_is_inferred_is_labelled_everywhere(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from dissector.session.exchange import Exchange
 from dissector.session.table import NO_FRAME, RowKind
 from tests.session.retold import FIRST_PORT, conversations, told_again
 
+pytestmark = pytest.mark.slow
+
 Pair = tuple[int, int]
 
 

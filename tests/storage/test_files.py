@@ -23,6 +23,8 @@ from tests.protocol.records.test_legacy import Made, many, message, wrapper
 from tests.protocol.trees import assert_tiled
 from tests.traffic import capture_of, conversation, exchanges
 
+pytestmark = pytest.mark.slow
+
 SEGMENTS = PCAPS / "segments"
 """Files of a real broker, and beside each what Kafka's own DumpLogSegments prints of it."""
 CODECS = str(SEGMENTS / "rdkafka-codecs-0" / "00000000000000000000.log")
