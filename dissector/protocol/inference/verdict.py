@@ -88,8 +88,9 @@ def judge(data: bytes, whole: int, size: int, evidence: Evidence) -> Verdict:
     if not weighed:
         return UNDECIDED
     best = weighed[0]
-    total = sum(2.0 ** (best.bits - each.bits) for each in weighed) + 2.0 ** (best.bits - chance)
-    shares = [(2.0 ** (best.bits - each.bits) / total, each) for each in weighed]
+    least = min(best.bits, chance)  # counted from the least, no power is above 1
+    total = sum(2.0 ** (least - each.bits) for each in weighed) + 2.0 ** (least - chance)
+    shares = [(2.0 ** (least - each.bits) / total, each) for each in weighed]
     rivals = [each for share, each in shares if share >= POSSIBLE and each.layout.api is not best.layout.api]
     return Verdict(
         tuple(

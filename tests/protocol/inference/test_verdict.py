@@ -129,3 +129,9 @@ def test_any_bytes_have_shares_that_add_up(junk: bytes, rest: int) -> None:
 @pytest.mark.parametrize("size", range(8))
 def test_frames_too_short_for_a_header_are_nothing(size: int) -> None:
     assert verdict(bytes(size)).confidence is Confidence.NONE
+
+
+def test_a_large_frame_of_which_little_was_captured_is_survived() -> None:
+    """It is far from anything that a layout would have: less likely than chance, by more than a float can say."""
+    data = bytes.fromhex("0003000000000001000574657374730000000000000013000300000000000100057465737473") + bytes(4)
+    judge(data, len(data), 196_612, Evidence(seen={(METADATA, 0): 1.0}, elsewhere={(METADATA, 0): 1.0}))
