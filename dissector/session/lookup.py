@@ -33,7 +33,11 @@ class Lookup:
         self._ignored = ignored
         """Bytes of each direction that is not Kafka."""
         self._inference = Inference(
-            session.frames, session.table, session.knowledge, lambda connection: self._ends(connection)[1]
+            session.frames,
+            session.table,
+            session.knowledge,
+            server=lambda connection: self._ends(connection)[1],
+            opened=lambda connection: flows.syn_side(connection) >= 0,
         )
 
     def exchange(self, number: int) -> Exchange:
