@@ -41,13 +41,20 @@ class Inference:
     """Judges lone responses; keeps what it gathers of their connections."""
 
     def __init__(
-        self, frames: FrameTable, table: ExchangeTable, knowledge: Knowledge, server: Callable[[int], str]
+        self,
+        frames: FrameTable,
+        table: ExchangeTable,
+        knowledge: Knowledge,
+        server: Callable[[int], str],
+        opened: Callable[[int], bool],
     ) -> None:
         self._frames = frames
         self._table = table
         self._knowledge = knowledge
         self._server = server
         """The server's end of a connection."""
+        self._opened = opened
+        """Whether the capture has a connection's beginning."""
         self._generation = -1
         self._evidence = lru_cache(maxsize=KEPT)(self._gather)
         self._alike = lru_cache(maxsize=KEPT_VERDICTS)(self._judge_small)
@@ -61,7 +68,7 @@ class Inference:
             self._generation = generation
             for cache in (self._evidence, self._alike, self._everywhere, self._offers, self._words):
                 cache.cache_clear()
-        first = bool(self._frames.start.values[frame] == 0)
+        first = bool(self._frames.start.values[frame] == 0) and self._opened(connection)
         data, whole = self._frames.read(frame)
         size = int(self._frames.size.values[frame])
         if whole == size <= SMALL:

@@ -45,7 +45,11 @@ class Lookup:
         self._asked = asked
         """API key and version that a response answers of which the request was not seen."""
         self._inference = Inference(
-            session.frames, session.table, session.knowledge, lambda connection: self._ends(connection)[1]
+            session.frames,
+            session.table,
+            session.knowledge,
+            server=lambda connection: self._ends(connection)[1],
+            opened=lambda connection: flows.syn_side(connection) >= 0,
         )
 
     def exchange(self, number: int) -> Exchange:

@@ -38,7 +38,7 @@ class Session:
         self.knowledge = Knowledge(self.frames, self.table)
         self._tokens = BareTokens()
         self.generation = 0
-        """Grows whenever frames came in."""
+        """Grows whenever frames came in, or rows."""
 
     def feed(self, batch: FrameBatch) -> None:
         """Take in frames, in any order of directions."""
@@ -61,6 +61,7 @@ class Session:
 
     def finish(self) -> None:
         """The capture ends: what has no partner stays alone."""
+        self.generation += 1
         self._orphans(self._pairing.finish())
         self._not_kafka()
         first = np.where(self.table.request.values >= 0, self.table.request.values, self.table.response.values)

@@ -12,7 +12,7 @@ from tests.conftest import CAPTURES
 from tests.traffic import Turn, capture_of, conversation
 
 FIRST_PORT: Final = 40_000
-MOST: Final = 4
+MOST: Final = 3
 """Exchanges of an API that are told of a capture: the many alike would hide the others, and take long."""
 
 

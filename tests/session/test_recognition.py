@@ -109,10 +109,10 @@ def test_lone_frames_are_mostly_recognised(capsys: pytest.CaptureFixture[str]) -
             score.enter(judge(data, len(data), len(data), NOTHING), each.row.api, truth_of(each))
     with capsys.disabled():
         print(score.told("frames by themselves"))
-    assert score.share(score.right.total()) > 0.89
+    assert score.share(score.right.total()) > 0.86
 
 
-@pytest.mark.parametrize(("kept", "floor"), [(0.0, 0.88), (0.5, 0.89)])
+@pytest.mark.parametrize(("kept", "floor"), [(0.0, 0.86), (0.5, 0.87)])
 def test_responses_without_requests_are_mostly_recognised(
     tmp_path: Path,
     kept: float,
@@ -123,4 +123,5 @@ def test_responses_without_requests_are_mostly_recognised(
     with capsys.disabled():
         print(score.told(f"{kept:.0%} of the requests there"))
     assert score.share(score.right.total()) > floor
+    assert score.share(score.among_three) > 0.96
     assert score.said_right[Confidence.SURE] > 0.99 * score.said[Confidence.SURE]
