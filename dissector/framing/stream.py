@@ -3,6 +3,8 @@
 Only positions are held, never bytes: a frame of 100 MB costs a few rows until its end is there.
 """
 
+from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from dissector.events import NOWHERE, RunBatch, RunKind
@@ -66,7 +68,10 @@ class Stream:
 
     def pieces(self, size: int, after: int = 0) -> list[Piece]:
         """Where the next `size` bytes are, from `after` bytes behind `at` on; fewer where the stream ends."""
-        pieces: list[Piece] = []
+        return list(self._walk(size, after))
+
+    def _walk(self, size: int, after: int) -> Iterator[Piece]:
+        """Piece by piece: who looks as far as the next gap does not pay for what comes after it."""
         at = self.at + after
         row = self._row(at)
         while size > 0 and row < len(self._start):
@@ -74,16 +79,15 @@ class Stream:
             take = min(size, self._size[row] - inside)
             if take > 0:
                 address = self._address[row]
-                pieces.append((address + inside if address != NOWHERE else NOWHERE, take))
+                yield address + inside if address != NOWHERE else NOWHERE, take
                 at += take
                 size -= take
             row += 1
-        return pieces
 
     def peek(self, store: Store, size: int, after: int = 0) -> bytes | None:
         """The next bytes, `size` or as many as come before a gap or the end; None right before a gap."""
         parts: list[memoryview] = []
-        for address, length in self.pieces(size, after):
+        for address, length in self._walk(size, after):
             if address == NOWHERE:
                 return b"".join(parts) if parts else None
             parts.append(store.read(address, length))
@@ -96,8 +100,10 @@ class Stream:
 
     def segments(self, size: int) -> list[int]:
         """Where segments begin in the next `size` bytes, counted from `at`."""
-        row = self._row(self.at)
-        return [start - self.at for start in self._start[row:] if 0 <= start - self.at < size]
+        starts = map(self._start.__getitem__, range(self._row(self.at), len(self._start)))
+        return [
+            start - self.at for start in takewhile(lambda start: start - self.at < size, starts) if start >= self.at
+        ]
 
     def gap(self) -> int:
         """Bytes missing right at `at`."""
