@@ -20,6 +20,7 @@ from dissector.session.structs import structs
 TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
 TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
 SUBJECTS: Final = ("group_id", "transactional_id", "key", "member_id", "mechanism", "client_software_name")
+SUBJECT_ARRAYS: Final = ("groups", "coordinator_keys", "group_ids", "groups_names", "transactional_ids")
 ERROR_CODES: Final = ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
 MOST_TOPICS: Final = 3
 
@@ -64,6 +65,19 @@ def _topics(body: Values, names: Mapping[str, str]) -> list[str]:
                 if isinstance(words, str):
                     found.append(names.get(words, words) + _partitions(topic))
     return found
+
+
+def _subjects(request: Values) -> list[str]:
+    """What a request is about besides topics: a group, a transaction, a member; several of them by their first."""
+    subject = next((value for name in SUBJECTS if (value := request.get(name))), None)
+    several = next((value for name in SUBJECT_ARRAYS if (value := request.get(name))), None)
+    if isinstance(subject, str):
+        return [subject]
+    if not isinstance(several, list):
+        return []
+    first = several[0].get("group_id") if isinstance(several[0], dict) else several[0]
+    more = f" +{len(several) - 1}" if len(several) > 1 else ""
+    return [f"{first}{more}"] if isinstance(first, str) else []
 
 
 def session_words(fetched: dict[str, list[int]] | None) -> str:
@@ -130,9 +144,7 @@ def info(request: Values, response: Values, findings: list[Finding], names: Mapp
     """The words for the list; `findings` are those of both sides together, whose errors are named; `names` are those
     of topic ids."""
     words: list[str] = []
-    subject = next((value for name in SUBJECTS if (value := request.get(name))), None)
-    if isinstance(subject, str):
-        words.append(subject)
+    words += _subjects(request)
     topics = _topics(request, names) or _topics(response, names)
     if topics:
         more = f" +{len(topics) - MOST_TOPICS}" if len(topics) > MOST_TOPICS else ""

@@ -30,3 +30,10 @@ def test_errors_are_counted_and_say_what_to_do_but_not_in_the_list() -> None:
 
 def test_an_unknown_error_has_a_number_and_no_advice() -> None:
     assert [f.message for f in error_findings({"error_code": 12345})] == ["UNKNOWN(12345)"]
+
+
+def test_groups_and_coordinators_asked_for_are_named() -> None:
+    assert info({"groups": [{"group_id": "billing"}, {"group_id": "other"}]}, {}, [], {}) == "billing +1"
+    assert info({"coordinator_keys": ["billing"]}, {}, [], {}) == "billing"
+    assert info({"groups": []}, {}, [], {}) == ""
+    assert info({"group_id": "billing", "groups": ["x"]}, {}, [], {}) == "billing"
