@@ -12,17 +12,28 @@ The names below are the only ones that other programs may rely on.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dissector.api import EncodeError, decode_request, decode_response, encode, encode_request, encode_response
+    from dissector.api import (
+        EncodeError,
+        WireError,
+        decode_request,
+        decode_response,
+        encode,
+        encode_request,
+        encode_response,
+        primitives,
+    )
     from dissector.api import open as open  # noqa: A004  # the promised name
 
 __all__ = [
     "EncodeError",
+    "WireError",
     "decode_request",
     "decode_response",
     "encode",
     "encode_request",
     "encode_response",
     "open",
+    "primitives",
 ]
 __version__ = "0.1.0"
 

@@ -2,12 +2,14 @@
 
 __all__ = [
     "EncodeError",
+    "WireError",
     "decode_request",
     "decode_response",
     "encode",
     "encode_request",
     "encode_response",
     "open",
+    "primitives",
 ]
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +17,13 @@ from os import PathLike, fspath
 
 from dissector.capture_file import Capture
 from dissector.encoding import api_key_of, held, integer
+from dissector.protocol import primitives
 from dissector.protocol.embedded.context import NOTHING_KNOWN
 from dissector.protocol.frame import answer_shape, frame_bytes, request_header
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import judge
 from dissector.protocol.message import PREFIX, Shape, request_shape, response_shape
+from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
 from dissector.session.exchange import Message
 from dissector.session.verdicts import shape

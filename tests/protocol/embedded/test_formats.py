@@ -44,7 +44,7 @@ def prefixed(name: str, version: int, values: object) -> bytes:
     return struct.pack(">h", version) + write(name, version, values)
 
 
-@pytest.mark.parametrize("version", message("ConsumerProtocolSubscription").valid_versions)
+@pytest.mark.parametrize("version", list(message("ConsumerProtocolSubscription").valid_versions))
 def test_a_subscription_in_every_version(version: int) -> None:
     raw = prefixed("ConsumerProtocolSubscription", version, {"topics": ["orders", "payments"]})
     values = TEAM | {"group_id": "billing", "protocols": [{"name": "range", "metadata": raw}]}
