@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from dissector.capture_file import Capture
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.session.exchange import Exchange, Message
 from tests.conftest import CAPTURES
 
@@ -53,7 +52,7 @@ def compared(ours: Any, theirs: Any, path: str) -> Iterator[str]:
         assert len(ours) == len(theirs), path
         for n, (one, other) in enumerate(zip(ours, theirs, strict=True)):
             yield from compared(one, other, f"{path}[{n}]")
-    elif isinstance(ours, RecordBytes) and theirs == "":
+    elif isinstance(ours, bytes) and theirs == "" and path.lower().endswith("records"):
         yield from ()  # ShareFetch: the broker blanks the records
     else:
         value = base64.b64encode(ours).decode() if isinstance(ours, bytes) else ours

@@ -5,17 +5,12 @@ Numbers that are not finite are strings; text that is not UTF-8 has its bytes as
 
 import math
 import re
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import orjson
 
 from dissector.protocol.codec.plan import holds, plan
-from dissector.protocol.codec.reader import RecordBytes
-from dissector.protocol.embedded.values import records_with_decoded
-from dissector.protocol.records.compression import Budget
-from dissector.protocol.records.objects import budget_of
 from dissector.session.exchange import UNKNOWN_API, Exchange, Message
 from dissector.text import HOSTILE
 
@@ -24,11 +19,11 @@ def json_line(exchange: Exchange) -> bytes:
     """The object, with a newline."""
     value = exchange_object(exchange)
     try:
-        line = orjson.dumps(value, default=_opened(budget_of()))
+        line = orjson.dumps(value, default=bytes.hex)
     except orjson.JSONEncodeError:
         # Lone surrogates stand for bytes that are not UTF-8, and damaged times may leave 64 bits: rare, so only now is
         # every value looked at.
-        line = orjson.dumps(_encodable(value, budget_of()), default=bytes.hex)
+        line = orjson.dumps(_encodable(value), default=bytes.hex)
     if not line.isascii() or b"\x7f" in line:
         line = HOSTILE.sub(_escaped, line.decode()).encode()
     return line + b"\n"
@@ -107,20 +102,11 @@ def _finite(value: Any) -> Any:
     return [_finite(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _opened(budget: Budget) -> Callable[[Any], Any]:
-    """What stands for bytes. All `records` fields of a line share one budget, as those of a frame do."""
-    return lambda value: (
-        records_with_decoded(value, None, budget) if isinstance(value, RecordBytes) else bytes.hex(value)
-    )
-
-
-def _encodable(value: Any, budget: Budget) -> Any:
+def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         return orjson.Fragment(str(value))
-    if isinstance(value, RecordBytes):
-        return _encodable(records_with_decoded(value, None, budget), budget)
     if isinstance(value, dict):
-        return {_encodable(name, budget): _encodable(inner, budget) for name, inner in value.items()}
-    return [_encodable(inner, budget) for inner in value] if isinstance(value, list) else value
+        return {_encodable(name): _encodable(inner) for name, inner in value.items()}
+    return [_encodable(inner) for inner in value] if isinstance(value, list) else value

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from dissector.findings import Finding, Severity
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.compression import codec_name
@@ -123,7 +122,7 @@ def _records(body: Values) -> str:
     codecs: set[str] = set()
     for struct in structs(body):
         records = struct.get("records")
-        if not isinstance(records, RecordBytes):
+        if not isinstance(records, bytes):
             continue
         size += len(records)
         for part in split(records):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final, cast
 
 from dissector.findings import Finding, Severity
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.embedded.context import NOTHING_KNOWN
 from dissector.protocol.embedded.secrets import masked, note_secrets
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
@@ -63,7 +62,7 @@ class Segment:
         message = message_of(
             data,
             timestamp,
-            lambda: {"position": start, **records_with_decoded(RecordBytes(data), self._topic)["batches"][0]},
+            lambda: {"position": start, **records_with_decoded(data, self._topic)["batches"][0]},
             lambda: _tree(data, self._topic, noted=data is not given),
         )
         words = "the checksum is not that of the bytes: the batch was damaged or changed"

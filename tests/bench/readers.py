@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
-from dissector.protocol.codec.reader import RecordBytes, reader
+from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.writer import default, write_value
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.batch_writing import batch_bytes
@@ -62,7 +62,7 @@ def typical(layout: TypePlan, field: FieldPlan | None = None, *, request: bool) 
         case VariablePlan(type="string"):
             return "orders-eu-17" if field is None or not layout.nullable else None
         case VariablePlan(type="records"):
-            return RecordBytes(batch())
+            return batch()
         case VariablePlan():
             return b"0123456789abcdef"
         case ScalarPlan(type="uuid"):

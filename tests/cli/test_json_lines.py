@@ -7,7 +7,6 @@ from typing import Any
 
 from dissector.capture_file import Capture
 from dissector.cli.json_lines import json_line
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.codec.writer import write
 from dissector.protocol.records.compression import CODECS
 from tests.traffic import Turn, capture_of, conversation, request
@@ -28,7 +27,7 @@ def line_of(folder: Path, *, api_key: int, version: int, body: bytes) -> dict[st
 
 def produced(folder: Path, *fields: bytes) -> list[dict[str, Any]]:
     """The batches of a Produce request with one partition a field."""
-    partitions = [{"index": n, "records": RecordBytes(field)} for n, field in enumerate(fields)]
+    partitions = [{"index": n, "records": field} for n, field in enumerate(fields)]
     topics = [{"name": "orders", "partition_data": partitions}]
     body = line_of(folder, api_key=0, version=3, body=write("ProduceRequest", 3, {"acks": 1, "topic_data": topics}))
     return [batch for each in body["topic_data"][0]["partition_data"] for batch in each["records"]["batches"]]

@@ -12,7 +12,7 @@ from dissector.cli.json_lines import json_line
 from dissector.cli.rows import row_line
 from dissector.cli.trees import shown, tree_lines
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.reader import RecordBytes
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import Traced
 from dissector.protocol.records.objects import records_object
 from dissector.protocol.tree import Node
@@ -23,6 +23,7 @@ from dissector.text import HOSTILE, clean
 from tests.fuzz.case import Case
 from tests.protocol.trees import assert_tiled, same, values_of
 
+RECORDS_NAMES = frozenset(path.rpartition(".")[2] for path in RECORDS_FIELDS.values())
 UNREAD = frozenset(("bad-record", "bad-compression"))
 
 
@@ -66,7 +67,8 @@ def _message(message: Message) -> None:
 
 def _records(body: dict[str, object], fields: list[Node]) -> None:
     """The batches that can be read are those that can be traced."""
-    raws = [raw for struct in structs(body) for raw in struct.values() if isinstance(raw, RecordBytes) and raw]
+    found = [struct.get(name) for struct in structs(body) for name in RECORDS_NAMES]
+    raws = [raw for raw in found if isinstance(raw, bytes) and raw]
     fields = [node for node in fields if node.children]
     assert sorted(map(len, raws)) == sorted(node.end - node.children[0].end for node in fields)
     for node in fields if len(raws) == 1 else ():

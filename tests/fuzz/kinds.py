@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import google_crc32c
 
 from dissector.protocol.codec.plan import ArrayPlan, StructPlan, plan
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.formats import FIELDS
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID, TOPICS
@@ -66,7 +65,7 @@ def _with_records(kind: str, field: bytes, chance: random.Random) -> Case:
     assert known is not None
     version = chance.choice([v for v in known.versions if v <= 12 or side == "response"])
     topic = chance.choice(["orders", *TOPICS])
-    partition = {"records": RecordBytes(field)}
+    partition = {"records": field}
     if side == "request":
         body = {"topic_data": [{"name": topic, "partition_data": [partition]}]}
     else:

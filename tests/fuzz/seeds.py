@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from dissector.capture import open_capture
 from dissector.capture_file import Capture
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.formats import FIELDS
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import message
 from dissector.session.exchange import Exchange, Message
@@ -93,8 +93,8 @@ def _add_exchange(seeds: Seeds, exchange: Exchange) -> None:
         elif exchange.api_key is not None and exchange.row.version is not None:
             seeds.frames.append(Case("frame", side, each.data, exchange.api_key, exchange.row.version))
             for raw in _bytes_in(each.body):
-                if isinstance(raw, RecordBytes):
-                    seeds.records.append(bytes(raw))
+                if each.shape.body in RECORDS_FIELDS:
+                    seeds.records.append(raw)
                 elif (each.shape.body or "").startswith("SaslAuthenticate"):
                     seeds.tokens.append(raw)
                 elif each.shape.body in FIELDS:

@@ -8,7 +8,6 @@ import pytest
 from dissector.probe.connection import Address, Connection
 from dissector.probe.dialogue import ask_all
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import Batch, Header, Record
@@ -123,7 +122,7 @@ def test_what_is_produced_is_fetched_again_in_every_version(connection: Connecti
         versions = [v for v in common(broker, PRODUCE) if v >= 3]
         assert len(versions) > 5
         for count, version in enumerate(versions):
-            partition = {"index": 0, "records": RecordBytes(sent)}
+            partition = {"index": 0, "records": sent}
             data = [{"name": topic, "partition_data": [partition]}]
             body = ask(broker, PRODUCE, version, acks=-1, timeout_ms=1_000, topic_data=data)
             [answer] = rows(rows(body, "responses")[0], "partition_responses")

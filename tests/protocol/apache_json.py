@@ -9,7 +9,7 @@ from base64 import b64decode
 from typing import Any
 
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan
-from dissector.protocol.codec.reader import UNKNOWN_TAGS, RecordBytes
+from dissector.protocol.codec.reader import UNKNOWN_TAGS
 from dissector.protocol.schema.model import camel_name
 
 
@@ -32,7 +32,7 @@ def _variable(plan: VariablePlan, truth: Any) -> str | bytes:
     if plan.type == "string":
         assert isinstance(truth, str)
         return truth
-    return RecordBytes(b64decode(truth["bytes"])) if plan.type == "records" else b64decode(truth)
+    return b64decode(truth["bytes"]) if plan.type == "records" else b64decode(truth)
 
 
 def _struct(plan: StructPlan, truth: dict[str, Any]) -> dict[str, Any]:

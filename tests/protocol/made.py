@@ -8,7 +8,6 @@ import random
 import struct
 
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.wire import uuid_text
 
 RANGES = {
@@ -80,8 +79,7 @@ def _variable(plan: VariablePlan, chance: random.Random) -> Made:
         raw = text.encode()
         return text, _length(len(raw), compact=plan.compact, width=2) + raw
     raw = chance.randbytes(chance.choice((0, 1, 5, 200)))
-    value = RecordBytes(raw) if plan.type == "records" else raw
-    return value, _length(len(raw), compact=plan.compact, width=4) + raw
+    return raw, _length(len(raw), compact=plan.compact, width=4) + raw
 
 
 def _array(plan: ArrayPlan, chance: random.Random) -> Made:

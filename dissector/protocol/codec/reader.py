@@ -42,12 +42,6 @@ FEW: Final = 16
 TEXT: Final = "{}.decode('utf-8', 'surrogateescape')"
 
 
-class RecordBytes(bytes):
-    """The value of a `records` field: raw here, decoded by `protocol.records` for who asks."""
-
-    __slots__ = ()
-
-
 def text(raw: bytes) -> str:
     """A string as Kafka means it: UTF-8. Other bytes survive as lone surrogates, so that they can be written back."""
     return raw.decode("utf-8", "surrogateescape")
@@ -91,7 +85,7 @@ class _Emitter:
         self.lines: list[str] = []
         self.names: dict[str, object] = {
             "uvarint": uvarint, "uuid_text": uuid_text, "WireError": WireError,
-            "RecordBytes": RecordBytes, "unpack_from": struct.unpack_from,
+            "unpack_from": struct.unpack_from,
         }  # fmt: skip
         self._depth = 1
         self._run: list[_Read] = []
@@ -222,7 +216,7 @@ class _Emitter:
         return result
 
     def _content(self, plan: VariablePlan, size: str, result: str) -> None:
-        make = {"string": TEXT, "bytes": "{}", "records": "RecordBytes({})"}[plan.type]
+        make = {"string": TEXT, "bytes": "{}", "records": "{}"}[plan.type]
         self.line(f"stop = at + {size}{' - 1' if plan.compact else ''}")
         self.line(
             "if not at <= stop <= end: raise WireError('length runs past the end, or null where none may be', at)"

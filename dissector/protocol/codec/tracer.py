@@ -21,7 +21,7 @@ from dissector.protocol.codec.plan import (
     least_size,
     wire_type,
 )
-from dissector.protocol.codec.reader import RecordBytes, text
+from dissector.protocol.codec.reader import text
 from dissector.protocol.primitives import Primitive
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.enums import ERROR_CODE, enum_of, name_of
@@ -165,8 +165,6 @@ class Tracer:
             return
         raw = self._data[start:end]
         value = None if size < 0 else text(raw) if plan.type == "string" else raw
-        if plan.type == "records" and value is not None:
-            value = RecordBytes(raw)
         self._leaf(parent, name, wire_type(plan), end, value).schema = schema
 
     def _record_batches(

@@ -22,7 +22,7 @@ from dissector.protocol.codec.plan import (
     plan,
     wire_type,
 )
-from dissector.protocol.codec.reader import UNKNOWN_TAGS, RecordBytes
+from dissector.protocol.codec.reader import UNKNOWN_TAGS
 from dissector.protocol.records.writing import records_bytes
 from dissector.protocol.wire.writing import EncodeError, integer_bytes, uuid_bytes, uvarint_bytes
 
@@ -165,7 +165,7 @@ def default(field: FieldPlan) -> object:
     return [] if isinstance(kind, ArrayPlan) else {}
 
 
-_EMPTY: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": RecordBytes()}
+_EMPTY: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": b""}
 
 
 def _scalar_default(plan: ScalarPlan, stated: object) -> object:

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any, Final
 
 from dissector.protocol.codec.plan import has_field, plan
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import FIELDS, inside
 from dissector.protocol.embedded.inside import DECODED, Inside, Values
@@ -30,7 +29,7 @@ Chain = tuple[Mapping[str, Any], ...]
 
 def with_all(message: str, version: int, values: Values, context: Context) -> Values:
     """The values of a body with all that can be said of it: embedded formats, internal records, names of topic ids."""
-    values = with_internal_records(message, with_decoded(message, values, context), context)
+    values = with_records(message, with_decoded(message, values, context), context)
     return _with_topic_names(values, context) if context.topic_names and _has_topic_ids(message, version) else values
 
 
@@ -114,7 +113,7 @@ def topic_of(topic: Mapping[str, Any], context: Context) -> str | None:
     return context.topic_names.get(str(topic_id))
 
 
-def records_with_decoded(data: RecordBytes, topic: str | None, budget: Budget | None = None) -> dict[str, Any]:
+def records_with_decoded(data: bytes, topic: str | None, budget: Budget | None = None) -> dict[str, Any]:
     """A `records` field as an object, and what the records of internal topics and control batches hold."""
     value = records_object(data, budget or budget_of())
     of_topic = TOPICS.get(topic or "")
@@ -137,24 +136,23 @@ def _record(record: dict[str, Any], key: Inside | None, value: Inside | None) ->
     return record
 
 
-def with_internal_records(message: str, values: Values, context: Context = NOTHING_KNOWN) -> Values:
-    """The values of a body, the records of Kafka's internal topics as objects in place of bytes."""
+def with_records(message: str, values: Values, context: Context = NOTHING_KNOWN) -> Values:
+    """The values of a body, its `records` fields as objects in place of bytes. All share one budget."""
     path = RECORDS_FIELDS.get(message)
     topics = values.get(path.split(".")[0]) if path is not None else None
     if path is None or not isinstance(topics, list):
         return values
-    names = [topic_of(topic, context) for topic in topics]
-    if not TOPICS.keys() & set(names):
-        return values
+    name, *inner = path.split(".")
     budget = budget_of()
-    pairs = zip(topics, names, strict=True)
-    opened = [_opened(topic, name, budget) if name in TOPICS else topic for topic, name in pairs]
-    return values | {path.split(".")[0]: opened}
+    return values | {name: [_with_records(topic, inner, topic_of(topic, context), budget) for topic in topics]}
 
 
-def _opened(value: Any, topic: str | None, budget: Budget) -> Any:
-    if isinstance(value, RecordBytes):
-        return records_with_decoded(value, topic, budget)
-    if isinstance(value, dict):
-        return {name: _opened(inner, topic, budget) for name, inner in value.items()}
-    return [_opened(inner, topic, budget) for inner in value] if isinstance(value, list) else value
+def _with_records(topic: Values, path: list[str], name: str | None, budget: Budget) -> Values:
+    partitions_name, field = path
+    partitions = topic[partitions_name]
+    assert isinstance(partitions, list)
+    opened = [
+        each | {field: records_with_decoded(each[field], name, budget)} if each.get(field) is not None else each
+        for each in partitions
+    ]
+    return topic | {partitions_name: opened}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import request_shape, response_shape, trace
@@ -89,7 +88,7 @@ def _value(field: FieldPlan, kind: TypePlan) -> object:
         case VariablePlan("string"):
             return next((value for part, value in _STRINGS if part in field.name), "example")
         case VariablePlan("records"):
-            return RecordBytes(example_batch())
+            return example_batch()
         case VariablePlan():
             return b"example"
         case ArrayPlan():

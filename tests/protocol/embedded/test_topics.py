@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
-from dissector.protocol.embedded.values import records_with_decoded, with_all
+from dissector.protocol.embedded.values import with_all
 from dissector.protocol.message import read, trace
 from dissector.protocol.records.batch import CONTROL
 from dissector.protocol.records.batch_writing import batch_bytes
@@ -34,8 +33,6 @@ def fetched(topic: str, records: list[dict[str, Any]], attributes: int = 0) -> t
     assert not tree.findings
     body = with_all("FetchResponse", 4, read(data, shape).body, Context())
     content = body["responses"][0]["partitions"][0]["records"]  # type: ignore[index]
-    if isinstance(content, RecordBytes):
-        content = records_with_decoded(content, None)
     return content["batches"][0]["records"][0], tree.tree
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.codec.reader import RecordBytes
 from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import HEADER, Batch, Header, Record
 from dissector.protocol.records.batch_writing import batch_bytes
@@ -158,7 +157,7 @@ def test_a_wrong_checksum_and_an_unknown_codec_are_told() -> None:
 @given(junk=st.binary(max_size=300))
 def test_any_bytes_tile(junk: bytes) -> None:
     assert_tiled(traced(junk))
-    assert sum(part.end - part.start for part in split(RecordBytes(junk))) == len(junk)
+    assert sum(part.end - part.start for part in split(junk)) == len(junk)
 
 
 def test_the_header_is_61_bytes() -> None:
