@@ -1,12 +1,15 @@
 """What a conversation teaches, on recordings: later names apply to earlier rows."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+from dissector.api import encode_request, encode_response
 from dissector.capture_file import Capture
 from dissector.cli.json_lines import json_line
 from dissector.session.exchange import Exchange
 from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation
 
 
 def exchanges(name: str) -> list[Exchange]:
@@ -67,3 +70,16 @@ def test_envelopes_of_a_quorum_are_opened_on_both_sides() -> None:
             assert asked["request_principal_decoded"]["name"]  # type: ignore[index]
             found += "response_data_decoded" in answered
     assert found >= 4
+
+
+def test_a_name_that_is_learned_later_applies_to_earlier_rows(tmp_path: Path) -> None:
+    topic_id = "Zm9vYmFyYmF6cXV4MTIzNA"
+    partition = {"partition": 0, "fetch_offset": 0}
+    fetch = encode_request("Fetch", 13, {"topics": [{"topic_id": topic_id, "partitions": [partition]}]})
+    ask = encode_request("Metadata", 12, {"topics": None}, correlation_id=1)
+    told = encode_response("Metadata", 12, {"topics": [{"name": "orders", "topic_id": topic_id}]}, correlation_id=1)
+    path = capture_of(tmp_path, conversation([Turn(True, fetch), Turn(True, ask), Turn(False, told)]))
+    with Capture([path]) as capture:
+        first, _ = capture.exchanges()
+    assert first.row.info == "orders[0]"
+    assert notes(first)["body.topics[0].topic_id"] == "orders"
