@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.protocol.embedded.context import Context
+from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 from dissector.protocol.message import PREFIX, Values, read, request_shape, response_shape
 from dissector.session.frames import FrameTable
 from dissector.session.structs import structs
@@ -40,7 +41,7 @@ class Knowledge:
         self._read: set[int] = set()
         self._bodies: set[int] = set()
         self._looked_at = -1
-        self._topics: dict[str, str] = {}
+        self._topics = {CLUSTER_METADATA_ID: CLUSTER_METADATA}
         self._groups: dict[str, str] = {}
         self._nodes: dict[int, str] = {}
         self._members: dict[str, str] = {}

@@ -83,3 +83,8 @@ def test_a_name_that_is_learned_later_applies_to_earlier_rows(tmp_path: Path) ->
         first, _ = capture.exchanges()
     assert first.row.info == "orders[0]"
     assert notes(first)["body.topics[0].topic_id"] == "orders"
+
+
+def test_the_metadata_log_has_its_name_though_nobody_says_it() -> None:
+    fetches = [exchange.row.info for exchange in exchanges("kraft-quorum") if exchange.row.api == "Fetch"]
+    assert sum(info.startswith("__cluster_metadata[0]") for info in fetches) > 50

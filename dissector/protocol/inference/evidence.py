@@ -106,7 +106,7 @@ class Evidence:
         """An API's share, told out to its versions."""
         own, others = self._own.get(api.key, {}), self._others.get(api.key, {})
         low, high = self.offered.get(api.key, (0, -1)) if self.offered else (0, api.versions.high)
-        top = min(high, api.versions.high)
+        top = max(api.versions.low, min(high, api.versions.high))  # what a broker offers may be damaged
         plain = {v: AGE ** abs(top - v) for v in api.versions}
         scale = 0.1 / sum(plain.values())
         weights = {v: scale * plain[v] + own.get(v, 0.0) + others.get(v, 0.0) for v in plain}
