@@ -200,7 +200,7 @@ class Splitter:
                 size = self._frame_size(stream)
                 if size == 0 and not final:
                     return
-                fits = LEAST_FRAME <= size <= self._limits.frame_size
+                fits = LEAST_FRAME <= size <= PREFIX + self._limits.frame_size
                 searching = not fits and not (size == PREFIX and _stands_alone(stream))
                 if not searching and not self._frame(direction, stream, size, final=final):
                     return
@@ -220,7 +220,7 @@ class Splitter:
         first = offset = stream.at - run.start
         while offset + PREFIX <= run.size:
             size = PREFIX + _SIZE.unpack_from(data, offset)[0]
-            if not LEAST_FRAME <= size <= self._limits.frame_size or offset + size > run.size:
+            if not LEAST_FRAME <= size <= PREFIX + self._limits.frame_size or offset + size > run.size:
                 break
             self._rows.add(
                 direction, FrameKind.FRAME, run.start + offset, size, run.seen, [(run.address + offset, size)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dissector.events import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.framing import Splitter, Verdict
 from dissector.framing.resync import Plausible, find_frame
-from dissector.limits import DEFAULT
+from dissector.limits import DEFAULT, Limits
 from dissector.store import Store
 from tests.traffic import request, response, seeds
 
@@ -27,7 +27,7 @@ class Anything:
         return lambda head: head[4:6] == b"\x00\x03" and len(head) >= 14
 
 
-def split(stream: bytes, cuts: list[int], missing: set[int], batch: int) -> list[Row]:
+def split(stream: bytes, cuts: list[int], missing: set[int], batch: int, bounds: Limits = DEFAULT) -> list[Row]:
     """The rows of a stream that comes in runs cut at `cuts`; the runs numbered in `missing` are gaps."""
     store = Store()
     base = store.add(stream)
@@ -37,7 +37,7 @@ def split(stream: bytes, cuts: list[int], missing: set[int], batch: int) -> list
         (0, RunKind.LOST if n in missing else RunKind.DATA, a, NOWHERE if n in missing else base + a, b - a, n, n)
         for n, (a, b) in enumerate(zip(starts, ends, strict=True))
     ]
-    splitter = Splitter(store, Anything(), DEFAULT)
+    splitter = Splitter(store, Anything(), bounds)
     rows: list[Row] = []
 
     def take(frames: FrameBatch) -> None:
@@ -91,3 +91,13 @@ def test_a_frame_in_the_middle_of_bytes_is_found() -> None:
     assert find_frame(data, plausible, 1 << 20) == len(data) - 2 * len(request(1))
     assert find_frame(b"nothing here at all", plausible, 1 << 20) is None
     assert find_frame(response(1) + b"??", plausible, 1 << 20) is None
+
+
+def test_a_size_about_the_largest_is_taken_or_passed_over_but_never_looked_at_for_ever() -> None:
+    """What the search takes for a frame's beginning, splitting must take for one too."""
+    largest = 1_000
+    for size in range(largest - 5, largest + 6):
+        stream = request(1) + size.to_bytes(4, "big") + request(2)[4:] + request(3)
+        for batch in (1, 9):
+            rows = split(stream, [11, 30], set(), batch, Limits(frame_size=largest))
+            assert sum(len(row[3].replace(b"?", b"")) for row in rows) == len(stream)
