@@ -136,7 +136,7 @@ def _held(side: str, message: Given, shape: Shape, header: Given) -> Held:
             return _with_rest(message, shape, header, body)
         if body != {} or "size" not in message:
             return Held(frame_bytes(shape, header, body), 0)
-        size = integer(message, "size", PREFIX, limits.DEFAULT.frame_size)
+        size = integer(message, "size", PREFIX, PREFIX + limits.DEFAULT.frame_size)
         whole = frame_bytes(shape, header, body) if shape.body else b""
         if len(whole) == size:
             return Held(whole, 0)
@@ -150,5 +150,7 @@ def _with_rest(message: Given, shape: Shape, header: Given, body: object) -> Hel
     """A frame with bytes that no field explains: after the body, or in place of one that could not be read."""
     data = frame_bytes(shape, header, body)[PREFIX:] if body else header_bytes(shape, header)
     data = bytes(PREFIX) + data + (raw(message, "rest") or b"")
-    size = max(len(data), integer(message, "size", PREFIX, limits.DEFAULT.frame_size) if "size" in message else 0)
+    size = max(
+        len(data), integer(message, "size", PREFIX, PREFIX + limits.DEFAULT.frame_size) if "size" in message else 0
+    )
     return Held((size - PREFIX).to_bytes(PREFIX, "big") + data[PREFIX:], size - len(data))

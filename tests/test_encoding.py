@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import dissector
 from dissector.cli.json_lines import json_line
+from dissector.limits import DEFAULT
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.schema.loader import apis
 from dissector.session.exchange import Exchange, Row
@@ -118,3 +119,13 @@ def test_any_line_is_written_or_refused(line: dict[str, Any], over_a_good_one: b
     except dissector.EncodeError as error:
         done = (str(error).encode(), None)
     assert all(part is None or len(part) for part in done)
+
+
+def test_a_frame_of_the_largest_size_of_which_little_was_captured_is_no_error() -> None:
+    """Its size counts the prefix, which the limit does not."""
+    size = DEFAULT.frame_size + 4
+    line = METADATA | {"request": None, "response": {"size": size, "header": {"correlation_id": 7}, "rest": "00ff"}}
+    with pytest.raises(dissector.EncodeError, match="of its bytes are not in the line"):
+        dissector.encode(line)
+    with pytest.raises(dissector.EncodeError, match="is no integer"):
+        dissector.encode(line | {"response": {"size": size + 1, "rest": "00ff"}})

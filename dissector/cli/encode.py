@@ -37,7 +37,7 @@ def encode(file: str, out: str | None) -> int:
 def _lines(file: str, name: str) -> Iterator[tuple[int, bytes]]:
     """Lines with something on them, numbered from 1."""
     try:
-        stream: IO[bytes] = sys.stdin.buffer if file == STDIN else Path(file).open("rb")  # noqa: SIM115
+        stream: IO[bytes] = sys.stdin.buffer if file == STDIN else Path(file).open("rb")  # noqa: SIM115  # closed where it is read
         with stream:
             yield from ((number, line) for number, line in enumerate(stream, 1) if line.strip())
     except OSError as error:
