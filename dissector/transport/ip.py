@@ -15,7 +15,6 @@ from dissector.transport.view import Header, Layer
 
 V4_HEADER: Final = 20
 V6_HEADER: Final = 40
-V4_MAPPED: Final = bytes(10) + b"\xff\xff"
 ETHERTYPE_V4: Final = 0x0800
 ETHERTYPE_V6: Final = 0x86DD
 MORE_OR_OFFSET: Final = 0x3FFF

@@ -10,11 +10,13 @@ import numpy as np
 
 from dissector.events import PacketBatch, SegmentBatch
 from dissector.transport.flows import Addresses, Flows
-from dissector.transport.ip import V4_HEADER, V4_MAPPED, V6_HEADER
+from dissector.transport.ip import V4_HEADER, V6_HEADER
 from dissector.transport.peeling import Peeling
 from dissector.transport.view import Flags, Ints, Layer
 
 LEAST_HEADER: Final = 20
+V4_MAPPED: Final = np.frombuffer(b"\0\0\xff\xff", np.uint32)[0]
+"""Third of the four words of an IPv4 address mapped into IPv6 (RFC 4291, 2.5.5.2); the first two are 0."""
 CUT_OFF: Final = "cut off inside the TCP header"
 
 
@@ -23,7 +25,7 @@ class _Located(NamedTuple):
 
     row: Ints
     source: Addresses
-    """`(n, 16)`: IPv6, or IPv4 mapped into it (RFC 4291, 2.5.5.2)."""
+    """`(n, 16)`: IPv6, or IPv4 mapped into it."""
     destination: Addresses
     source_port: Ints
     destination_port: Ints
@@ -93,12 +95,13 @@ def _fitting(layer: Layer, fits: Flags, ignored: Counter[str]) -> Layer:
 
 def _addresses(layer: Layer) -> tuple[Addresses, Addresses]:
     """Source and destination."""
-    both = np.empty((len(layer), 2, 16), np.uint8)
-    four = (layer.ip_header(1).u8(0) >> 4) == 4
-    if four.any():
-        mapped = layer.where(four).ip_header(V4_HEADER).raw(12, 8).reshape(-1, 2, 4)
-        both[four, :, :12] = np.frombuffer(V4_MAPPED, np.uint8)
-        both[four, :, 12:] = mapped
-    if not four.all():
-        both[~four] = layer.where(~four).ip_header(V6_HEADER).raw(8, 32).reshape(-1, 2, 16)
-    return both[:, 0], both[:, 1]
+    head = layer.ip_header(V4_HEADER)  # as much as both versions have
+    words = np.zeros((2, len(layer), 4), np.uint32)
+    words[:, :, 2] = V4_MAPPED
+    words[:, :, 3] = head.raw(12, 8).view(np.uint32).T
+    six = (head.u8(0) >> 4) == 6
+    if six.any():
+        addresses = layer.where(six).ip_header(V6_HEADER).raw(8, 32)
+        words[:, six] = addresses.view(np.uint32).reshape(-1, 2, 4).swapaxes(0, 1)
+    source, destination = words.view(np.uint8)
+    return source, destination
