@@ -31,7 +31,7 @@ def _ipv4(layer: Layer, head: Header) -> Iterator[Step]:
     good = (version == 4) & ~damaged
     # A total length of 0 is a segment that the network card was to cut: it is as long as what is around it.
     end = np.where(total == 0, layer.end, layer.at + total)
-    inside = replace(layer, ip=layer.at, at=layer.at + header, end=end)
+    inside = replace(layer, ip=layer.at, at=layer.at + header, end=end, depth=layer.depth + 1)
     for to, rows in ((Numbers.IP_PROTOCOL, good & whole), (Numbers.IP_FRAGMENT, good & ~whole)):
         yield Step(inside.where(rows), to, number[rows])
     yield Step(layer.where((version == 4) & damaged), DAMAGED)
@@ -42,7 +42,7 @@ def _ipv6(layer: Layer, head: Header) -> Iterator[Step]:
     good, size, number = (head.u8(0) >> 4) == 6, head.u16(4), head.u8(6)
     # A payload length of 0 is a jumbogram (RFC 2675), or a segment that the network card was to cut.
     end = np.where(size == 0, layer.end, layer.at + V6_HEADER + size)
-    inside = replace(layer, ip=layer.at, at=layer.at + V6_HEADER, end=end)
+    inside = replace(layer, ip=layer.at, at=layer.at + V6_HEADER, end=end, depth=layer.depth + 1)
     extended = np.isin(number, IPV6_EXTENSIONS)
     plain = good & ~extended
     yield Step(inside.where(plain), Numbers.IP_PROTOCOL, number[plain])

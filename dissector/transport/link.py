@@ -15,6 +15,9 @@ from dissector.transport.view import Header, Layer
 LINK_ETHERNET: Final = 1
 MPLS_UNICAST: Final = 0x8847
 MPLS_MULTICAST: Final = 0x8848
+CONTROL_WORD: Final = 4
+FRAMED: Final = (ETHERTYPE_V4, ETHERTYPE_V6, 0x8100, 0x88A8, MPLS_UNICAST, 0x8864)
+"""EtherTypes that a frame behind a control word is known by."""
 PPP_ETHERTYPES: Final = {0x21: ETHERTYPE_V4, 0x57: ETHERTYPE_V6, 0x281: MPLS_UNICAST, 0x283: MPLS_MULTICAST}
 """PPP numbers (IANA) of what has an EtherType as well."""
 PPP_ADDRESS: Final = 0xFF03
@@ -49,10 +52,16 @@ def _mpls(layer: Layer, head: Header) -> Iterator[Step]:
 
 
 def _mpls_payload(layer: Layer, head: Header) -> Iterator[Step]:
-    """A control word begins with four zero bits (RFC 4385), so that it is no IP."""
-    control, other = layer.split((head.u8(0) >> 4) == 0)
-    yield Step(control.behind(4), Numbers.LINK_TYPE, LINK_ETHERNET)
-    yield Step(other, IP)
+    """No label says what it labels: IP, or an Ethernet frame, or one behind a control word (RFC 4385, 4448).
+
+    A control word begins with four zero bits, and so does many a MAC address: then the EtherType's place tells.
+    """
+    nibble = head.u8(0) >> 4
+    ip = (nibble == 4) | (nibble == 6)
+    control = (nibble == 0) & np.isin(head.u16(CONTROL_WORD + 12), FRAMED)
+    yield Step(layer.where(ip), IP)
+    yield Step(layer.behind(CONTROL_WORD).where(control), Numbers.LINK_TYPE, LINK_ETHERNET)
+    yield Step(layer.where(~ip & ~control), Numbers.LINK_TYPE, LINK_ETHERNET)
 
 
 def _pppoe(layer: Layer, head: Header) -> Iterator[Step]:
@@ -108,7 +117,7 @@ LOOPBACK: Final = Protocol("loopback", 4, _loopback, runt=NOT_IP)
 """An address family in the host's byte order, of which nobody knows all values."""
 SNAP: Final = Protocol("LLC", 8, _snap, runt=NOT_IP)
 MPLS: Final = Protocol("MPLS", 4, _mpls)
-MPLS_PAYLOAD: Final = Protocol("MPLS", 4, _mpls_payload, runt=NOT_IP)
+MPLS_PAYLOAD: Final = Protocol("MPLS", CONTROL_WORD + 14, _mpls_payload, runt=NOT_IP)
 PPPOE: Final = Protocol("PPPoE", 6, _pppoe)
 PPP: Final = Protocol("PPP", 2, _ppp, runt=NOT_IP)
 HDLC: Final = Protocol("HDLC", 1, _hdlc, runt=NOT_IP)

@@ -3,7 +3,7 @@
 Invariants:
   * every packet leads to a TCP segment, waits for its other fragments, or is counted in `ignored` by reason, once;
   * what comes of a packet follows from it and from the fragments before it, never from where a batch ends;
-  * work is bounded: a packet has so many headers, and goes over the slow path so many times.
+  * work is bounded: of so many headers, and so many tunnels.
 """
 
 from collections import Counter
@@ -20,10 +20,10 @@ from dissector.transport.slow_path import SlowPath
 from dissector.transport.steps import Goal, Next, Numbers, Protocol, Step
 from dissector.transport.view import Layer
 
-DEEPEST: Final = 32
-"""Headers before the slow path, and so many again behind it: eight tunnels of Ethernet, IP, UDP and VXLAN."""
-PASSES: Final = 4
-"""Times that a packet may be a fragment or have IPv6 extension headers: once for each tunnel."""
+DEEPEST: Final = 48
+"""Headers before the slow path, and so many again behind it: twelve tunnels of Ethernet, IP, UDP and VXLAN."""
+MOST_TUNNELS: Final = 8
+"""IP headers in IP headers of which the innermost may still be a fragment's or have extensions."""
 TOO_DEEP: Final = "too many headers"
 
 
@@ -32,17 +32,19 @@ class Peeling:
 
     def __init__(self, store: Store, limits: Limits, ignored: Counter[str]) -> None:
         self._ignored = ignored
-        self._slow_paths = [SlowPath(store, limits, ignored) for _ in range(PASSES)]
-        """One for each pass: fragments inside a tunnel never mix with those around one, whatever comes first."""
+        self._slow_paths = [SlowPath(store, limits, ignored) for _ in range(MOST_TUNNELS)]
+        """One for each depth, so that each meets its fragments in capture order, however deep others are."""
 
     def segments(self, packets: PacketBatch) -> list[Layer]:
         """The TCP segments, each row of the batch at most once."""
         found: list[Layer] = []
         slow = self._peel([Step(Layer.of(packets), Numbers.LINK_TYPE, packets.link_type.astype(np.int64))], found)
-        for slow_path in self._slow_paths:
+        for depth, slow_path in enumerate(self._slow_paths, 1):
             if not slow:
                 return found
-            slow = self._peel(slow_path.read(slow), found)
+            now = [layer for layer in slow if layer.depth == depth]
+            slow = [layer for layer in slow if layer.depth > depth]
+            slow += self._peel(slow_path.read(now), found)
         self._leave_out(slow)
         return found
 

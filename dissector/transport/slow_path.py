@@ -70,7 +70,9 @@ class SlowPath:
         self._fragments = Fragments(limits.fragment_bytes)
 
     def read(self, layers: list[Layer]) -> list[Step]:
-        """What is inside of these packets, by IP protocol."""
+        """What is inside of these packets, all of one depth, by IP protocol."""
+        if not layers:
+            return []
         views = [memoryview(layer.data.data) for layer in layers]
         in_place: list[list[_Found]] = [[] for _ in layers]
         rebuilt: list[_Found] = []
@@ -84,7 +86,7 @@ class SlowPath:
                 (in_place[n] if payload.whole is None else rebuilt).append(_Found(row, ip, captured, payload))
         self._count_given_up()
         steps = [_in_place(layer, found) for layer, found in zip(layers, in_place, strict=True) if found]
-        return [*steps, self._rebuilt(rebuilt)] if rebuilt else steps
+        return [*steps, self._rebuilt(rebuilt, layers[0].depth)] if rebuilt else steps
 
     def finish(self) -> None:
         """The capture ends: fragments that still wait are counted."""
@@ -123,7 +125,7 @@ class SlowPath:
             raise _UnreadableError(NESTED)
         return _Payload(kind, at, len(whole), whole)
 
-    def _rebuilt(self, found: list[_Found]) -> Step:
+    def _rebuilt(self, found: list[_Found], depth: int) -> Step:
         """Datagrams that were put together, in a region of the store."""
         parts = [each.payload.whole or b"" for each in found]
         size = np.array([len(part) for part in parts], np.int64)
@@ -132,7 +134,7 @@ class SlowPath:
         base = self._store.add(joined)
         table = np.array([(each.row, each.payload.at, each.payload.kind) for each in found], np.int64)
         end = offset + size
-        layer = Layer(np.frombuffer(joined, np.uint8), base, table[:, 0], offset + table[:, 1], end, end, offset)
+        layer = Layer(np.frombuffer(joined, np.uint8), base, table[:, 0], offset + table[:, 1], end, end, offset, depth)
         return Step(layer, Numbers.IP_PROTOCOL, table[:, 2])
 
 
@@ -149,7 +151,9 @@ def _in_capture_order(layers: list[Layer]) -> Iterator[list[int]]:
 def _in_place(layer: Layer, found: list[_Found]) -> Step:
     rows = [(each.row, each.ip, each.captured, each.payload.at, each.payload.end, each.payload.kind) for each in found]
     row, ip, captured, at, end, kind = np.array(rows, np.int64).T
-    return Step(Layer(layer.data, layer.base, row, ip + at, captured, ip + end, ip), Numbers.IP_PROTOCOL, kind)
+    return Step(
+        Layer(layer.data, layer.base, row, ip + at, captured, ip + end, ip, layer.depth), Numbers.IP_PROTOCOL, kind
+    )
 
 
 def _jumbo(data: memoryview) -> int:

@@ -68,6 +68,8 @@ class Layer:
     """Past the protocol's last byte, as what is around it says; past `captured` where the packet was cut."""
     ip: Ints
     """Where the innermost IP header so far begins; of no meaning before there is one."""
+    depth: int = 0
+    """IP headers so far; the same in all rows."""
 
     @classmethod
     def of(cls, packets: PacketBatch) -> "Layer":
@@ -107,8 +109,10 @@ class Layer:
         """Some of the rows."""
         if keep.all():
             return self
-        columns = (self.rows, self.at, self.captured, self.end, self.ip)
-        return Layer(self.data, self.base, *(column[keep] for column in columns))
+        return Layer(
+            self.data, self.base, self.rows[keep], self.at[keep], self.captured[keep], self.end[keep], self.ip[keep],
+            self.depth,
+        )  # fmt: skip
 
     def split(self, good: Flags) -> "tuple[Layer, Layer]":
         """The good rows, and the others."""
