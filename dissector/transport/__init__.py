@@ -6,9 +6,9 @@ from dissector.events import PacketBatch, RunBatch
 from dissector.limits import Limits
 from dissector.store import Store
 from dissector.transport.flows import Flows
-from dissector.transport.ip import ORDINARY
+from dissector.transport.peeling import Peeling
 from dissector.transport.reassembly import Reassembler
-from dissector.transport.slow_path import SlowPath
+from dissector.transport.steps import ORDINARY
 from dissector.transport.tcp import segments
 
 __all__ = ["Flows", "Transport"]
@@ -21,12 +21,12 @@ class Transport:
         self.flows = Flows()
         self.ignored: Counter[str] = Counter()
         """Packets that are not TCP, or could not be read, by reason."""
-        self._slow_path = SlowPath(store, limits, self.ignored)
+        self._peeling = Peeling(store, limits, self.ignored)
         self._reassembler = Reassembler(limits, self.ignored)
 
     def feed(self, packets: PacketBatch) -> RunBatch:
         """Bytes that these packets complete."""
-        return self._reassembler.feed(segments(packets, self.flows, self._slow_path, self.ignored))
+        return self._reassembler.feed(segments(packets, self.flows, self._peeling, self.ignored))
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -35,5 +35,5 @@ class Transport:
 
     def finish(self) -> RunBatch:
         """The capture ends: what waited for missing bytes comes out, the holes as gaps."""
-        self._slow_path.finish()
+        self._peeling.finish()
         return self._reassembler.finish()

@@ -1,52 +1,64 @@
 """Packets that columns can't tell: IPv6 extension headers (RFC 8200, 4), fragments of IPv4 and IPv6. One by one.
 
-A segment that stands in its packet is located there; one put together from fragments goes to the store. What can't be
-read is counted by reason and never raises.
+What stands in its packet is located there; what is put together from fragments goes to the store, behind the header of
+the packet that made it whole. What can't be read is counted by reason and never raises.
 """
 
 import struct
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.events import PacketBatch
 from dissector.limits import Limits
 from dissector.store import Store
 from dissector.transport.fragments import Fragments, Key
-from dissector.transport.ip import (
-    CUT_OFF,
-    IPV6_EXTENSIONS,
-    NOT_TCP,
-    TCP,
-    V4_HEADER,
-    V4_MAPPED,
-    V6_HEADER,
-    Datagrams,
-    Slow,
-)
-from dissector.transport.view import Ints, PacketView
+from dissector.transport.ip import IPV6_EXTENSIONS, V4_HEADER, V6_HEADER
+from dissector.transport.steps import Numbers, Step
+from dissector.transport.view import Layer
 
+HOP_BY_HOP: Final = 0
 FRAGMENT: Final = 44
 AUTHENTICATION: Final = 51
+JUMBO: Final = 0xC2
 MOST_EXTENSIONS: Final = 16
 INCOMPLETE: Final = "IP fragment without the others"
 FRAGMENT_CUT: Final = "cut off IP fragment"
+NESTED: Final = "IP fragment of a fragment"
+CUT_OFF: Final = "cut off inside the IP header"
 
 
 class _UnreadableError(Exception):
     """Why a packet is left out."""
 
 
-class _Located(NamedTuple):
-    """A segment: in its packet (`whole` is None), or in bytes of its own."""
+class _Packet(NamedTuple):
+    """From its IP header to the last captured byte; places in it count from the IP header."""
 
-    row: int
-    source: bytes
-    destination: bytes
+    data: memoryview
+    at: int
+    """Where IP's payload begins."""
+    end: int
+    """Past its last byte, as IP or what is around it says."""
+
+
+class _Payload(NamedTuple):
+    """What IP carries: in its packet (`whole` is None), or behind an IP header in bytes of its own."""
+
+    kind: int
     at: int
     end: int
     whole: bytes | None = None
+
+
+class _Found(NamedTuple):
+    """A row of a batch, where its IP header stands and its captured bytes end, and what was found in it."""
+
+    row: int
+    ip: int
+    captured: int
+    payload: _Payload
 
 
 class SlowPath:
@@ -57,24 +69,24 @@ class SlowPath:
         self._ignored = ignored
         self._fragments = Fragments(limits.fragment_bytes)
 
-    def read(self, packets: PacketBatch, slow: list[Slow]) -> list[Datagrams]:
-        """The TCP segments of these packets."""
-        rows = np.concatenate([part.rows for part in slow])
-        ip = np.concatenate([part.ip for part in slow])
-        order = np.argsort(rows, kind="stable")
-        found = []
-        for row, at in zip(rows[order].tolist(), ip[order].tolist(), strict=True):
+    def read(self, layers: list[Layer]) -> list[Step]:
+        """What is inside of these packets, all of one depth, by IP protocol."""
+        if not layers:
+            return []
+        views = [memoryview(layer.data.data) for layer in layers]
+        in_place: list[list[_Found]] = [[] for _ in layers]
+        rebuilt: list[_Found] = []
+        for n, row, ip, at, captured, end in _in_capture_order(layers):
             try:
-                segment = self._segment(packets, row, at)
+                payload = self._payload(_Packet(views[n][ip:captured], at - ip, end - ip))
             except _UnreadableError as error:
                 self._ignored[str(error)] += 1
-            else:
-                if segment is not None:
-                    found.append(segment)
+                continue
+            if payload is not None:
+                (in_place[n] if payload.whole is None else rebuilt).append(_Found(row, ip, captured, payload))
         self._count_given_up()
-        in_place = [segment for segment in found if segment.whole is None]
-        rebuilt = [segment for segment in found if segment.whole is not None]
-        return [self._in_place(packets, in_place)] * bool(in_place) + [self._rebuilt(rebuilt)] * bool(rebuilt)
+        steps = [_in_place(layer, found) for layer, found in zip(layers, in_place, strict=True) if found]
+        return [*steps, self._rebuilt(rebuilt, layers[0].depth)] if rebuilt else steps
 
     def finish(self) -> None:
         """The capture ends: fragments that still wait are counted."""
@@ -86,67 +98,75 @@ class SlowPath:
             self._ignored[INCOMPLETE] += self._fragments.given_up
             self._fragments.given_up = 0
 
-    def _segment(self, packets: PacketBatch, row: int, ip: int) -> _Located | None:
-        start = int(packets.offset[row])
-        packet = memoryview(packets.data.data)[ip : start + int(packets.captured[row])]
-        wire = start + int(packets.length[row]) - ip
-        if packet[0] >> 4 == 4:
-            return self._ipv4_fragment(row, packet, wire)
-        (size,) = struct.unpack_from(">H", packet, 4)
-        source, destination = bytes(packet[8:24]), bytes(packet[24:40])
-        at, kind, fragment = _skip_extensions(packet, V6_HEADER, packet[6])
-        end = V6_HEADER + size if size else wire
+    def _payload(self, packet: _Packet) -> _Payload | None:
+        data = packet.data
+        if data[0] >> 4 == 4:
+            identification, head = struct.unpack_from(">HH", data, 4)
+            key = Key(bytes(data[12:16]), bytes(data[16:20]), identification, data[9])
+            return self._join(packet, V4_HEADER, key, data[9], (head & 0x1FFF) * 8, bool(head & 0x2000))
+        at, kind, fragment = _skip_extensions(data, V6_HEADER, data[6])
+        packet = packet._replace(at=at, end=_jumbo(data) or packet.end)
         if fragment < 0:
-            if kind != TCP:
-                raise _UnreadableError(NOT_TCP)
-            return _Located(row, source, destination, ip + at, ip + end)
-        head, identification = struct.unpack_from(">HI", packet, fragment + 2)
-        key = Key(source, destination, identification, 6)
-        return self._join(row, key, kind, head & 0xFFF8, bool(head & 1), packet, at, end)
+            return _Payload(kind, at, packet.end)
+        head, identification = struct.unpack_from(">HI", data, fragment + 2)
+        key = Key(bytes(data[8:24]), bytes(data[24:40]), identification, 0)
+        return self._join(packet, V6_HEADER, key, kind, head & 0xFFF8, bool(head & 1))
 
-    def _ipv4_fragment(self, row: int, packet: memoryview, wire: int) -> _Located | None:
-        total, identification, head = struct.unpack_from(">HHH", packet, 2)
-        source, destination = (V4_MAPPED + bytes(packet[at : at + 4]) for at in (12, 16))
-        header = max((packet[0] & 15) * 4, V4_HEADER)
-        key = Key(source, destination, identification, 4)
-        offset, more = (head & 0x1FFF) * 8, bool(head & 0x2000)
-        return self._join(row, key, TCP, offset, more, packet, header, total or wire)
-
-    def _join(
-        self, row: int, key: Key, kind: int, offset: int, more: bool, packet: memoryview, at: int, end: int
-    ) -> _Located | None:
-        if len(packet) < end or end < at:
+    def _join(self, packet: _Packet, header: int, key: Key, kind: int, offset: int, more: bool) -> _Payload | None:
+        data, at, end = packet
+        if len(data) < end or end < at:
             raise _UnreadableError(FRAGMENT_CUT)
-        whole = self._fragments.feed(key, offset, more, bytes(packet[at:end]))
-        if whole is None:
+        joined = self._fragments.feed(key, offset, more, bytes(data[at:end]))
+        if joined is None:
             return None
-        at, kind, fragment = _skip_extensions(memoryview(whole), 0, kind)
-        if kind != TCP or fragment >= 0:
-            raise _UnreadableError(NOT_TCP)
-        return _Located(row, key.source, key.destination, at, len(whole), whole)
+        whole = bytes(data[:header]) + joined
+        at, kind, fragment = _skip_extensions(memoryview(whole), header, kind)
+        if fragment >= 0:
+            raise _UnreadableError(NESTED)
+        return _Payload(kind, at, len(whole), whole)
 
-    def _in_place(self, packets: PacketBatch, found: list[_Located]) -> Datagrams:
-        view = PacketView.of(packets, np.array([segment.row for segment in found], np.int64))
-        return _datagrams(view, found, np.zeros(len(found), np.int64))
-
-    def _rebuilt(self, found: list[_Located]) -> Datagrams:
-        """The segments of datagrams that were put together, in a region of the store."""
-        parts = [segment.whole or b"" for segment in found]
+    def _rebuilt(self, found: list[_Found], depth: int) -> Step:
+        """Datagrams that were put together, in a region of the store."""
+        parts = [each.payload.whole or b"" for each in found]
         size = np.array([len(part) for part in parts], np.int64)
         offset = np.cumsum(size) - size
         joined = b"".join(parts)
         base = self._store.add(joined)
-        rows = np.array([segment.row for segment in found], np.int64)
-        view = PacketView(np.frombuffer(joined, np.uint8), base, rows, offset, size, size)
-        return _datagrams(view, found, offset)
+        table = np.array([(each.row, each.payload.at, each.payload.kind) for each in found], np.int64)
+        end = offset + size
+        layer = Layer(np.frombuffer(joined, np.uint8), base, table[:, 0], offset + table[:, 1], end, end, offset, depth)
+        return Step(layer, Numbers.IP_PROTOCOL, table[:, 2])
 
 
-def _datagrams(view: PacketView, found: list[_Located], offset: Ints) -> Datagrams:
-    source = np.frombuffer(b"".join(segment.source for segment in found), np.uint8).reshape(-1, 16)
-    destination = np.frombuffer(b"".join(segment.destination for segment in found), np.uint8).reshape(-1, 16)
-    at = np.array([segment.at for segment in found], np.int64) + offset
-    end = np.array([segment.end for segment in found], np.int64) + offset
-    return Datagrams(view, source, destination, at, end)
+def _in_capture_order(layers: list[Layer]) -> Iterator[list[int]]:
+    """Number of its layer, row, ip, at, captured and end of each packet."""
+    tables = [
+        np.stack([np.full(len(layer), n), layer.rows, layer.ip, layer.at, layer.captured, layer.end], axis=1)
+        for n, layer in enumerate(layers)
+    ]
+    table = np.concatenate(tables)
+    return iter(table[np.argsort(table[:, 1], kind="stable")].tolist())
+
+
+def _in_place(layer: Layer, found: list[_Found]) -> Step:
+    rows = [(each.row, each.ip, each.captured, each.payload.at, each.payload.end, each.payload.kind) for each in found]
+    row, ip, captured, at, end, kind = np.array(rows, np.int64).T
+    return Step(
+        Layer(layer.data, layer.base, row, ip + at, captured, ip + end, ip, layer.depth), Numbers.IP_PROTOCOL, kind
+    )
+
+
+def _jumbo(data: memoryview) -> int:
+    """Where the payload of a jumbogram ends (RFC 2675), 0 where the packet is none."""
+    (size,) = struct.unpack_from(">H", data, 4)
+    if size or data[6] != HOP_BY_HOP:
+        return 0
+    at, end = V6_HEADER + 2, V6_HEADER + (data[V6_HEADER + 1] + 1) * 8
+    while at + 6 <= min(end, len(data)):
+        if data[at] == JUMBO:
+            return V6_HEADER + int.from_bytes(data[at + 2 : at + 6], "big")
+        at += data[at + 1] + 2 if data[at] else 1
+    return 0
 
 
 def _skip_extensions(data: memoryview, at: int, kind: int) -> tuple[int, int, int]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dissector.limits import DEFAULT
 from dissector.transport.fragments import Fragments, Key
-from dissector.transport.link import LINK_LAYOUTS
+from dissector.transport.registry import LINK_TYPES
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import read
 
@@ -151,7 +151,7 @@ def test_a_fragment_cut_by_the_snap_length_is_counted() -> None:
 
 
 @given(
-    link_type=st.sampled_from([*LINK_LAYOUTS, 77]),
+    link_type=st.sampled_from([*LINK_TYPES, 77]),
     version=st.sampled_from([4, 6]),
     packets=st.lists(st.binary(max_size=90), max_size=8),
     protocol=st.sampled_from([6, 0, 43, 44, 51, 60, 17]),
