@@ -2,8 +2,8 @@
 
 The bundled captures are the truth. Of each, packets are dropped: those before a random place, a random stretch, one
 side of every connection, one in a hundred. A frame that lies wholly in packets that are left is *intact*; how many of
-those come out as they are in the whole capture, and what comes out that is not in it, is counted. Rows are compared by
-ends, correlation id, API, version and sizes.
+those come out as they are in the whole capture, and what comes out that is not in it, is counted. Messages are
+compared by ends, size, API, version and correlation id.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import dpkt
 import numpy as np
 
 from dissector.capture_file import Capture
+from dissector.session.frames import FrameTable
 from dissector.session.table import NO_FRAME, RowKind
 from tests.conftest import CAPTURES
 from tests.traffic import pcap
@@ -69,6 +70,9 @@ def _one_side(packets: list[bytes], chance: random.Random, *, to_server: bool) -
     return kept
 
 
+KINDS: Final = (RowKind.EXCHANGE, RowKind.SASL)
+"""Bare tokens of logins count as messages: where their handshake is lost, nothing says that they are tokens."""
+
 LOSSES: Final[dict[str, Loss]] = {
     loss.__name__.replace("_", " "): loss for loss in (started_late, cut, sparse, requests_only, responses_only)
 }
@@ -101,13 +105,12 @@ def found(path: str) -> Found:
             pass
         session, flows = capture._session, capture._transport.flows
         table, frames = session.table, session.frames
-        for row in np.flatnonzero(table.kind.values == RowKind.EXCHANGE).tolist():
+        for row in np.flatnonzero(np.isin(table.kind.values, KINDS)).tolist():
             asked, answered = int(table.request.values[row]), int(table.response.values[row])
             connection = int(table.connection.values[row])
             ends = flows.endpoints(connection)
             side = session.recogniser.client_side[connection]
-            who = (ends[side], ends[1 - side], int(table.correlation_id.values[row]))
-            what = (int(table.api_key.values[row]), int(table.version.values[row]))
+            who = (ends[side], ends[1 - side])
             whereabouts = []
             for frame in (asked, answered):
                 pieces = frames._pieces(frame) if frame != NO_FRAME else []
@@ -116,11 +119,15 @@ def found(path: str) -> Found:
                     for n in range(int(np.searchsorted(starts, address, "right")) - 1,
                                    int(np.searchsorted(starts, address + size - 1, "right")))
                 })  # fmt: skip
-            size = frames.size.values
-            out.requests.append((*who, *what, int(size[asked])) if asked != NO_FRAME else None)
-            out.responses.append((*who, int(size[answered])) if answered != NO_FRAME else None)
+            out.requests.append(message(frames, asked, who, 12))
+            out.responses.append(message(frames, answered, who, 8))
             out.packets.append((whereabouts[0], whereabouts[1]))
     return out
+
+
+def message(frames: FrameTable, frame: int, who: Message, width: int) -> Message | None:
+    """Ends, size prefix, and what identifies the message: API, version and correlation id."""
+    return (*who, frames.read(frame, width)[0].hex()) if frame != NO_FRAME else None
 
 
 @cache
@@ -154,9 +161,15 @@ class Score:
             if asked is not None and answered is not None and out | back <= left:
                 intact[2][asked, answered] += 1
         pairs = [
-            pair for pair in zip(seen.requests, seen.responses, strict=True) if pair[0] is not None and pair[1] is not None
+            pair
+            for pair in zip(seen.requests, seen.responses, strict=True)
+            if pair[0] is not None and pair[1] is not None
         ]
-        got: list[Counter[object]] = [Counter(filter(None, seen.requests)), Counter(filter(None, seen.responses)), Counter(pairs)]
+        got: list[Counter[object]] = [
+            Counter(filter(None, seen.requests)),
+            Counter(filter(None, seen.responses)),
+            Counter(pairs),
+        ]
         known: list[Counter[object]] = [
             Counter(truth.requests), Counter(truth.responses),
             Counter(zip(truth.requests, truth.responses, strict=True)),
