@@ -133,7 +133,9 @@ class _Look:
         heads: list[bytes] = []
         while True:
             if here > self._end:
-                return self._cut(here - at, at, strong and (aligned or (len(heads) > 1 and self._heads.alone)))
+                good = strong and (aligned or (len(heads) > 1 and self._heads.alone))
+                good |= aligned and self._closed and self._ends_segment(here) and self._heads.together(heads)
+                return self._cut(here - at, at, good=good)
             if heads and self._ends_segment(here):
                 boundaries += 1
                 exact = first.start + first.size == here
@@ -158,14 +160,14 @@ class _Look:
             return strong or (fitting and self._heads.together(heads))
         return strong and self._heads.alone
 
-    def _cut(self, size: int, at: int, good: bool) -> int:
+    def _cut(self, size: int, at: int, *, good: bool) -> int:
         """What is to be thought of a chain whose last frame goes on behind the bytes that are there."""
         if self._closed:
             return self._end if good else _NEVER
         return at + LEAST_FRAME if good and size > self._limits.resync_bytes else _LATER
 
     def _ends_segment(self, offset: int) -> bool:
-        """Whether a segment ends right before an offset; tiny ones say nothing."""
+        """Whether a segment, or a gap, ends right before an offset; tiny ones say nothing."""
         run = self._stream.run(offset - 1 - self._stream.at)
         return run.start + run.size == offset and run.size >= LEAST_FRAME
 
