@@ -5,7 +5,7 @@ talk to this module alone.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -39,7 +39,8 @@ class Capture:
     """One capture of one or more files, in the order given. Opening reads the files' beginnings only.
 
     Secrets (passwords, tokens, keys) are masked unless asked for. `asked` is the API key and version that a response
-    answers whose request is not there; hex without marks is then the server's. Raises `capture.CaptureError` where a
+    answers whose request is not there; hex without marks is then the server's. On `ports` Kafka's servers are, whatever
+    the content says: but TLS is told. Raises `capture.CaptureError` where a
     file can't be opened, with one plain line.
     """
 
@@ -49,6 +50,7 @@ class Capture:
         bounds: limits.Limits = limits.DEFAULT,
         *,
         asked: tuple[int, int] | None = None,
+        ports: Set[int] = frozenset(),
         show_secrets: bool = False,
     ) -> None:
         self._store = Store()
@@ -58,7 +60,7 @@ class Capture:
             open_capture(path, self._store, self._files.take, unmarked_from_client=asked is None) for path in paths
         ]
         self._transport = Transport(self._store, bounds)
-        self._session = Session(self._store, self._transport.flows, bounds)
+        self._session = Session(self._store, self._transport.flows, bounds, ports)
         self._splitter = Splitter(self._store, self._session.recogniser, bounds)
         self._lookup = Lookup(
             self._session, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
@@ -108,18 +110,18 @@ class Capture:
                 yield Progress(done + reader.done, total, self.packets, len(self))
             self.problems += reader.problems
             done += reader.total
-        self._feed(self._transport.finish())
-        self._session.feed(self._splitter.finish())
+        self._feed(self._transport.finish(), final=True)
         self.problems += _left_out(self._transport.left_out)
         with self._lock:
             self._session.finish()
             self._look.cache_clear()
+        self.problems += _strangers(self._session.strangers_untold)
         self._finished = True
         yield Progress(total, total, self.packets, len(self))
 
-    def _feed(self, runs: RunBatch) -> None:
+    def _feed(self, runs: RunBatch, *, final: bool = False) -> None:
         self._session.feed(self._splitter.feed(runs))
-        while len(found := self._splitter.resync()):
+        while len(found := self._splitter.resync(final=final)):
             self._session.feed(found)
 
     @property
@@ -131,6 +133,13 @@ class Capture:
     def connections(self) -> int:
         """TCP connections seen, of any protocol."""
         return len(self._transport.flows)
+
+    @property
+    def protocols(self) -> dict[str, int]:
+        """How many connections speak what, by the protocol's name, the most frequent first.
+
+        ``{"TLS": 12, "Kafka": 3}``; "unknown" are those with data that tells nothing, "without data" those without."""
+        return self._session.recogniser.protocols()
 
     @property
     def ignored(self) -> dict[str, int]:
@@ -173,6 +182,14 @@ class Capture:
             row = exchange.row
             exchange.row = row._replace(number=number + 1, connection=row.connection + self._files.count)
         return exchange
+
+
+def _strangers(count: int) -> list[Finding]:
+    """A line about connections on Kafka's port that are not Kafka, where there are too many for a row each."""
+    if not count:
+        return []
+    words = f"{count:,} more connections on Kafka's port are not Kafka: they have no row"
+    return [Finding("strangers", Severity.WARNING, words)]
 
 
 def _left_out(reasons: dict[str, int]) -> list[Finding]:

@@ -31,10 +31,17 @@ class Limits:
     """Held back of IP datagrams of which some fragments have not come yet; past it the oldest are given up."""
 
     undecided_bytes: int = 64 << 10
-    """Looked at before a connection is said not to speak Kafka."""
+    """Held of what a server says while its client has not said enough to tell whether it speaks Kafka."""
 
     resync_bytes: int = 1 << 20
-    """Searched for the next frame after a gap before more context is waited for."""
+    """Half of what is searched for a frame before the search moves on, or gives up where Kafka is but a guess."""
+
+    held_runs: int = 4_000_000
+    """Runs (pieces of streams, some 40 bytes each) held of all directions until frames are complete or found; past it
+    those that have waited longest come out as they are: half of them, as not Kafka or as unparsed bytes."""
+
+    strangers: int = 10_000
+    """Rows for connections on Kafka's port that speak something else; past it they are counted in one finding."""
 
     pending_requests: int = 100_000
     """Requests that wait for a response, of all connections; past it the oldest stay unanswered."""

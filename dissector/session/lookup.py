@@ -14,6 +14,7 @@ from dissector.session.fetch_sessions import FETCH, FetchSessions, is_incrementa
 from dissector.session.inference import Inference
 from dissector.session.recogniser import Flows
 from dissector.session.session import Session
+from dissector.session.strangers import Protocol
 from dissector.session.summary import error_findings, info, session_words
 from dissector.session.table import NO_FRAME, Flag, RowKind
 from dissector.session.verdicts import certainty, claimed, shape
@@ -222,10 +223,19 @@ class Lookup:
         connection = row.connection - 1
         side = self._client_side(connection)
         sizes = [self._ignored(2 * connection + n) for n in (side, 1 - side)]
-        words = "encrypted: TLS" if kind is RowKind.TLS else "on Kafka's port, but not Kafka"
+        words = "encrypted: TLS" if kind is RowKind.TLS else self._strange_words(connection)
         finding = Finding(kind.name.lower(), Severity.WARNING, words)
         row = row._replace(request_size=sizes[0], response_size=sizes[1], info=words, severity=finding.severity)
         return Exchange(row, None, None, None, [finding])
+
+    def _strange_words(self, connection: int) -> str:
+        """What a connection on Kafka's port is."""
+        spoken = Protocol(int(self._session.recogniser.spoken.values[connection]))
+        if spoken > Protocol.UNKNOWN:
+            return f"{spoken.words} on Kafka's port, not Kafka"
+        if spoken is Protocol.DOUBTFUL:
+            return "on Kafka's port, but no frame of Kafka's could be told in it"
+        return "on Kafka's port, but not Kafka"
 
     def _own_findings(self, connection: int, flags: int, response: Message | None) -> list[Finding]:
         """What only both sides together tell."""
