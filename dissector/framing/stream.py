@@ -29,14 +29,14 @@ class Stream:
 
     __slots__ = ("_address", "_first", "_packet", "_size", "_start", "_time", "at", "need")
 
-    def __init__(self) -> None:
+    def __init__(self, at: int = 0) -> None:
         self._start: list[int] = []
         self._size: list[int] = []
         self._address: list[int] = []
         self._time: list[int] = []
         self._packet: list[int] = []
         self._first = 0
-        self.at = 0
+        self.at = at
         self.need = 0
         """Nothing can be done before the stream reaches this offset."""
 
