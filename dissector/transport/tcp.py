@@ -38,7 +38,14 @@ def segments(packets: PacketBatch, flows: Flows, slow_path: SlowPath, ignored: C
     seq, ack, flags, payload, size, missing, source_port, destination_port = table.T
     packet, time_ns = packets.first + rows, packets.time_ns[rows]
     direction = flows.directions(
-        (source[order], source_port), (destination[order], destination_port), flags, seq, ack, packet, time_ns
+        (source[order], source_port),
+        (destination[order], destination_port),
+        flags,
+        seq,
+        ack,
+        size + missing,
+        packet,
+        time_ns,
     )
     return SegmentBatch(
         packet, time_ns, direction, seq.astype(np.uint32), ack.astype(np.uint32), flags.astype(np.uint8),
