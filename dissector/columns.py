@@ -12,8 +12,8 @@ class Column:
     __slots__ = ("_array", "_default", "_size")
 
     def __init__(self, dtype: npt.DTypeLike, default: int = 0) -> None:
-        self._array: npt.NDArray[np.generic] = np.full(_FIRST_ROOM, default, dtype)
         self._default = default
+        self._array = self._room(_FIRST_ROOM, np.dtype(dtype))
         self._size = 0
 
     def __len__(self) -> int:
@@ -27,10 +27,14 @@ class Column:
     def grow(self, size: int) -> None:
         """Make it at least `size` rows long; new rows hold the default."""
         if size > len(self._array):
-            room = np.full(max(size, 2 * len(self._array)), self._default, self._array.dtype)
+            room = self._room(max(size, 2 * len(self._array)), self._array.dtype)
             room[: self._size] = self._array[: self._size]
             self._array = room
         self._size = max(self._size, size)
+
+    def _room(self, size: int, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
+        """Rows of the default; where that is 0 they cost nothing until they are written."""
+        return np.full(size, self._default, dtype) if self._default else np.zeros(size, dtype)
 
     def extend(self, values: npt.ArrayLike) -> None:
         """Append rows."""

@@ -27,6 +27,13 @@ class Limits:
     """How many later packets of the capture a hole may wait once the peer has acknowledged its bytes: captures show an
     acknowledgement before what it answers, where several queues of a network card feed them."""
 
+    connections: int = 262_144
+    """Connections open at a time that are told apart from new ones; past it those idle for longest are forgotten."""
+
+    remembered_packets: int = BATCH_PACKETS
+    """For so many later packets of the capture, and up to twice as many, a connection that has ended is known to late
+    and repeated packets of it."""
+
     fragment_bytes: int = 4 << 20
     """Held back of IP datagrams of which some fragments have not come yet; past it the oldest are given up."""
 

@@ -17,14 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.events import Int64
+from dissector.framing.sizes import HEAD, LEAST_FRAME
 from dissector.framing.stream import Stream
 from dissector.limits import Limits
 from dissector.store import Store
 
-LEAST_FRAME: Final = 8
-"""A prefix and a correlation id."""
-HEAD: Final = 64
-"""Bytes that a judge of heads is shown."""
 _CHAIN: Final = 3
 """Strong heads in a row that need no segment's end."""
 _NEVER: Final = -1

@@ -20,16 +20,15 @@ import numpy as np
 
 from dissector.columns import Column
 from dissector.events import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch, RunKind
+from dissector.framing.chains import Chains
 from dissector.framing.frames import FrameRow, FrameRows
-from dissector.framing.resync import HEAD, LEAST_FRAME, Heads, Search
+from dissector.framing.resync import Heads, Search
+from dissector.framing.sizes import HEAD, LEAST_FRAME, LEAST_HEAD, PREFIX
 from dissector.framing.stream import Piece, Stream
 from dissector.limits import Limits
 from dissector.store import Store
 
-PREFIX: Final = 4
 _SIZE: Final = struct.Struct(">i")
-LEAST_HEAD: Final = 14
-"""Without so many bytes at its beginning (or all of it) nothing can be told of a frame: it is `UNPARSED`."""
 _UNTOLD: Final = 8
 """Rows kept of what was passed over before a direction is known to be Kafka."""
 
@@ -98,11 +97,10 @@ class Splitter:
                 column.grow((int(runs.direction.max()) | 1) + 1)
             firsts = np.flatnonzero(np.diff(runs.direction, prepend=-1))
             self._recognise(runs, firsts)
-            careful = self._take_whole(runs, firsts)
-            ends = np.append(firsts[1:], len(runs))
-            for group in careful.tolist():
-                self._take(runs, int(firsts[group]), int(ends[group]))
-            self._decide(runs.direction[firsts[careful]].tolist())
+            left = self._follow(runs, firsts, np.append(firsts[1:], len(runs)))
+            for low, high in left:
+                self._take(runs, low, high)
+            self._decide([int(runs.direction[low]) for low, _ in left])
             if self._held_runs > self._limits.held_runs:
                 self._let_go()
         return self._rows.batch()
@@ -148,29 +146,51 @@ class Splitter:
                 self._mode.values[direction] = Verdict.FRAMES
                 self._settle_peer(direction)
 
-    def _take_whole(self, runs: RunBatch, firsts: Int64) -> Int64:
-        """The common case, at once: directions of which every run is one whole frame. Gives the groups that are not."""
-        data = (runs.kind == RunKind.DATA) & (runs.size >= LEAST_FRAME)
-        prefix = np.zeros(len(runs), np.int64)
-        words = self._store.gather(runs.address[data], PREFIX)
-        prefix[data] = np.ascontiguousarray(words).view(">u4").reshape(-1)
-        single = data & (prefix + PREFIX == runs.size) & (prefix <= self._limits.frame_size)
-        group_single = np.logical_and.reduceat(single, firsts)
-        direction = runs.direction[firsts]
-        group_single &= self._mode.values[direction] == Verdict.FRAMES
-        group_single &= runs.start[firsts] == self._next.values[direction]
+    def _follow(self, runs: RunBatch, lows: Int64, highs: Int64) -> list[tuple[int, int]]:
+        """The common case, at once: whole frames, as far as columns can tell. Rows that are left, by direction."""
+        lows = lows.copy()
+        direction = runs.direction[lows]
         if self._held:
-            group_single &= ~np.isin(direction, np.fromiter(self._held, np.int64))
-        if group_single.any():
-            rows = np.repeat(group_single, np.diff(np.append(firsts, len(runs))))
-            fields = ("direction", "kind", "start", "address", "size", "time_ns", "packet")
-            self._rows.add_runs(RunBatch(*(getattr(runs, name)[rows] for name in fields)))
-            lasts = np.append(firsts[1:], len(runs)) - 1
-            lasts = lasts[group_single]
-            self._next.values[runs.direction[lasts]] = runs.start[lasts] + runs.size[lasts]
-        return np.flatnonzero(~group_single)
+            for group in np.flatnonzero(np.isin(direction, np.fromiter(self._held, np.int64))).tolist():
+                lows[group] = self._catch_up(runs, int(lows[group]), int(highs[group]))
+        row = np.minimum(lows, len(runs) - 1)
+        at = self._next.values[direction]
+        fast = (self._mode.values[direction] == Verdict.FRAMES) & (lows < highs)
+        fast &= (runs.start[row] <= at) & (at < runs.start[row] + runs.size[row])
+        if self._held:
+            fast &= ~np.isin(direction, np.fromiter(self._held, np.int64))
+        if fast.any():
+            chains = Chains(self._store, runs, PREFIX + self._limits.frame_size)
+            stops = chains.follow(lows[fast], highs[fast], at[fast])
+            self._rows.add_batch(chains.frames())
+            lows[fast], self._next.values[direction[fast]] = np.array(stops, np.int64).T
+        left = lows < highs
+        return list(zip(lows[left].tolist(), highs[left].tolist(), strict=True))
+
+    def _catch_up(self, runs: RunBatch, low: int, high: int) -> int:
+        """Give a direction of which something is held what that needs, and no more: the row to go on with."""
+        direction = int(runs.direction[low])
+        ends = runs.start[low:high] + runs.size[low:high]
+        first = low
+        while low < high and self._mode.values[direction] == Verdict.FRAMES:
+            stream = self._held.get(direction)
+            if stream is None:
+                break
+            upto = min(high, max(low, first + int(np.searchsorted(ends, stream.need))) + 1)
+            self._take(runs, low, upto)
+            low = upto
+            if (
+                self._mode.values[direction] == Verdict.FRAMES
+                and direction in self._held
+                and stream.at >= runs.start[upto - 1]
+            ):
+                del self._held[direction]
+                self._next.values[direction] = stream.at
+                return upto - 1
+        return low
 
     def _take(self, runs: RunBatch, low: int, high: int) -> None:
+        """Rows of one direction go the careful way."""
         direction = int(runs.direction[low])
         mode = self._mode.values[direction]
         if mode == Verdict.OTHER:
@@ -178,7 +198,7 @@ class Splitter:
             return
         stream = self._held.get(direction)
         if stream is None:
-            stream = self._held[direction] = Stream()
+            stream = self._held[direction] = Stream(int(self._next.values[direction]))
         stream.extend(runs, low, high)
         self._held_runs += high - low
         if mode in (Verdict.SEARCH, Verdict.PERHAPS):

@@ -34,14 +34,14 @@ class Stream:
 
     __slots__ = ("_address", "_first", "_packet", "_size", "_start", "_time", "at", "need")
 
-    def __init__(self) -> None:
+    def __init__(self, at: int = 0) -> None:
         self._start = array("q")
         self._size = array("q")
         self._address = array("q")
         self._time = array("q")
         self._packet = array("q")
         self._first = 0
-        self.at = 0
+        self.at = at
         self.need = 0
         """Nothing can be done before the stream reaches this offset."""
 

@@ -18,7 +18,7 @@ class Transport:
     """The stage as a whole: packets in, runs of bytes out."""
 
     def __init__(self, store: Store, limits: Limits) -> None:
-        self.flows = Flows()
+        self.flows = Flows(limits)
         self.ignored: Counter[str] = Counter()
         """Packets that are not TCP, or could not be read, by reason."""
         self._peeling = Peeling(store, limits, self.ignored)

@@ -3,61 +3,67 @@
 Invariants:
   * endpoints are kept whole, never hashed to something that can collide;
   * side 0 of a connection sent its first packet in the capture;
-  * a SYN opens a new connection if it does not repeat the initial sequence number (ISN) of the one that is there;
-    so does a SYN|ACK of a side whose ISN is known to be another one: the SYN before it is not in the capture.
+  * what is looked up grows with the connections that are open, not with those seen: what ended is forgotten some
+    packets later, and so are the longest idle where too many are open. It happens when the capture comes to a multiple
+    of `limits.remembered_packets`, so batches make no difference. Of a connection forgotten there stay its columns.
 """
 
+from collections.abc import Iterator
 from ipaddress import IPv6Address
-from typing import Final
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from dissector.columns import Column
-from dissector.transport.view import Ints
+from dissector.limits import Limits
+from dissector.transport.lives import ACK, FIN, RST, SYN, Lives, Rows
+from dissector.transport.pairs import WORDS, Ints, Pairs, Words, pairs_of
 
-FIN: Final = 1
-SYN: Final = 2
-RST: Final = 4
-ACK: Final = 16
-UNKNOWN: Final = -1
+__all__ = ["ACK", "FIN", "RST", "SYN", "Addresses", "Flows"]
 
 Addresses = npt.NDArray[np.uint8]
-_KEY = np.dtype([("address", "V16"), ("port", ">u2")])
+Bools = npt.NDArray[np.bool_]
 
 
 class Flows:
     """All connections seen."""
 
-    def __init__(self) -> None:
-        self._endpoint_numbers: dict[bytes, int] = {}
-        self._endpoints: list[bytes] = []
-        self._current: dict[int, int] = {}
-        """The newest connection of each pair of endpoints."""
-        self._first = Column(np.int32)
-        """Endpoint of side 0."""
-        self._second = Column(np.int32)
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._pairs = Pairs()
+        self._lives = Lives()
+        self._key = Column(f"V{8 * WORDS}")
+        """Both ends, as `pairs` has them."""
+        self._higher = Column(np.bool_)
+        """Whether side 0 is the higher end of the pair."""
         self._packet = Column(np.int64)
         self._time_ns = Column(np.int64)
-        self._syn_side = Column(np.int8, UNKNOWN)
-        self._isn = Column(np.int64, UNKNOWN)
-        """Initial sequence number, by direction."""
-        self._flags = Column(np.uint8)
-        """FIN and RST seen, by direction."""
+        self._period = 0
+        self._left: list[Ints] = []
+        self._evicted: Words = np.zeros(0, np.uint64)
+        """Hashes of the pairs that were forgotten although they were open, newest last."""
+        self.resumed = 0
+        """Connections that were forgotten while they were open, and then went on as new ones."""
 
     def __len__(self) -> int:
         return len(self._packet)
 
+    @property
+    def known(self) -> int:
+        """Pairs of endpoints that are looked up now."""
+        return len(self._pairs)
+
     def endpoints(self, connection: int) -> tuple[tuple[str, int], tuple[str, int]]:
         """Address and port of side 0 and of side 1."""
-        return (
-            _text(self._endpoints[self._first.values[connection]]),
-            _text(self._endpoints[self._second.values[connection]]),
-        )
+        words = np.frombuffer(self._key.values[connection].tobytes(), np.uint64)
+        ports = int(words[4])
+        low, high = (_text(words[:2].tobytes()), ports >> 16), (_text(words[2:4].tobytes()), ports & 0xFFFF)
+        return (high, low) if self._higher.values[connection] else (low, high)
 
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
-        return int(self._syn_side.values[connection])
+        return int(self._lives.syn_side.values[connection])
 
     def first_packet(self, connection: int) -> int:
         """The number of its first packet."""
@@ -69,119 +75,122 @@ class Flows:
 
     def ended(self, connection: int) -> tuple[int, int]:
         """Which of the flags `FIN` and `RST` side 0 and side 1 have sent."""
-        return int(self._flags.values[2 * connection]), int(self._flags.values[2 * connection + 1])
+        flags = self._lives.flags.values
+        return int(flags[2 * connection]), int(flags[2 * connection + 1])
+
+    def take_left(self) -> Ints:
+        """Connections of which nothing can come any more, each told once: forgotten, or another took their place."""
+        left = np.concatenate([np.zeros(0, np.int64), *self._left])
+        self._left.clear()
+        return left
 
     def directions(
         self, source: tuple[Addresses, Ints], destination: tuple[Addresses, Ints],
-        flags: Ints, seq: Ints, ack: Ints, packet: Ints, time_ns: Ints,
+        flags: Ints, seq: Ints, ack: Ints, size: Ints, packet: Ints, time_ns: Ints,
     ) -> Ints:  # fmt: skip
-        """The direction of each segment; connections that are new are entered."""
-        count = len(packet)
-        keys = np.zeros(2 * count, _KEY)
-        keys["address"] = np.concatenate([source[0], destination[0]]).view("V16").reshape(-1)
-        keys["port"] = np.concatenate([source[1], destination[1]])
-        ends = self._numbers(keys)
-        sender, receiver = ends[:count], ends[count:]
-        pair = (np.minimum(sender, receiver) << 32) | np.maximum(sender, receiver)
-        pairs, firsts, inverse = np.unique(pair, return_index=True, return_inverse=True)
-        for position in np.argsort(firsts).tolist():
-            if int(pairs[position]) not in self._current:
-                self._enter(int(pairs[position]), int(firsts[position]), sender, receiver, packet, time_ns)
-        connection = np.array([self._current[p] for p in pairs.tolist()], np.int64)[inverse]
-        connection = self._openings(connection, pair, (sender, receiver, flags, seq, ack, packet, time_ns))
-        direction: Ints = 2 * connection + (sender != self._first.values[connection])
-        last = np.flatnonzero((flags & (FIN | RST)) != 0)
-        np.bitwise_or.at(self._flags.values, direction[last], (flags[last] & (FIN | RST)).astype(np.uint8))
+        """The direction of each segment, of which `size` bytes are payload; connections that are new are entered."""
+        keys, higher = pairs_of(*source, *destination)
+        direction = np.empty(len(packet), np.int64)
+        for part in self._periods(packet):
+            columns = [column[part] for column in (flags, seq, ack, size, packet, time_ns)]
+            direction[part] = self._part(keys[part], higher[part], *columns)
         return direction
 
-    def _numbers(self, keys: npt.NDArray[np.void]) -> Ints:
-        """The number of each endpoint. Few differ, so each is looked up once."""
-        words = keys.view(np.uint8).reshape(-1, _KEY.itemsize)
-        halves = np.zeros((len(keys), 24), np.uint8)
-        halves[:, : _KEY.itemsize] = words
-        wide = halves.view(np.uint64)
-        # Sorting three columns is slow; a mixed word groups equal rows, and the groups are then checked to be equal.
-        mixed = wide[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ wide[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F) ^ wide[:, 2]
-        _, index, inverse = np.unique(mixed, return_index=True, return_inverse=True)
-        if not (wide[index[inverse]] == wide).all():
-            _, index, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
-            inverse = inverse.reshape(-1)
-        return np.array([self._number(words[row].tobytes()) for row in index.tolist()], np.int64)[inverse]
+    def _periods(self, packet: Ints) -> Iterator[slice]:
+        """The rows between two places where connections are forgotten, which happens on the way."""
+        period = packet // self._limits.remembered_packets
+        cuts = [*np.flatnonzero(np.diff(period, prepend=-1)).tolist(), len(packet)]
+        for low, high in pairwise(cuts):
+            if period[low] > self._period:
+                self._period = int(period[low])
+                self._forget(self._period * self._limits.remembered_packets)
+            yield slice(low, high)
 
-    def _number(self, endpoint: bytes) -> int:
-        number = self._endpoint_numbers.setdefault(endpoint, len(self._endpoints))
-        if number == len(self._endpoints):
-            self._endpoints.append(endpoint)
-        return number
+    def _part(
+        self, keys: Words, higher: Bools, flags: Ints, seq: Ints, ack: Ints, size: Ints,
+        packet: Ints, time_ns: Ints,
+    ) -> Ints:  # fmt: skip
+        entry = self._pairs.find(keys)
+        first = np.zeros(len(packet), np.bool_)
+        unknown = np.flatnonzero(entry < 0)
+        if len(unknown):
+            firsts, which = _distinct(keys[unknown], self._pairs.hashed(keys[unknown]))
+            new = unknown[firsts]
+            first[new] = True
+            self._tell_resumed(keys[new[(flags[new] & SYN) == 0]])
+            numbers = self._enter(keys[new], higher[new], packet[new], time_ns[new])
+            entry[unknown] = self._pairs.add(keys[new], numbers, packet[new])[which]
+        self._pairs.last[entry] = packet
+        rows = Rows(entry, higher, flags, seq, ack, size, packet, time_ns)
+        connection = self._pairs.connection[entry]
+        direction: Ints = 2 * connection + (higher != self._higher.values[connection])
+        odd = self._lives.note(rows, connection, direction, first)
+        if len(odd):
+            self._one_by_one(rows, keys, direction, np.flatnonzero(np.isin(entry, odd)))
+        return direction
 
-    def _enter(self, pair: int, row: int, sender: Ints, receiver: Ints, packet: Ints, time_ns: Ints) -> int:
-        number = self._current[pair] = len(self)
-        self._first.extend([sender[row]])
-        self._second.extend([receiver[row]])
-        self._packet.extend([packet[row]])
-        self._time_ns.extend([time_ns[row]])
-        self._syn_side.extend([UNKNOWN])
-        self._isn.grow(2 * len(self))
-        self._flags.grow(2 * len(self))
-        return number
+    def _enter(self, keys: Words, higher: Bools, packet: Ints, time_ns: Ints) -> Ints:
+        """New connections, the sender of their first packet at side 0; their numbers."""
+        first = len(self)
+        self._key.extend(keys.view(f"V{8 * WORDS}").reshape(-1))
+        self._higher.extend(higher)
+        self._packet.extend(packet)
+        self._time_ns.extend(time_ns)
+        self._lives.grow(len(self))
+        return np.arange(first, len(self))
 
-    def _openings(self, connection: Ints, pair: Ints, columns: tuple[Ints, ...]) -> Ints:
-        """Look at the few segments with SYN: who opened, and whether it is another connection from there on."""
-        sender, receiver, flags, seq, ack, packet, time_ns = columns
-        opened: list[int] = []
-        numbers: list[int] = []
-        for row in np.flatnonzero((flags & (SYN | RST)) == SYN).tolist():
-            number = self._current[int(pair[row])]
-            isn, answered = int(seq[row]), _before(int(ack[row])) if flags[row] & ACK else UNKNOWN
-            side = int(sender[row] != self._first.values[number])
-            if self._is_another(number, side, isn, answered, int(packet[row])):
-                number = self._enter(int(pair[row]), row, sender, receiver, packet, time_ns)
-                opened.append(row)
-                numbers.append(number)
-                side = 0
-            self._note_opening(number, side, isn, answered)
-        return _from_there_on(connection, pair, opened, numbers) if opened else connection
+    def _one_by_one(self, rows: Rows, keys: Words, direction: Ints, which: Ints) -> None:
+        """Rows of pairs of which something unusual is to be seen: `direction` is put right."""
+        lives, current = self._lives, self._pairs.connection
+        columns = (rows.entry, rows.higher, rows.flags, rows.seq, rows.ack, rows.size, rows.packet)
+        for at, entry, higher, *row in zip(
+            which.tolist(), *(column[which].tolist() for column in columns), strict=True
+        ):
+            number = int(current[entry])
+            side = int(higher != self._higher.values[number])
+            values = tuple(row)
+            if lives.begins(number, side, values, first=values[-1] == self.first_packet(number)):
+                one = slice(at, at + 1)
+                self._left.append(np.array([number]))
+                [number] = self._enter(keys[one], rows.higher[one], rows.packet[one], rows.time_ns[one]).tolist()
+                current[entry], side = number, 0
+            lives.take(number, side, values)
+            direction[at] = 2 * number + side
 
-    def _is_another(self, number: int, side: int, isn: int, answered: int, packet: int) -> bool:
-        """Whether a SYN is not that of the connection that is there."""
-        mine = self._isn.values[2 * number + side]
-        if mine != UNKNOWN:
-            return bool(mine != isn)
-        return answered == UNKNOWN and packet != self.first_packet(number)
+    def _forget(self, packet: int) -> None:
+        """The capture has come to `packet`: what ended long enough ago leaves, and what is too much."""
+        connection = self._pairs.connection
+        stay = self._lives.over.values[connection] >= packet - self._limits.remembered_packets
+        surplus = int(stay.sum()) - self._limits.connections
+        if surplus > 0:
+            staying = np.flatnonzero(stay)
+            idle = staying[np.argsort(self._pairs.last[staying], kind="stable")[:surplus]]
+            stay[idle] = False
+            hashes = self._pairs.hashed(self._pairs.keys[idle])
+            self._evicted = np.concatenate([self._evicted, hashes])[-self._limits.connections :]
+        if not stay.all():
+            self._left.append(connection[~stay])
+            self._pairs.keep(stay)
 
-    def _note_opening(self, number: int, side: int, isn: int, answered: int) -> None:
-        of_side, of_peer = 2 * number + side, 2 * number + 1 - side
-        if answered != UNKNOWN and self._isn.values[of_peer] not in (UNKNOWN, answered):
-            return  # the answer to an attempt that is over
-        self._isn.values[of_side] = isn
-        if answered != UNKNOWN:
-            self._isn.values[of_peer] = answered
-        if self._syn_side.values[number] == UNKNOWN:
-            self._syn_side.values[number] = side if answered == UNKNOWN else 1 - side
-
-
-def _before(ack: int) -> int:
-    """The sequence number that a SYN|ACK acknowledges."""
-    return (ack - 1) & 0xFFFFFFFF
-
-
-def _from_there_on(connection: Ints, pair: Ints, opened: list[int], numbers: list[int]) -> Ints:
-    """Each row's connection, where the rows `opened` begin new ones between their endpoints."""
-    order = np.argsort(pair, kind="stable")
-    begins = np.zeros(len(pair), np.bool_)
-    begins[opened] = True
-    number = connection.copy()
-    number[opened] = numbers
-    begins, pairs = begins[order], pair[order]
-    begins |= np.diff(pairs, prepend=pairs[0] - 1) != 0
-    source = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
-    result = np.empty_like(connection)
-    result[order] = number[order][source]
-    return result
+    def _tell_resumed(self, keys: Words) -> None:
+        """Count those that were forgotten while they were open."""
+        if len(self._evicted) and len(keys):
+            self.resumed += int(np.isin(self._pairs.hashed(keys), self._evicted).sum())
 
 
-def _text(endpoint: bytes) -> tuple[str, int]:
-    """Address and port for people."""
-    address = IPv6Address(endpoint[:16])
-    port = int.from_bytes(endpoint[16:18], "big")
-    return str(address.ipv4_mapped or address), port
+def _distinct(keys: Words, hashes: Words) -> tuple[Ints, Ints]:
+    """Of equal keys the first row each, in order; and for every row which of these it equals."""
+    _, index, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    if not (keys[index[inverse]] == keys).all():
+        _, index, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        inverse = inverse.reshape(-1)
+    order = np.argsort(index)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return index[order], rank[inverse]
+
+
+def _text(address: bytes) -> str:
+    """An address for people."""
+    whole = IPv6Address(address)
+    return str(whole.ipv4_mapped or whole)

@@ -48,7 +48,7 @@ def segments(packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Coun
     packet, time_ns = packets.first + found.row, packets.time_ns[found.row]
     direction = flows.directions(
         (found.source, found.source_port), (found.destination, found.destination_port),
-        found.flags, found.seq, found.ack, packet, time_ns,
+        found.flags, found.seq, found.ack, found.size + found.missing, packet, time_ns,
     )  # fmt: skip
     return SegmentBatch(
         packet, time_ns, direction, found.seq.astype(np.uint32), found.ack.astype(np.uint32),

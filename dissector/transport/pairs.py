@@ -1,0 +1,140 @@
+"""The pairs of endpoints that are being talked between: a hash table whose every step is one of columns.
+
+A pair has no direction. Its key is both endpoints whole, lower one first, as five words; keys that share a hash are
+told apart. The multipliers of the hash are drawn anew each time, so nobody can make a capture whose keys collide.
+
+Entries are numbered from 0 in the order in which they came; `keep` numbers those that stay anew.
+"""
+
+import secrets
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+"""Keys: `(n, 5)`."""
+Flags = npt.NDArray[np.bool_]
+_Word = TypeVar("_Word", np.int64, np.uint64)
+WORDS: Final = 5
+NOT_THERE: Final = -1
+_FIRST_BITS: Final = 10
+
+
+def pairs_of(
+    source: npt.NDArray[np.uint8], source_port: Ints, destination: npt.NDArray[np.uint8], destination_port: Ints
+) -> tuple[Words, Flags]:
+    """Keys of pairs, and of which of them the source is the higher end. Addresses are `(n, 16)`."""
+    (a0, a1), (b0, b1) = (np.ascontiguousarray(each).view(np.uint64).T for each in (source, destination))
+    higher = (a0 > b0) | ((a0 == b0) & ((a1 > b1) | ((a1 == b1) & (source_port > destination_port))))
+    words = np.empty((len(a0), WORDS), np.uint64)
+    words[:, 0], words[:, 1] = np.where(higher, b0, a0), np.where(higher, b1, a1)
+    words[:, 2], words[:, 3] = np.where(higher, a0, b0), np.where(higher, a1, b1)
+    low, high = np.where(higher, destination_port, source_port), np.where(higher, source_port, destination_port)
+    words[:, 4] = (low << 16) | high
+    return words, higher
+
+
+def _roomy(rows: npt.NDArray[_Word], room: int) -> npt.NDArray[_Word]:
+    """The rows, with room behind them."""
+    column = np.empty((room, *rows.shape[1:]), rows.dtype)
+    column[: len(rows)] = rows
+    return column
+
+
+class Pairs:
+    """The table. `connection` and `last` are columns of the entries: the newest connection of each, its last packet."""
+
+    def __init__(self) -> None:
+        self._factors = [np.uint64(secrets.randbits(64) | 1) for _ in range(WORDS + 1)]
+        self._keys: Words = np.zeros((1 << _FIRST_BITS, WORDS), np.uint64)
+        self._connection: Ints = np.zeros(1 << _FIRST_BITS, np.int64)
+        self._last: Ints = np.zeros(1 << _FIRST_BITS, np.int64)
+        self._size = 0
+        self._bits = _FIRST_BITS + 1
+        self._table = np.full(1 << self._bits, NOT_THERE, np.int32)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def keys(self) -> Words:
+        return self._keys[: self._size]
+
+    @property
+    def connection(self) -> Ints:
+        return self._connection[: self._size]
+
+    @property
+    def last(self) -> Ints:
+        return self._last[: self._size]
+
+    def hashed(self, keys: Words) -> Words:
+        """A word each."""
+        mixed = keys[:, 0] * self._factors[0]
+        for word in range(1, WORDS):
+            mixed += keys[:, word] * self._factors[word]
+        mixed ^= mixed >> np.uint64(32)
+        mixed *= self._factors[WORDS]
+        return mixed
+
+    def find(self, keys: Words) -> Ints:
+        """The entry of each key, `NOT_THERE` where it has none."""
+        place = self._places(keys)
+        entry = self._table[place].astype(np.int64)
+        looked = np.flatnonzero((entry >= 0) & ~self._same(entry, keys))
+        while len(looked):
+            place[looked] = (place[looked] + 1) & (len(self._table) - 1)
+            entry[looked] = self._table[place[looked]]
+            looked = looked[(entry[looked] >= 0) & ~self._same(entry[looked], keys[looked])]
+        return entry
+
+    def _places(self, keys: Words) -> Ints:
+        return (self.hashed(keys) >> np.uint64(64 - self._bits)).astype(np.int64)
+
+    def _same(self, entry: Ints, keys: Words) -> Flags:
+        mine = self._keys[entry]
+        same: Flags = mine[:, 0] == keys[:, 0]
+        for word in range(1, WORDS):
+            same &= mine[:, word] == keys[:, word]
+        return same
+
+    def add(self, keys: Words, connection: Ints, packet: Ints) -> Ints:
+        """Enter keys that differ and are not there; their entries."""
+        first, end = self._size, self._size + len(keys)
+        if end > len(self._keys):
+            room = max(end, 2 * len(self._keys))
+            self._keys = _roomy(self.keys, room)
+            self._connection, self._last = _roomy(self.connection, room), _roomy(self.last, room)
+        self._keys[first:end], self._connection[first:end], self._last[first:end] = keys, connection, packet
+        self._size = end
+        if 2 * end > len(self._table):
+            self._rebuild()
+        else:
+            self._insert(first)
+        return np.arange(first, end)
+
+    def keep(self, stay: Flags) -> None:
+        """Forget the other entries."""
+        size = int(stay.sum())
+        room = max(1 << _FIRST_BITS, 2 * size)
+        self._keys = _roomy(self.keys[stay], room)
+        self._connection, self._last = _roomy(self.connection[stay], room), _roomy(self.last[stay], room)
+        self._size = size
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        self._bits = max(_FIRST_BITS, (2 * len(self._keys) - 1).bit_length())
+        self._table = np.full(1 << self._bits, NOT_THERE, np.int32)
+        self._insert(0)
+
+    def _insert(self, first: int) -> None:
+        """Give the entries from `first` on a place: the next one that is free. Of several that want it one has it."""
+        entry = np.arange(first, self._size)
+        place = self._places(self._keys[first : self._size])
+        while len(entry):
+            free = self._table[place] == NOT_THERE
+            self._table[place[free]] = entry[free]
+            left = self._table[place] != entry
+            entry, place = entry[left], (place[left] + 1) & (len(self._table) - 1)
