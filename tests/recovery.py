@@ -97,7 +97,7 @@ class Found:
 def found(path: str) -> Found:
     """The exchanges that are read out of a capture."""
     with Capture([path]) as capture:
-        bases = [batch.base + batch.offset for batch in capture._readers[0].batches(0)]
+        bases = [batch.base + batch.offset for batch in capture._readers[0].batches()]
     starts = np.concatenate(bases) if bases else np.zeros(0, np.int64)
     out = Found()
     with Capture([path]) as capture:

@@ -37,7 +37,7 @@ def test_our_own_reader_finds_every_packet_as_it_was(tmp_path: Path, packets: li
     reader = open_capture(written(tmp_path / "a.pcapng", packets), Store())
     found = [
         (time, bytes(batch.data[at : at + size]), length, link)
-        for batch in reader.batches(0)
+        for batch in reader.batches()
         for time, at, size, length, link in zip(
             batch.time_ns.tolist(), batch.offset.tolist(), batch.captured.tolist(), batch.length.tolist(),
             batch.link_type.tolist(), strict=True,

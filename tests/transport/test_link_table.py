@@ -28,7 +28,7 @@ def clean() -> list[tuple[int, bytes]]:
     """Time and IP packet of each packet."""
     store = Store()
     found = []
-    for batch in open_capture(str(CLEAN), store).batches(0):
+    for batch in open_capture(str(CLEAN), store).batches():
         assert set(batch.link_type.tolist()) == {1}
         places = zip(batch.time_ns.tolist(), batch.offset.tolist(), batch.captured.tolist(), strict=True)
         found += [(time_ns, batch.data[at + 14 : at + size].tobytes()) for time_ns, at, size in places]
