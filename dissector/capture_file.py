@@ -61,7 +61,7 @@ class Capture:
         self._session = Session(self._store, self._transport.flows, bounds)
         self._splitter = Splitter(self._store, self._session.recogniser, bounds)
         self._lookup = Lookup(
-            self._session, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
+            self._session, self._store, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
         )
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.names = list(paths)
@@ -141,12 +141,19 @@ class Capture:
         """Row `number`, from 0, decoded on demand."""
         return self._look(number)
 
-    def exchanges(self) -> Iterator[Exchange]:
-        """All exchanges in order, reading the capture first if nobody has."""
+    def exchanges(self, start: int = 0, stop: int | None = None) -> Iterator[Exchange]:
+        """Exchanges in order, from row `start` to before `stop`, reading the capture first if nobody has."""
         if not self._finished:
             for _ in self.read():
                 pass
-        return map(self._exchange, range(len(self)))
+        stop = len(self) if stop is None else min(stop, len(self))
+        entries = len(self._files)
+        for number in range(start, min(stop, entries)):
+            yield self._files.exchange(number)
+        for exchange in self._lookup.exchanges(max(0, start - entries), max(0, stop - entries)):
+            if entries:
+                self._count_files(exchange)
+            yield exchange
 
     def row(self, number: int) -> Row:
         """Row `number`, from 0, for a list; its frames are decoded for the words."""
@@ -170,9 +177,14 @@ class Capture:
         with self._lock:
             exchange = self._lookup.exchange(number - entries)
         if entries:
-            row = exchange.row
-            exchange.row = row._replace(number=number + 1, connection=row.connection + self._files.count)
+            self._count_files(exchange)
         return exchange
+
+    def _count_files(self, exchange: Exchange) -> None:
+        """Let the row of an exchange stand behind the entries of files."""
+        facts = exchange.facts
+        number, connection = facts.number + len(self._files), facts.connection + self._files.count
+        exchange.facts = facts._replace(number=number, connection=connection)
 
 
 def _left_out(reasons: dict[str, int]) -> list[Finding]:

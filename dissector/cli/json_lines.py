@@ -37,7 +37,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 def exchange_object(exchange: Exchange) -> dict[str, Any]:
     """The object, its leaves still Python's."""
-    row = exchange.row
+    row = exchange.facts
     head: dict[str, Any] = {"kind": row.kind, "number": row.number, "connection": row.connection}
     head |= {"client": row.client, "server": row.server}
     findings = [

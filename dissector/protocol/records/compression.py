@@ -22,6 +22,8 @@ XERIAL_MAGIC: Final = XERIAL_HEADER[:8]
 XERIAL_BLOCK: Final = 32 << 10
 USUAL_RATIO: Final = 1000
 """More than deflate can do: what a damaged section is taken to have cost, as a multiple of its size."""
+LIKELY_RATIO: Final = 64
+"""More than records compress to, mostly."""
 
 Part = TypeVar("Part")
 
@@ -93,15 +95,21 @@ def codec_name(codec: int) -> str:
 
 
 def _bounded(into: Callable[..., int]) -> Callable[[bytes, int], bytes]:
-    """A cramjam decoder that writes to a buffer of the limit's size: pages that it does not touch cost nothing."""
+    """A cramjam decoder that writes to a buffer: of the limit's size, of which untouched pages cost nothing, once a
+    small one was too small, which costs no page at all."""
 
     def decompress(data: bytes, limit: int) -> bytes:
-        out = np.empty(limit, np.uint8)
-        try:
-            size = into(data, out)
-        except cramjam.DecompressionError as error:
-            raise (TooLargeError(limit) if "whole buffer" in str(error) else DecompressionError(str(error))) from None
-        return out[:size].tobytes()
+        room = min(limit, LIKELY_RATIO * len(data))
+        while True:
+            out = np.empty(room, np.uint8)
+            try:
+                return out[: into(data, out)].tobytes()
+            except cramjam.DecompressionError as error:
+                if "whole buffer" not in str(error):
+                    raise DecompressionError(str(error)) from None
+                if room == limit:
+                    raise TooLargeError(limit) from None
+                room = limit
 
     return decompress
 
