@@ -112,9 +112,7 @@ class Lookup:
 
     def _lines(self, start: int, stop: int) -> Iterator[Line]:
         table, frames = self._session.table, self._session.frames
-        columns = [
-            getattr(table, name).values[start:stop] for name in Line._fields[: Line._fields.index("asked_ns")]
-        ]
+        columns = [getattr(table, name).values[start:stop] for name in Line._fields[: Line._fields.index("asked_ns")]]
         pair = table.request.values[start:stop], table.response.values[start:stop]
         there = [each != NO_FRAME for each in pair]
         for values in (frames.time_ns.values, frames.contiguous, frames.size.values):

@@ -143,9 +143,7 @@ def _records(message: Message) -> str:
     return f"{count} record{'s' if count != 1 else ''} {named}".rstrip()
 
 
-def info(
-    request: Message | None, response: Message | None, findings: list[Finding], names: Mapping[str, str]
-) -> str:
+def info(request: Message | None, response: Message | None, findings: list[Finding], names: Mapping[str, str]) -> str:
     """The words for the list; `findings` are those of both sides together, whose errors are named; `names` are those
     of topic ids."""
     asked, answer = request.body if request else {}, response.body if response else {}
