@@ -10,6 +10,9 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from dissector import limits
 from dissector.capture.files import open_capture
 from dissector.events import RunBatch
@@ -165,6 +168,10 @@ class Capture:
         if number < entries:
             return self._files.file_of(number)
         return int(self._session.table.connection.values[number - entries]) + 1 + self._files.count
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Bytes of each row, `(n,)`: of its two frames, or of its entry."""
+        return np.concatenate((self._files.sizes(), self._lookup.sizes()))
 
     def is_trouble(self, number: int) -> bool:
         """Whether a row has a finding that is a warning or worse."""

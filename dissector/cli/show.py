@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dissector.capture_file import Capture
 from dissector.cli.formats import Format
 from dissector.cli.json_lines import json_line
-from dissector.cli.outcome import NEGATIVE, complain
+from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
 from dissector.cli.progress import read_with_progress
 from dissector.cli.rows import head_line, row_line
-from dissector.cli.trees import tree_lines
+from dissector.cli.trees import exchange_lines
+from dissector.cli.workers import WorkerError, print_rows
 
 
 def show(
@@ -23,8 +24,14 @@ def show(
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
     with Capture(files, asked=asked, show_secrets=show_secrets) as capture:
         read_with_progress(capture)
-        for piece in _printed(capture, form, min(len(capture), limit or len(capture))):
-            sys.stdout.buffer.write(piece)
+        count = min(len(capture), limit or len(capture))
+        if form is Format.TEXT and count:
+            sys.stdout.buffer.write(head_line().encode() + b"\n")
+        try:
+            print_rows(lambda start, stop: _printed(capture, form, start, stop), capture.sizes()[:count])
+        except WorkerError as error:
+            complain(str(error))
+            return BAD_INPUT
         sys.stdout.buffer.flush()
         for problem in capture.problems:
             complain(problem.message)
@@ -34,18 +41,14 @@ def show(
     return 0
 
 
-def _printed(capture: Capture, form: Format, count: int) -> Iterator[bytes]:
-    """What goes to stdout, for the first `count` rows."""
+def _printed(capture: Capture, form: Format, start: int, stop: int) -> Iterator[bytes]:
+    """What goes to stdout for the rows from `start` to before `stop`."""
+    exchanges = capture.exchanges(start, stop)
     if form is Format.JSON:
-        yield from (json_line(capture.exchange(number)) for number in range(count))
-        return
-    if form is Format.TEXT and count:
-        yield head_line().encode() + b"\n"
-    for number in range(count):
-        if form is Format.TEXT:
-            yield row_line(capture.row(number), capture.start_ns).encode() + b"\n"
-        else:
-            yield "\n".join(tree_lines(capture, number)).encode() + b"\n"
+        return map(json_line, exchanges)
+    if form is Format.TEXT:
+        return (row_line(exchange.row, capture.start_ns).encode() + b"\n" for exchange in exchanges)
+    return ("\n".join(exchange_lines(exchange, capture.start_ns)).encode() + b"\n" for exchange in exchanges)
 
 
 def nothing_found(capture: Capture) -> str:

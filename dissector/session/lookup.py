@@ -18,7 +18,7 @@ from dissector.session.inference import Inference
 from dissector.session.recogniser import Flows
 from dissector.session.session import Session
 from dissector.session.summary import error_findings, info, session_words
-from dissector.session.table import NO_FRAME, Flag, RowKind
+from dissector.session.table import NO_FRAME, Flag, Ints, RowKind
 from dissector.session.verdicts import certainty, claimed, shape
 from dissector.store import Store
 
@@ -101,6 +101,13 @@ class Lookup:
             lines = self._lines(first, min(first + TOGETHER, stop))
             for number, line in enumerate(lines, first):
                 yield self._of(number, line)
+
+    def sizes(self) -> Ints:
+        """Bytes of the frames of each row, `(n,)`."""
+        table = self._session.table
+        sizes: Ints = np.append(self._session.frames.size.values, np.int64(0))  # of no frame, at -1
+        both: Ints = sizes[table.request.values] + sizes[table.response.values]
+        return both
 
     def learn(self) -> None:
         """Learn what the conversations teach, if there is more of them than the last time."""
