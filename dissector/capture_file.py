@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from dissector.events import RunBatch
 from dissector.findings import Finding, Severity
 from dissector.framing import Splitter
 from dissector.session.exchange import Exchange, Row
+from dissector.session.listing import FACTS, Listing, Value
 from dissector.session.lookup import Lookup
 from dissector.session.session import Session
 from dissector.storage import KafkaFiles
@@ -66,6 +67,7 @@ class Capture:
         self._lookup = Lookup(
             self._session, self._store, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
         )
+        self._listing = Listing(self._session, self._lookup)
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.names = list(paths)
         self.problems: list[Finding] = []
@@ -144,12 +146,15 @@ class Capture:
         """Row `number`, from 0, decoded on demand."""
         return self._look(number)
 
-    def exchanges(self, start: int = 0, stop: int | None = None) -> Iterator[Exchange]:
-        """Exchanges in order, from row `start` to before `stop`, reading the capture first if nobody has."""
+    def exchanges(self) -> Iterator[Exchange]:
+        """All exchanges in order, reading the capture first if nobody has."""
         if not self._finished:
             for _ in self.read():
                 pass
-        stop = len(self) if stop is None else min(stop, len(self))
+        return self.between(0, len(self))
+
+    def between(self, start: int, stop: int) -> Iterator[Exchange]:
+        """The exchanges from row `start`, from 0, to before `stop`, once all is read; none of them is kept."""
         entries = len(self._files)
         for number in range(start, min(stop, entries)):
             yield self._files.exchange(number)
@@ -168,6 +173,18 @@ class Capture:
         if number < entries:
             return self._files.file_of(number)
         return int(self._session.table.connection.values[number - entries]) + 1 + self._files.count
+
+    def columns(self, names: Sequence[str], start: int, stop: int) -> list[list[Value]]:
+        """Columns of the index by name (`session.listing.FACTS`), with the rows from `start` to before `stop`."""
+        entries = len(self._files)
+        stored = [self._files.exchange(number) for number in range(start, min(stop, entries))]
+        columns: list[list[Value]] = [[FACTS[name](exchange) for exchange in stored] for name in names]
+        if stop > entries:
+            found = self._listing.columns(names, max(0, start - entries), stop - entries)
+            added = {"number": entries, "connection": self._files.count}
+            for name, column, more in zip(names, columns, found, strict=True):
+                column += [cast(int, value) + added[name] for value in more] if entries and name in added else more
+        return columns
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """Bytes of each row, `(n,)`: of its two frames, or of its entry."""

@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Iterator, Sequence
 
+from dissector.capture import CaptureError
 from dissector.capture_file import Capture
+from dissector.cli.fields import TABLE, are_of_the_index, lines, names_line, parse
 from dissector.cli.formats import Format
 from dissector.cli.json_lines import json_line
 from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
@@ -18,17 +20,17 @@ def show(
     form: Format,
     limit: int | None,
     asked: tuple[int, int] | None = None,
+    fields: str | None = None,
     *,
     show_secrets: bool = False,
 ) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
+    names = _columns(form, fields)
     with Capture(files, asked=asked, show_secrets=show_secrets) as capture:
         read_with_progress(capture)
         count = min(len(capture), limit or len(capture))
-        if form is Format.TEXT and count:
-            sys.stdout.buffer.write(head_line().encode() + b"\n")
         try:
-            print_rows(lambda start, stop: _printed(capture, form, start, stop), capture.sizes()[:count])
+            _print(capture, form, names, count)
         except WorkerError as error:
             complain(str(error))
             return BAD_INPUT
@@ -41,9 +43,32 @@ def show(
     return 0
 
 
+def _columns(form: Format, fields: str | None) -> tuple[str, ...]:
+    """The fields to print; none where whole exchanges are printed. Raises `CaptureError`."""
+    if fields is not None:
+        if form not in (Format.TEXT, Format.CSV):
+            raise CaptureError("--fields: columns are text or csv")
+        return parse(fields)
+    return TABLE if form is Format.CSV else ()
+
+
+def _print(capture: Capture, form: Format, names: Sequence[str], count: int) -> None:
+    """The first `count` rows on stdout."""
+    sizes = capture.sizes()[:count]
+    if form is Format.CSV:
+        sys.stdout.buffer.write(names_line(names))
+    if names:
+        workers = 1 if are_of_the_index(names) else None
+        print_rows(lines(capture, names, as_csv=form is Format.CSV), sizes, workers)
+        return
+    if form is Format.TEXT and count:
+        sys.stdout.buffer.write(head_line().encode() + b"\n")
+    print_rows(lambda start, stop: _printed(capture, form, start, stop), sizes)
+
+
 def _printed(capture: Capture, form: Format, start: int, stop: int) -> Iterator[bytes]:
     """What goes to stdout for the rows from `start` to before `stop`."""
-    exchanges = capture.exchanges(start, stop)
+    exchanges = capture.between(start, stop)
     if form is Format.JSON:
         return map(json_line, exchanges)
     if form is Format.TEXT:

@@ -147,7 +147,10 @@ class _Ring:
                 return _NO_TURN
             _write(out)
             if chunk < last:
-                os.write(following, b"!")
+                try:
+                    os.write(following, b"!")
+                except BrokenPipeError:  # whose turn it is has failed, and says so itself
+                    return _NO_TURN
         return 0
 
 

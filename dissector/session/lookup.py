@@ -77,15 +77,16 @@ class Lookup:
         self._flows = flows
         self._ignored = ignored
         """Bytes of each direction that is not Kafka."""
-        self._asked = asked
+        self.asked = asked
         """API key and version that a response answers of which the request was not seen."""
-        self._ends = lru_cache(maxsize=KEPT_ENDS)(self._look_up_ends)
+        self.ends = lru_cache(maxsize=KEPT_ENDS)(self._look_up_ends)
+        """The client's end of a connection and the server's, as `host:port`."""
         self._generation = -1
         self._inference = Inference(
             session.frames,
             session.table,
             session.knowledge,
-            server=lambda connection: self._ends(connection)[1],
+            server=lambda connection: self.ends(connection)[1],
             opened=lambda connection: flows.syn_side(connection) >= 0,
         )
 
@@ -114,7 +115,7 @@ class Lookup:
         generation = self._session.generation
         if generation != self._generation:
             self._generation = generation
-            self._ends.cache_clear()
+            self.ends.cache_clear()
             self._session.knowledge.learn(generation)
 
     def _lines(self, start: int, stop: int) -> Iterator[Line]:
@@ -146,7 +147,7 @@ class Lookup:
             time_ns = self._flows.first_time_ns(line.connection)
         else:
             time_ns = line.answered_ns if line.request == NO_FRAME else line.asked_ns
-        client, server = self._ends(line.connection)
+        client, server = self.ends(line.connection)
         kind = KIND_NAMES[line.kind]
         return Row(
             number + 1, kind, time_ns, line.connection + 1, client, server, kind,
@@ -162,7 +163,6 @@ class Lookup:
         return side
 
     def _look_up_ends(self, connection: int) -> tuple[str, str]:
-        """The client's end and the server's, as `host:port`."""
         ends = [
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._flows.endpoints(connection)
         ]
@@ -211,8 +211,8 @@ class Lookup:
 
     def _orphan(self, line: Line, row: Row, context: Context) -> Exchange:
         """A response without its request: as the user said what it answers, or by inference, and labelled so."""
-        if self._asked is not None:
-            return self._answer_to(self._asked, line, row, context)
+        if self.asked is not None:
+            return self._answer_to(self.asked, line, row, context)
         verdict = self._inference.verdict(line.response, line.connection, self._session.generation)
         response = self._response(line, shape(verdict), context)
         exchange = Exchange(row, None, None, response, [ORPHAN])
