@@ -8,7 +8,10 @@ import threading
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from dissector import limits
 from dissector.capture.files import Following, open_capture
@@ -17,6 +20,7 @@ from dissector.events import PacketBatch, RunBatch
 from dissector.findings import Finding, Severity
 from dissector.framing import Splitter
 from dissector.session.exchange import Exchange, Row
+from dissector.session.listing import FACTS, Listing, Value
 from dissector.session.lookup import Lookup
 from dissector.session.session import Session
 from dissector.storage import KafkaFiles
@@ -66,8 +70,9 @@ class Capture:
         self._session = Session(self._store, self._transport.flows, bounds, ports)
         self._splitter = Splitter(self._store, self._session.recogniser, bounds)
         self._lookup = Lookup(
-            self._session, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
+            self._session, self._store, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
         )
+        self._listing = Listing(self._session, self._lookup)
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.names = [path.path if isinstance(path, Following) else path for path in paths]
         self.comments: dict[int, str] = {}
@@ -187,7 +192,17 @@ class Capture:
         if not self._finished:
             for _ in self.read():
                 pass
-        return map(self._exchange, range(len(self)))
+        return self.between(0, len(self))
+
+    def between(self, start: int, stop: int) -> Iterator[Exchange]:
+        """The exchanges from row `start`, from 0, to before `stop`, once all is read; none of them is kept."""
+        entries = len(self._files)
+        for number in range(start, min(stop, entries)):
+            yield self._files.exchange(number)
+        for exchange in self._lookup.exchanges(max(0, start - entries), max(0, stop - entries)):
+            if entries:
+                self._count_files(exchange)
+            yield exchange
 
     def row(self, number: int) -> Row:
         """Row `number`, from 0, for a list; its frames are decoded for the words."""
@@ -200,6 +215,22 @@ class Capture:
             return self._files.file_of(number)
         return int(self._session.table.connection.values[number - entries]) + 1 + self._files.count
 
+    def columns(self, names: Sequence[str], start: int, stop: int) -> list[list[Value]]:
+        """Columns of the index by name (`session.listing.FACTS`), with the rows from `start` to before `stop`."""
+        entries = len(self._files)
+        stored = [self._files.exchange(number) for number in range(start, min(stop, entries))]
+        columns: list[list[Value]] = [[FACTS[name](exchange) for exchange in stored] for name in names]
+        if stop > entries:
+            found = self._listing.columns(names, max(0, start - entries), stop - entries)
+            added = {"number": entries, "connection": self._files.count}
+            for name, column, more in zip(names, columns, found, strict=True):
+                column += [cast(int, value) + added[name] for value in more] if entries and name in added else more
+        return columns
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Bytes of each row, `(n,)`: of its two frames, or of its entry."""
+        return np.concatenate((self._files.sizes(), self._lookup.sizes()))
+
     def is_trouble(self, number: int) -> bool:
         """Whether a row has a finding that is a warning or worse."""
         return self._exchange(number).row.severity in (Severity.WARNING, Severity.ERROR)
@@ -211,9 +242,14 @@ class Capture:
         with self._lock:
             exchange = self._lookup.exchange(number - entries)
         if entries:
-            row = exchange.row
-            exchange.row = row._replace(number=number + 1, connection=row.connection + self._files.count)
+            self._count_files(exchange)
         return exchange
+
+    def _count_files(self, exchange: Exchange) -> None:
+        """Let the row of an exchange stand behind the entries of files."""
+        facts = exchange.facts
+        number, connection = facts.number + len(self._files), facts.connection + self._files.count
+        exchange.facts = facts._replace(number=number, connection=connection)
 
 
 def _strangers(count: int) -> list[Finding]:
