@@ -28,7 +28,8 @@ class Limits:
     acknowledgement before what it answers, where several queues of a network card feed them."""
 
     fragment_bytes: int = 4 << 20
-    """Held back of IP datagrams of which some fragments have not come yet; past it the oldest are given up."""
+    """Held back of IP datagrams of which some fragments have not come yet, at each depth of tunnels; past it the oldest
+    are given up."""
 
     undecided_bytes: int = 64 << 10
     """Looked at before a connection is said not to speak Kafka."""
