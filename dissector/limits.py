@@ -50,7 +50,8 @@ class Limits:
     and repeated packets of it."""
 
     fragment_bytes: int = 4 << 20
-    """Held back of IP datagrams of which some fragments have not come yet; past it the oldest are given up."""
+    """Held back of IP datagrams of which some fragments have not come yet, at each depth of tunnels; past it the oldest
+    are given up."""
 
     undecided_bytes: int = 64 << 10
     """Held of what a server says while its client has not said enough to tell whether it speaks Kafka."""

@@ -1,7 +1,7 @@
-"""IPv4 (RFC 791), IPv6 (RFC 8200) and UDP (RFC 768) headers as columns.
+"""IPv4 (RFC 791), IPv6 with its extension headers (RFC 8200) and UDP (RFC 768) as columns.
 
 How long a packet is, IP says, and never what was captured: Ethernet pads short packets, and a snap length cuts long
-ones. Fragments and IPv6 extension headers are left to `slow_path`.
+ones. Fragments are left to `slow_path`.
 """
 
 from collections.abc import Iterator
@@ -18,36 +18,57 @@ V6_HEADER: Final = 40
 ETHERTYPE_V4: Final = 0x0800
 ETHERTYPE_V6: Final = 0x86DD
 MORE_OR_OFFSET: Final = 0x3FFF
-IPV6_EXTENSIONS: Final = (0, 43, 44, 51, 60, 135)
-"""Hop-by-hop options, routing, fragment, authentication, destination options, mobility."""
+WHOLE: Final = 0xFFF9
+"""Bits of a fragment header that are 0 where nothing is missing (RFC 6946)."""
+JUMBO: Final = 0xC204
+"""Type and length of the jumbo payload option (RFC 2675)."""
 DAMAGED: Final = "damaged IP header"
 
 
 def _ipv4(layer: Layer, head: Header) -> Iterator[Step]:
     first, total, number = head.u8(0), head.u16(2), head.u8(9)
-    version, header = first >> 4, (first & 15) * 4
-    damaged = (header < V4_HEADER) | ((total != 0) & (total < header))
-    whole = (head.u16(6) & MORE_OR_OFFSET) == 0
-    good = (version == 4) & ~damaged
+    header = (first & 15) * 4
+    four = (first >> 4) == 4
+    good = four & (header >= V4_HEADER) & ((total >= header) | (total == 0))
+    plain = good & ((head.u16(6) & MORE_OR_OFFSET) == 0)
     # A total length of 0 is a segment that the network card was to cut: it is as long as what is around it.
-    end = np.where(total == 0, layer.end, layer.at + total)
+    end = layer.at + total
+    if not total.all():
+        end = np.where(total == 0, layer.end, end)
     inside = replace(layer, ip=layer.at, at=layer.at + header, end=end, depth=layer.depth + 1)
-    for to, rows in ((Numbers.IP_PROTOCOL, good & whole), (Numbers.IP_FRAGMENT, good & ~whole)):
+    if plain.all():
+        yield Step(inside, Numbers.IP_PROTOCOL, number)
+        return
+    for to, rows in ((Numbers.IP_PROTOCOL, plain), (Numbers.IP_FRAGMENT, good & ~plain)):
         yield Step(inside.where(rows), to, number[rows])
-    yield Step(layer.where((version == 4) & damaged), DAMAGED)
-    yield Step(layer.where(version != 4), NOT_IP)
+    yield Step(layer.where(four & ~good), DAMAGED)
+    yield Step(layer.where(~four), NOT_IP)
 
 
 def _ipv6(layer: Layer, head: Header) -> Iterator[Step]:
     good, size, number = (head.u8(0) >> 4) == 6, head.u16(4), head.u8(6)
-    # A payload length of 0 is a jumbogram (RFC 2675), or a segment that the network card was to cut.
+    # A payload length of 0 is a jumbogram, or a segment that the network card was to cut.
     end = np.where(size == 0, layer.end, layer.at + V6_HEADER + size)
     inside = replace(layer, ip=layer.at, at=layer.at + V6_HEADER, end=end, depth=layer.depth + 1)
-    extended = np.isin(number, IPV6_EXTENSIONS)
-    plain = good & ~extended
-    yield Step(inside.where(plain), Numbers.IP_PROTOCOL, number[plain])
-    yield Step(inside.where(good & extended), Goal.SLOW_PATH)
+    yield Step(inside.where(good), Numbers.NEXT_HEADER, number[good])
     yield Step(layer.where(~good), NOT_IP)
+
+
+def _extension(layer: Layer, head: Header) -> Iterator[Step]:
+    yield Step(layer.behind((head.u8(1) + 1) * 8), Numbers.NEXT_HEADER, head.u8(0))
+
+
+def _hop_by_hop(layer: Layer, head: Header) -> Iterator[Step]:
+    """The jumbo option stands first where it is; behind others it goes unread, and the packet's length is believed."""
+    jumbo = (head.u16(2) == JUMBO) & (layer.ip_header(V6_HEADER).u16(4) == 0)
+    end = np.where(jumbo, layer.ip + V6_HEADER + head.u32(4), layer.end)
+    yield Step(layer.behind((head.u8(1) + 1) * 8, end), Numbers.NEXT_HEADER, head.u8(0))
+
+
+def _fragment(layer: Layer, head: Header) -> Iterator[Step]:
+    whole = (head.u16(2) & WHOLE) == 0
+    yield Step(layer.behind(FRAGMENT.size).where(whole), Numbers.NEXT_HEADER, head.u8(0)[whole])
+    yield Step(layer.where(~whole), Goal.SLOW_PATH)
 
 
 def _by_version(layer: Layer, head: Header) -> Iterator[Step]:
@@ -62,14 +83,22 @@ def _udp(layer: Layer, head: Header) -> Iterator[Step]:
     yield Step(layer.behind(UDP.size, end), Numbers.UDP_PORT, head.u16(2))
 
 
-def _authentication(layer: Layer, head: Header) -> Iterator[Step]:
-    yield Step(layer.behind((head.u8(1) + 2) * 4), Numbers.IP_PROTOCOL, head.u8(0))
+def _authentication(following: Numbers) -> Protocol:
+    """RFC 4302: signed, not encrypted."""
+
+    def read(layer: Layer, head: Header) -> Iterator[Step]:
+        yield Step(layer.behind((head.u8(1) + 2) * 4), following, head.u8(0))
+
+    return Protocol("authentication", 12, read, runt=NOT_TCP)
 
 
 IPV4: Final = Protocol("IP", V4_HEADER, _ipv4)
 IPV6: Final = Protocol("IP", V6_HEADER, _ipv6)
 IP: Final = Protocol("IP", 1, _by_version, runt=NOT_IP)
 """Where nothing but its first four bits tells the version."""
+HOP_BY_HOP: Final = Protocol("IP", 8, _hop_by_hop)
+EXTENSION: Final = Protocol("IP", 8, _extension)
+FRAGMENT: Final = Protocol("IP", 8, _fragment)
+AUTHENTICATION: Final = _authentication(Numbers.IP_PROTOCOL)
+AUTHENTICATION_6: Final = _authentication(Numbers.NEXT_HEADER)
 UDP: Final = Protocol("UDP", 8, _udp, runt=NOT_TCP)
-AUTHENTICATION: Final = Protocol("authentication", 12, _authentication, runt=NOT_TCP)
-"""RFC 4302: signed, not encrypted."""

@@ -12,46 +12,52 @@ from typing import Final
 
 import numpy as np
 
-from dissector.events import PacketBatch
+from dissector.events import NOWHERE, PacketBatch
 from dissector.limits import Limits
 from dissector.store import Store
 from dissector.transport.registry import REGISTRY
-from dissector.transport.slow_path import SlowPath
+from dissector.transport.slow_path import SlowPath, stored
 from dissector.transport.steps import Goal, Next, Numbers, Protocol, Step
 from dissector.transport.view import Layer
 
 DEEPEST: Final = 48
 """Headers before the slow path, and so many again behind it: twelve tunnels of Ethernet, IP, UDP and VXLAN."""
 MOST_TUNNELS: Final = 8
-"""IP headers in IP headers of which the innermost may still be a fragment's or have extensions."""
+"""IP headers in IP headers of which the innermost may still be a fragment's."""
 TOO_DEEP: Final = "too many headers"
+NESTED: Final = "IP fragment of a fragment"
 
 
 class Peeling:
     """Finds the TCP segments of packets. Holds fragments of those that have not come whole yet."""
 
     def __init__(self, store: Store, limits: Limits, ignored: Counter[str]) -> None:
+        self._store = store
         self._ignored = ignored
-        self._slow_paths = [SlowPath(store, limits, ignored) for _ in range(MOST_TUNNELS)]
+        self._slow_paths = [SlowPath(limits, ignored) for _ in range(MOST_TUNNELS)]
         """One for each depth, so that each meets its fragments in capture order, however deep others are."""
 
     def segments(self, packets: PacketBatch) -> list[Layer]:
         """The TCP segments, each row of the batch at most once."""
         found: list[Layer] = []
-        slow = self._peel([Step(Layer.of(packets), Numbers.LINK_TYPE, packets.link_type.astype(np.int64))], found)
-        for depth, slow_path in enumerate(self._slow_paths, 1):
-            if not slow:
-                return found
-            now = [layer for layer in slow if layer.depth == depth]
-            slow = [layer for layer in slow if layer.depth > depth]
-            slow += self._peel(slow_path.read(now), found)
-        self._leave_out(slow)
-        return found
+        self._find(packets, found)
+        return [stored(layer, self._store) if layer.base == NOWHERE else layer for layer in found]
 
     def finish(self) -> None:
         """The capture ends: fragments that still wait are counted."""
         for slow_path in self._slow_paths:
             slow_path.finish()
+
+    def _find(self, packets: PacketBatch, found: list[Layer]) -> None:
+        slow = self._peel([Step(Layer.of(packets), Numbers.LINK_TYPE, packets.link_type.astype(np.int64))], found)
+        for depth, slow_path in enumerate(self._slow_paths, 1):
+            if not slow:
+                return
+            now = [layer for layer in slow if layer.depth == depth]
+            again = self._peel(slow_path.read(now), found)
+            self._leave_out(NESTED, (layer for layer in again if layer.depth == depth))
+            slow = [layer for layer in [*slow, *again] if layer.depth > depth]
+        self._leave_out(TOO_DEEP, slow)
 
     def _peel(self, steps: list[Step], found: list[Layer]) -> list[Layer]:
         """Header by header, as far as columns go; what is left for the slow path."""
@@ -69,7 +75,7 @@ class Peeling:
                     else:
                         following += self._behind(entry, layer)
             steps = following
-        self._leave_out(step.layer for step in steps)
+        self._leave_out(TOO_DEEP, (step.layer for step in steps))
         return goals[Goal.SLOW_PATH]
 
     def _resolved(self, step: Step) -> Iterator[tuple[Next, Layer]]:
@@ -99,6 +105,6 @@ class Peeling:
         counts = {protocol.runt: int(sent_so), f"cut off inside the {protocol.name} header": len(short) - int(sent_so)}
         self._ignored.update({reason: count for reason, count in counts.items() if count})
 
-    def _leave_out(self, layers: Iterable[Layer]) -> None:
+    def _leave_out(self, reason: str, layers: Iterable[Layer]) -> None:
         for layer in layers:
-            self._ignored[TOO_DEEP] += len(layer)
+            self._ignored[reason] += len(layer)

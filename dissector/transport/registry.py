@@ -63,6 +63,15 @@ IP_PROTOCOLS: Final[Mapping[int, Next]] = {
     50: ENCRYPTED,  # ESP
     51: ip.AUTHENTICATION,
 }
+NEXT_HEADERS: Final[Mapping[int, Next]] = {
+    **IP_PROTOCOLS,
+    0: ip.HOP_BY_HOP,
+    43: ip.EXTENSION,  # routing
+    44: ip.FRAGMENT,
+    51: ip.AUTHENTICATION_6,
+    60: ip.EXTENSION,  # destination options
+    135: ip.EXTENSION,  # mobility
+}
 UDP_PORTS: Final[Mapping[int, Next]] = {
     2152: tunnels.GTP_U,
     4500: ENCRYPTED,  # ESP behind address translation
@@ -90,10 +99,17 @@ class Registered:
         """Reasons why packets with these numbers are left out."""
 
     def parts(self, numbers: Ints) -> Iterator[tuple[Next | None, Flags]]:
-        """What the numbers stand for, None for the unknown ones, and the rows of each."""
+        """What the numbers stand for, None for the unknown ones, and the rows of each; there is a row at least."""
+        alike = numbers == numbers[0]
+        if alike.all():  # as in most captures
+            yield self._entry(self._which[numbers[0]]), alike
+            return
         which = self._which[numbers]
         for n in np.flatnonzero(np.bincount(which)).tolist():
-            yield None if n == self._unknown else self._entries[n], which == n
+            yield self._entry(n), which == n
+
+    def _entry(self, n: int) -> Next | None:
+        return None if n == self._unknown else self._entries[n]
 
 
 def _always(reason: str) -> Callable[[Ints], Counter[str]]:
@@ -109,5 +125,6 @@ REGISTRY: Final = {
     Numbers.ETHERTYPE: Registered(ETHERTYPES, _always(NOT_IP)),
     Numbers.IP_PROTOCOL: Registered(IP_PROTOCOLS, _always(NOT_TCP)),
     Numbers.IP_FRAGMENT: Registered(FRAGMENTS, _always(NOT_TCP)),
+    Numbers.NEXT_HEADER: Registered(NEXT_HEADERS, _always(NOT_TCP)),
     Numbers.UDP_PORT: Registered(UDP_PORTS, _always(NOT_TCP)),
 }

@@ -29,7 +29,9 @@ class Numbers(Enum):
     """IEEE 802; up to 1,500 it is a length, and LLC follows."""
     IP_PROTOCOL = auto()
     IP_FRAGMENT = auto()
-    """IP protocols once more, of a packet that is a fragment."""
+    """IP protocols once more, of an IPv4 packet that is a fragment."""
+    NEXT_HEADER = auto()
+    """IP protocols and the extension headers of IPv6."""
     UDP_PORT = auto()
 
 
@@ -38,7 +40,7 @@ class Goal(Enum):
 
     TCP = auto()
     SLOW_PATH = auto()
-    """Packets that columns can't tell; read from their IP header on, one by one."""
+    """Fragments, put together one by one: of IPv4 from their payload on, of IPv6 from their fragment header on."""
 
 
 class Step(NamedTuple):

@@ -58,7 +58,7 @@ class Layer:
 
     data: UInt8
     base: int
-    """The store's address of `data[0]`."""
+    """The store's address of `data[0]`; `NOWHERE` while it is not in the store."""
     rows: Ints
     at: Ints
     """Where the protocol's header begins."""

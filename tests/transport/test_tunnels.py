@@ -4,6 +4,7 @@ import random
 import struct
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -13,17 +14,19 @@ from dissector.events import RunKind
 from dissector.limits import DEFAULT
 from dissector.store import Store
 from dissector.transport import Transport
-from dissector.transport.peeling import MOST_TUNNELS, TOO_DEEP, Peeling
+from dissector.transport.peeling import MOST_TUNNELS, NESTED, TOO_DEEP, Peeling
 from dissector.transport.slow_path import INCOMPLETE
 from dissector.transport.steps import ENCRYPTED, NOT_IP, NOT_TCP
 from tests.traffic import Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import batch, read
 from tests.transport.wrapping import (
+    ERSPAN_2,
     LINKS,
     TUNNELS,
     Wrap,
     ethernet,
     fragments,
+    gre,
     ieee_802_11,
     ip4,
     ip6,
@@ -78,6 +81,22 @@ def read_cut(frames: list[bytes], link_type: int, lengths: list[int]) -> Transpo
     transport.feed(batch(frames, link_type=link_type, lengths=lengths))
     transport.finish()
     return transport
+
+
+def test_what_a_switch_cuts_off_of_what_it_mirrors_is_known_by_its_size() -> None:
+    """The outer headers tell of the cut packet, the inner ones of the whole one."""
+    frames = [ethernet(gre(0x88BE, ERSPAN_2 + ethernet(p)[:104], flags=0x1000, fields=bytes(4))) for p in PACKETS]
+    assert read(frames).streams == {0: b"".join(DATA[at : at + 50] + b"?" * 150 for at in range(0, 600, 200))}
+
+
+def test_only_datagrams_with_tcp_are_kept() -> None:
+    store = Store()
+    peeling = Peeling(store, DEFAULT, Counter())
+    other = [piece for n in range(9) for piece in fragments(ip4(17, udp(2049, bytes(999))), n, 504)]
+    assert not peeling.segments(batch(other, link_type=101))
+    assert store.add(b"first") == 0
+    [layer] = peeling.segments(batch([*other, *fragments(PACKETS[-1], 99, 80)], link_type=101))
+    assert bytes(store.read(layer.base + int(layer.at[0]) + 20, 200)) == DATA[400:]
 
 
 @given(
@@ -191,10 +210,24 @@ def test_headers_without_end_are_counted() -> None:
 
 
 def test_fragments_in_fragments_without_end_are_counted() -> None:
-    tower = over_ipv6(PACKETS[-1])
-    for _ in range(MOST_TUNNELS + 1):
-        tower = ip6(60, b"\x29\x00\x01\x04\x00\x00\x00\x00" + tower)
-    assert read([tower], link_type=101).transport.ignored == {TOO_DEEP: 1}
+    numbers = count()
+    parts = fragments(PACKETS[-1], 0, 120)
+    for _ in range(MOST_TUNNELS):
+        parts = [piece for part in parts for piece in halves(ip4(4, part), next(numbers))]
+    assert len(parts) == 2 ** (MOST_TUNNELS + 1)
+    assert read(parts, link_type=101).transport.ignored == {TOO_DEEP: 2}
+
+
+def halves(packet: bytes, number: int) -> list[bytes]:
+    """An IPv4 packet in two fragments."""
+    return fragments(packet, number, (len(packet) - 20) // 16 * 8 + 8)
+
+
+def test_a_fragment_of_a_fragment_is_counted() -> None:
+    """IPv6 has one fragment header at the most; a second one never says anything."""
+    inner = struct.pack(">BBHI", 6, 0, 1, 7) + bytes(64)
+    pieces = fragments(ip6(44, inner), 9, 40)
+    assert read(pieces, link_type=101).transport.ignored == {NESTED: 1}
 
 
 LONG = bytes_without_mark(100_000)
