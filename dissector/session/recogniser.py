@@ -44,7 +44,14 @@ _SERIES: Final = 3
 """Responses in a row by which they are told on any port."""
 _STEP: Final = 16
 """How much ids go up by at the most: a client may count for all its connections."""
+_NEAR: Final = 1 << 12
+"""How far the ids of a connection may be apart."""
+_LEAST_RESPONSE: Final = 6
+"""A correlation id and an error code."""
 _PRODUCE: Final = b"\0\0"
+_LEAST_TOPICS: Final = 13
+_TOPICS: Final = re.compile(rb"(?:\xff\xff|\0[\0\1])\0...\0\0..\0.[a-zA-Z0-9._-]", re.DOTALL)
+"""Acks, a timeout of less than hours, the number of topics, the first one's name."""
 _ACKS: Final = (b"\xff\xff", b"\0\0", b"\0\x01")
 Words = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -147,9 +154,11 @@ class KafkaRecogniser:
 
     def _is_fit(self, connection: int, side: int, head: bytes) -> bool:
         """Whether a request at the beginning of what was seen is enough to take a connection for Kafka."""
-        if self._flows.syn_side(connection) == side:
-            return _is_printable(head) or self.kafka_side(connection) is not None
-        return _is_named(head)
+        if self._flows.syn_side(connection) != side:
+            return _is_named(head)
+        if self.kafka_side(connection) is None:
+            return _is_printable(head) and (head[4:6] != _PRODUCE or _is_named(head))
+        return head[4:6] != _PRODUCE or _produces(head)
 
     def _begins(self, connection: int, head: bytes) -> bool:
         """Whether a client's first bytes are a request."""
@@ -196,7 +205,9 @@ class KafkaRecogniser:
         connection = direction >> 1
         if connection not in self.client_side and self.kafka_side(connection) is None:
             return _Either(self._requests, may_ask=self._flows.syn_side(connection) in (-1, direction & 1))
-        return self._requests if self.asks(direction) else _Responses(self._outstanding(connection))
+        if self.asks(direction):
+            return self._requests
+        return _Responses(self._outstanding(connection), known=connection in self.client_side)
 
     def strangers(self) -> list[int]:
         """Connections on Kafka's port with data that is not Kafka's."""
@@ -276,15 +287,17 @@ class _Requests:
 
 
 class _Responses:
-    """How responses begin: with the id of a request that was seen before. Any other id that clients use may answer a
-    request that was not seen."""
+    """How responses begin: with the id of a request that was seen before. Another id, near those that wait, may answer a
+    request that was not seen; where the connection is not `known` to be Kafka's, several with ids that go up may."""
 
     alone = False
     inside = True
 
-    def __init__(self, waiting: Mapping[int, int]) -> None:
+    def __init__(self, waiting: Mapping[int, int], *, known: bool) -> None:
+        self._known = known
         self._waiting = waiting
         self._ids = np.fromiter(waiting, np.int64, len(waiting)) & 0xFFFFFFFF
+        self._near = range(min(waiting) - _NEAR, max(waiting) + _NEAR) if waiting else range(1 << 31)
 
     def strong(self, words: Words) -> Mask:
         return np.isin(words, self._ids)
@@ -294,10 +307,11 @@ class _Responses:
         asked = self._waiting.get(identifier)
         if asked is not None and asked < packet:
             return Evidence.STRONG
-        return Evidence.FAIR if identifier >= 0 else Evidence.NONE
+        possible = identifier in self._near and int.from_bytes(head[:4], "big") >= _LEAST_RESPONSE
+        return Evidence.FAIR if possible else Evidence.NONE
 
     def together(self, heads: list[bytes]) -> bool:
-        return _go_up(heads, 1 << 31)
+        return (len(heads) > 1 or self._known) and _go_up(heads, _NEAR)
 
 
 class _Either:
@@ -320,11 +334,17 @@ class _Either:
         return Evidence.FAIR if head[4] <= 0x7F else Evidence.NONE
 
     def together(self, heads: list[bytes]) -> bool:
-        """Responses whose ids go up, and which are not those of ZooKeeper: its transaction id, never 0, and an
-        error code, mostly 0, follow."""
-        if len(heads) < _SERIES or not _go_up(heads, _STEP):
-            return False
-        return not all(head[8:12] == heads[0][8:12] != bytes(4) == head[16:20] for head in heads)
+        """Responses whose ids go up."""
+        return len(heads) >= _SERIES and _go_up(heads, _STEP) and not _is_zookeeper(heads)
+
+
+def _is_zookeeper(heads: list[bytes]) -> bool:
+    """Whether frames with ids are those of ZooKeeper: its requests have an operation and a path behind the id, its
+    replies a transaction id, which is never 0 and goes up, and an error, mostly 0."""
+    if any(head[16:17] == b"/" and head[12:14] == bytes(2) for head in heads):
+        return True
+    transactions = [int.from_bytes(head[8:16], "big") for head in heads]
+    return transactions[0] > 0 and transactions == sorted(transactions) and all(h[16:20] == bytes(4) for h in heads)
 
 
 def _go_up(heads: list[bytes], most: int) -> bool:
@@ -338,12 +358,13 @@ def _is_named(head: bytes) -> bool:
     length = int.from_bytes(head[12:14], "big", signed=True)
     if length <= 0 or not _is_printable(head):
         return False
-    return head[4:6] != _PRODUCE or _produces(head, REQUEST_HEAD + length)
+    return head[4:6] != _PRODUCE or _produces(head)
 
 
-def _produces(head: bytes, at: int) -> bool:
-    """Whether the body of a Produce request stands at `at`, behind the client id: acks from -1 to 1, a timeout, topics.
-    True where that is too far behind to be seen."""
+def _produces(head: bytes) -> bool:
+    """Whether the body of a Produce request stands behind the client id: acks from -1 to 1, a timeout, topics. True
+    where that is too far behind to be seen."""
+    at = REQUEST_HEAD + max(0, int.from_bytes(head[12:14], "big", signed=True))
     version = int.from_bytes(head[6:8], "big")
     if version >= 9:
         # No tagged fields in the header, and most producers have no transactional id.
@@ -353,10 +374,9 @@ def _produces(head: bytes, at: int) -> bool:
         at += 2 + max(0, length)
         if length < -1 or length == 0:
             return False
-    acks, timeout, topics = head[at : at + 2], head[at + 2 : at + 6], head[at + 6 : at + 10]
-    if at + 10 > 4 + int.from_bytes(head[:4], "big"):
+    if at + _LEAST_TOPICS > 4 + int.from_bytes(head[:4], "big"):
         return False
-    return at + 10 > len(head) or (acks in _ACKS and timeout[0] == 0 and topics[:2] == bytes(2) != topics[2:])
+    return at + _LEAST_TOPICS > len(head) or _TOPICS.match(head, at) is not None
 
 
 def _is_printable(head: bytes) -> bool:
