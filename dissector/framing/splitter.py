@@ -129,6 +129,9 @@ class Splitter:
     def _end(self) -> None:
         """No more bytes will come."""
         self._ended = True
+        for direction in self._held:
+            if self._mode.values[direction] == Verdict.PERHAPS:
+                self._mode.values[direction] = Verdict.UNDECIDED
         self._decide(list(self._held))
         for direction, stream in list(self._held.items()):
             if self._mode.values[direction] == Verdict.FRAMES:
