@@ -65,9 +65,7 @@ def open_files(files: Files, response: Response = None, port: Ports = None, show
     _answer(lambda: run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets))
 
 
-@app.command(
-    "show", epilog="Examples: kdissect show orders.pcapng --format json | jq .api; kdissect show lab.pcap --port 19092"
-)
+@app.command("show", epilog="Example: kdissect show orders.pcapng --port 19092 --format json | jq .api")
 def show(
     files: Files,
     form: Annotated[Format, typer.Option("--format", "-f", help="One line, a tree, or a JSON object an exchange.")] = (

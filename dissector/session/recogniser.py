@@ -119,19 +119,19 @@ class KafkaRecogniser:
         if self._is_stranger(connection, head, begins=begins, asks=opener == side):
             return Verdict.OTHER
         server = self._said_server(connection)
+        if opener == side and not final and _is_cut_short(head):
+            return Verdict.UNDECIDED
         asks = opener == side or (opener < 0 and self.kafka_side(connection) != side)
         if asks and self._is_first(connection, side, head):
             self.client_side[connection] = side
             return Verdict.FRAMES
-        if len(head) < REQUEST_HEAD and head[:1] in (b"", b"\x00") and opener == side and not final:
-            return Verdict.UNDECIDED
         if begins and opener == side:
             return self._verdict_at_start(connection, side)
         if server is not None:
             self.client_side[connection] = 1 - server
             return self._verdict_known(connection, side, head, from_start=from_start)
-        if final and begins and self.kafka_side(connection) == side:
-            return self._verdict_of_silence(connection, side, head)
+        if begins and self.kafka_side(connection) == side:
+            return self._verdict_of_silence(connection, side, head) if final else Verdict.UNDECIDED
         return Verdict.PERHAPS
 
     def _verdict_of_silence(self, connection: int, side: int, head: bytes) -> Verdict:
@@ -170,7 +170,9 @@ class KafkaRecogniser:
         trusted = self.kafka_side(connection) is not None
         if not self.is_request(head) or not (trusted or _is_printable(head)):
             return False
-        return head[4:6] != _PRODUCE or (_produces(head) if trusted else _is_named(head))
+        if head[4:6] != _PRODUCE or _is_named(head):
+            return True
+        return trusted and (_produces(head) or (head[12:14] != bytes(2) and _is_printable(head)))
 
     def found(self, direction: int, head: bytes) -> None:
         """A frame was found in a direction that was perhaps Kafka's; it begins with `head`."""
@@ -353,6 +355,15 @@ def _is_zookeeper(heads: list[bytes]) -> bool:
         return True
     transactions = [int.from_bytes(head[8:16], "big") for head in heads]
     return transactions[0] > 0 and transactions == sorted(transactions) and all(h[16:20] == bytes(4) for h in heads)
+
+
+def _is_cut_short(head: bytes) -> bool:
+    """Whether more bytes must tell if this is a request: of Produce without a client's name even those behind its
+    header."""
+    if len(head) < REQUEST_HEAD:
+        return head[:1] in (b"", b"\0")
+    nameless = head[4:6] == _PRODUCE and head[12:14] in (b"\xff\xff", b"\0\0")
+    return nameless and len(head) < min(HEAD, 4 + int.from_bytes(head[:4], "big"))
 
 
 def _go_up(heads: list[bytes], most: int) -> bool:
