@@ -52,8 +52,8 @@ class Recogniser(Protocol):
     """Knows Kafka from other protocols."""
 
     def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
-        """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if no
-        more will come."""
+        """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if
+        there is no more to wait for."""
 
     def asks(self, direction: int) -> bool:
         """Whether a direction is a client's, as far as can be told."""
@@ -127,7 +127,7 @@ class Splitter:
     def _end(self) -> None:
         """No more bytes will come."""
         self._ended = True
-        self._decide(list(self._held))
+        self._decide(sorted(self._held, key=self._recogniser.asks, reverse=True))
         for direction, stream in list(self._held.items()):
             if self._mode.values[direction] == Verdict.FRAMES:
                 self._split(direction, stream)
@@ -221,9 +221,10 @@ class Splitter:
         missing = stream.gap()
         head = stream.peek(self._store, HEAD, after=missing) or b""
         from_start = stream.at == missing == 0
-        verdict = self._recogniser.verdict(direction, head, from_start=from_start, final=self._ended)
+        final = self._ended or stream.end - stream.at >= self._limits.undecided_bytes
+        verdict = self._recogniser.verdict(direction, head, from_start=from_start, final=final)
         if verdict == Verdict.UNDECIDED:
-            if not self._ended and stream.end - stream.at < self._limits.undecided_bytes:
+            if not final:
                 return False
             verdict = Verdict.OTHER
         self._mode.values[direction] = verdict
