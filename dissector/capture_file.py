@@ -121,6 +121,9 @@ class Capture:
         self._session.feed(self._splitter.feed(runs))
         while len(found := self._splitter.resync()):
             self._session.feed(found)
+        if len(self._transport.left):
+            self._session.feed(self._splitter.leave(self._transport.left))
+            self._session.leave(self._transport.left)
 
     @property
     def total(self) -> int:

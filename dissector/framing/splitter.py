@@ -11,6 +11,7 @@ Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `sess
 
 import struct
 from collections import Counter
+from collections.abc import Iterable
 from enum import IntEnum
 from itertools import takewhile
 from typing import Final, Protocol
@@ -79,7 +80,7 @@ class Splitter:
             ends = np.append(firsts[1:], len(runs))
             for low, high in self._follow(runs, firsts, ends):
                 self._take(runs, low, high)
-        self._decide()
+        self._decide(self._held)
         return self._rows.batch()
 
     def resync(self) -> FrameBatch:
@@ -88,14 +89,22 @@ class Splitter:
             self._split(direction, self._held[direction], final=False)
         return self._rows.batch()
 
+    def leave(self, connections: Int64) -> FrameBatch:
+        """Nothing more comes of these connections: what is held of them comes out as it is."""
+        over = set(connections.tolist()) if self._held else set()
+        return self._end([direction for direction in self._held if direction >> 1 in over])
+
     def finish(self) -> FrameBatch:
         """The capture ends: what is held comes out as it is."""
-        self._decide(final=True)
-        for direction in list(self._held):
-            stream = self._held[direction]
-            if self._mode.values[direction] in (Verdict.FRAMES, Verdict.SEARCH):
+        return self._end(list(self._held))
+
+    def _end(self, directions: list[int]) -> FrameBatch:
+        self._decide(directions, final=True)
+        for direction in directions:
+            stream = self._held.get(direction)
+            if stream is not None and self._mode.values[direction] in (Verdict.FRAMES, Verdict.SEARCH):
                 self._split(direction, stream, final=True)
-        self._held.clear()
+            self._held.pop(direction, None)
         return self._rows.batch()
 
     def ignored(self, direction: int) -> int:
@@ -167,9 +176,9 @@ class Splitter:
         if mode == Verdict.FRAMES and stream.end >= stream.need:
             self._split(direction, stream, final=False)
 
-    def _decide(self, *, final: bool = False) -> None:
-        """Ask what the undecided directions are; one that is decided may settle its peer."""
-        waiting = [d for d in self._held if self._mode.values[d] == Verdict.UNDECIDED]
+    def _decide(self, directions: Iterable[int], *, final: bool = False) -> None:
+        """Ask what the undecided ones are; one that is decided may settle its peer."""
+        waiting = [d for d in directions if self._mode.values[d] == Verdict.UNDECIDED]
         while waiting:
             settled = [direction for direction in waiting if self._decide_one(direction, final=final)]
             if not settled:

@@ -48,14 +48,20 @@ class Pairing:
         self._most = most
         self._requests = NOBODY
         self._responses = NOBODY
+        self._sorted: Ints | None = None
+        """Keys of the requests that wait, in order; made when somebody asks."""
 
     def outstanding(self, connection: int) -> set[int]:
         """Correlation ids that wait for a response on a connection, as signed integers."""
-        ids = self._requests.key[self._requests.key >> 32 == connection] & 0xFFFFFFFF
+        if self._sorted is None:
+            self._sorted = np.sort(self._requests.key)
+        low, high = np.searchsorted(self._sorted, [connection << 32, (connection + 1) << 32])
+        ids = self._sorted[low:high] & 0xFFFFFFFF
         return set(ids.astype(np.uint32).view(np.int32).tolist())
 
     def pair(self, requests: Waiting, responses: Waiting) -> tuple[Ints, Ints, Ints]:
         """Rows of requests and of the responses to them, `(n,)` each; and rows of responses given up as orphans."""
+        self._sorted = None
         requests, responses = self._requests.plus(requests), self._responses.plus(responses)
         asked, answer = _unique_pairs(requests, responses)
         loose_requests = np.ones(len(requests.key), np.bool_)
@@ -68,6 +74,15 @@ class Pairing:
         self._requests = Waiting(*(column[-self._most :] for column in self._requests))
         self._responses = Waiting(*(column[-self._most :] for column in self._responses))
         return requests.row[asked], responses.row[answer], orphans
+
+    def leave(self, connections: Ints) -> Ints:
+        """Let go of what waits on connections that are over: rows of responses that nothing asked for."""
+        self._sorted = None
+        self._requests = self._requests.where(~np.isin(self._requests.key >> 32, connections))
+        over = np.isin(self._responses.key >> 32, connections)
+        orphans = self._responses.row[over]
+        self._responses = self._responses.where(~over)
+        return orphans
 
     def finish(self) -> Ints:
         """Rows of the responses that nothing asked for."""

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from dissector.columns import Column
+from dissector.columns import Column, distinct
 from dissector.limits import Limits
 from dissector.transport.lives import ACK, FIN, RST, SYN, Lives, Rows
 from dissector.transport.pairs import WORDS, Ints, Pairs, Words, pairs_of
@@ -114,7 +114,7 @@ class Flows:
         first = np.zeros(len(packet), np.bool_)
         unknown = np.flatnonzero(entry < 0)
         if len(unknown):
-            firsts, which = _distinct(keys[unknown], self._pairs.hashed(keys[unknown]))
+            firsts, which = distinct(keys[unknown])
             new = unknown[firsts]
             first[new] = True
             self._tell_resumed(keys[new[(flags[new] & SYN) == 0]])
@@ -176,18 +176,6 @@ class Flows:
         """Count those that were forgotten while they were open."""
         if len(self._evicted) and len(keys):
             self.resumed += int(np.isin(self._pairs.hashed(keys), self._evicted).sum())
-
-
-def _distinct(keys: Words, hashes: Words) -> tuple[Ints, Ints]:
-    """Of equal keys the first row each, in order; and for every row which of these it equals."""
-    _, index, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-    if not (keys[index[inverse]] == keys).all():
-        _, index, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        inverse = inverse.reshape(-1)
-    order = np.argsort(index)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return index[order], rank[inverse]
 
 
 def _text(address: bytes) -> str:
