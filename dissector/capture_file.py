@@ -110,7 +110,7 @@ class Capture:
             done += reader.total
         self._feed(self._transport.finish())
         self._session.feed(self._splitter.finish())
-        self.problems += _left_out(self._transport.left_out)
+        self.problems += _left_out(self._transport.left_out) + _resumed(self._transport.flows.resumed)
         with self._lock:
             self._session.finish()
             self._look.cache_clear()
@@ -188,3 +188,11 @@ def _left_out(reasons: dict[str, int]) -> list[Finding]:
             "packets-left-out", Severity.WARNING, f"{sum(reasons.values()):,} packets were not looked into: {words}"
         )
     ]
+
+
+def _resumed(connections: int) -> list[Finding]:
+    """A line about connections that were taken for new ones, as so many were open that they had been forgotten."""
+    if not connections:
+        return []
+    words = f"{connections:,} connections were idle while too many others were open, and are two each in the list"
+    return [Finding("connections-forgotten", Severity.WARNING, words)]

@@ -91,6 +91,8 @@ class ExchangeTable:
             if (np.diff(order) != 1).any():
                 for column in self._columns:
                     column.values[rows] = column.values[rows][order]
+            for column in (*self._columns, starts):
+                column.let_go()
 
     def _stretches(self) -> Iterator[slice]:
         """Stretches of rows of which each is wholly of earlier packets than the next: they can be sorted one by one."""
