@@ -120,7 +120,7 @@ class Capture:
             self.problems += reader.problems
         self.problems += self._merged.problems
         self._feed(self._transport.finish(), final=True)
-        self.problems += _left_out(self._transport.left_out)
+        self.problems += _left_out(self._transport.left_out) + _resumed(self._transport.flows.resumed)
         with self._lock:
             self._session.finish()
             self._look.cache_clear()
@@ -137,8 +137,13 @@ class Capture:
 
     def _feed(self, runs: RunBatch, *, final: bool = False) -> None:
         self._session.feed(self._splitter.feed(runs))
+        left = self._transport.left
+        if len(left):
+            self._splitter.leave(left)
         while len(found := self._splitter.resync(final=final)):
             self._session.feed(found)
+        if len(left):
+            self._session.leave(left)
 
     @property
     def total(self) -> int:
@@ -270,3 +275,11 @@ def _left_out(reasons: dict[str, int]) -> list[Finding]:
             "packets-left-out", Severity.WARNING, f"{sum(reasons.values()):,} packets were not looked into: {words}"
         )
     ]
+
+
+def _resumed(connections: int) -> list[Finding]:
+    """A line about connections that were taken for new ones, as so many were open that they had been forgotten."""
+    if not connections:
+        return []
+    words = f"{connections:,} connections were idle while too many others were open, and are two each in the list"
+    return [Finding("connections-forgotten", Severity.WARNING, words)]

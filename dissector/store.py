@@ -68,11 +68,10 @@ class Store:
         """The `width` bytes at each address, `(n, width)`; past a region's end its last byte is repeated."""
         result = np.empty((len(addresses), width), np.uint8)
         regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
-        columns = np.arange(width)
-        for at in np.unique(regions):
+        for at in np.flatnonzero(np.bincount(regions)).tolist():
             rows = regions == at
             data = np.frombuffer(self._regions[at], np.uint8)
-            result[rows] = data.take((addresses[rows] - self._bases[at])[:, None] + columns, mode="clip")
+            result[rows] = _windows(data, addresses[rows] - self._bases[at], width)
         return result
 
     def let_go(self) -> None:
@@ -88,3 +87,12 @@ class Store:
             view.release()
         self._regions.clear()
         self._bases.clear()
+
+
+def _windows(data: Bytes, starts: npt.NDArray[np.int64], width: int) -> Bytes:
+    """The `width` bytes from each start on; each is copied as a whole, but near the end, where there are too few."""
+    last = len(data) - width
+    if last < 0 or (starts > last).any():
+        return data.take(starts[:, None] + np.arange(width), mode="clip")
+    whole = np.ndarray((last + 1,), f"V{width}", data, strides=(1,))[starts]
+    return whole.view(np.uint8).reshape(-1, width)

@@ -12,6 +12,7 @@ Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `sess
 """
 
 import struct
+from collections.abc import Collection
 from enum import IntEnum
 from itertools import takewhile
 from typing import Final, Protocol
@@ -88,6 +89,8 @@ class Splitter:
         self._stirred: set[int] = set()
         """Directions to search anew: more of them, or of their peer, is known."""
         self._ended = False
+        self._over: set[int] = set()
+        """Directions of which nothing more will come, though the capture goes on."""
         self._rows = FrameRows()
 
     def feed(self, runs: RunBatch) -> FrameBatch:
@@ -110,7 +113,8 @@ class Splitter:
         requests among them each time: responses are known by the requests that wait. `final`: the capture ends, what is
         held comes out as it is."""
         if final and not self._ended:
-            self._end()
+            self._ended = True
+            self._end({*self._held, *self._untold})
         for asking in (True, False):
             for direction in sorted(d for d in self._stirred if self._recogniser.asks(d) == asking):
                 self._stirred.discard(direction)
@@ -124,14 +128,24 @@ class Splitter:
         """Bytes of a direction that is not Kafka."""
         return int(self._ignored.values[direction]) if direction < len(self._ignored) else 0
 
-    def _end(self) -> None:
-        """No more bytes will come."""
-        self._ended = True
-        self._decide(sorted(self._held, key=self._recogniser.asks, reverse=True))
-        for direction, stream in list(self._held.items()):
-            if self._mode.values[direction] == Verdict.FRAMES:
-                self._split(direction, stream)
-        self._stirred.update(self._held, self._untold)
+    def leave(self, connections: Int64) -> None:
+        """Nothing more comes of these connections: what is held of them comes out as it is, by `resync`."""
+        gone = set(connections.tolist()) if self._held or self._untold else set()
+        self._over = {direction for direction in (*self._held, *self._untold) if direction >> 1 in gone}
+        self._end(self._over)
+
+    def _end(self, directions: set[int]) -> None:
+        """No more bytes will come of them."""
+        held = sorted(direction for direction in directions if direction in self._held)
+        self._decide(sorted(held, key=self._recogniser.asks, reverse=True))
+        for direction in held:
+            if direction in self._held and self._mode.values[direction] == Verdict.FRAMES:
+                self._split(direction, self._held[direction])
+        self._stirred |= directions
+
+    def _is_over(self, direction: int) -> bool:
+        """Whether nothing more will come of a direction."""
+        return self._ended or direction in self._over
 
     def _recognise(self, runs: RunBatch, firsts: Int64) -> None:
         """Directions that begin here with enough to tell them by are settled at once, the client's side first."""
@@ -206,7 +220,7 @@ class Splitter:
         elif mode == Verdict.FRAMES and stream.end >= stream.need:
             self._split(direction, stream)
 
-    def _decide(self, directions: list[int]) -> None:
+    def _decide(self, directions: Collection[int]) -> None:
         """Ask what directions are that are undecided; one that is decided may settle its peer."""
         waiting = [d for d in directions if self._mode.values[d] == Verdict.UNDECIDED]
         while waiting:
@@ -221,7 +235,7 @@ class Splitter:
         missing = stream.gap()
         head = stream.peek(self._store, HEAD, after=missing) or b""
         from_start = stream.at == missing == 0
-        final = self._ended or stream.end - stream.at >= self._limits.undecided_bytes
+        final = self._is_over(direction) or stream.end - stream.at >= self._limits.undecided_bytes
         verdict = self._recogniser.verdict(direction, head, from_start=from_start, final=final)
         if verdict == Verdict.UNDECIDED:
             if not final:
@@ -283,7 +297,7 @@ class Splitter:
                 break
             else:
                 size = self._frame_size(stream)
-                if size == 0 and not self._ended:
+                if size == 0 and not self._is_over(direction):
                     return
                 fits = LEAST_FRAME <= size <= PREFIX + self._limits.frame_size
                 if fits or (size == PREFIX and _stands_alone(stream)):
@@ -320,7 +334,7 @@ class Splitter:
         return 0 if stream.end - stream.at < PREFIX else -1
 
     def _frame(self, direction: int, stream: Stream, size: int) -> bool:
-        if stream.end - stream.at < size and not self._ended:
+        if stream.end - stream.at < size and not self._is_over(direction):
             stream.need = stream.at + size
             return False
         pieces = stream.pieces(size)
@@ -361,7 +375,7 @@ class Splitter:
                     return
                 self._skip(direction, stream, FrameKind.UNPARSED, passed)
             self._held.pop(direction, None)
-        if perhaps and self._ended:
+        if perhaps and self._is_over(direction):
             self._leave(direction)
 
     def _look(self, direction: int, stream: Stream) -> int:
@@ -369,7 +383,7 @@ class Splitter:
         stream is split from there on, or more bytes must tell."""
         window = self._limits.resync_bytes
         end, gap = stream.intact(stream.at + 2 * window)
-        closed = gap or (self._ended and end == stream.end)
+        closed = gap or (self._is_over(direction) and end == stream.end)
         search = self._searches.setdefault(direction, Search(stream.at))
         at = search.find(stream, self._store, self._recogniser.heads(direction), self._limits, end=end, closed=closed)
         if at is not None:

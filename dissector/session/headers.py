@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dissector.columns import distinct
 from dissector.session.frames import FrameTable
 from dissector.store import Store
 
@@ -94,9 +95,9 @@ def _client_ids(
     lengths = np.minimum(lengths, LONGEST_CLIENT_ID)
     longest = max(1, int(lengths.max()))
     heads = _heads(store, frames, rows, REQUEST_HEAD + longest)[:, REQUEST_HEAD:]
-    keyed = np.zeros((len(rows), longest + 2), np.uint8)
-    keyed[:, :2] = lengths.astype(">u2").view(np.uint8).reshape(-1, 2)
-    keyed[:, 2:] = np.where(np.arange(longest) < lengths[:, None], heads, 0)
-    words, inverse = np.unique(keyed.view(f"V{longest + 2}").reshape(-1), return_inverse=True)
-    numbers = [clients.number(bytes(word)[2 : 2 + int.from_bytes(bytes(word)[:2], "big")]) for word in words]
-    return np.array(numbers, np.int64)[inverse]
+    keyed = np.zeros((len(rows), longest // 8 * 8 + 16), np.uint8)
+    keyed[:, :8] = lengths.view(np.uint8).reshape(-1, 8)
+    np.multiply(heads, np.arange(longest) < lengths[:, None], out=keyed[:, 8 : 8 + longest])
+    firsts, which = distinct(keyed.view(np.uint64))
+    numbers = [clients.number(heads[row, : lengths[row]].tobytes()) for row in firsts.tolist()]
+    return np.array(numbers, np.int64)[which]

@@ -53,6 +53,8 @@ class Pairing:
         self._responses = NOBODY
         self._losses: dict[int, list[int]] = defaultdict(list)
         """Packets that showed a loss of a connection's responses."""
+        self._order: Ints | None = None
+        """Requests that wait, by key, the oldest of each first; made when somebody asks."""
 
     def lost(self, connection: Ints, packet: Ints) -> None:
         """Some of what servers sent is not there: told before what came after it is paired."""
@@ -62,12 +64,16 @@ class Pairing:
     def outstanding(self, connection: int) -> dict[int, int]:
         """Correlation ids that wait for a response on a connection, as signed integers, each with the packet of the
         oldest request that has it."""
-        rows = np.flatnonzero(self._requests.key >> 32 == connection)[::-1]
+        if self._order is None:
+            self._order = np.argsort(self._requests.key, kind="stable")
+        bounds = [connection << 32, (connection + 1) << 32]
+        rows = self._order[slice(*np.searchsorted(self._requests.key, bounds, sorter=self._order))][::-1]
         ids = (self._requests.key[rows] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
         return dict(zip(ids.tolist(), self._requests.packet[rows].tolist(), strict=True))
 
     def pair(self, requests: Waiting, responses: Waiting) -> tuple[Ints, Ints, Ints]:
         """Rows of requests and of the responses to them, `(n,)` each; and rows of responses given up as orphans."""
+        self._order = None
         requests, responses = self._requests.plus(requests), self._responses.plus(responses)
         asked, answer = _unique_pairs(requests, responses, self._losses)
         loose_requests = np.ones(len(requests.key), np.bool_)
@@ -80,6 +86,15 @@ class Pairing:
         self._requests = Waiting(*(column[-self._most :] for column in self._requests))
         self._responses = Waiting(*(column[-self._most :] for column in self._responses))
         return requests.row[asked], responses.row[answer], orphans
+
+    def leave(self, connections: Ints) -> Ints:
+        """Let go of what waits on connections that are over: rows of responses that nothing asked for."""
+        self._order = None
+        self._requests = self._requests.where(~np.isin(self._requests.key >> 32, connections))
+        over = np.isin(self._responses.key >> 32, connections)
+        orphans = self._responses.row[over]
+        self._responses = self._responses.where(~over)
+        return orphans
 
     def finish(self) -> Ints:
         """Rows of the responses that nothing asked for."""

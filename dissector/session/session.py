@@ -72,10 +72,12 @@ class Session:
         self.generation += 1
         self._orphans(self._pairing.finish())
         self._not_kafka()
-        first = np.where(self.table.request.values >= 0, self.table.request.values, self.table.response.values)
-        start = np.zeros(len(first), np.int64)
-        start[first >= 0] = self.frames.start.values[first[first >= 0]]
-        self.table.settle(start)
+        self.table.settle(self.frames.start)
+
+    def leave(self, connections: Ints) -> None:
+        """Nothing more comes of these connections: what waits there stays alone."""
+        self.generation += 1
+        self._orphans(self._pairing.leave(connections))
 
     def _from_client(self, direction: Ints) -> npt.NDArray[np.bool_]:
         """Whether each direction is that of the client."""

@@ -4,6 +4,7 @@ A row costs 40 bytes beside its two frames; bodies are not decoded here. Rows ar
 `settle` has been called at the end of the capture; before that in the order in which they were complete.
 """
 
+from collections.abc import Iterator
 from enum import IntEnum, IntFlag
 from typing import Final
 
@@ -13,6 +14,8 @@ import numpy.typing as npt
 from dissector.columns import Column
 
 NO_FRAME: Final = -1
+STRETCH: Final = 65_536
+"""Rows that are sorted together, or more where rows belong farther away."""
 Ints = npt.NDArray[np.int64]
 
 
@@ -77,10 +80,34 @@ class ExchangeTable:
         """Enter the responses of exchanges."""
         self.response.values[rows] = responses
 
-    def settle(self, start: Ints) -> None:
-        """Bring the rows in the order in which they began: by packet, and by stream offset within one."""
-        order = np.lexsort((start, self.packet.values))
-        if (np.diff(order) == 1).all():
-            return
-        for column in self._columns:
-            column.replace(column.values[order])
+    def settle(self, starts: Column) -> None:
+        """Bring the rows in the order in which they began: by packet, and within one by stream offset, which `starts`
+        has for every frame. Most are in order already, and the others not far from where they belong."""
+        for rows in self._stretches():
+            request, response = self.request.values[rows], self.response.values[rows]
+            first = np.where(request >= 0, request, response)
+            start = np.where(first >= 0, starts.values[np.maximum(first, 0)], 0) if len(starts) else first
+            order = np.lexsort((start, self.packet.values[rows]))
+            if (np.diff(order) != 1).any():
+                for column in self._columns:
+                    column.values[rows] = column.values[rows][order]
+            for column in (*self._columns, starts):
+                column.let_go()
+
+    def _stretches(self) -> Iterator[slice]:
+        """Stretches of rows of which each is wholly of earlier packets than the next: they can be sorted one by one."""
+        packet = self.packet.values
+        begins = range(0, len(packet), STRETCH)
+        least = np.array([packet[at : at + STRETCH].min() for at in begins], np.int64)
+        later = np.append(np.minimum.accumulate(least[::-1])[::-1], np.iinfo(np.int64).max)
+        most, low = -1, 0
+        for number, at in enumerate(begins):
+            part = packet[at : at + STRETCH]
+            upto = np.maximum.accumulate(np.concatenate([[most], part]))
+            after = np.minimum(np.minimum.accumulate(part[::-1])[::-1], later[number + 1])
+            cuts = np.flatnonzero(upto[:-1] < after)
+            if len(cuts) and at + cuts[0] > low:
+                yield slice(low, at + int(cuts[0]))
+                low = at + int(cuts[0])
+            most = int(upto[-1])
+        yield slice(low, len(packet))

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import numpy as np
+
 from dissector.events import PacketBatch, RunBatch
 from dissector.limits import Limits
 from dissector.store import Store
@@ -21,12 +23,16 @@ class Transport:
         self.flows = Flows(limits)
         self.ignored: Counter[str] = Counter()
         """Packets that are not TCP, or could not be read, by reason."""
+        self.left = np.zeros(0, np.int64)
+        """Connections of which the last packets that were fed brought the end, and of which nothing more can come."""
         self._peeling = Peeling(store, limits, self.ignored)
         self._reassembler = Reassembler(limits, self.ignored)
 
     def feed(self, packets: PacketBatch) -> RunBatch:
-        """Bytes that these packets complete."""
-        return self._reassembler.feed(segments(packets, self.flows, self._peeling, self.ignored))
+        """Bytes that these packets complete. `left` has then the connections of which nothing more can come."""
+        read = segments(packets, self.flows, self._peeling, self.ignored)
+        self.left = self.flows.take_left()
+        return self._reassembler.feed(read, self.left)
 
     @property
     def left_out(self) -> dict[str, int]:

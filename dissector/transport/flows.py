@@ -9,13 +9,15 @@ Invariants:
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from ipaddress import IPv6Address
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dissector.columns import Column
+from dissector.columns import Column, distinct
 from dissector.limits import Limits
 from dissector.transport.lives import ACK, FIN, RST, SYN, Lives, Rows
 from dissector.transport.pairs import WORDS, Ints, Pairs, Words, pairs_of
@@ -24,6 +26,8 @@ __all__ = ["ACK", "FIN", "RST", "SYN", "Addresses", "Flows"]
 
 Addresses = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
+_EVICTED: Final = 1 << 20
+"""Of so many pairs that were forgotten although they were open it is known when they come again."""
 
 
 class Flows:
@@ -110,11 +114,12 @@ class Flows:
         self, keys: Words, higher: Bools, flags: Ints, seq: Ints, ack: Ints, size: Ints,
         packet: Ints, time_ns: Ints,
     ) -> Ints:  # fmt: skip
+        before = len(self)
         entry = self._pairs.find(keys)
         first = np.zeros(len(packet), np.bool_)
         unknown = np.flatnonzero(entry < 0)
         if len(unknown):
-            firsts, which = _distinct(keys[unknown], self._pairs.hashed(keys[unknown]))
+            firsts, which = distinct(keys[unknown])
             new = unknown[firsts]
             first[new] = True
             self._tell_resumed(keys[new[(flags[new] & SYN) == 0]])
@@ -126,7 +131,8 @@ class Flows:
         direction: Ints = 2 * connection + (higher != self._higher.values[connection])
         odd = self._lives.note(rows, connection, direction, first)
         if len(odd):
-            self._one_by_one(rows, keys, direction, np.flatnonzero(np.isin(entry, odd)))
+            self._left.append(self._one_by_one(rows, keys, direction, np.flatnonzero(np.isin(entry, odd))))
+            return self._in_order(before, direction)
         return direction
 
     def _enter(self, keys: Words, higher: Bools, packet: Ints, time_ns: Ints) -> Ints:
@@ -139,8 +145,10 @@ class Flows:
         self._lives.grow(len(self))
         return np.arange(first, len(self))
 
-    def _one_by_one(self, rows: Rows, keys: Words, direction: Ints, which: Ints) -> None:
-        """Rows of pairs of which something unusual is to be seen: `direction` is put right."""
+    def _one_by_one(self, rows: Rows, keys: Words, direction: Ints, which: Ints) -> Ints:
+        """Rows of pairs of which something unusual is to be seen: `direction` is put right. The connections of which
+        others took the place."""
+        left: list[int] = []
         lives, current = self._lives, self._pairs.connection
         columns = (rows.entry, rows.higher, rows.flags, rows.seq, rows.ack, rows.size, rows.packet)
         for at, entry, higher, *row in zip(
@@ -151,11 +159,27 @@ class Flows:
             values = tuple(row)
             if lives.begins(number, side, values, first=values[-1] == self.first_packet(number)):
                 one = slice(at, at + 1)
-                self._left.append(np.array([number]))
+                left.append(number)
                 [number] = self._enter(keys[one], rows.higher[one], rows.packet[one], rows.time_ns[one]).tolist()
                 current[entry], side = number, 0
             lives.take(number, side, values)
             direction[at] = 2 * number + side
+        return np.array(left, np.int64)
+
+    def _in_order(self, before: int, direction: Ints) -> Ints:
+        """Number the connections from `before` on by their first packets; the directions, put right."""
+        order = np.argsort(self._packet.values[before:])
+        if (np.diff(order) == 1).all():
+            return direction
+        number = np.arange(len(self))
+        number[before + order] = np.arange(before, len(self))
+        for column in (self._key, self._higher, self._packet, self._time_ns):
+            column.values[before:] = column.values[before:][order]
+        self._lives.put_in_order(before, order)
+        self._pairs.connection[:] = number[self._pairs.connection]
+        self._left[-1] = number[self._left[-1]]
+        anew: Ints = 2 * number[direction >> 1] + (direction & 1)
+        return anew
 
     def _forget(self, packet: int) -> None:
         """The capture has come to `packet`: what ended long enough ago leaves, and what is too much."""
@@ -167,7 +191,7 @@ class Flows:
             idle = staying[np.argsort(self._pairs.last[staying], kind="stable")[:surplus]]
             stay[idle] = False
             hashes = self._pairs.hashed(self._pairs.keys[idle])
-            self._evicted = np.concatenate([self._evicted, hashes])[-self._limits.connections :]
+            self._evicted = np.concatenate([self._evicted, hashes])[-_EVICTED:]
         if not stay.all():
             self._left.append(connection[~stay])
             self._pairs.keep(stay)
@@ -178,18 +202,7 @@ class Flows:
             self.resumed += int(np.isin(self._pairs.hashed(keys), self._evicted).sum())
 
 
-def _distinct(keys: Words, hashes: Words) -> tuple[Ints, Ints]:
-    """Of equal keys the first row each, in order; and for every row which of these it equals."""
-    _, index, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-    if not (keys[index[inverse]] == keys).all():
-        _, index, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        inverse = inverse.reshape(-1)
-    order = np.argsort(index)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return index[order], rank[inverse]
-
-
+@lru_cache(maxsize=1024)
 def _text(address: bytes) -> str:
     """An address for people."""
     whole = IPv6Address(address)

@@ -74,6 +74,14 @@ class Lives:
         for column in (self.flags, self._isn, self._end):
             column.grow(2 * connections)
 
+    def put_in_order(self, before: int, order: Ints) -> None:
+        """Number the connections from `before` on anew: `order` has their old numbers, counted from there."""
+        for column in (self.syn_side, self.over):
+            column.values[before:] = column.values[before:][order]
+        for column in (self.flags, self._isn, self._end):
+            rows = column.values[2 * before :].reshape(-1, 2)
+            rows[:] = rows[order]
+
     # Row by row.
 
     def begins(self, number: int, side: int, row: tuple[int, ...], *, first: bool) -> bool:

@@ -43,8 +43,8 @@ class Reassembler:
         self._careful: dict[int, CarefulDirection] = {}
         """Directions that hold something back."""
 
-    def feed(self, segments: SegmentBatch) -> RunBatch:
-        """Bytes that are in order now."""
+    def feed(self, segments: SegmentBatch, left: Ints) -> RunBatch:
+        """Bytes that are in order now; all that is held of connections that are `left`, of which nothing more comes."""
         if not len(segments):
             return batch_of([])
         flags = segments.flags
@@ -60,12 +60,17 @@ class Reassembler:
             parts.append(runs)
         if len(rows) or waiting:
             parts += self._holes(segments, rows, waiting)
+        parts.append(self._end([d for d in self._careful if d >> 1 in of] if (of := set(left.tolist())) else []))
         return joined(parts)
 
     def finish(self) -> RunBatch:
         """The capture ends: what was held back comes out, its holes as gaps."""
+        return self._end(list(self._careful))
+
+    def _end(self, directions: list[int]) -> RunBatch:
         out = []
-        for direction, state in list(self._careful.items()):
+        for direction in directions:
+            state = self._careful[direction]
             out += [(direction, piece) for piece in state.finish()]
             self._keep(direction, state)
         return batch_of(out)

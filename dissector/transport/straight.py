@@ -51,15 +51,19 @@ class Lines:
         group, first_rows = group[fresh], rows[firsts[fresh]]
         syn = (segments.flags[first_rows] & SYN) != 0
         self.expected.values[group] = (segments.seq[first_rows].astype(np.int64) + syn) & MASK
-        self._answered(segments, dict(zip(group.tolist(), first_rows.tolist(), strict=True)))
+        self._answered(segments, group, first_rows)
 
-    def _answered(self, segments: SegmentBatch, begun: dict[int, int]) -> None:
-        """A SYN|ACK tells where the other side begins (RFC 9293, 3.5), should its SYN not be in the capture."""
-        for row in np.flatnonzero((segments.flags & (SYN | ACK | RST)) == (SYN | ACK)).tolist():
-            peer = int(segments.direction[row]) ^ 1
-            if begun.get(peer, -1) > row or self.expected.values[peer] == NOT_STARTED:
-                self.expected.values[peer] = segments.ack[row]
-                begun[peer] = -1
+    def _answered(self, segments: SegmentBatch, begun: Ints, first_rows: Ints) -> None:
+        """A SYN|ACK tells where the other side begins (RFC 9293, 3.5), should its SYN not be in the capture. Of several
+        the first one counts, where it comes before what the side itself says."""
+        answers = np.flatnonzero((segments.flags & (SYN | ACK | RST)) == (SYN | ACK))
+        peer, firsts = np.unique(segments.direction[answers] ^ 1, return_index=True)
+        row = answers[firsts]
+        early = self.expected.values[peer] == NOT_STARTED
+        if len(begun) and len(peer):
+            at = np.minimum(np.searchsorted(begun, peer), len(begun) - 1)
+            early |= (begun[at] == peer) & (first_rows[at] > row)
+        self.expected.values[peer[early]] = segments.ack[row[early]]
 
 
 def straight(segments: SegmentBatch, rows: Ints, lines: Lines, waiting: Ints) -> tuple[RunBatch, Ints]:

@@ -1,0 +1,185 @@
+"""Connections come, end and are forgotten; the columns say what a plain loop over packets says."""
+
+from dataclasses import dataclass, field, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.limits import DEFAULT, Limits
+from tests.traffic import ACK, CLIENT, FIN, RST, SYN, Packet, Turn, conversation
+from tests.transport.reading import Reading, read
+
+FIRST = conversation([Turn(True, b"one"), Turn(False, b"two")])
+FINS = [Packet(True, 1004, b"", FIN | ACK, 5004), Packet(False, 5004, b"", FIN | ACK, 1005)]
+FEW = replace(DEFAULT, remembered_packets=8)
+
+
+def other(number: int) -> tuple[str, int]:
+    """Another client."""
+    return f"10.1.{number >> 8}.{number & 255}", 1000
+
+
+def opened(count: int, first: int = 0) -> list[Packet]:
+    """SYNs of so many clients."""
+    return [Packet(True, 7, b"", SYN, client=other(first + n)) for n in range(count)]
+
+
+def data_at(seq: int, *, client: bool = True) -> Packet:
+    return Packet(client, seq, b"data")
+
+
+def test_a_4_tuple_used_again_without_its_syn_is_another_connection_that_begins_in_the_middle() -> None:
+    reading = read([*FIRST, *FINS, data_at(1 << 30), data_at(1 << 31, client=False)])
+    assert reading.streams == {0: b"one", 1: b"two", 2: b"data", 3: b"data"}
+    assert reading.transport.flows.syn_side(1) == -1
+    assert reading.transport.flows.ended(1) == (0, 0)
+
+
+def test_so_it_is_after_a_reset() -> None:
+    reading = read([*FIRST, Packet(True, 1004, b"", RST), data_at(1 << 30), data_at((1 << 30) + 4)])
+    assert reading.streams == {0: b"one", 1: b"two", 2: b"datadata"}
+
+
+def test_what_comes_late_or_again_after_the_end_is_of_the_same_connection() -> None:
+    late = [FIRST[2], FIRST[3], *FINS, Packet(True, 1003, b"e"), Packet(False, 5004, b"", ACK, 1005)]
+    reading = read([*FIRST, *FINS, *late])
+    assert len(reading.transport.flows) == 1
+    assert reading.streams == {0: b"one", 1: b"two"}
+
+
+def test_one_side_closed_does_not_end_a_connection() -> None:
+    reading = read([*FIRST, FINS[0], Packet(False, 5004, b" more"), Packet(False, 5009, b" and more"), FINS[0]])
+    assert reading.streams == {0: b"one", 1: b"two more and more"}
+    assert len(reading.transport.flows) == 1
+
+
+def test_what_ended_is_forgotten_some_packets_later_and_not_before() -> None:
+    for count, connections in ((FEW.remembered_packets - 1, 1), (2 * FEW.remembered_packets, 2)):
+        idle = opened(count)
+        reading = read([*FIRST, *FINS, *idle, *FIRST[2:]], limits=FEW)
+        assert len(reading.transport.flows) == connections + count
+
+
+def test_what_is_looked_up_is_bounded_by_what_is_open() -> None:
+    scan = [packet for syn in opened(400) for packet in (syn, Packet(False, 0, b"", RST | ACK, 8, client=syn.client))]
+    flows = read([*FIRST, *scan, *FIRST[2:]], limits=FEW).transport.flows
+    assert len(flows) == 401
+    assert flows.known <= 1 + 2 * FEW.remembered_packets
+    assert flows.endpoints(400)[0] == other(399)
+
+
+def test_too_many_open_ones_are_forgotten_the_longest_idle_first_and_it_is_told() -> None:
+    limits = replace(FEW, connections=10)
+    for busy in (True, False):
+        talk = [packet for syn in opened(40) for packet in (syn, *([FIRST[2]] if busy else []))]
+        flows = read([*FIRST, *talk, *FIRST[2:]], limits=limits).transport.flows
+        assert flows.known <= limits.connections + limits.remembered_packets
+        assert len(flows) == 41 + (not busy)
+        assert flows.resumed == (not busy)
+
+
+def test_what_waits_of_a_connection_comes_out_when_it_is_forgotten() -> None:
+    holes = [*FIRST[:2], Packet(True, 1011, b"behind a hole"), Packet(True, 1024, b"", RST)]
+    reading = read([*holes, *opened(40)], limits=FEW)
+    assert reading.streams == {0: b"?" * 10 + b"behind a hole"}
+    assert not reading.at_end
+
+
+@dataclass
+class Life:
+    """One connection, as the loop knows it."""
+
+    first: int
+    side_0: tuple[str, int]
+    syn_side: int = -1
+    isn: dict[int, int] = field(default_factory=dict)
+    end: dict[int, int] = field(default_factory=dict)
+    flags: list[int] = field(default_factory=lambda: [0, 0])
+    over: int | None = None
+    last: int = 0
+
+
+def lives_of(packets: list[Packet], limits: Limits) -> list[Life]:
+    """The rule, packet by packet."""
+    lives: list[Life] = []
+    current: dict[frozenset[tuple[str, int]], Life] = {}
+    period = 0
+    for number, packet in enumerate(packets):
+        if number // limits.remembered_packets > period:
+            period = number // limits.remembered_packets
+            since = (period - 1) * limits.remembered_packets
+            current = {pair: life for pair, life in current.items() if life.over is None or life.over >= since}
+            idle = sorted(current, key=lambda pair: current[pair].last)
+            for pair in idle[: max(0, len(current) - limits.connections)]:
+                del current[pair]
+        sender = packet.client if packet.from_client else packet.server
+        pair = frozenset([packet.client, packet.server])
+        life = current.get(pair)
+        if life is None or begins(life, int(sender != life.side_0), packet):
+            life = current[pair] = Life(number, sender)
+            lives.append(life)
+        take(life, int(sender != life.side_0), packet, number)
+    return lives
+
+
+def begins(life: Life, side: int, packet: Packet) -> bool:
+    if packet.flags & (SYN | RST) == SYN:
+        return life.isn[side] != packet.seq if side in life.isn else not packet.flags & ACK
+    near = side not in life.end or abs(packet.seq - life.end[side]) < 1 << 23
+    return life.over is not None and bool(packet.payload) and not near
+
+
+def take(life: Life, side: int, packet: Packet, number: int) -> None:
+    life.last = number
+    if packet.flags & (SYN | RST) == SYN:
+        answered = packet.ack - 1 if packet.flags & ACK else None
+        if answered is None or life.isn.get(1 - side, answered) == answered:
+            life.isn[side] = packet.seq
+            if answered is not None:
+                life.isn[1 - side] = answered
+            if life.syn_side < 0:
+                life.syn_side = side if answered is None else 1 - side
+    late = life.over is not None and packet.payload
+    life.flags[side] |= packet.flags & (FIN | RST)
+    if life.over is None and (packet.flags & RST or life.flags[0] & life.flags[1] & FIN):
+        life.over = number
+    if late or packet.flags & (FIN | RST):
+        life.end[side] = packet.seq + len(packet.payload) + (packet.flags & FIN)
+
+
+def told(reading: Reading) -> list[tuple[int, tuple[str, int], int, tuple[int, int]]]:
+    flows = reading.transport.flows
+    return [
+        (flows.first_packet(n), flows.endpoints(n)[0], flows.syn_side(n), flows.ended(n)) for n in range(len(flows))
+    ]
+
+
+some_packets = st.lists(
+    st.builds(
+        Packet,
+        from_client=st.booleans(),
+        seq=st.sampled_from([1000, 1001, 1003, 1 << 30, (1 << 30) + 2]),
+        payload=st.sampled_from([b"", b"", b"xy"]),
+        flags=st.sampled_from([ACK, ACK, ACK, SYN, SYN | ACK, FIN | ACK, RST, RST | ACK]),
+        ack=st.sampled_from([1001, (1 << 30) + 1]),
+        client=st.sampled_from([CLIENT, other(1), other(2), ("10.0.0.2", 77)]),
+    ),
+    max_size=60,
+)
+
+
+@given(
+    packets=some_packets, cuts=st.lists(st.integers(0, 60), max_size=6), remembered=st.integers(1, 30),
+    connections=st.integers(1, 4),
+)  # fmt: skip
+def test_the_columns_say_what_a_loop_over_packets_says(
+    packets: list[Packet], cuts: list[int], remembered: int, connections: int
+) -> None:
+    limits = replace(DEFAULT, remembered_packets=remembered, connections=connections)
+    whole = read(packets, limits=limits)
+    expected = lives_of(packets, limits)
+    assert told(whole) == [(life.first, life.side_0, life.syn_side, tuple(life.flags)) for life in expected]
+    parts = read(packets, limits=limits, cuts=cuts)
+    assert told(parts) == told(whole)
+    assert sorted(parts.runs) == sorted(whole.runs)
+    assert parts.transport.flows.resumed == whole.transport.flows.resumed
