@@ -5,17 +5,22 @@ talk to this module alone.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from dissector import limits
-from dissector.capture.files import open_capture
-from dissector.events import RunBatch
+from dissector.capture.files import Following, open_capture
+from dissector.capture.merge import Merged
+from dissector.events import PacketBatch, RunBatch
 from dissector.findings import Finding, Severity
 from dissector.framing import Splitter
 from dissector.session.exchange import Exchange, Row
+from dissector.session.listing import FACTS, Listing, Value
 from dissector.session.lookup import Lookup
 from dissector.session.session import Session
 from dissector.storage import KafkaFiles
@@ -27,7 +32,8 @@ KEPT_EXCHANGES: Final = 256
 
 
 class Progress(NamedTuple):
-    """How far reading is, in bytes of all files; rows so far."""
+    """How far reading is, in bytes of all files as they lie on the disk; rows so far. `total` is 0 where a pipe, or a
+    file that grows, is among them: nobody knows."""
 
     done: int
     total: int
@@ -36,35 +42,41 @@ class Progress(NamedTuple):
 
 
 class Capture:
-    """One capture of one or more files, in the order given. Opening reads the files' beginnings only.
+    """One capture of one or more files, in the order of time. Opening reads the files' beginnings only.
 
     Secrets (passwords, tokens, keys) are masked unless asked for. `asked` is the API key and version that a response
-    answers whose request is not there; hex without marks is then the server's. Raises `capture.CaptureError` where a
-    file can't be opened, with one plain line.
+    answers whose request is not there; hex without marks is then the server's. On `ports` Kafka's servers are, whatever
+    the content says: but TLS is told. Raises `capture.CaptureError` where a file can't be opened, with one plain line.
     """
 
     def __init__(
         self,
-        paths: Sequence[str],
+        paths: Sequence[str | Following],
         bounds: limits.Limits = limits.DEFAULT,
         *,
         asked: tuple[int, int] | None = None,
+        ports: Set[int] = frozenset(),
         show_secrets: bool = False,
     ) -> None:
         self._store = Store()
         self._files = KafkaFiles(show_secrets=show_secrets)
         """What has no packets: its rows come before those of exchanges."""
         self._readers = [
-            open_capture(path, self._store, self._files.take, unmarked_from_client=asked is None) for path in paths
+            open_capture(path, self._store, self._files.take, unmarked_from_client=asked is None, limits=bounds)
+            for path in paths
         ]
+        self._merged = Merged(self._readers, self._store, bounds)
         self._transport = Transport(self._store, bounds)
-        self._session = Session(self._store, self._transport.flows, bounds)
+        self._session = Session(self._store, self._transport.flows, bounds, ports)
         self._splitter = Splitter(self._store, self._session.recogniser, bounds)
         self._lookup = Lookup(
-            self._session, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
+            self._session, self._store, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
         )
+        self._listing = Listing(self._session, self._lookup)
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
-        self.names = list(paths)
+        self.names = [path.path if isinstance(path, Following) else path for path in paths]
+        self.comments: dict[int, str] = {}
+        """What somebody wrote on packets, by the packet's number."""
         self.problems: list[Finding] = []
         """What is wrong with the files themselves, and which packets could not be looked into."""
         self._finished = False
@@ -84,6 +96,7 @@ class Capture:
         """Let go of the files. Exchanges that were decoded before stay readable."""
         self._look.cache_clear()
         self._store.release()
+        self._merged.close()
         for reader in self._readers:
             reader.close()
 
@@ -91,49 +104,82 @@ class Capture:
         return len(self._files) + len(self._session.table)
 
     def read(self) -> Iterator[Progress]:
-        """Read it all, a batch of packets at a step; rows are there as soon as the step that completed them is done."""
-        total = self.total
-        done = 0
+        """Read it all, a batch of packets at a step; rows are there as soon as the step that completed them is done.
+
+        A step of a file that grows may bring nothing. Raises `CaptureError` where a pipe turns out to be no capture."""
         for _ in self._files.read():
-            yield Progress(0, total, 0, len(self))
-        self.problems += self._files.problems
+            yield Progress(0, self.total, 0, len(self))
         if len(self._files):
             self.start_ns = self.row(0).time_ns
+        for batch in self._merged.batches():
+            if len(batch):
+                self._take(batch)
+            yield Progress(self.done, self.total, self.packets, len(self))
+        self.problems += self._files.problems
         for reader in self._readers:
-            for batch in reader.batches(self.packets):
-                if not self.packets and len(batch) and not len(self._files):
-                    self.start_ns = int(batch.time_ns[0])
-                self.packets += len(batch)
-                self._feed(self._transport.feed(batch))
-                yield Progress(done + reader.done, total, self.packets, len(self))
             self.problems += reader.problems
-            done += reader.total
-        self._feed(self._transport.finish())
-        self._session.feed(self._splitter.finish())
+        self.problems += self._merged.problems
+        self._feed(self._transport.finish(), final=True)
         self.problems += _left_out(self._transport.left_out) + _resumed(self._transport.flows.resumed)
         with self._lock:
             self._session.finish()
             self._look.cache_clear()
+        self.problems += _strangers(self._session.strangers_untold)
         self._finished = True
-        yield Progress(total, total, self.packets, len(self))
+        yield Progress(self.done, self.total, self.packets, len(self))
 
-    def _feed(self, runs: RunBatch) -> None:
+    def _take(self, batch: PacketBatch) -> None:
+        if not self.packets and not len(self._files):
+            self.start_ns = int(batch.time_ns[0])
+        self.comments |= {self.packets + row: text for row, text in batch.comments.items()}
+        self.packets += len(batch)
+        self._feed(self._transport.feed(batch))
+
+    def _feed(self, runs: RunBatch, *, final: bool = False) -> None:
         self._session.feed(self._splitter.feed(runs))
-        while len(found := self._splitter.resync()):
+        self._splitter.leave(self._transport.left)
+        while len(found := self._splitter.resync(final=final)):
             self._session.feed(found)
         if len(self._transport.left):
-            self._session.feed(self._splitter.leave(self._transport.left))
             self._session.leave(self._transport.left)
 
     @property
     def total(self) -> int:
-        """Bytes of all files."""
-        return sum(reader.total for reader in self._readers)
+        """Bytes of all files; 0 where one of them has no end yet."""
+        return 0 if any(reader.grows for reader in self._readers) else sum(reader.total for reader in self._readers)
+
+    @property
+    def done(self) -> int:
+        """Bytes of all files that are read."""
+        return sum(reader.done for reader in self._readers)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What somebody wrote on the capture as a whole, or on its interfaces."""
+        return [text for reader in self._readers if reader.notes for text in reader.notes.remarks]
+
+    @property
+    def host_names(self) -> dict[str, list[str]]:
+        """What the files say that hosts are called, by address."""
+        return {
+            address: names for reader in self._readers if reader.notes for address, names in reader.notes.names.items()
+        }
+
+    def let_go(self) -> None:
+        """Drop what is in memory of mapped files: it comes back when somebody looks."""
+        self._store.let_go()
 
     @property
     def connections(self) -> int:
         """TCP connections seen, of any protocol."""
         return len(self._transport.flows)
+
+    @property
+    def protocols(self) -> dict[str, int]:
+        """How many connections speak what, by the protocol's name, the most frequent first.
+
+        ``{"TLS": 12, "Kafka": 3}``; "unknown" are those with data that tells nothing, "without data" those without."""
+        return self._session.recogniser.protocols()
 
     @property
     def ignored(self) -> dict[str, int]:
@@ -149,7 +195,17 @@ class Capture:
         if not self._finished:
             for _ in self.read():
                 pass
-        return map(self._exchange, range(len(self)))
+        return self.between(0, len(self))
+
+    def between(self, start: int, stop: int) -> Iterator[Exchange]:
+        """The exchanges from row `start`, from 0, to before `stop`, once all is read; none of them is kept."""
+        entries = len(self._files)
+        for number in range(start, min(stop, entries)):
+            yield self._files.exchange(number)
+        for exchange in self._lookup.exchanges(max(0, start - entries), max(0, stop - entries)):
+            if entries:
+                self._count_files(exchange)
+            yield exchange
 
     def row(self, number: int) -> Row:
         """Row `number`, from 0, for a list; its frames are decoded for the words."""
@@ -162,6 +218,22 @@ class Capture:
             return self._files.file_of(number)
         return int(self._session.table.connection.values[number - entries]) + 1 + self._files.count
 
+    def columns(self, names: Sequence[str], start: int, stop: int) -> list[list[Value]]:
+        """Columns of the index by name (`session.listing.FACTS`), with the rows from `start` to before `stop`."""
+        entries = len(self._files)
+        stored = [self._files.exchange(number) for number in range(start, min(stop, entries))]
+        columns: list[list[Value]] = [[FACTS[name](exchange) for exchange in stored] for name in names]
+        if stop > entries:
+            found = self._listing.columns(names, max(0, start - entries), stop - entries)
+            added = {"number": entries, "connection": self._files.count}
+            for name, column, more in zip(names, columns, found, strict=True):
+                column += [cast(int, value) + added[name] for value in more] if entries and name in added else more
+        return columns
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Bytes of each row, `(n,)`: of its two frames, or of its entry."""
+        return np.concatenate((self._files.sizes(), self._lookup.sizes()))
+
     def is_trouble(self, number: int) -> bool:
         """Whether a row has a finding that is a warning or worse."""
         return self._exchange(number).row.severity in (Severity.WARNING, Severity.ERROR)
@@ -173,9 +245,22 @@ class Capture:
         with self._lock:
             exchange = self._lookup.exchange(number - entries)
         if entries:
-            row = exchange.row
-            exchange.row = row._replace(number=number + 1, connection=row.connection + self._files.count)
+            self._count_files(exchange)
         return exchange
+
+    def _count_files(self, exchange: Exchange) -> None:
+        """Let the row of an exchange stand behind the entries of files."""
+        facts = exchange.facts
+        number, connection = facts.number + len(self._files), facts.connection + self._files.count
+        exchange.facts = facts._replace(number=number, connection=connection)
+
+
+def _strangers(count: int) -> list[Finding]:
+    """A line about connections on Kafka's port that are not Kafka, where there are too many for a row each."""
+    if not count:
+        return []
+    words = f"{count:,} more connections on Kafka's port are not Kafka: they have no row"
+    return [Finding("strangers", Severity.WARNING, words)]
 
 
 def _left_out(reasons: dict[str, int]) -> list[Finding]:

@@ -9,10 +9,25 @@ from typing import Final
 BATCH_PACKETS: Final = 65_536
 """Packets in one `PacketBatch`: large enough for column code to win, small enough for progress to be smooth."""
 
+BATCH_BYTES: Final = 32 << 20
+"""Bytes of the file that one `PacketBatch` spans: what of a mapped file becomes resident before it is let go of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Caps on what is held and believed. Sizes in bytes; one instance is handed down from the face."""
+
+    spooled_bytes: int = 64 << 30
+    """Of one pipe or compressed file that go to temporary files; past it the rest is not read."""
+
+    skipped_bytes: int = 256 << 20
+    """Searched for the next packet behind damaged bytes; past it the rest of the file is left."""
+
+    notes: int = 10_000
+    """Comments of one file that are kept, and as many names of hosts; past it they are counted."""
+
+    note_bytes: int = 4 << 10
+    """Kept of one comment or name."""
 
     frame_size: int = 128 << 20
     """A size prefix above this is not believed (brokers default to `socket.request.max.bytes` = 100 MiB)."""
@@ -35,13 +50,21 @@ class Limits:
     and repeated packets of it."""
 
     fragment_bytes: int = 4 << 20
-    """Held back of IP datagrams of which some fragments have not come yet; past it the oldest are given up."""
+    """Held back of IP datagrams of which some fragments have not come yet, at each depth of tunnels; past it the oldest
+    are given up."""
 
     undecided_bytes: int = 64 << 10
-    """Looked at before a connection is said not to speak Kafka."""
+    """Held of what a server says while its client has not said enough to tell whether it speaks Kafka."""
 
     resync_bytes: int = 1 << 20
-    """Searched for the next frame after a gap before more context is waited for."""
+    """Half of what is searched for a frame before the search moves on, or gives up where Kafka is but a guess."""
+
+    held_runs: int = 4_000_000
+    """Runs (pieces of streams, some 40 bytes each) held of all directions until frames are complete or found; past it
+    those that have waited longest come out as they are: half of them, as not Kafka or as unparsed bytes."""
+
+    strangers: int = 10_000
+    """Rows for connections on Kafka's port that speak something else; past it they are counted in one finding."""
 
     pending_requests: int = 100_000
     """Requests that wait for a response, of all connections; past it the oldest stay unanswered."""

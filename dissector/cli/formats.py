@@ -1,10 +1,19 @@
-"""The formats that `show` prints in."""
+"""The formats that `show` and `probe` print in."""
 
 from enum import StrEnum
 
 
 class Format(StrEnum):
     """How an exchange is printed."""
+
+    TEXT = "text"
+    TREE = "tree"
+    JSON = "json"
+    CSV = "csv"
+
+
+class ProbeFormat(StrEnum):
+    """How a probe is printed: as a report, or its exchanges as `show` prints them."""
 
     TEXT = "text"
     TREE = "tree"

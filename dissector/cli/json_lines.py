@@ -23,7 +23,7 @@ def json_line(exchange: Exchange) -> bytes:
     except orjson.JSONEncodeError:
         # Lone surrogates stand for bytes that are not UTF-8, and damaged times may leave 64 bits: rare, so only now is
         # every value looked at.
-        line = orjson.dumps(_encodable(value), default=bytes.hex)
+        line = orjson.dumps(encodable(value), default=bytes.hex)
     if not line.isascii() or b"\x7f" in line:
         line = HOSTILE.sub(_escaped, line.decode()).encode()
     return line + b"\n"
@@ -37,7 +37,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 def exchange_object(exchange: Exchange) -> dict[str, Any]:
     """The object, its leaves still Python's."""
-    row = exchange.row
+    row = exchange.facts
     head: dict[str, Any] = {"kind": row.kind, "number": row.number, "connection": row.connection}
     head |= {"client": row.client, "server": row.server}
     findings = [
@@ -102,11 +102,12 @@ def _finite(value: Any) -> Any:
     return [_finite(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _encodable(value: Any) -> Any:
+def encodable(value: Any) -> Any:
+    """The value with all that JSON's encoder refuses in another way: lone surrogates, integers beyond 64 bits."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         return orjson.Fragment(str(value))
     if isinstance(value, dict):
-        return {_encodable(name): _encodable(inner) for name, inner in value.items()}
-    return [_encodable(inner) for inner in value] if isinstance(value, list) else value
+        return {encodable(name): encodable(inner) for name, inner in value.items()}
+    return [encodable(inner) for inner in value] if isinstance(value, list) else value

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import Format
+from dissector.cli.formats import Format, ProbeFormat
 from dissector.cli.outcome import complain
 
 
@@ -62,9 +62,10 @@ def open_files(files: Files, response: Response = None, show_secrets: Secrets = 
 @app.command("show", epilog="Example: kdissect show orders.pcapng --format json | jq .api")
 def show(
     files: Files,
-    form: Annotated[Format, typer.Option("--format", "-f", help="One line, a tree, or a JSON object an exchange.")] = (
-        Format.TEXT
-    ),
+    form: Annotated[Format, typer.Option("--format", "-f", help="A line, a tree, a JSON object, CSV.")] = (Format.TEXT),
+    fields: Annotated[
+        str | None, typer.Option(metavar="A,B,C", help="Columns in place of rows: names and paths of the JSON object.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     response: Response = None,
     show_secrets: Secrets = False,
@@ -73,7 +74,7 @@ def show(
     from dissector.cli.asked import asked
     from dissector.cli.show import show as run
 
-    _answer(lambda: run(files, form, limit, asked(response), show_secrets=show_secrets))
+    _answer(lambda: run(files, form, limit, asked(response), fields, show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
@@ -105,8 +106,8 @@ def explain(
 def probe(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A broker's PLAINTEXT listener.")],
     form: Annotated[
-        Format, typer.Option("--format", "-f", help="A report, or the probe's own bytes as show prints them.")
-    ] = Format.TEXT,
+        ProbeFormat, typer.Option("--format", "-f", help="A report, or the probe's own bytes as show prints them.")
+    ] = ProbeFormat.TEXT,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest wait for each answer.")] = 5.0,
     client_id: Annotated[str, typer.Option("--client-id", help="The name to ask under.")] = "kdissect",
     topics: Annotated[bool, typer.Option("--topics", help="List the topics too.")] = False,

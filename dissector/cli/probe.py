@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
-from dissector.cli.formats import Format
+from dissector.cli.formats import ProbeFormat
 from dissector.cli.json_lines import json_line
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, title, write_out
@@ -15,7 +15,7 @@ from dissector.protocol.wire.writing import EncodeError
 from dissector.session.exchange import Exchange
 
 
-def probe(text: str, form: Format, timeout: float, client_id: str, *, topics: bool) -> int:
+def probe(text: str, form: ProbeFormat, timeout: float, client_id: str, *, topics: bool) -> int:
     """Ask and print; the exit code: 1 where something answers that is not Kafka, 2 where nothing does."""
     answers, trouble = None, None
     exchanges: list[Exchange] = []
@@ -29,7 +29,7 @@ def probe(text: str, form: Format, timeout: float, client_id: str, *, topics: bo
         trouble = error
     except EncodeError as error:
         return complain(f"--client-id: {error.message}")
-    if form is not Format.TEXT:
+    if form is not ProbeFormat.TEXT:
         _print_exchanges(exchanges, form)
     elif answers is not None:
         print_lines(_report(answers, text))
@@ -39,9 +39,9 @@ def probe(text: str, form: Format, timeout: float, client_id: str, *, topics: bo
     return NEGATIVE if trouble.negative else code
 
 
-def _print_exchanges(exchanges: Iterable[Exchange], form: Format) -> None:
+def _print_exchanges(exchanges: Iterable[Exchange], form: ProbeFormat) -> None:
     start = next((exchange.row.time_ns for exchange in exchanges), 0)
-    if form is Format.JSON:
+    if form is ProbeFormat.JSON:
         write_out(json_line(exchange) for exchange in exchanges)
         return
     print_lines([(line, "")] for exchange in exchanges for line in exchange_lines(exchange, start))

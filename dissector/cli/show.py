@@ -3,13 +3,16 @@
 import sys
 from collections.abc import Iterator, Sequence
 
+from dissector.capture import CaptureError
 from dissector.capture_file import Capture
+from dissector.cli.fields import TABLE, are_of_the_index, lines, names_line, parse
 from dissector.cli.formats import Format
 from dissector.cli.json_lines import json_line
-from dissector.cli.outcome import NEGATIVE, complain
+from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
 from dissector.cli.progress import read_with_progress
 from dissector.cli.rows import head_line, row_line
-from dissector.cli.trees import tree_lines
+from dissector.cli.trees import exchange_lines
+from dissector.cli.workers import WorkerError, print_rows
 
 
 def show(
@@ -17,14 +20,20 @@ def show(
     form: Format,
     limit: int | None,
     asked: tuple[int, int] | None = None,
+    fields: str | None = None,
     *,
     show_secrets: bool = False,
 ) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
+    names = _columns(form, fields)
     with Capture(files, asked=asked, show_secrets=show_secrets) as capture:
         read_with_progress(capture)
-        for piece in _printed(capture, form, min(len(capture), limit or len(capture))):
-            sys.stdout.buffer.write(piece)
+        count = min(len(capture), limit or len(capture))
+        try:
+            _print(capture, form, names, count)
+        except WorkerError as error:
+            complain(str(error))
+            return BAD_INPUT
         sys.stdout.buffer.flush()
         for problem in capture.problems:
             complain(problem.message)
@@ -34,18 +43,37 @@ def show(
     return 0
 
 
-def _printed(capture: Capture, form: Format, count: int) -> Iterator[bytes]:
-    """What goes to stdout, for the first `count` rows."""
-    if form is Format.JSON:
-        yield from (json_line(capture.exchange(number)) for number in range(count))
+def _columns(form: Format, fields: str | None) -> tuple[str, ...]:
+    """The fields to print; none where whole exchanges are printed. Raises `CaptureError`."""
+    if fields is not None:
+        if form not in (Format.TEXT, Format.CSV):
+            raise CaptureError("--fields: columns are text or csv")
+        return parse(fields)
+    return TABLE if form is Format.CSV else ()
+
+
+def _print(capture: Capture, form: Format, names: Sequence[str], count: int) -> None:
+    """The first `count` rows on stdout."""
+    sizes = capture.sizes()[:count]
+    if form is Format.CSV:
+        sys.stdout.buffer.write(names_line(names))
+    if names:
+        workers = 1 if are_of_the_index(names) else None
+        print_rows(lines(capture, names, as_csv=form is Format.CSV), sizes, workers)
         return
     if form is Format.TEXT and count:
-        yield head_line().encode() + b"\n"
-    for number in range(count):
-        if form is Format.TEXT:
-            yield row_line(capture.row(number), capture.start_ns).encode() + b"\n"
-        else:
-            yield "\n".join(tree_lines(capture, number)).encode() + b"\n"
+        sys.stdout.buffer.write(head_line().encode() + b"\n")
+    print_rows(lambda start, stop: _printed(capture, form, start, stop), sizes)
+
+
+def _printed(capture: Capture, form: Format, start: int, stop: int) -> Iterator[bytes]:
+    """What goes to stdout for the rows from `start` to before `stop`."""
+    exchanges = capture.between(start, stop)
+    if form is Format.JSON:
+        return map(json_line, exchanges)
+    if form is Format.TEXT:
+        return (row_line(exchange.row, capture.start_ns).encode() + b"\n" for exchange in exchanges)
+    return ("\n".join(exchange_lines(exchange, capture.start_ns)).encode() + b"\n" for exchange in exchanges)
 
 
 def nothing_found(capture: Capture) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.capture_file import Capture
 from dissector.cli.rows import row_line
 from dissector.protocol.tree import Node
 from dissector.session.exchange import Exchange, Message
@@ -12,11 +11,6 @@ from dissector.text import clean
 
 LONGEST: Final = 96
 """Characters of a value; the rest is counted."""
-
-
-def tree_lines(capture: Capture, number: int) -> Iterator[str]:
-    """The lines for an exchange of a capture."""
-    return exchange_lines(capture.exchange(number), capture.start_ns)
 
 
 def exchange_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:

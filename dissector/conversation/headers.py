@@ -9,8 +9,6 @@ from typing import Final
 
 from dissector.conversation.turns import End
 
-ETHERNET: Final = 1
-"""LINKTYPE_ETHERNET."""
 FIN: Final = 1
 SYN: Final = 2
 PSH: Final = 8

@@ -9,23 +9,17 @@ Invariants:
 import zlib
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from dissector.conversation.headers import ACK, FIN, LARGEST_PAYLOAD, PSH, SYN, frame
+from dissector.conversation.pcapng import Packet
 from dissector.conversation.turns import Conversation, Turn
 
 SEGMENTS_AN_ACK: Final = 64
 """Fewer bytes than the receiver's window has room for."""
 
 
-class MadePacket(NamedTuple):
-    """An Ethernet frame and when it was seen."""
-
-    time_ns: int
-    data: bytes
-
-
-def packets(conversations: Iterable[Conversation]) -> list[MadePacket]:
+def packets(conversations: Iterable[Conversation]) -> list[Packet]:
     """The packets of all of them, in the order of time. A conversation without turns has none."""
     made = [packet for each in conversations if each.turns for packet in _Talk(each).packets()]
     made.sort(key=attrgetter("time_ns"))
@@ -42,7 +36,7 @@ class _Talk:
         first = _said(self._turns)
         self._next = {True: first, False: first ^ 0x8000_0000}
 
-    def packets(self) -> Iterator[MadePacket]:
+    def packets(self) -> Iterator[Packet]:
         """All of it."""
         begin, end = self._turns[0].time_ns, self._turns[-1].time_ns
         yield self._packet(begin, SYN, from_client=True)
@@ -55,7 +49,7 @@ class _Talk:
             yield self._packet(end, FIN | ACK, from_client=False)
             yield self._packet(end, ACK, from_client=True)
 
-    def _turn(self, turn: Turn) -> Iterator[MadePacket]:
+    def _turn(self, turn: Turn) -> Iterator[Packet]:
         side, size = turn.from_client, len(turn.data)
         for count, at in enumerate(range(0, size, LARGEST_PAYLOAD), 1):
             part = turn.data[at : at + LARGEST_PAYLOAD]
@@ -65,12 +59,12 @@ class _Talk:
                 yield self._packet(turn.time_ns, ACK, from_client=not side)
         self._next[side] += turn.missing
 
-    def _packet(self, time_ns: int, flags: int, payload: bytes = b"", *, from_client: bool) -> MadePacket:
+    def _packet(self, time_ns: int, flags: int, payload: bytes = b"", *, from_client: bool) -> Packet:
         source, destination = self._ends[from_client], self._ends[not from_client]
         seq, ack = self._next[from_client], self._next[not from_client] if flags & ACK else 0
         self._next[from_client] += len(payload) + bool(flags & (SYN | FIN))
         data = frame(source, destination, flags, seq, ack, payload, outward=from_client)
-        return MadePacket(time_ns, data)
+        return Packet(time_ns, data)
 
 
 def _said(turns: list[Turn]) -> int:

@@ -1,17 +1,18 @@
-"""Packets to a pcapng file: one section, one Ethernet interface whose clock counts nanoseconds, a block a packet.
+"""Packets to a pcapng file: one section, its clock counting nanoseconds, an interface a link type, a block a packet.
 
-draft-ietf-opsawg-pcapng. A comment on the section says that the packets are made, and from what.
+draft-ietf-opsawg-pcapng. A comment on the section says where the packets come from; each may bear comments of its own.
 """
 
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
-from dissector.conversation.headers import ETHERNET
-from dissector.conversation.packets import MadePacket
-
+ETHERNET: Final = 1
+"""LINKTYPE_ETHERNET."""
 LATEST: Final = (1 << 63) - 1
 """Nanoseconds since 1970: what a time may be at most, and at least 0."""
+LONGEST_COMMENT: Final = 1 << 14
+"""Bytes of UTF-8; an option has room for 64 KiB."""
 _SECTION: Final = 0x0A0D0D0A
 _INTERFACE: Final = 1
 _PACKET: Final = 6
@@ -21,14 +22,47 @@ _IF_TSRESOL: Final = 9
 _NANOSECONDS: Final = b"\x09"
 
 
-def pcapng(packets: Iterable[MadePacket], comment: str) -> Iterator[bytes]:
+class Packet(NamedTuple):
+    """What was, or might have been, captured, and when."""
+
+    time_ns: int
+    data: bytes
+    length: int | None = None
+    """Bytes that it had on the wire, where the capture has fewer."""
+    link_type: int = ETHERNET
+    """LINKTYPE_ number."""
+    comments: tuple[str, ...] = ()
+
+
+def pcapng(packets: Iterable[Packet], comment: str) -> Iterator[bytes]:
     """The file, block by block."""
-    about = _option(_COMMENT, comment.encode(errors="replace")) + _option(_USER_APPLICATION, b"kdissect")
+    about = _option(_COMMENT, _text(comment)) + _option(_USER_APPLICATION, b"kdissect")
     yield _block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + about + bytes(4))
-    yield _block(_INTERFACE, struct.pack("<HHI", ETHERNET, 0, 0) + _option(_IF_TSRESOL, _NANOSECONDS) + bytes(4))
-    for time_ns, data in packets:
-        head = struct.pack("<IIIII", 0, time_ns >> 32, time_ns & 0xFFFFFFFF, len(data), len(data))
-        yield _block(_PACKET, head + data + bytes(-len(data) % 4))
+    interfaces: dict[int, int] = {}
+    for packet in packets:
+        if packet.link_type not in interfaces:
+            interfaces[packet.link_type] = len(interfaces)
+            yield _interface(packet.link_type)
+        yield _packet(packet, interfaces[packet.link_type])
+    if not interfaces:
+        yield _interface(ETHERNET)  # a section without one is none that Wireshark opens
+
+
+def _interface(link_type: int) -> bytes:
+    return _block(_INTERFACE, struct.pack("<HHI", link_type, 0, 0) + _option(_IF_TSRESOL, _NANOSECONDS) + bytes(4))
+
+
+def _packet(packet: Packet, interface: int) -> bytes:
+    time_ns, data = packet.time_ns, packet.data
+    length = len(data) if packet.length is None else packet.length
+    head = struct.pack("<IIIII", interface, time_ns >> 32, time_ns & 0xFFFFFFFF, len(data), length)
+    options = b"".join(_option(_COMMENT, _text(comment)) for comment in packet.comments)
+    return _block(_PACKET, head + data + bytes(-len(data) % 4) + options + bytes(4 if options else 0))
+
+
+def _text(comment: str) -> bytes:
+    """Cut where it is too long, and not inside a character."""
+    return comment.encode(errors="replace")[:LONGEST_COMMENT].decode(errors="ignore").encode()
 
 
 def _block(kind: int, body: bytes) -> bytes:

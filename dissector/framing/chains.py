@@ -14,13 +14,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.events import FrameBatch, FrameKind, Int64, RunBatch, RunKind
+from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 from dissector.store import Store
 
-PREFIX: Final = 4
-LEAST_FRAME: Final = 8
-"""A prefix and a correlation id."""
-LEAST_HEAD: Final = 14
-"""Without so many bytes at its beginning (or all of it) nothing can be told of a frame: it is `UNPARSED`."""
 FEW: Final = 24
 """Runs from which on it is cheaper to walk one after the other (measured: a round costs as much as 30 frames)."""
 

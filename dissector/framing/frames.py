@@ -1,5 +1,7 @@
 """Collects the rows of a `FrameBatch`, from columns or one by one."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from dissector.events import FrameBatch, FrameKind
@@ -7,6 +9,18 @@ from dissector.framing.stream import Piece
 
 _COLUMNS = 6
 _OF_ROWS = ("direction", "kind", "start", "size", "time_ns", "packet")
+
+
+class FrameRow(NamedTuple):
+    """One row."""
+
+    direction: int
+    kind: FrameKind
+    start: int
+    size: int
+    seen: tuple[int, int]
+    """Time and packet of its first byte."""
+    pieces: list[Piece]
 
 
 class FrameRows:
@@ -18,13 +32,11 @@ class FrameRows:
         self._counts: list[int] = []
         self._batches: list[FrameBatch] = []
 
-    def add(
-        self, direction: int, kind: FrameKind, start: int, size: int, seen: tuple[int, int], pieces: list[Piece]
-    ) -> None:
-        """One row; `seen` is the time and packet of its first byte."""
-        self._rows.append((direction, kind, start, size, *seen))
-        self._pieces += pieces
-        self._counts.append(len(pieces))
+    def add(self, row: FrameRow) -> None:
+        """One row."""
+        self._rows.append((row.direction, row.kind, row.start, row.size, *row.seen))
+        self._pieces += row.pieces
+        self._counts.append(len(row.pieces))
 
     def add_batch(self, frames: FrameBatch) -> None:
         """Rows that are columns already."""

@@ -1,46 +1,183 @@
 """Finding the next frame in bytes whose beginning is lost, by content.
 
-A place is taken when a size prefix that can be true stands there, what follows looks like a frame's head to the caller,
-and the chain goes on: the frames after it look right too, up to where the bytes end. Places where a segment begins are
-tried first: nearly every frame begins there, and misread zeros do not. Better to skip a frame than to invent one.
+A place is a candidate where a size prefix that can be true stands and what follows reads as a frame's head. Its chain
+- the frames that follow it, each beginning where the one before it ends - must then go on to where a segment ends, as
+nearly every sender ends a frame there, or for so many heads that chance is out of the question. What is enough depends
+on how much the heads say (`Evidence`) and on whether the chain begins where a segment begins.
+
+Better to skip a frame than to invent one. Of several candidates the one whose chain is sure first wins: it does not
+matter in what portions the bytes came.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from bisect import bisect_left
+from enum import IntEnum
+from typing import Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-_SHORTEST: Final = 8
+from dissector.events import Int64
+from dissector.framing.sizes import HEAD, LEAST_FRAME
+from dissector.framing.stream import Stream
+from dissector.limits import Limits
+from dissector.store import Store
+
 _CHAIN: Final = 3
-"""Frames in a row that must look right, where there are so many."""
-_HEAD: Final = 64
-
-Plausible = Callable[[bytes], bool]
-"""Whether bytes look like the beginning of a frame, size prefix included."""
-
-
-def find_frame(data: bytes, plausible: Plausible, largest: int, segments: Iterable[int] = ()) -> int | None:
-    """The offset of a frame in `data`, or None where none can be told yet. `segments`: where segments begin."""
-    for at in segments:
-        if _chain(data, at, plausible, largest):
-            return at
-    if len(data) < _SHORTEST:
-        return None
-    raw = np.frombuffer(data, np.uint8).astype(np.int64)
-    sizes = (raw[:-7] << 24) | (raw[1:-6] << 16) | (raw[2:-5] << 8) | raw[3:-4]
-    candidates = np.flatnonzero((sizes >= _SHORTEST - 4) & (sizes <= largest))
-    return next((at for at in candidates.tolist() if _chain(data, at, plausible, largest)), None)
+"""Strong heads in a row that need no segment's end."""
+_NEVER: Final = -1
+_LATER: Final = -2
+Mask = npt.NDArray[np.bool_]
 
 
-def _chain(data: bytes, at: int, plausible: Plausible, largest: int) -> bool:
-    """Whether frames follow each other from `at` on."""
-    for _ in range(_CHAIN):
-        if len(data) - at < _SHORTEST:
-            return False
-        size = int.from_bytes(data[at : at + 4], "big")
-        if not _SHORTEST - 4 <= size <= largest or not plausible(data[at : at + _HEAD]):
-            return False
-        at += 4 + size
-        if at >= len(data):
-            return True
-    return True
+class Evidence(IntEnum):
+    """How far what follows a size prefix speaks for a frame."""
+
+    NONE = 0
+    FAIR = 1
+    """Nothing speaks against it."""
+    STRONG = 2
+    """Hardly by chance."""
+
+
+class Heads(Protocol):
+    """How frames of one direction begin."""
+
+    alone: bool
+    """Whether one strong head is enough in the middle of a segment, if its frame ends with a segment."""
+    inside: bool
+    """Whether frames may begin in the middle of segments at all."""
+
+    def strong(self, words: Int64) -> Mask:
+        """Which second words of four bytes (API key and version, or correlation id) strong heads may have."""
+
+    def judge(self, head: bytes, packet: int) -> Evidence:
+        """What speaks for a frame that begins with `head`, size prefix included, in packet number `packet`."""
+
+    def together(self, heads: list[bytes]) -> bool:
+        """Whether the heads of frames that follow each other fit each other: enough, even of heads that are not strong,
+        where the frames begin and end with segments."""
+
+
+class Search:
+    """The search in one direction. Bytes are looked at once, candidates until they are decided."""
+
+    def __init__(self, at: int) -> None:
+        self._looked = at
+        """Stream offset before which all candidates are known."""
+        self._candidates: list[int] = []
+        """Those not decided yet."""
+
+    def find(self, stream: Stream, store: Store, heads: Heads, limits: Limits, *, end: int, closed: bool) -> int | None:
+        """The stream offset of a frame before offset `end`; None where none can be told yet. `closed`: nothing will
+        come behind it."""
+        look = _Look(stream, store, heads, limits, end=end, closed=closed)
+        upto = end - LEAST_FRAME + 1
+        if upto > self._looked:
+            self._candidates += look.candidates(max(self._looked, stream.at), upto)
+            self._looked = upto
+        best: tuple[int, int] | None = None
+        waiting: list[int] = []
+        for at in self._candidates[bisect_left(self._candidates, stream.at) :]:
+            sure = look.resolve(at)
+            if sure == _LATER:
+                waiting.append(at)
+            elif sure != _NEVER and (best is None or (sure, at) < best):
+                best = sure, at
+        self._candidates = waiting
+        return best[1] if best else None
+
+
+class _Look:
+    """One look at the bytes of a stream up to `end`."""
+
+    def __init__(self, stream: Stream, store: Store, heads: Heads, limits: Limits, *, end: int, closed: bool) -> None:
+        self._stream = stream
+        self._store = store
+        self._heads = heads
+        self._limits = limits
+        self._end = end
+        self._closed = closed
+
+    def candidates(self, low: int, high: int) -> list[int]:
+        """Where a frame may begin from offset `low` on and before `high`: by size prefix and the word behind it."""
+        starts, sizes = self._stream.segments(low, high)
+        starts = starts[sizes >= LEAST_FRAME]
+        data = (
+            self._stream.peek(self._store, min(high + LEAST_FRAME - 1, self._end) - low, low - self._stream.at) or b""
+        )
+        if len(data) < LEAST_FRAME:
+            return []
+        raw = np.frombuffer(data, np.uint8)
+        starts = starts[starts - low <= len(data) - LEAST_FRAME]
+        if not self._heads.inside:
+            prefixes = _word(raw, starts - low)
+            fits = (prefixes >= LEAST_FRAME - 4) & (prefixes <= self._limits.frame_size)
+            found: list[int] = starts[fits].tolist()
+            return found
+        offsets = np.arange(len(data) - LEAST_FRAME + 1)
+        offsets = offsets[raw[offsets] <= self._limits.frame_size >> 24]
+        prefixes = _word(raw, offsets)
+        offsets = offsets[(prefixes >= LEAST_FRAME - 4) & (prefixes <= self._limits.frame_size)]
+        here = self._heads.strong(_word(raw, offsets + 4)) | np.isin(offsets + low, starts)
+        both: list[int] = (offsets[here] + low).tolist()
+        return both
+
+    def resolve(self, at: int) -> int:
+        """The offset at which a candidate's chain is sure; `_NEVER`, or `_LATER` where more bytes must tell."""
+        first = self._stream.run(at - self._stream.at)
+        aligned = first.start == at and first.size >= LEAST_FRAME
+        here, boundaries, strong = at, 0, True
+        heads: list[bytes] = []
+        while True:
+            if here > self._end:
+                good = strong and (aligned or (len(heads) > 1 and self._heads.alone))
+                good |= aligned and self._closed and self._ends_segment(here) and self._heads.together(heads)
+                return self._cut(here - at, at, good=good)
+            if heads and self._ends_segment(here):
+                boundaries += 1
+                exact = first.start + first.size == here
+                if self._enough(heads, aligned=aligned, strong=strong, fitting=exact or boundaries >= 2):
+                    return here
+            head = self._stream.peek(self._store, min(HEAD, self._end - here), here - self._stream.at) or b""
+            evidence = self._judge(head, here)
+            if evidence is Evidence.NONE:
+                return _LATER if self._end - here < HEAD and not self._closed else _NEVER
+            strong &= evidence is Evidence.STRONG
+            heads.append(head)
+            if not (aligned or strong):
+                return _NEVER
+            if len(heads) == _CHAIN and strong and self._heads.together(heads):
+                return here + LEAST_FRAME
+            here += 4 + int.from_bytes(head[:4], "big")
+
+    def _enough(self, heads: list[bytes], *, aligned: bool, strong: bool, fitting: bool) -> bool:
+        """Whether a chain that has come to a segment's end is sure. It is `fitting` if it is one segment exactly, or
+        came to the ends of several."""
+        if aligned:
+            return strong or (fitting and self._heads.together(heads))
+        return strong and self._heads.alone
+
+    def _cut(self, size: int, at: int, *, good: bool) -> int:
+        """What is to be thought of a chain whose last frame goes on behind the bytes that are there."""
+        if self._closed:
+            return self._end if good else _NEVER
+        return at + LEAST_FRAME if good and size > self._limits.resync_bytes else _LATER
+
+    def _ends_segment(self, offset: int) -> bool:
+        """Whether a segment, or a gap, ends right before an offset; tiny ones say nothing."""
+        run = self._stream.run(offset - 1 - self._stream.at)
+        return run.start + run.size == offset and run.size >= LEAST_FRAME
+
+    def _judge(self, head: bytes, at: int) -> Evidence:
+        if len(head) < LEAST_FRAME or not LEAST_FRAME - 4 <= int.from_bytes(head[:4], "big") <= self._limits.frame_size:
+            return Evidence.NONE
+        return self._heads.judge(head, self._stream.run(at - self._stream.at).seen[1])
+
+
+def _word(raw: npt.NDArray[np.uint8], offsets: Int64) -> Int64:
+    """The four bytes at each offset as a number."""
+    wide = raw.astype(np.int64) if len(offsets) * 4 > len(raw) else None
+    if wide is not None:
+        return (wide[offsets] << 24) | (wide[offsets + 1] << 16) | (wide[offsets + 2] << 8) | wide[offsets + 3]
+    parts = [raw[offsets + n].astype(np.int64) << (24 - 8 * n) for n in range(4)]
+    return parts[0] | parts[1] | parts[2] | parts[3]

@@ -4,14 +4,14 @@ Invariants, each a property test:
   * the rows of a direction (frames, gaps, unparsed bytes) tile its stream, from where it was taken for Kafka;
   * any way of cutting the stream into runs and batches gives the same frames;
   * a frame of which bytes are missing is still one row; framing goes on at its end. Only where a size prefix is lost is
-    the next frame searched for (`resync`), and what was skipped is a row.
+    the next frame searched for (`resync`), and what was skipped is a row;
+  * what is held is bounded: a search sees two windows of `limits.resync_bytes`, and all directions together hold
+    `limits.held_runs`.
 
 Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `session` has one.
 """
 
 import struct
-from collections import Counter
-from collections.abc import Iterable
 from enum import IntEnum
 from itertools import takewhile
 from typing import Final, Protocol
@@ -20,28 +20,31 @@ import numpy as np
 
 from dissector.columns import Column
 from dissector.events import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch, RunKind
-from dissector.framing.chains import LEAST_FRAME, LEAST_HEAD, PREFIX, Chains
-from dissector.framing.frames import FrameRows
-from dissector.framing.resync import Plausible, find_frame
+from dissector.framing.chains import Chains
+from dissector.framing.frames import FrameRow, FrameRows
+from dissector.framing.resync import Heads, Search
+from dissector.framing.sizes import HEAD, LEAST_FRAME, LEAST_HEAD, PREFIX
 from dissector.framing.stream import Piece, Stream
 from dissector.limits import Limits
 from dissector.store import Store
 
 _SIZE: Final = struct.Struct(">i")
-HEAD: Final = 64
-"""Bytes that a recogniser is shown."""
+_UNTOLD: Final = 8
+"""Rows kept of what was passed over before a direction is known to be Kafka."""
 
 
 class Verdict(IntEnum):
-    """What the beginning of a direction is."""
+    """What a direction is."""
 
     UNDECIDED = 0
     """More bytes, or the other direction, must tell."""
-    FRAMES = 1
+    PERHAPS = 1
+    """Kafka, if a frame is found in it."""
+    FRAMES = 2
     """Kafka, a frame begins here."""
-    SEARCH = 2
-    """Kafka, but the capture began in the middle of a frame."""
-    OTHER = 3
+    SEARCH = 3
+    """Kafka, but its place is lost, or the capture began in the middle of a frame."""
+    OTHER = 4
     """Not Kafka: its bytes are not framed."""
 
 
@@ -52,8 +55,17 @@ class Recogniser(Protocol):
         """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if no
         more will come."""
 
-    def plausible(self, direction: int) -> Plausible:
-        """What a frame of this direction begins with, for finding one after a gap."""
+    def asks(self, direction: int) -> bool:
+        """Whether a direction is a client's, as far as can be told."""
+
+    def heads(self, direction: int) -> Heads:
+        """How frames of this direction begin, for finding one."""
+
+    def expects(self, direction: int) -> bool:
+        """Whether to go on searching a direction in which no frame was found for long."""
+
+    def found(self, direction: int, head: bytes) -> None:
+        """A frame was found in a direction that was perhaps Kafka's; it begins with `head`."""
 
 
 class Splitter:
@@ -66,50 +78,71 @@ class Splitter:
         self._mode = Column(np.uint8, Verdict.UNDECIDED)
         self._next = Column(np.int64, 0)
         """Where the next frame begins, for directions of which nothing is held."""
-        self._ignored: Counter[int] = Counter()
+        self._ignored = Column(np.int64, 0)
         self._held: dict[int, Stream] = {}
+        self._held_runs = 0
+        """At most so many runs are held: what is left behind is subtracted when it matters."""
+        self._searches: dict[int, Search] = {}
+        self._untold: dict[int, list[FrameRow]] = {}
+        """What was passed over of directions that are perhaps Kafka's."""
+        self._stirred: set[int] = set()
+        """Directions to search anew: more of them, or of their peer, is known."""
+        self._ended = False
+        self._closed: set[int] = set()
+        """Directions of which no more will come."""
         self._rows = FrameRows()
 
     def feed(self, runs: RunBatch) -> FrameBatch:
         """Frames that these runs complete. Runs of one direction stand together, in stream order."""
         if len(runs):
-            self._mode.grow(int(runs.direction.max()) + 1)
-            self._next.grow(len(self._mode))
+            for column in (self._mode, self._next, self._ignored):
+                column.grow((int(runs.direction.max()) | 1) + 1)
             firsts = np.flatnonzero(np.diff(runs.direction, prepend=-1))
             self._recognise(runs, firsts)
-            ends = np.append(firsts[1:], len(runs))
-            for low, high in self._follow(runs, firsts, ends):
+            left = self._follow(runs, firsts, np.append(firsts[1:], len(runs)))
+            for low, high in left:
                 self._take(runs, low, high)
-        self._decide(self._held)
+            self._decide([int(runs.direction[low]) for low, _ in left])
+            if self._held_runs > self._limits.held_runs:
+                self._let_go()
         return self._rows.batch()
 
-    def resync(self) -> FrameBatch:
-        """Frames found in directions that lost their place: call it once the requests seen so far are known."""
-        for direction in [d for d in self._held if self._mode.values[d] == Verdict.SEARCH]:
-            self._split(direction, self._held[direction], final=False)
-        return self._rows.batch()
-
-    def leave(self, connections: Int64) -> FrameBatch:
-        """Nothing more comes of these connections: what is held of them comes out as it is."""
-        over = set(connections.tolist()) if self._held else set()
-        return self._end([direction for direction in self._held if direction >> 1 in over])
-
-    def finish(self) -> FrameBatch:
-        """The capture ends: what is held comes out as it is."""
-        return self._end(list(self._held))
-
-    def _end(self, directions: list[int]) -> FrameBatch:
-        self._decide(directions, final=True)
-        for direction in directions:
-            stream = self._held.get(direction)
-            if stream is not None and self._mode.values[direction] in (Verdict.FRAMES, Verdict.SEARCH):
-                self._split(direction, stream, final=True)
-            self._held.pop(direction, None)
+    def resync(self, *, final: bool = False) -> FrameBatch:
+        """Frames found in directions that lost their place. Call it until it gives none, and tell the recogniser of the
+        requests among them each time: responses are known by the requests that wait. `final`: the capture ends, what is
+        held comes out as it is."""
+        if final and not self._ended:
+            self._ended = True
+            self._close([*self._held, *self._untold])
+        for asking in (True, False):
+            for direction in sorted(d for d in self._stirred if self._recogniser.asks(d) == asking):
+                self._stirred.discard(direction)
+                self._seek(direction)
+            found = self._rows.batch()
+            if len(found):
+                return found
         return self._rows.batch()
 
     def ignored(self, direction: int) -> int:
         """Bytes of a direction that is not Kafka."""
-        return self._ignored[direction]
+        return int(self._ignored.values[direction]) if direction < len(self._ignored) else 0
+
+    def leave(self, connections: Int64) -> None:
+        """Nothing more comes of these connections: what is held of them comes out as it is, by `resync`."""
+        self._closed.clear()
+        over = set(connections.tolist()) if self._held or self._untold else set()
+        self._close([direction for direction in (*self._held, *self._untold) if direction >> 1 in over])
+
+    def _close(self, directions: list[int]) -> None:
+        """No more bytes will come of these."""
+        self._closed.update(directions)
+        held = [direction for direction in directions if direction in self._held]
+        self._decide(held)
+        for direction in held:
+            stream = self._held.get(direction)
+            if stream is not None and self._mode.values[direction] == Verdict.FRAMES:
+                self._split(direction, stream)
+        self._stirred.update(directions)
 
     def _recognise(self, runs: RunBatch, firsts: Int64) -> None:
         """Directions that begin here with enough to tell them by are settled at once, the client's side first."""
@@ -122,6 +155,7 @@ class Splitter:
             head = bytes(self._store.read(int(runs.address[row]), min(HEAD, int(runs.size[row]))))
             if self._recogniser.verdict(direction, head, from_start=True, final=False) == Verdict.FRAMES:
                 self._mode.values[direction] = Verdict.FRAMES
+                self._settle_peer(direction)
 
     def _follow(self, runs: RunBatch, lows: Int64, highs: Int64) -> list[tuple[int, int]]:
         """The common case, at once: whole frames, as far as columns can tell. Rows that are left, by direction."""
@@ -156,7 +190,11 @@ class Splitter:
             upto = min(high, max(low, first + int(np.searchsorted(ends, stream.need))) + 1)
             self._take(runs, low, upto)
             low = upto
-            if direction in self._held and stream.at >= runs.start[upto - 1]:
+            if (
+                self._mode.values[direction] == Verdict.FRAMES
+                and direction in self._held
+                and stream.at >= runs.start[upto - 1]
+            ):
                 del self._held[direction]
                 self._next.values[direction] = stream.at
                 return upto - 1
@@ -167,69 +205,104 @@ class Splitter:
         direction = int(runs.direction[low])
         mode = self._mode.values[direction]
         if mode == Verdict.OTHER:
-            self._ignored[direction] += int(runs.size[low:high].sum())
+            self._ignored.values[direction] += int(runs.size[low:high].sum())
             return
         stream = self._held.get(direction)
         if stream is None:
             stream = self._held[direction] = Stream(int(self._next.values[direction]))
         stream.extend(runs, low, high)
-        if mode == Verdict.FRAMES and stream.end >= stream.need:
-            self._split(direction, stream, final=False)
+        self._held_runs += high - low
+        if mode in (Verdict.SEARCH, Verdict.PERHAPS):
+            self._stirred.add(direction)
+        elif mode == Verdict.FRAMES and stream.end >= stream.need:
+            self._split(direction, stream)
 
-    def _decide(self, directions: Iterable[int], *, final: bool = False) -> None:
-        """Ask what the undecided ones are; one that is decided may settle its peer."""
+    def _decide(self, directions: list[int]) -> None:
+        """Ask what directions are that are undecided; one that is decided may settle its peer."""
         waiting = [d for d in directions if self._mode.values[d] == Verdict.UNDECIDED]
         while waiting:
-            settled = [direction for direction in waiting if self._decide_one(direction, final=final)]
+            settled = [direction for direction in waiting if self._decide_one(direction)]
             if not settled:
                 return
             peers = {direction ^ 1 for direction in settled}
-            waiting = [d for d in waiting if d in peers and self._mode.values[d] == Verdict.UNDECIDED]
+            waiting = [d for d in peers if d in self._held and self._mode.values[d] == Verdict.UNDECIDED]
 
-    def _decide_one(self, direction: int, *, final: bool) -> bool:
+    def _decide_one(self, direction: int) -> bool:
         stream = self._held[direction]
         missing = stream.gap()
         head = stream.peek(self._store, HEAD, after=missing) or b""
         from_start = stream.at == missing == 0
-        verdict = self._recogniser.verdict(direction, head, from_start=from_start, final=final)
+        verdict = self._recogniser.verdict(direction, head, from_start=from_start, final=direction in self._closed)
         if verdict == Verdict.UNDECIDED:
-            if not final and stream.end - stream.at < self._limits.undecided_bytes:
+            if direction not in self._closed and stream.end - stream.at < self._limits.undecided_bytes:
                 return False
             verdict = Verdict.OTHER
-        if verdict != Verdict.OTHER:
-            self._skip(direction, stream, FrameKind.GAP, missing)
         self._mode.values[direction] = verdict
         if verdict == Verdict.OTHER:
-            self._ignored[direction] += stream.end - stream.at
-            del self._held[direction]
+            self._leave(direction)
+            self._ask_again(direction ^ 1)
         elif verdict == Verdict.FRAMES:
-            self._split(direction, stream, final=False)
+            self._skip(direction, stream, FrameKind.GAP, missing)
+            self._settle_peer(direction)
+            self._split(direction, stream)
+        else:
+            self._stirred.add(direction)
         return True
 
-    def _split(self, direction: int, stream: Stream, *, final: bool) -> None:
-        """Cut off all frames that are there; what is left stays held."""
-        if self._mode.values[direction] == Verdict.SEARCH and not self._search(direction, stream, final=final):
-            return
+    def _leave(self, direction: int) -> None:
+        """A direction is not Kafka's."""
+        self._mode.values[direction] = Verdict.OTHER
+        stream = self._held.pop(direction, None)
+        held = stream.end - stream.at if stream else 0
+        self._ignored.values[direction] += held + sum(row.size for row in self._untold.pop(direction, ()))
+        self._searches.pop(direction, None)
+
+    def _settle_peer(self, direction: int) -> None:
+        """A direction is Kafka's, and so is its peer."""
+        peer = direction ^ 1
+        if self._mode.values[peer] == Verdict.OTHER:
+            self._mode.values[peer] = Verdict.SEARCH
+        elif self._untold.get(peer):
+            self._mode.values[peer] = Verdict.SEARCH
+            self._stirred.add(peer)
+            self._tell(peer)
+        else:
+            self._ask_again(peer)
+
+    def _ask_again(self, direction: int) -> None:
+        """What a direction is, of which the peer is known now."""
+        if self._mode.values[direction] == Verdict.PERHAPS:
+            self._mode.values[direction] = Verdict.UNDECIDED
+            self._searches.pop(direction, None)
+            if direction in self._held:
+                self._decide([direction])
+
+    def _tell(self, direction: int) -> None:
+        """What was passed over is of a direction that is Kafka's."""
+        for row in self._untold.pop(direction, ()):
+            self._rows.add(row)
+
+    def _split(self, direction: int, stream: Stream) -> None:
+        """Cut off all frames that are there; what is left stays held. Where the place is lost the search is up."""
         while stream.at < stream.end:
             self._split_run(direction, stream)
             missing = stream.gap()
             if missing:
                 self._skip(direction, stream, FrameKind.GAP, missing)
-                searching = True
             elif stream.at == stream.end:
                 break
             else:
                 size = self._frame_size(stream)
-                if size == 0 and not final:
+                if size == 0 and direction not in self._closed:
                     return
                 fits = LEAST_FRAME <= size <= PREFIX + self._limits.frame_size
-                searching = not fits and not (size == PREFIX and _stands_alone(stream))
-                if not searching and not self._frame(direction, stream, size, final=final):
-                    return
-            if searching:
-                self._mode.values[direction] = Verdict.SEARCH
-                if not self._search(direction, stream, final=final):
-                    return
+                if fits or (size == PREFIX and _stands_alone(stream)):
+                    if not self._frame(direction, stream, size):
+                        return
+                    continue
+            self._mode.values[direction] = Verdict.SEARCH
+            self._stirred.add(direction)
+            return
         self._next.values[direction] = stream.at
         self._held.pop(direction, None)
 
@@ -244,9 +317,8 @@ class Splitter:
             size = PREFIX + _SIZE.unpack_from(data, offset)[0]
             if not LEAST_FRAME <= size <= PREFIX + self._limits.frame_size or offset + size > run.size:
                 break
-            self._rows.add(
-                direction, FrameKind.FRAME, run.start + offset, size, run.seen, [(run.address + offset, size)]
-            )
+            pieces = [(run.address + offset, size)]
+            self._rows.add(FrameRow(direction, FrameKind.FRAME, run.start + offset, size, run.seen, pieces))
             offset += size
         stream.advance(offset - first)
 
@@ -257,8 +329,8 @@ class Splitter:
             return PREFIX + int.from_bytes(prefix, "big", signed=True)
         return 0 if stream.end - stream.at < PREFIX else -1
 
-    def _frame(self, direction: int, stream: Stream, size: int, *, final: bool) -> bool:
-        if stream.end - stream.at < size and not final:
+    def _frame(self, direction: int, stream: Stream, size: int) -> bool:
+        if stream.end - stream.at < size and direction not in self._closed:
             stream.need = stream.at + size
             return False
         pieces = stream.pieces(size)
@@ -266,34 +338,85 @@ class Splitter:
         if missing:
             pieces.append((NOWHERE, missing))
         kind = FrameKind.FRAME if _intact(pieces) >= min(size, LEAST_HEAD) else FrameKind.UNPARSED
-        self._rows.add(direction, kind, stream.at, size, stream.run().seen, pieces)
+        self._rows.add(FrameRow(direction, kind, stream.at, size, stream.run().seen, pieces))
         stream.advance(size)
         return True
 
     def _skip(self, direction: int, stream: Stream, kind: FrameKind, size: int) -> None:
-        if size:
-            self._rows.add(direction, kind, stream.at, size, stream.run().seen, stream.pieces(size))
-            stream.advance(size)
+        """Pass over bytes: a row, which is kept back while nobody knows whether this is Kafka."""
+        if not size:
+            return
+        row = FrameRow(direction, kind, stream.at, size, stream.run().seen, stream.pieces(size))
+        stream.advance(size)
+        if self._mode.values[direction] != Verdict.PERHAPS:
+            self._rows.add(row)
+            return
+        untold = self._untold.setdefault(direction, [])
+        untold.append(row)
+        if len(untold) > _UNTOLD:
+            self._ignored.values[direction] += untold.pop(0).size
 
-    def _search(self, direction: int, stream: Stream, *, final: bool) -> bool:
-        """Find the next frame; whether framing can go on. Bytes passed over become `UNPARSED` rows."""
-        plausible = self._recogniser.plausible(direction)
-        while stream.at < stream.end:
-            missing = stream.gap()
-            if missing:
-                self._skip(direction, stream, FrameKind.GAP, missing)
-                continue
-            data = stream.peek(self._store, self._limits.resync_bytes) or b""
-            at = find_frame(data, plausible, self._limits.frame_size, stream.segments(len(data)))
-            if at is not None:
-                self._skip(direction, stream, FrameKind.UNPARSED, at)
-                self._mode.values[direction] = Verdict.FRAMES
-                return True
-            whole = stream.end - stream.at == len(data)
-            if whole and not final and len(data) < self._limits.resync_bytes:
-                return False
-            self._skip(direction, stream, FrameKind.UNPARSED, len(data))
-        return False
+    def _seek(self, direction: int) -> None:
+        """Find the next frame of a direction, and cut off those that follow. What is passed over becomes a row."""
+        perhaps = self._mode.values[direction] == Verdict.PERHAPS
+        stream = self._held.get(direction)
+        if stream is not None and (perhaps or self._mode.values[direction] == Verdict.SEARCH):
+            while stream.at < stream.end:
+                self._skip(direction, stream, FrameKind.GAP, stream.gap())
+                passed = self._look(direction, stream)
+                if passed == 0:
+                    return
+                if perhaps and passed == self._limits.resync_bytes and not self._recogniser.expects(direction):
+                    self._leave(direction)
+                    return
+                self._skip(direction, stream, FrameKind.UNPARSED, passed)
+            self._held.pop(direction, None)
+        if perhaps and direction in self._closed:
+            self._leave(direction)
+
+    def _look(self, direction: int, stream: Stream) -> int:
+        """Look for a frame up to the next gap, or in two windows; how many bytes to pass over. 0: one was found and the
+        stream is split from there on, or more bytes must tell."""
+        window = self._limits.resync_bytes
+        end, gap = stream.intact(stream.at + 2 * window)
+        closed = gap or (direction in self._closed and end == stream.end)
+        search = self._searches.setdefault(direction, Search(stream.at))
+        at = search.find(stream, self._store, self._recogniser.heads(direction), self._limits, end=end, closed=closed)
+        if at is not None:
+            self._found(direction, stream, at)
+            return 0
+        if closed:
+            del self._searches[direction]
+            return end - stream.at
+        return window if end - stream.at == 2 * window else 0
+
+    def _found(self, direction: int, stream: Stream, at: int) -> None:
+        del self._searches[direction]
+        if self._mode.values[direction] == Verdict.PERHAPS:
+            self._recogniser.found(direction, stream.peek(self._store, HEAD, at - stream.at) or b"")
+            self._tell(direction)
+            self._settle_peer(direction)
+        self._mode.values[direction] = Verdict.FRAMES
+        self._skip(direction, stream, FrameKind.UNPARSED, at - stream.at)
+        self._split(direction, stream)
+
+    def _let_go(self) -> None:
+        """Too much is held: those that have waited longest come out as they are."""
+        self._held_runs = sum(map(len, self._held.values()))
+        if self._held_runs <= self._limits.held_runs:
+            return
+        for direction in sorted(self._held, key=lambda d: self._held[d].run().seen[1]):
+            stream = self._held[direction]
+            self._held_runs -= len(stream)
+            if self._mode.values[direction] in (Verdict.UNDECIDED, Verdict.PERHAPS):
+                self._leave(direction)
+            else:
+                self._mode.values[direction] = Verdict.SEARCH
+                self._searches.pop(direction, None)
+                self._skip(direction, stream, FrameKind.UNPARSED, stream.end - stream.at)
+                del self._held[direction]
+            if self._held_runs <= self._limits.held_runs // 2:
+                return
 
 
 def _intact(pieces: list[Piece]) -> int:

@@ -1,17 +1,22 @@
 """What is not framed yet of one direction: its runs, in order, and the walk over them.
 
-Only positions are held, never bytes: a frame of 100 MB costs a few rows until its end is there.
+Only positions are held, never bytes: 40 bytes a run. A frame of 100 MB costs a few megabytes until its end is there.
 """
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import takewhile
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from dissector.events import NOWHERE, RunBatch, RunKind
+import numpy as np
+
+from dissector.events import NOWHERE, Int64, RunBatch, RunKind
 from dissector.store import Store
 
 Piece = tuple[int, int]
 """Address (or `NOWHERE`) and size."""
+_TIDY: Final = 4096
+"""Runs left behind before they are forgotten."""
 
 
 class Run(NamedTuple):
@@ -30,29 +35,31 @@ class Stream:
     __slots__ = ("_address", "_first", "_packet", "_size", "_start", "_time", "at", "need")
 
     def __init__(self, at: int = 0) -> None:
-        self._start: list[int] = []
-        self._size: list[int] = []
-        self._address: list[int] = []
-        self._time: list[int] = []
-        self._packet: list[int] = []
+        self._start = array("q")
+        self._size = array("q")
+        self._address = array("q")
+        self._time = array("q")
+        self._packet = array("q")
         self._first = 0
         self.at = at
         self.need = 0
         """Nothing can be done before the stream reaches this offset."""
+
+    def __len__(self) -> int:
+        """Runs held."""
+        return len(self._start) - self._first
 
     def extend(self, runs: RunBatch, low: int, high: int) -> None:
         """Take in rows `low` to `high` of a batch, all of this direction."""
         rows = slice(low, high)
         if not self._start:
             self.at = max(self.at, int(runs.start[low]))
-        self._start += runs.start[rows].tolist()
-        self._size += runs.size[rows].tolist()
-        self._address += [
-            NOWHERE if kind != RunKind.DATA else address
-            for kind, address in zip(runs.kind[rows].tolist(), runs.address[rows].tolist(), strict=True)
-        ]
-        self._time += runs.time_ns[rows].tolist()
-        self._packet += runs.packet[rows].tolist()
+        address = np.where(runs.kind[rows] == RunKind.DATA, runs.address[rows], NOWHERE)
+        for column, values in (
+            (self._start, runs.start[rows]), (self._size, runs.size[rows]), (self._address, address),
+            (self._time, runs.time_ns[rows]), (self._packet, runs.packet[rows]),
+        ):  # fmt: skip
+            column.frombytes(values.astype(np.int64).tobytes())
 
     @property
     def end(self) -> int:
@@ -60,11 +67,9 @@ class Stream:
         return self._start[-1] + self._size[-1] if self._start else self.at
 
     def _row(self, offset: int) -> int:
-        row = self._first
-        last = len(self._start) - 1
-        while row < last and self._start[row] + self._size[row] <= offset:
-            row += 1
-        return row
+        """The run in which an offset stands; the last one for those behind it."""
+        row = bisect_right(self._start, offset, lo=self._first) - 1
+        return max(row, self._first)
 
     def pieces(self, size: int, after: int = 0) -> list[Piece]:
         """Where the next `size` bytes are, from `after` bytes behind `at` on; fewer where the stream ends."""
@@ -93,17 +98,27 @@ class Stream:
             parts.append(store.read(address, length))
         return b"".join(parts)
 
-    def run(self) -> Run:
-        """The run that `at` stands in."""
-        row = self._row(self.at)
+    def run(self, after: int = 0) -> Run:
+        """The run that stands `after` bytes behind `at`."""
+        row = self._row(self.at + after)
         return Run(self._start[row], self._size[row], self._address[row], (self._time[row], self._packet[row]))
 
-    def segments(self, size: int) -> list[int]:
-        """Where segments begin in the next `size` bytes, counted from `at`."""
-        starts = map(self._start.__getitem__, range(self._row(self.at), len(self._start)))
-        return [
-            start - self.at for start in takewhile(lambda start: start - self.at < size, starts) if start >= self.at
-        ]
+    def intact(self, most: int) -> tuple[int, bool]:
+        """The stream offset where bytes end, at a gap or with the stream, or `most` where they go on; is it a gap?"""
+        end = self.at
+        for row in range(self._row(self.at), len(self._start)):
+            if self._address[row] == NOWHERE:
+                return end, True
+            end = self._start[row] + self._size[row]
+            if end >= most:
+                return most, False
+        return end, False
+
+    def segments(self, low: int, high: int) -> tuple[Int64, Int64]:
+        """Segments that begin from stream offset `low` on and before `high`: where they begin, and their size."""
+        first = bisect_right(self._start, low - 1, lo=self._first)
+        last = bisect_right(self._start, high - 1, lo=first)
+        return np.array(self._start[first:last], np.int64), np.array(self._size[first:last], np.int64)
 
     def gap(self) -> int:
         """Bytes missing right at `at`."""
@@ -117,9 +132,10 @@ class Stream:
         """Leave `size` bytes behind."""
         self.at += size
         last = len(self._start)
-        while self._first < last and self._start[self._first] + self._size[self._first] <= self.at:
-            self._first += 1
-        if self._first == last or self._first > 4096:
+        self._first = self._row(self.at) if self._start else 0
+        if self._start and self.end <= self.at:
+            self._first = last
+        if self._first == last or self._first > max(_TIDY, last // 2):
             for column in (self._start, self._size, self._address, self._time, self._packet):
                 del column[: self._first]
             self._first = 0

@@ -108,7 +108,7 @@ class Connection:
         exchange.row = exchange.row._replace(
             response_size=response.size,
             latency_ns=response.time_ns - request.time_ns,
-            info=info(request.body, response.body, [], {}),
+            info=info(request, response, [], {}),
             severity=worst(exchange.findings),
         )
         if any(finding.severity is Severity.ERROR for finding in response.findings):
@@ -119,7 +119,7 @@ class Connection:
         host, port = self._socket.getsockname()[:2]
         return Row(
             number, "exchange", request.time_ns, 1, str(Address(host, port)), str(self.address), name, version, number,
-            self._client_id, request.size, None, None, info(request.body, {}, [], {}), None,
+            self._client_id, request.size, None, None, info(request, None, [], {}), None,
         )  # fmt: skip
 
     def _answer(self, exchange: Exchange, data: bytes, api_key: int, version: int) -> Message:

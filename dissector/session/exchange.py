@@ -1,5 +1,6 @@
 """One exchange, looked at: its row in the list, its two messages, its findings. Decoded when asked, kept by nobody."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -54,6 +55,7 @@ class Message:
     context: Context = NOTHING_KNOWN
     masked: bool = False
     """Whether secrets in `data` were replaced by asterisks."""
+    _decoded: Decoded | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of_frame(
@@ -63,9 +65,15 @@ class Message:
         shown = data if show_secrets else without_secrets(data, shape, whole, context)
         return cls(time_ns, size, shown, whole, shape, context, shown is not data)
 
-    @cached_property
-    def _decoded(self) -> Decoded:
+    def _decode(self) -> Decoded:
         return read(self.data, self.shape, self.whole)
+
+    @property
+    def decoded(self) -> Decoded:
+        """Its values, read when first asked for."""
+        if self._decoded is None:
+            self._decoded = self._decode()
+        return self._decoded
 
     @cached_property
     def _traced(self) -> Traced:
@@ -77,17 +85,17 @@ class Message:
     @property
     def header(self) -> Values:
         """The header's fields; empty where it could not be read."""
-        return self._decoded.header
+        return self.decoded.header
 
     @property
     def body(self) -> Values:
         """The body's fields; empty where it could not be read."""
-        return self._decoded.body
+        return self.decoded.body
 
     @property
     def rest(self) -> bytes:
         """Bytes that neither header nor body explains."""
-        return self._decoded.rest
+        return self.decoded.rest
 
     @property
     def decoded_body(self) -> Values:
@@ -108,10 +116,10 @@ class Message:
         """What the tree's spans count in: the frame, then decompressed sections."""
         return self._traced.sources
 
-    @cached_property
+    @property
     def findings(self) -> list[Finding]:
         """What is odd about it. Damage inside record batches is found when the tree is made, and not here."""
-        findings = list(self._decoded.findings)
+        findings = list(self.decoded.findings)
         missing = self.size - len(self.data)
         if missing:
             words = f"{missing:,} of {self.size:,} bytes were not captured; {self.whole:,} could be read"
@@ -119,25 +127,55 @@ class Message:
         return findings
 
 
-@dataclass
-class Exchange:
-    """A request and its response; either may not have been seen."""
+Describe = Callable[["Exchange"], str]
 
-    row: Row
-    api_key: int | None
-    request: Message | None
-    response: Message | None
-    own_findings: list[Finding] = field(default_factory=list)
-    fetched: dict[str, list[int]] | None = None
-    """What an incremental Fetch asks for: the partitions of its session, by topic. None for all else, and where the
-    session's beginning is not known."""
+
+class Exchange:
+    """A request and its response; either may not have been seen.
+
+    `facts` are a row without its words: `info` and `severity` may be missing there, as not every face wants what they
+    take. `describe` gives the words when `row` is first asked for.
+    """
+
+    __slots__ = ("_describe", "api_key", "facts", "fetched", "own_findings", "request", "response")
+
+    def __init__(
+        self,
+        facts: Row,
+        api_key: int | None,
+        request: Message | None,
+        response: Message | None,
+        own_findings: list[Finding] | None = None,
+        describe: Describe | None = None,
+    ) -> None:
+        self.facts = facts
+        self.api_key = api_key
+        self.request = request
+        self.response = response
+        self.own_findings = [] if own_findings is None else own_findings
+        self._describe = describe
+        self.fetched: dict[str, list[int]] | None = None
+        """What an incremental Fetch asks for: the partitions of its session, by topic. None for all else, and where the
+        session's beginning is not known."""
+
+    @property
+    def row(self) -> Row:
+        """The row, with its words."""
+        if self._describe is not None:
+            self.facts = self.facts._replace(info=self._describe(self), severity=worst(self.findings))
+            self._describe = None
+        return self.facts
+
+    @row.setter
+    def row(self, row: Row) -> None:
+        self.facts, self._describe = row, None
 
     @property
     def is_stored(self) -> bool:
         """Whether it was read from a file of Kafka's: what is there stands where a request does."""
-        return self.row.kind in STORED
+        return self.facts.kind in STORED
 
-    @cached_property
+    @property
     def findings(self) -> list[Finding]:
         """Everything worth saying, with paths that begin with ``request`` or ``response``."""
         findings = list(self.own_findings)

@@ -1,12 +1,15 @@
 """From a row of the index to what a person looks at: its words, its two messages, its findings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
-from dissector.protocol.embedded.formats import enveloped
+from dissector.protocol.embedded.formats import ENVELOPE, enveloped
 from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
 from dissector.session.exchange import UNKNOWN_API, Exchange, Message, Row, worst
@@ -14,14 +17,45 @@ from dissector.session.fetch_sessions import FETCH, FetchSessions, is_incrementa
 from dissector.session.inference import Inference
 from dissector.session.recogniser import Flows
 from dissector.session.session import Session
+from dissector.session.strangers import Protocol
 from dissector.session.summary import error_findings, info, session_words
-from dissector.session.table import NO_FRAME, Flag, RowKind
+from dissector.session.table import NO_FRAME, Flag, Ints, RowKind
 from dissector.session.verdicts import certainty, claimed, shape
+from dissector.store import Store
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
 CLOSED: Final = Finding("unanswered", Severity.WARNING, "no response before the connection was closed", "request")
 ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the broker sends no response", "request")
+
+KIND_NAMES: Final = [kind.name.lower() for kind in RowKind]
+"""Of rows, by the number of their kind."""
+TOGETHER: Final = 256
+"""Rows that are looked up in the index's columns at once."""
+KEPT_ENDS: Final = 4096
+"""Connections whose ends are kept as text."""
+
+
+class Line(NamedTuple):
+    """A row of the index as plain numbers, with what the frame table has of its two frames: zeros where it has none."""
+
+    kind: int
+    connection: int
+    packet: int
+    request: int
+    response: int
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: int
+    flags: int
+    asked_ns: int
+    answered_ns: int
+    asked_at: int
+    answered_at: int
+    """The address of a frame in one piece; a negative number for others."""
+    asked_size: int
+    answered_size: int
 
 
 class Lookup:
@@ -30,6 +64,7 @@ class Lookup:
     def __init__(
         self,
         session: Session,
+        store: Store,
         flows: Flows,
         ignored: Callable[[int], int],
         asked: tuple[int, int] | None,
@@ -38,45 +73,86 @@ class Lookup:
     ) -> None:
         self._show_secrets = show_secrets
         self._session = session
+        self._store = store
         self._sessions = FetchSessions(session.frames, session.table)
         self._flows = flows
         self._ignored = ignored
         """Bytes of each direction that is not Kafka."""
-        self._asked = asked
+        self.asked = asked
         """API key and version that a response answers of which the request was not seen."""
+        self.ends = lru_cache(maxsize=KEPT_ENDS)(self._look_up_ends)
+        """The client's end of a connection and the server's, as `host:port`."""
+        self._generation = -1
         self._inference = Inference(
             session.frames,
             session.table,
             session.knowledge,
-            server=lambda connection: self._ends(connection)[1],
+            server=lambda connection: self.ends(connection)[1],
             opened=lambda connection: flows.syn_side(connection) >= 0,
         )
 
     def exchange(self, number: int) -> Exchange:
         """Row `number` of the index, from 0."""
+        [exchange] = self.exchanges(number, number + 1)
+        return exchange
+
+    def exchanges(self, start: int, stop: int) -> Iterator[Exchange]:
+        """Rows of the index from `start` to before `stop`: a few at a time are looked up together."""
+        for first in range(start, stop, TOGETHER):
+            self.learn()
+            lines = self._lines(first, min(first + TOGETHER, stop))
+            for number, line in enumerate(lines, first):
+                yield self._of(number, line)
+
+    def sizes(self) -> Ints:
+        """Bytes of the frames of each row, `(n,)`."""
         table = self._session.table
-        kind = RowKind(int(table.kind.values[number]))
-        request, response = int(table.request.values[number]), int(table.response.values[number])
-        row = self._row(number, kind, request if request != NO_FRAME else response)
+        sizes: Ints = np.append(self._session.frames.size.values, np.int64(0))  # of no frame, at -1
+        both: Ints = sizes[table.request.values] + sizes[table.response.values]
+        return both
+
+    def learn(self) -> None:
+        """Learn what the conversations teach, if there is more of them than the last time."""
+        generation = self._session.generation
+        if generation != self._generation:
+            self._generation = generation
+            self.ends.cache_clear()
+            self._session.knowledge.learn(generation)
+
+    def _lines(self, start: int, stop: int) -> Iterator[Line]:
+        table, frames = self._session.table, self._session.frames
+        columns = [getattr(table, name).values[start:stop] for name in Line._fields[: Line._fields.index("asked_ns")]]
+        pair = table.request.values[start:stop], table.response.values[start:stop]
+        there = [each != NO_FRAME for each in pair]
+        for values in (frames.time_ns.values, frames.contiguous, frames.size.values):
+            for rows, some in zip(pair, there, strict=True):
+                found = np.zeros(len(rows), np.int64)
+                found[some] = values(rows[some]) if callable(values) else values[rows[some]]
+                columns.append(found)
+        return map(Line._make, zip(*(column.tolist() for column in columns), strict=True))
+
+    def _of(self, number: int, line: Line) -> Exchange:
+        kind = RowKind(line.kind)
+        row = self._row(number, line)
         if kind is RowKind.EXCHANGE:
-            return self._exchange(number, row, request, response)
-        if request == response == NO_FRAME:
+            return self._exchange(number, line, row)
+        if line.request == line.response == NO_FRAME:
             return self._stranger(row, kind)
         if kind is RowKind.SASL:
-            return self._token(number, row, request, response)
-        return self._between_frames(row, kind, request, response)
+            return self._token(line, row)
+        return self._between_frames(line, row, kind)
 
-    def _row(self, number: int, kind: RowKind, frame: int) -> Row:
+    def _row(self, number: int, line: Line) -> Row:
         """What a row of any kind has."""
-        connection = int(self._session.table.connection.values[number])
-        if frame == NO_FRAME:
-            time_ns = self._flows.first_time_ns(connection)
+        if line.request == line.response == NO_FRAME:
+            time_ns = self._flows.first_time_ns(line.connection)
         else:
-            time_ns = int(self._session.frames.time_ns.values[frame])
-        client, server = self._ends(connection)
+            time_ns = line.answered_ns if line.request == NO_FRAME else line.asked_ns
+        client, server = self.ends(line.connection)
+        kind = KIND_NAMES[line.kind]
         return Row(
-            number + 1, kind.name.lower(), time_ns, connection + 1, client, server,
-            kind.name.lower(), None, None, None, None, None, None, "", None,
+            number + 1, kind, time_ns, line.connection + 1, client, server, kind,
+            None, None, None, None, None, None, "", None,
         )  # fmt: skip
 
     def _client_side(self, connection: int) -> int:
@@ -87,91 +163,85 @@ class Lookup:
             return 0 if kafka is None else 1 - kafka
         return side
 
-    def _ends(self, connection: int) -> tuple[str, str]:
-        """The client's end and the server's, as `host:port`."""
+    def _look_up_ends(self, connection: int) -> tuple[str, str]:
         ends = [
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._flows.endpoints(connection)
         ]
         side = self._client_side(connection)
         return ends[side], ends[1 - side]
 
-    def _message(self, frame: int, shape: Shape, context: Context = NOTHING_KNOWN) -> Message | None:
-        if frame == NO_FRAME:
-            return None
-        frames = self._session.frames
-        data, whole = frames.read(frame)
-        return Message.of_frame(
-            int(frames.time_ns.values[frame]), int(frames.size.values[frame]), data, whole, shape, context,
-            show_secrets=self._show_secrets,
-        )  # fmt: skip
+    def _request(self, line: Line, shape: Shape, context: Context = NOTHING_KNOWN) -> Message:
+        return self._message(line.request, line.asked_at, line.asked_size, line.asked_ns, shape, context)
 
-    def _exchange(self, number: int, row: Row, asked: int, answered: int) -> Exchange:
-        table = self._session.table
-        key, version = int(table.api_key.values[number]), int(table.version.values[number])
-        row = row._replace(correlation_id=int(table.correlation_id.values[number]))
-        context = self._context(number, row)
-        if asked == NO_FRAME:
-            return self._orphan(row, answered, context)
+    def _response(self, line: Line, shape: Shape, context: Context = NOTHING_KNOWN) -> Message:
+        return self._message(line.response, line.answered_at, line.answered_size, line.answered_ns, shape, context)
+
+    def _message(self, frame: int, address: int, size: int, time_ns: int, shape: Shape, context: Context) -> Message:
+        if address >= 0:
+            data, whole = bytes(self._store.read(address, size)), size
+        else:
+            data, whole = self._session.frames.read(frame)
+        return Message.of_frame(time_ns, size, data, whole, shape, context, show_secrets=self._show_secrets)
+
+    def _exchange(self, number: int, line: Line, row: Row) -> Exchange:
+        key, version = line.api_key, line.version
+        context = self._context(line)
+        if line.request == NO_FRAME:
+            return self._orphan(line, row._replace(correlation_id=line.correlation_id), context)
         known = api(key)
         newer = known is not None and version > known.versions.high
-        data = self._session.frames.read(asked)[0] if newer else b""
-        request = self._message(asked, request_shape(key, version, data), context)
-        assert request is not None
-        context = replace(context, enveloped=enveloped(request.body))
-        response = self._message(answered, self._response_shape(key, version, answered, newer=newer), context)
-        flags = int(table.flags.values[number])
-        exchange = Exchange(row, key, request, response, self._own_findings(row.connection - 1, flags, response))
-        exchange.fetched = self._fetched(number, key, request, context)
-        session = "" if request.body.get("topics") else session_words(exchange.fetched)
-        answer = response.body if response else {}
-        said = info(request.body, answer, exchange.own_findings, context.topic_names)
-        words = " · ".join(filter(None, (session, said)))
-        exchange.row = row._replace(
-            api=api_name(key),
-            version=version,
-            client_id=self._session.client_ids.texts[int(table.client_id.values[number])],
-            request_size=request.size,
-            response_size=response.size if response else None,
-            latency_ns=response.time_ns - request.time_ns if response else None,
-            info=words or next((finding.message for finding in exchange.own_findings), ""),
-            severity=worst(exchange.findings),
-        )
+        data = self._session.frames.read(line.request)[0] if newer else b""
+        request = self._request(line, request_shape(key, version, data), context)
+        if key == ENVELOPE:
+            context = replace(context, enveloped=enveloped(request.body))
+        response = None
+        if line.response != NO_FRAME:
+            response = self._response(line, self._response_shape(key, version, line.response, newer=newer), context)
+        facts = Row(
+            row.number, row.kind, row.time_ns, row.connection, row.client, row.server,
+            known.name if known else f"API {key}", version, line.correlation_id,
+            self._session.client_ids.texts[line.client_id], line.asked_size,
+            None if response is None else line.answered_size,
+            None if response is None else line.answered_ns - line.asked_ns, "", None,
+        )  # fmt: skip
+        own = self._own_findings(line.connection, line.flags, response)
+        exchange = Exchange(facts, key, request, response, own, _words)
+        if key == FETCH:
+            exchange.fetched = self._fetched(number, request, context)
         return exchange
 
-    def _orphan(self, row: Row, answered: int, context: Context) -> Exchange:
+    def _orphan(self, line: Line, row: Row, context: Context) -> Exchange:
         """A response without its request: as the user said what it answers, or by inference, and labelled so."""
-        if self._asked is not None:
-            return self._answer_to(self._asked, row, answered, context)
-        verdict = self._inference.verdict(answered, row.connection - 1, self._session.generation)
-        response = self._message(answered, shape(verdict), context)
-        assert response is not None
+        if self.asked is not None:
+            return self._answer_to(self.asked, line, row, context)
+        verdict = self._inference.verdict(line.response, line.connection, self._session.generation)
+        response = self._response(line, shape(verdict), context)
         exchange = Exchange(row, None, None, response, [ORPHAN])
         row = row._replace(api=UNKNOWN_API, response_size=response.size, info=ORPHAN.message)
         best = claimed(verdict)
         if best is not None:
-            exchange.own_findings += [finding.under("response") for finding in error_findings(response.body)]
-            words = info({}, response.body, exchange.own_findings, context.topic_names)
+            exchange.own_findings += [finding.under("response") for finding in error_findings(response)]
+            words = info(None, response, exchange.own_findings, context.topic_names)
             told = ": ".join(filter(None, (f"by inference, {certainty(verdict)}", words)))
             row = row._replace(api=f"{best.layout.api.name}?", version=best.version, info=told)
         exchange.row = row._replace(severity=worst(exchange.findings))
         return exchange
 
-    def _answer_to(self, asked: tuple[int, int], row: Row, answered: int, context: Context) -> Exchange:
+    def _answer_to(self, asked: tuple[int, int], line: Line, row: Row, context: Context) -> Exchange:
         """A response alone, to a request that the user named."""
         key, version = asked
-        response = self._message(answered, self._response_shape(key, version, answered, newer=False), context)
-        assert response is not None
+        response = self._response(line, self._response_shape(key, version, line.response, newer=False), context)
         finding = Finding("orphan", Severity.NOTE, f"read as a response to {api_name(key)} v{version}", "response")
         exchange = Exchange(row, key, None, response, [finding, *self._own_findings(row.connection - 1, 0, response)])
         exchange.row = row._replace(
             api=api_name(key), version=version, response_size=response.size,
-            info=info({}, response.body, exchange.own_findings, context.topic_names), severity=worst(exchange.findings),
+            info=info(None, response, exchange.own_findings, context.topic_names), severity=worst(exchange.findings),
         )  # fmt: skip
         return exchange
 
-    def _fetched(self, number: int, key: int, request: Message, context: Context) -> dict[str, list[int]] | None:
+    def _fetched(self, number: int, request: Message, context: Context) -> dict[str, list[int]] | None:
         """The partitions that an incremental Fetch asks for; None for what is no such thing."""
-        if key != FETCH or not is_incremental(request.body):
+        if not is_incremental(request.body):
             return None
         found = self._sessions.partitions(number, self._session.generation)
         if found is None:
@@ -181,19 +251,18 @@ class Lookup:
     def _response_shape(self, key: int, version: int, frame: int, *, newer: bool) -> Shape:
         """ApiVersions alone may be answered in another version than asked: its bytes tell. They also tell whether a
         version `newer` than those known reads as the newest."""
-        looks = (key == API_VERSIONS or newer) and frame != NO_FRAME
+        looks = key == API_VERSIONS or newer
         return response_shape(key, version, self._session.frames.read(frame)[0] if looks else b"")
 
-    def _context(self, number: int, row: Row) -> Context:
-        """What the conversation says for row `number`."""
-        knowledge = self._session.knowledge
-        knowledge.learn(self._session.generation)
-        return knowledge.context(row.connection - 1, int(self._session.table.packet.values[number]))
+    def _context(self, line: Line) -> Context:
+        """What the conversation says for a row."""
+        return self._session.knowledge.context(line.connection, line.packet)
 
-    def _token(self, number: int, row: Row, request: int, response: int) -> Exchange:
+    def _token(self, line: Line, row: Row) -> Exchange:
         """A bare token of a login, of one side."""
-        context = self._context(number, row)
-        asked, answered = (self._message(frame, SASL_TOKEN, context) for frame in (request, response))
+        context = self._context(line)
+        asked = self._request(line, SASL_TOKEN, context) if line.request != NO_FRAME else None
+        answered = self._response(line, SASL_TOKEN, context) if line.response != NO_FRAME else None
         side = "client" if asked is not None else "server"
         return Exchange(
             row._replace(
@@ -205,15 +274,17 @@ class Lookup:
             None, asked, answered,
         )  # fmt: skip
 
-    def _between_frames(self, row: Row, kind: RowKind, request: int, response: int) -> Exchange:
+    def _between_frames(self, line: Line, row: Row, kind: RowKind) -> Exchange:
         """A gap, or bytes without frames."""
-        frame = request if request != NO_FRAME else response
-        size = int(self._session.frames.size.values[frame])
+        asks = line.request != NO_FRAME
+        size = line.asked_size if asks else line.answered_size
         words = "were not captured" if kind is RowKind.GAP else "without a frame that could be told"
         finding = Finding(kind.name.lower(), Severity.ERROR, f"{size:,} bytes {words}")
         row = row._replace(info=finding.message, severity=finding.severity)
-        message = self._message(frame, UNFRAMED) if kind is RowKind.UNPARSED else None
-        if request != NO_FRAME:
+        message = None
+        if kind is RowKind.UNPARSED:
+            message = self._request(line, UNFRAMED) if asks else self._response(line, UNFRAMED)
+        if asks:
             return Exchange(row._replace(request_size=size), None, message, None, [finding])
         return Exchange(row._replace(response_size=size), None, None, message, [finding])
 
@@ -222,18 +293,37 @@ class Lookup:
         connection = row.connection - 1
         side = self._client_side(connection)
         sizes = [self._ignored(2 * connection + n) for n in (side, 1 - side)]
-        words = "encrypted: TLS" if kind is RowKind.TLS else "on Kafka's port, but not Kafka"
+        words = "encrypted: TLS" if kind is RowKind.TLS else self._strange_words(connection)
         finding = Finding(kind.name.lower(), Severity.WARNING, words)
         row = row._replace(request_size=sizes[0], response_size=sizes[1], info=words, severity=finding.severity)
         return Exchange(row, None, None, None, [finding])
 
+    def _strange_words(self, connection: int) -> str:
+        """What a connection on Kafka's port is."""
+        spoken = Protocol(int(self._session.recogniser.spoken.values[connection]))
+        if spoken > Protocol.UNKNOWN:
+            return f"{spoken.words} on Kafka's port, not Kafka"
+        if spoken is Protocol.DOUBTFUL:
+            return "on Kafka's port, but no frame of Kafka's could be told in it"
+        return "on Kafka's port, but not Kafka"
+
     def _own_findings(self, connection: int, flags: int, response: Message | None) -> list[Finding]:
         """What only both sides together tell."""
         if response is not None:
-            return [finding.under("response") for finding in error_findings(response.body)]
+            return [finding.under("response") for finding in error_findings(response)]
         if flags & Flag.NO_RESPONSE_EXPECTED:
             return [ACKS_0]
         return [CLOSED if any(self._flows.ended(connection)) else UNANSWERED]
+
+
+def _words(exchange: Exchange) -> str:
+    """The info column of an exchange with a request."""
+    request = exchange.request
+    assert request is not None
+    session = "" if request.body.get("topics") else session_words(exchange.fetched)
+    said = info(request, exchange.response, exchange.own_findings, request.context.topic_names)
+    words = " · ".join(filter(None, (session, said)))
+    return words or next((finding.message for finding in exchange.own_findings), "")
 
 
 def api_name(key: int) -> str:

@@ -1,20 +1,23 @@
 """Requests and responses of one connection, paired by correlation id.
 
 By id, not by order: brokers answer in order, but a capture need not hold all. Among requests with the same id the
-oldest one is answered first. A response answers a request only if it began in a later packet.
+oldest one is answered first; after a loss of what the server sent, the newest: the others' responses may be in it. A
+response answers a request only if it began in a later packet.
 
 Invariants:
   * pairs do not depend on how frames were cut into batches: what has no partner yet waits for one;
   * what waits is bounded: `limits.pending_requests` a side, the oldest leave first, and leave as unpaired.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Losses = Mapping[int, Sequence[int]]
 _NONE: Ints = np.zeros(0, np.int64)
 
 
@@ -48,22 +51,32 @@ class Pairing:
         self._most = most
         self._requests = NOBODY
         self._responses = NOBODY
-        self._sorted: Ints | None = None
-        """Keys of the requests that wait, in order; made when somebody asks."""
+        self._order: Ints | None = None
+        """The requests that wait, by key and the oldest first; made when somebody asks."""
+        self._losses: dict[int, list[int]] = defaultdict(list)
+        """Packets that showed a loss of a connection's responses."""
 
-    def outstanding(self, connection: int) -> set[int]:
-        """Correlation ids that wait for a response on a connection, as signed integers."""
-        if self._sorted is None:
-            self._sorted = np.sort(self._requests.key)
-        low, high = np.searchsorted(self._sorted, [connection << 32, (connection + 1) << 32])
-        ids = self._sorted[low:high] & 0xFFFFFFFF
-        return set(ids.astype(np.uint32).view(np.int32).tolist())
+    def lost(self, connection: Ints, packet: Ints) -> None:
+        """Some of what servers sent is not there: told before what came after it is paired."""
+        for each, at in zip(connection.tolist(), packet.tolist(), strict=True):
+            self._losses[each].append(at)
+
+    def outstanding(self, connection: int) -> dict[int, int]:
+        """Correlation ids that wait for a response on a connection, as signed integers, each with the packet of the
+        oldest request that has it."""
+        keys = self._requests.key
+        if self._order is None:
+            self._order = np.argsort(keys, kind="stable")
+        low, high = np.searchsorted(keys, [connection << 32, (connection + 1) << 32], sorter=self._order)
+        rows = self._order[low:high][::-1]
+        ids = (self._requests.key[rows] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+        return dict(zip(ids.tolist(), self._requests.packet[rows].tolist(), strict=True))
 
     def pair(self, requests: Waiting, responses: Waiting) -> tuple[Ints, Ints, Ints]:
         """Rows of requests and of the responses to them, `(n,)` each; and rows of responses given up as orphans."""
-        self._sorted = None
+        self._order = None
         requests, responses = self._requests.plus(requests), self._responses.plus(responses)
-        asked, answer = _unique_pairs(requests, responses)
+        asked, answer = _unique_pairs(requests, responses, self._losses)
         loose_requests = np.ones(len(requests.key), np.bool_)
         loose_responses = np.ones(len(responses.key), np.bool_)
         loose_requests[asked] = False
@@ -77,9 +90,11 @@ class Pairing:
 
     def leave(self, connections: Ints) -> Ints:
         """Let go of what waits on connections that are over: rows of responses that nothing asked for."""
-        self._sorted = None
+        self._order = None
         self._requests = self._requests.where(~np.isin(self._requests.key >> 32, connections))
         over = np.isin(self._responses.key >> 32, connections)
+        for connection in connections.tolist() if self._losses else ():
+            self._losses.pop(connection, None)
         orphans = self._responses.row[over]
         self._responses = self._responses.where(~over)
         return orphans
@@ -91,7 +106,7 @@ class Pairing:
         return orphans
 
 
-def _unique_pairs(requests: Waiting, responses: Waiting) -> tuple[Ints, Ints]:
+def _unique_pairs(requests: Waiting, responses: Waiting, losses: Losses) -> tuple[Ints, Ints]:
     """Positions of partners. Ids that stand once on either side are paired at once, repeated ones in order."""
     if not len(requests.key) or not len(responses.key):
         return _NONE, _NONE
@@ -111,21 +126,28 @@ def _unique_pairs(requests: Waiting, responses: Waiting) -> tuple[Ints, Ints]:
     asked, answer = asked[later], answer[later]
     repeated = np.flatnonzero(found & ~simple)
     if len(repeated):
-        more = _in_order(requests, responses, np.flatnonzero(np.isin(requests.key, responses.key[repeated])), repeated)
+        asking = np.flatnonzero(np.isin(requests.key, responses.key[repeated]))
+        more = _in_order(requests, responses, asking, repeated, losses)
         asked, answer = np.concatenate([asked, more[0]]), np.concatenate([answer, more[1]])
     return asked, answer
 
 
-def _in_order(requests: Waiting, responses: Waiting, asking: Ints, answering: Ints) -> tuple[Ints, Ints]:
-    """Partners among repeated ids: each response takes the oldest request before it."""
-    queues: dict[int, list[int]] = defaultdict(list)
+def _in_order(
+    requests: Waiting, responses: Waiting, asking: Ints, answering: Ints, losses: Losses
+) -> tuple[Ints, Ints]:
+    """Partners among repeated ids: each response takes the oldest request before it, after a loss the newest."""
+    queues: dict[int, deque[int]] = defaultdict(deque)
     for position in asking[np.argsort(requests.packet[asking], kind="stable")].tolist():
         queues[int(requests.key[position])].append(position)
     asked: list[int] = []
     answer: list[int] = []
     for position in answering[np.argsort(responses.packet[answering], kind="stable")].tolist():
-        queue = queues[int(responses.key[position])]
-        if queue and requests.packet[queue[0]] < responses.packet[position]:
-            asked.append(queue.pop(0))
+        key, packet = int(responses.key[position]), responses.packet[position]
+        queue = queues[key]
+        if queue and any(requests.packet[queue[0]] < loss <= packet for loss in losses.get(key >> 32, ())):
+            while len(queue) > 1 and requests.packet[queue[1]] < packet:
+                queue.popleft()
+        if queue and requests.packet[queue[0]] < packet:
+            asked.append(queue.popleft())
             answer.append(position)
     return np.array(asked, np.int64), np.array(answer, np.int64)

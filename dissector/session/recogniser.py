@@ -1,18 +1,36 @@
 """Who speaks Kafka, and which end is the client.
 
-The client is the side that sent the SYN, else the one that is not on a known port, else the one whose first bytes read
-as a request header (known API key, version in range, sane client id). That the bytes are Kafka at all is told by such a
-header, on any port. TLS is told by its record header. What is none of it is left alone.
+The client is the side that sent the SYN, else the one that is not on a known port, else the one whose bytes read as
+requests. That the bytes are Kafka at all is told by content, on any port:
+
+  * a connection whose beginning was seen, by the header of its first request (known API key, version in range, sane
+    client id);
+  * one that was in progress already, by frames that a search finds (`framing/resync.py`). Elsewhere than on Kafka's
+    ports they must say more, as other protocols have size prefixes too: requests must name their client, responses
+    be several with ids that go up by little.
+
+Responses to correlation ids below 2**16 read as Produce requests: so a Produce request must have its acks where they
+belong.
+
+What is none of it is left alone, and counted by name where its first bytes tell (`strangers`). A port that the user
+says is Kafka's is believed whatever its content, unless that is TLS.
 """
 
 import re
-from collections.abc import Callable
-from enum import StrEnum
+from collections import Counter
+from collections.abc import Callable, Mapping, Set
+from itertools import pairwise
 from typing import Final, Protocol
 
-from dissector.framing import Verdict
+import numpy as np
+import numpy.typing as npt
+
+from dissector.columns import Column
+from dissector.framing import Evidence, Heads, Verdict
 from dissector.limits import Limits
 from dissector.protocol.schema.loader import apis
+from dissector.session import strangers
+from dissector.session.strangers import Protocol as Spoken
 
 KAFKA_PORTS: Final = frozenset({9092})
 REQUEST_HEAD: Final = 14
@@ -21,15 +39,25 @@ HEAD: Final = 64
 """Bytes that are looked at to tell a request by its header and client id."""
 NEWER_VERSIONS: Final = 3
 """A client newer than the tables may use versions this far past those known."""
-_TLS: Final = re.compile(rb"[\x14-\x17]\x03[\x00-\x04]", re.DOTALL)
 _CLIENT_ID: Final = re.compile(r"[^\x00-\x1f\x7f]*")
+_SERIES: Final = 3
+"""Responses in a row by which they are told on any port."""
+_STEP: Final = 16
+"""How much ids go up by at the most: a client may count for all its connections."""
+_PRODUCE: Final = b"\0\0"
+_ACKS: Final = (b"\xff\xff", b"\0\0", b"\0\x01")
+Words = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
-Outstanding = Callable[[int], frozenset[int] | set[int]]
-"""Correlation ids of a connection's requests that wait for a response."""
+Outstanding = Callable[[int], Mapping[int, int]]
+"""Correlation ids of a connection's requests that wait for a response, each with the packet of the oldest."""
 
 
 class Flows(Protocol):
     """What this module asks of the connection table."""
+
+    def __len__(self) -> int:
+        """How many connections there are."""
 
     def endpoints(self, connection: int) -> tuple[tuple[str, int], tuple[str, int]]:
         """Address and port of side 0 and side 1."""
@@ -47,91 +75,144 @@ class Flows(Protocol):
         """Which of the flags FIN and RST side 0 and side 1 have sent; 0 where none."""
 
 
-class Other(StrEnum):
-    """What a connection is that does not speak Kafka in plain."""
-
-    TLS = "tls"
-    UNKNOWN = "unparsed"
-
-
 class KafkaRecogniser:
-    """Decides for each direction; remembers the client's side of each connection that speaks Kafka."""
+    """Decides for each direction; remembers the client's side of each connection that speaks Kafka. `ports` are those
+    that the user says are Kafka's."""
 
-    def __init__(self, flows: Flows, limits: Limits, outstanding: Outstanding) -> None:
+    def __init__(self, flows: Flows, limits: Limits, outstanding: Outstanding, ports: Set[int] = frozenset()) -> None:
         self._flows = flows
-        self._largest = limits.frame_size
+        self._ports = ports
         self._outstanding = outstanding
-        self._versions = {api.key: (api.versions.low, api.versions.high + NEWER_VERSIONS) for api in apis()}
+        self._requests = _Requests(limits.frame_size)
         self.client_side: dict[int, int] = {}
         """Side of the client, of connections that speak Kafka."""
-        self.others: dict[int, Other] = {}
-        """Connections that don't."""
+        self.spoken = Column(np.uint8)
+        """What each connection speaks that does not speak Kafka, as `strangers.Protocol`."""
 
     def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
         """What a direction is of which `head` is seen first."""
         connection, side = divmod(direction, 2)
-        if connection in self.others:
+        self.spoken.grow(connection + 1)
+        if connection in self.client_side:
+            return self._verdict_known(connection, side, head, from_start=from_start)
+        if self.spoken.values[connection] >= Spoken.UNKNOWN and self._flows.syn_side(connection) >= 0:
             return Verdict.OTHER
-        if connection not in self.client_side:
-            verdict = self._verdict_unknown(connection, side, head, from_start=from_start)
-            if verdict != Verdict.UNDECIDED or not final or self.kafka_side(connection) is None:
-                return verdict
-            self._take_ports(connection)
-        return self._verdict_known(direction, head, from_start=from_start)
+        return self._verdict_unknown(connection, side, head, from_start=from_start, final=final)
 
-    def _verdict_known(self, direction: int, head: bytes, *, from_start: bool) -> Verdict:
-        connection, side = divmod(direction, 2)
-        is_client = self.client_side[connection] == side
-        if from_start and not is_client and self._flows.syn_side(connection) >= 0:
-            return Verdict.FRAMES
-        if len(head) < (REQUEST_HEAD if is_client else RESPONSE_HEAD):
-            return Verdict.UNDECIDED
-        return Verdict.FRAMES if self.plausible(direction)(head) else Verdict.SEARCH
+    def _verdict_known(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Verdict:
+        """Of a connection that speaks Kafka: frames begin where its stream begins, else they are searched for."""
+        if not from_start or self._flows.syn_side(connection) < 0:
+            return Verdict.SEARCH
+        asks = self.client_side[connection] == side
+        return Verdict.SEARCH if asks and not self._begins(connection, head) else Verdict.FRAMES
 
-    def _verdict_unknown(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Verdict:
+    def _verdict_unknown(self, connection: int, side: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
         opener = self._flows.syn_side(connection)
-        if _TLS.match(head):
-            self.others[connection] = Other.TLS
+        begins = from_start and opener >= 0
+        if self._is_stranger(connection, head, begins=begins, asks=opener == side):
             return Verdict.OTHER
-        if opener == 1 - side:
-            return Verdict.UNDECIDED
-        if opener < 0 and self.kafka_side(connection) is not None:
-            self._take_ports(connection)
-            return self._verdict_known(2 * connection + side, head, from_start=from_start)
-        if self.is_request(head) and (opener == side or _is_named(head)):
+        server = self._said_server(connection)
+        asks = opener == side or (opener < 0 and self.kafka_side(connection) != side)
+        if asks and self.is_request(head) and self._is_fit(connection, side, head):
             self.client_side[connection] = side
             return Verdict.FRAMES
-        if len(head) < REQUEST_HEAD and head[:1] in (b"", b"\x00"):
+        if len(head) < REQUEST_HEAD and head[:1] in (b"", b"\x00") and opener == side and not final:
             return Verdict.UNDECIDED
-        if opener == side and from_start and self._is_newer_request(connection, head):
-            self.client_side[connection] = side
-            return Verdict.FRAMES
-        if opener == side and from_start:
-            self.others[connection] = Other.UNKNOWN
-            return Verdict.OTHER
-        if self.kafka_side(connection) is None:
-            return Verdict.UNDECIDED
-        self._take_ports(connection)
-        return Verdict.SEARCH
+        if begins and opener == side:
+            return self._verdict_at_start(connection, side, head)
+        if server is not None:
+            self.client_side[connection] = 1 - server
+            return self._verdict_known(connection, side, head, from_start=from_start)
+        return Verdict.PERHAPS
 
-    def _take_ports(self, connection: int) -> None:
-        """Believe the ports: the client is the side that is not on Kafka's."""
+    def _is_stranger(self, connection: int, head: bytes, *, begins: bool, asks: bool) -> bool:
+        """Whether a connection is known not to be Kafka; what it is by the looks of it is noted."""
+        spoken = strangers.told(head)
+        if spoken is None or (spoken is Spoken.ZOOKEEPER and not asks):
+            spoken = Spoken(max(Spoken.DOUBTFUL, int(self.spoken.values[connection])))
+        self.spoken.values[connection] = spoken
+        if spoken <= Spoken.UNKNOWN or not begins:
+            return False
+        return spoken is Spoken.TLS or self._said_server(connection) is None
+
+    def _verdict_at_start(self, connection: int, side: int, head: bytes) -> Verdict:
+        """Of a client whose first bytes are no request that is known."""
+        said = self._said_server(connection) == 1 - side
+        if said or self._begins(connection, head):
+            self.client_side[connection] = side
+            return Verdict.SEARCH if said else Verdict.FRAMES
+        if self.spoken.values[connection] == Spoken.DOUBTFUL:
+            self.spoken.values[connection] = Spoken.UNKNOWN
+        return Verdict.OTHER
+
+    def _is_fit(self, connection: int, side: int, head: bytes) -> bool:
+        """Whether a request at the beginning of what was seen is enough to take a connection for Kafka."""
+        if self._flows.syn_side(connection) == side:
+            return _is_printable(head) or self.kafka_side(connection) is not None
+        return _is_named(head)
+
+    def _begins(self, connection: int, head: bytes) -> bool:
+        """Whether a client's first bytes are a request."""
+        return self.is_request(head) or self._is_newer_request(connection, head)
+
+    def found(self, direction: int, head: bytes) -> None:
+        """A frame was found in a direction that was perhaps Kafka's; it begins with `head`."""
+        connection, side = divmod(direction, 2)
         server = self.kafka_side(connection)
-        assert server is not None
+        if server is None:
+            server = 1 - side if self._requests.judge(head, 0) is Evidence.STRONG else side
         self.client_side[connection] = 1 - server
+
+    def expects(self, direction: int) -> bool:
+        """Whether to go on searching: on Kafka's port, unless it looks like another protocol."""
+        connection = direction >> 1
+        return self.kafka_side(connection) is not None and self.spoken.values[connection] == Spoken.DOUBTFUL
+
+    def _said_server(self, connection: int) -> int | None:
+        """The side that is the server because the user says so."""
+        return self._side_on(connection, self._ports) if self._ports else None
 
     def kafka_side(self, connection: int) -> int | None:
         """The one side that is on a port of Kafka's."""
-        sides = [side for side, (_, port) in enumerate(self._flows.endpoints(connection)) if port in KAFKA_PORTS]
+        said = self._said_server(connection)
+        return self._side_on(connection, KAFKA_PORTS) if said is None else said
+
+    def _side_on(self, connection: int, ports: Set[int]) -> int | None:
+        sides = [side for side, (_, port) in enumerate(self._flows.endpoints(connection)) if port in ports]
+        if len(sides) == 2 and self._flows.syn_side(connection) >= 0:
+            return 1 - self._flows.syn_side(connection)
         return sides[0] if len(sides) == 1 else None
 
-    def plausible(self, direction: int) -> Callable[[bytes], bool]:
-        """What a frame of this direction begins with."""
+    def asks(self, direction: int) -> bool:
+        """Whether a direction is a client's, as far as can be told."""
         connection, side = divmod(direction, 2)
-        if self.client_side.get(connection, side) == side:
-            return self.reads_as_request
-        waiting = self._outstanding(connection)
-        return lambda head: len(head) >= RESPONSE_HEAD and int.from_bytes(head[4:8], "big", signed=True) in waiting
+        client = self.client_side.get(connection)
+        if client is not None:
+            return client == side
+        return self.kafka_side(connection) != side
+
+    def heads(self, direction: int) -> Heads:
+        """How frames of this direction begin."""
+        connection = direction >> 1
+        if connection not in self.client_side and self.kafka_side(connection) is None:
+            return _Either(self._requests, may_ask=self._flows.syn_side(connection) in (-1, direction & 1))
+        return self._requests if self.asks(direction) else _Responses(self._outstanding(connection))
+
+    def strangers(self) -> list[int]:
+        """Connections on Kafka's port with data that is not Kafka's."""
+        data = np.flatnonzero(self.spoken.values != Spoken.NOTHING).tolist()
+        return [c for c in data if c not in self.client_side and self.kafka_side(c) is not None]
+
+    def protocols(self) -> dict[str, int]:
+        """How many connections speak what, the most frequent first."""
+        mine = np.fromiter(self.client_side, np.int64, len(self.client_side))
+        others = np.delete(self.spoken.values, mine)
+        counts: Counter[str] = Counter()
+        for number, count in zip(*np.unique(others, return_counts=True), strict=True):
+            counts[Spoken(number).words] += int(count)
+        counts["Kafka"] = len(mine)
+        counts[Spoken.NOTHING.words] += len(self._flows) - len(self.spoken)
+        return {name: count for name, count in counts.most_common() if count}
 
     def reads_as_request(self, head: bytes) -> bool:
         """Whether bytes begin with a request whose client id is fit to print."""
@@ -139,19 +220,53 @@ class KafkaRecogniser:
 
     def is_request(self, head: bytes) -> bool:
         """Whether bytes begin with a request that one of the known APIs has."""
-        versions = self._versions.get(int.from_bytes(head[4:6], "big"))
-        if versions is None or not versions[0] <= int.from_bytes(head[6:8], "big") <= versions[1]:
-            return False
-        return self._is_header(head)
+        return self._requests.is_request(head)
 
     def _is_newer_request(self, connection: int, head: bytes) -> bool:
         """Whether bytes at the start of a connection begin with a request of an API or version that is not known: its
         client must have a name, and its API be known unless the server is on Kafka's port."""
-        if not self._is_header(head) or not _is_named(head) or max(head[4], head[6]) > 0x7F:
+        requests = self._requests
+        if not requests.is_header(head) or not _is_named(head) or max(head[4], head[6]) > 0x7F:
             return False
-        return int.from_bytes(head[4:6], "big") in self._versions or self.kafka_side(connection) is not None
+        return requests.is_known(head) or self.kafka_side(connection) is not None
 
-    def _is_header(self, head: bytes) -> bool:
+
+class _Requests:
+    """How requests begin."""
+
+    alone = True
+    inside = True
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+        self._versions = {api.key: (api.versions.low, api.versions.high + NEWER_VERSIONS) for api in apis()}
+        self._words = np.array(
+            [key << 16 | version for key, (low, high) in self._versions.items() for version in range(low, high + 1)]
+        )
+
+    def strong(self, words: Words) -> Mask:
+        return np.isin(words, self._words)
+
+    def judge(self, head: bytes, packet: int) -> Evidence:
+        if not self.is_request(head) or not _is_printable(head):
+            return Evidence.NONE
+        return Evidence.STRONG if _is_named(head) else Evidence.FAIR
+
+    def together(self, heads: list[bytes]) -> bool:
+        return True
+
+    def is_request(self, head: bytes) -> bool:
+        """Whether a known API in a known version, with a size and a client id that make sense."""
+        versions = self._versions.get(int.from_bytes(head[4:6], "big"))
+        if versions is None or not versions[0] <= int.from_bytes(head[6:8], "big") <= versions[1]:
+            return False
+        return self.is_header(head)
+
+    def is_known(self, head: bytes) -> bool:
+        """Whether the API is known."""
+        return int.from_bytes(head[4:6], "big") in self._versions
+
+    def is_header(self, head: bytes) -> bool:
         """Whether size and client id of a request make sense."""
         if len(head) < REQUEST_HEAD:
             return False
@@ -160,10 +275,88 @@ class KafkaRecogniser:
         return REQUEST_HEAD - 4 <= size <= self._largest and -1 <= length <= size - (REQUEST_HEAD - 4)
 
 
+class _Responses:
+    """How responses begin: with the id of a request that was seen before. Any other id that clients use may answer a
+    request that was not seen."""
+
+    alone = False
+    inside = True
+
+    def __init__(self, waiting: Mapping[int, int]) -> None:
+        self._waiting = waiting
+        self._ids = np.fromiter(waiting, np.int64, len(waiting)) & 0xFFFFFFFF
+
+    def strong(self, words: Words) -> Mask:
+        return np.isin(words, self._ids)
+
+    def judge(self, head: bytes, packet: int) -> Evidence:
+        identifier = int.from_bytes(head[4:8], "big", signed=True)
+        asked = self._waiting.get(identifier)
+        if asked is not None and asked < packet:
+            return Evidence.STRONG
+        return Evidence.FAIR if identifier >= 0 else Evidence.NONE
+
+    def together(self, heads: list[bytes]) -> bool:
+        return _go_up(heads, 1 << 31)
+
+
+class _Either:
+    """How frames begin on a port that says nothing: where segments begin, as a request with a client's name (if this
+    side `may_ask`) or as responses."""
+
+    alone = False
+    inside = False
+
+    def __init__(self, requests: _Requests, *, may_ask: bool) -> None:
+        self._requests = requests
+        self._may_ask = may_ask
+
+    def strong(self, words: Words) -> Mask:
+        return np.ones(len(words), np.bool_)
+
+    def judge(self, head: bytes, packet: int) -> Evidence:
+        if self._may_ask and self._requests.judge(head, packet) is Evidence.STRONG:
+            return Evidence.STRONG
+        return Evidence.FAIR if head[4] <= 0x7F else Evidence.NONE
+
+    def together(self, heads: list[bytes]) -> bool:
+        """Responses whose ids go up, and which are not those of ZooKeeper: its transaction id, never 0, and an
+        error code, mostly 0, follow."""
+        if len(heads) < _SERIES or not _go_up(heads, _STEP):
+            return False
+        return not all(head[8:12] == heads[0][8:12] != bytes(4) == head[16:20] for head in heads)
+
+
+def _go_up(heads: list[bytes], most: int) -> bool:
+    """Whether each response's correlation id is above that of the one before it, by so much at the most."""
+    ids = [int.from_bytes(head[4:8], "big") for head in heads]
+    return all(0 < two - one <= most for one, two in pairwise(ids))
+
+
 def _is_named(head: bytes) -> bool:
-    """Whether a request names its client. Where nothing else tells the sides apart, a request must: the responses to
-    correlation ids below 2**16 read as Produce requests with an empty client id."""
-    return int.from_bytes(head[12:14], "big", signed=True) > 0 and _is_printable(head)
+    """Whether a request names its client; one of Produce must have what its body begins with, too."""
+    length = int.from_bytes(head[12:14], "big", signed=True)
+    if length <= 0 or not _is_printable(head):
+        return False
+    return head[4:6] != _PRODUCE or _produces(head, REQUEST_HEAD + length)
+
+
+def _produces(head: bytes, at: int) -> bool:
+    """Whether the body of a Produce request stands at `at`, behind the client id: acks from -1 to 1, a timeout, topics.
+    True where that is too far behind to be seen."""
+    version = int.from_bytes(head[6:8], "big")
+    if version >= 9:
+        # No tagged fields in the header, and most producers have no transactional id.
+        return at + 4 > len(head) or head[at : at + 2] != bytes(2) or head[at + 2 : at + 4] in _ACKS
+    if version >= 3:
+        length = int.from_bytes(head[at : at + 2], "big", signed=True)
+        at += 2 + max(0, length)
+        if length < -1 or length == 0:
+            return False
+    acks, timeout, topics = head[at : at + 2], head[at + 2 : at + 6], head[at + 6 : at + 10]
+    if at + 10 > 4 + int.from_bytes(head[:4], "big"):
+        return False
+    return at + 10 > len(head) or (acks in _ACKS and timeout[0] == 0 and topics[:2] == bytes(2) != topics[2:])
 
 
 def _is_printable(head: bytes) -> bool:

@@ -5,6 +5,8 @@ Invariants:
   * once `finish` was called the rows do not depend on how the capture was cut into batches.
 """
 
+from collections.abc import Set
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,10 +15,11 @@ from dissector.limits import Limits
 from dissector.session.acks import awaited
 from dissector.session.bare_tokens import BareTokens
 from dissector.session.frames import FrameTable
-from dissector.session.headers import ClientIds, request_heads, response_correlation_ids
+from dissector.session.headers import RESPONSE_HEAD, ClientIds, request_heads, response_correlation_ids
 from dissector.session.knowledge import Knowledge
 from dissector.session.pairing import NOBODY, Pairing, Waiting, key_of
-from dissector.session.recogniser import HEAD, Flows, KafkaRecogniser, Other
+from dissector.session.recogniser import HEAD, Flows, KafkaRecogniser
+from dissector.session.strangers import Protocol
 from dissector.session.table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.store import Store
 
@@ -27,11 +30,14 @@ _ROW_KINDS = np.array([RowKind.EXCHANGE, RowKind.GAP, RowKind.UNPARSED], np.uint
 class Session:
     """Pairs frames; owns the index."""
 
-    def __init__(self, store: Store, flows: Flows, limits: Limits) -> None:
+    def __init__(self, store: Store, flows: Flows, limits: Limits, ports: Set[int] = frozenset()) -> None:
         self._store = store
         self._flows = flows
         self._pairing = Pairing(limits.pending_requests)
-        self.recogniser = KafkaRecogniser(flows, limits, self._pairing.outstanding)
+        self.recogniser = KafkaRecogniser(flows, limits, self._pairing.outstanding, ports)
+        self._most_strangers = limits.strangers
+        self.strangers_untold = 0
+        """Connections on Kafka's port that are not Kafka and have no row: there are too many."""
         self.frames = FrameTable(store)
         self.table = ExchangeTable()
         self.client_ids = ClientIds()
@@ -54,6 +60,8 @@ class Session:
         requests = self._requests(batch, rows, asking)
         answering = np.flatnonzero(is_frame & ~from_client)
         responses = self._responses(batch, rows, answering)
+        lost = np.flatnonzero(~is_frame & ~from_client)
+        self._pairing.lost(batch.direction[lost] >> 1, batch.packet[lost])
         asked, answers, orphans = self._pairing.pair(requests, responses)
         self.table.answer(asked, answers)
         self._orphans(orphans)
@@ -118,7 +126,7 @@ class Session:
     def _orphans(self, rows: Ints) -> None:
         """Responses without a request are rows of their own; so are a server's bare tokens."""
         connection, packet = self.frames.direction.values[rows] >> 1, self.frames.packet.values[rows]
-        tokens = self._tokens.of_server(connection, packet)
+        tokens = self._tokens.of_server(connection, packet) | (self.frames.size.values[rows] < RESPONSE_HEAD)
         if tokens.any():
             self._add_tokens(connection[tokens], packet[tokens], response=rows[tokens])
             self._orphans(rows[~tokens])
@@ -139,9 +147,11 @@ class Session:
             )  # fmt: skip
 
     def _not_kafka(self) -> None:
-        """Connections on Kafka's port that speak something else: a row each."""
-        others = [c for c in self.recogniser.others if self.recogniser.kafka_side(c) is not None]
-        for connection in others:
-            kind = RowKind.TLS if self.recogniser.others[connection] is Other.TLS else RowKind.UNPARSED
+        """Connections on Kafka's port that speak something else: a row each, up to a limit."""
+        others = self.recogniser.strangers()
+        self.strangers_untold = max(0, len(others) - self._most_strangers)
+        for connection in others[: self._most_strangers]:
+            tls = self.recogniser.spoken.values[connection] == Protocol.TLS
             packet = self._flows.first_packet(connection)
+            kind = RowKind.TLS if tls else RowKind.UNPARSED
             self.table.add(np.array([connection]), np.array([packet]), kind=[kind])

@@ -14,20 +14,24 @@ from dissector.protocol.records.compression import codec_name
 from dissector.protocol.records.legacy import ATTRIBUTES_AT
 from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.schema.errors import advice, error_name
-from dissector.session.structs import structs
+from dissector.session.exchange import Message
+from dissector.session.structs import structs_with
 
 TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
 TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
 SUBJECTS: Final = ("group_id", "transactional_id", "key", "member_id", "mechanism", "client_software_name")
 SUBJECT_ARRAYS: Final = ("groups", "coordinator_keys", "group_ids", "groups_names", "transactional_ids")
-ERROR_CODES: Final = ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
+ERROR_CODES: Final = frozenset(
+    ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
+)
+RECORDS: Final = frozenset(("records",))
 MOST_TOPICS: Final = 3
 
 
-def _errors(body: Values) -> list[tuple[str, int, str]]:
+def _errors(response: Message) -> list[tuple[str, int, str]]:
     """Error names in a response, with how often each stands there, and what it asks of the client."""
     counts: dict[int, int] = {}
-    for struct in structs(body):
+    for struct in structs_with(response.shape, response.body, ERROR_CODES):
         for name in ERROR_CODES:
             code = struct.get(name)
             if isinstance(code, int) and code:
@@ -35,11 +39,11 @@ def _errors(body: Values) -> list[tuple[str, int, str]]:
     return sorted((error_name(code), count, advice(code)) for code, count in counts.items())
 
 
-def error_findings(body: Values) -> list[Finding]:
+def error_findings(response: Message) -> list[Finding]:
     """A finding for each different error of a response: its name, then what the client should do."""
     return [
         Finding("error-response", Severity.WARNING, ": ".join(filter(None, (_counted(name, count), words))), "body")
-        for name, count, words in _errors(body)
+        for name, count, words in _errors(response)
     ]
 
 
@@ -116,11 +120,11 @@ def _index(partition: object) -> int | None:
     return None
 
 
-def _records(body: Values) -> str:
-    """Records in a body, counted from the batch headers alone; messages of before 0.11 are counted as they stand."""
+def _records(message: Message) -> str:
+    """Records in a message, counted from the batch headers alone; messages of before 0.11 are counted as they stand."""
     count = size = 0
     codecs: set[str] = set()
-    for struct in structs(body):
+    for struct in structs_with(message.shape, message.body, RECORDS):
         records = struct.get("records")
         if not isinstance(records, bytes):
             continue
@@ -139,16 +143,17 @@ def _records(body: Values) -> str:
     return f"{count} record{'s' if count != 1 else ''} {named}".rstrip()
 
 
-def info(request: Values, response: Values, findings: list[Finding], names: Mapping[str, str]) -> str:
+def info(request: Message | None, response: Message | None, findings: list[Finding], names: Mapping[str, str]) -> str:
     """The words for the list; `findings` are those of both sides together, whose errors are named; `names` are those
     of topic ids."""
+    asked, answer = request.body if request else {}, response.body if response else {}
     words: list[str] = []
-    words += _subjects(request)
-    topics = _topics(request, names) or _topics(response, names)
+    words += _subjects(asked)
+    topics = _topics(asked, names) or _topics(answer, names)
     if topics:
         more = f" +{len(topics) - MOST_TOPICS}" if len(topics) > MOST_TOPICS else ""
         words.append(" ".join(topics[:MOST_TOPICS]) + more)
-    records = _records(request) or _records(response)
+    records = (request and _records(request)) or (response and _records(response))
     if records:
         words.append(records)
     words += [_without_advice(finding) for finding in findings if finding.code == "error-response"]

@@ -28,8 +28,7 @@ class StoredMessage(Message):
     values: Callable[[], Values] = field(kw_only=True)
     grow: Callable[[], Traced] = field(kw_only=True)
 
-    @cached_property
-    def _decoded(self) -> Decoded:
+    def _decode(self) -> Decoded:
         return Decoded({}, self.values())
 
     @cached_property

@@ -6,6 +6,7 @@ from mmap import mmap
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dissector.columns import Column
 from dissector.findings import Finding, Severity
@@ -71,6 +72,11 @@ class KafkaFiles:
     def file_of(self, number: int) -> int:
         """Which file an entry is in, from 1: what a connection is to an exchange."""
         return max(n for n, opened in enumerate(self._opened, 1) if opened.first <= number and len(opened.starts))
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Bytes of each entry, `(n,)`."""
+        none = np.empty(0, np.int64)
+        return np.concatenate([none, *(opened.ends.values - opened.starts.values for opened in self._opened)])
 
     def exchange(self, number: int) -> Exchange:
         """Entry `number`, from 0, as a row and a message."""

@@ -8,9 +8,9 @@ from dissector.events import PacketBatch, RunBatch
 from dissector.limits import Limits
 from dissector.store import Store
 from dissector.transport.flows import Flows
-from dissector.transport.ip import ORDINARY
+from dissector.transport.peeling import Peeling
 from dissector.transport.reassembly import Reassembler
-from dissector.transport.slow_path import SlowPath
+from dissector.transport.steps import ORDINARY
 from dissector.transport.tcp import segments
 
 __all__ = ["Flows", "Transport"]
@@ -25,12 +25,12 @@ class Transport:
         """Packets that are not TCP, or could not be read, by reason."""
         self.left = np.zeros(0, np.int64)
         """Connections of which the last packets that were fed brought the end, and of which nothing more can come."""
-        self._slow_path = SlowPath(store, limits, self.ignored)
+        self._peeling = Peeling(store, limits, self.ignored)
         self._reassembler = Reassembler(limits, self.ignored)
 
     def feed(self, packets: PacketBatch) -> RunBatch:
         """Bytes that these packets complete. `left` has then the connections of which nothing more can come."""
-        read = segments(packets, self.flows, self._slow_path, self.ignored)
+        read = segments(packets, self.flows, self._peeling, self.ignored)
         self.left = self.flows.take_left()
         return self._reassembler.feed(read, self.left)
 
@@ -41,5 +41,5 @@ class Transport:
 
     def finish(self) -> RunBatch:
         """The capture ends: what waited for missing bytes comes out, the holes as gaps."""
-        self._slow_path.finish()
+        self._peeling.finish()
         return self._reassembler.finish()

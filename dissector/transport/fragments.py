@@ -25,7 +25,8 @@ class Key(NamedTuple):
     source: bytes
     destination: bytes
     identification: int
-    version: int
+    protocol: int
+    """Of IPv4; IPv6 tells datagrams apart without it."""
 
 
 @dataclass(slots=True)

@@ -1,96 +1,104 @@
-"""IPv4 (RFC 791) and IPv6 (RFC 8200) headers as columns: who sends TCP to whom, and where the segment is.
+"""IPv4 (RFC 791), IPv6 with its extension headers (RFC 8200) and UDP (RFC 768) as columns.
 
-Packets that need more than this (fragments, extension headers) are named in `Slow`, for `slow_path`.
+How long a packet is, IP says, and never what was captured: Ethernet pads short packets, and a snap length cuts long
+ones. Fragments are left to `slow_path`.
 """
 
-from collections import Counter
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from dissector.transport.view import Flags, Ints, PacketView
+from dissector.transport.steps import NOT_IP, NOT_TCP, NOTHING, Goal, Numbers, Protocol, Step
+from dissector.transport.view import Header, Layer
 
-TCP: Final = 6
 V4_HEADER: Final = 20
 V6_HEADER: Final = 40
-V4_MAPPED: Final = bytes(10) + b"\xff\xff"
+ETHERTYPE_V4: Final = 0x0800
+ETHERTYPE_V6: Final = 0x86DD
 MORE_OR_OFFSET: Final = 0x3FFF
-IPV6_EXTENSIONS: Final = (0, 43, 44, 51, 60, 135)
-"""Hop-by-hop options, routing, fragment, authentication, destination options, mobility."""
-NOT_IP_PACKET: Final = "not IP"
-NOT_TCP: Final = "not TCP"
-ORDINARY: Final = frozenset({NOT_IP_PACKET, NOT_TCP})
-"""Reasons to leave a packet out that cannot hide Kafka."""
-CUT_OFF: Final = "cut off inside the IP header"
+WHOLE: Final = 0xFFF9
+"""Bits of a fragment header that are 0 where nothing is missing (RFC 6946)."""
+JUMBO: Final = 0xC204
+"""Type and length of the jumbo payload option (RFC 2675)."""
+DAMAGED: Final = "damaged IP header"
 
 
-class Datagrams(NamedTuple):
-    """Packets that carry a TCP segment, `(n,)` each."""
-
-    view: PacketView
-    source: npt.NDArray[np.uint8]
-    """`(n, 16)`: IPv6, or IPv4 mapped into it (RFC 4291, 2.5.5.2)."""
-    destination: npt.NDArray[np.uint8]
-    segment: Ints
-    """Where the TCP header begins."""
-    end: Ints
-    """Where the segment ends by the IP header; past the captured bytes where those were cut."""
-
-
-class Slow(NamedTuple):
-    """Packets left to the slow path: rows of the batch, and where their IP header begins."""
-
-    rows: Ints
-    ip: Ints
-
-
-def datagrams(view: PacketView, ip: Ints, ignored: Counter[str]) -> tuple[list[Datagrams], list[Slow]]:
-    """The packets whose IP header at `ip` says TCP, by version of IP, and those that can't be told by columns."""
-    version = view.u8(ip) >> 4
-    room = view.end - ip
-    known = (version == 4) | (version == 6)
-    four = (version == 4) & (room >= V4_HEADER)
-    six = (version == 6) & (room >= V6_HEADER)
-    count(ignored, CUT_OFF, known & ~four & ~six)
-    count(ignored, NOT_IP_PACKET, ~known)
-    found = [_ipv4(view.where(four), ip[four], ignored), _ipv6(view.where(six), ip[six], ignored)]
-    return [fast for fast, _ in found], [slow for _, slow in found]
+def _ipv4(layer: Layer, head: Header) -> Iterator[Step]:
+    first, total, number = head.u8(0), head.u16(2), head.u8(9)
+    header = (first & 15) * 4
+    four = (first >> 4) == 4
+    good = four & (header >= V4_HEADER) & ((total >= header) | (total == 0))
+    plain = good & ((head.u16(6) & MORE_OR_OFFSET) == 0)
+    # A total length of 0 is a segment that the network card was to cut: it is as long as what is around it.
+    end = layer.at + total
+    if not total.all():
+        end = np.where(total == 0, layer.end, end)
+    inside = replace(layer, ip=layer.at, at=layer.at + header, end=end, depth=layer.depth + 1)
+    if plain.all():
+        yield Step(inside, Numbers.IP_PROTOCOL, number)
+        return
+    for to, rows in ((Numbers.IP_PROTOCOL, plain), (Numbers.IP_FRAGMENT, good & ~plain)):
+        yield Step(inside.where(rows), to, number[rows])
+    yield Step(layer.where(four & ~good), DAMAGED)
+    yield Step(layer.where(~four), NOT_IP)
 
 
-def count(ignored: Counter[str], reason: str, rows: Flags) -> None:
-    """Note why these packets are left out."""
-    number = int(np.count_nonzero(rows))
-    if number:
-        ignored[reason] += number
+def _ipv6(layer: Layer, head: Header) -> Iterator[Step]:
+    good, size, number = (head.u8(0) >> 4) == 6, head.u16(4), head.u8(6)
+    # A payload length of 0 is a jumbogram, or a segment that the network card was to cut.
+    end = np.where(size == 0, layer.end, layer.at + V6_HEADER + size)
+    inside = replace(layer, ip=layer.at, at=layer.at + V6_HEADER, end=end, depth=layer.depth + 1)
+    yield Step(inside.where(good), Numbers.NEXT_HEADER, number[good])
+    yield Step(layer.where(~good), NOT_IP)
 
 
-def _ipv4(view: PacketView, ip: Ints, ignored: Counter[str]) -> tuple[Datagrams, Slow]:
-    header = (view.u8(ip) & 15) * 4
-    total = view.u16(ip + 2)
-    tcp = view.u8(ip + 9) == TCP
-    damaged = tcp & ((header < V4_HEADER) | ((total != 0) & (total < header)))
-    fragment = tcp & ~damaged & ((view.u16(ip + 6) & MORE_OR_OFFSET) != 0)
-    count(ignored, NOT_TCP, ~tcp)
-    count(ignored, "damaged IP header", damaged)
-    slow = Slow(view.rows[fragment], ip[fragment])
-    keep = tcp & ~damaged & ~fragment
-    view, ip, header, total = view.where(keep), ip[keep], header[keep], total[keep]
-    # A total length of 0 is a segment that the network card was to cut: it is as long as the packet.
-    end = np.where(total == 0, view.offset + view.length, ip + total)
-    prefix = np.broadcast_to(np.frombuffer(V4_MAPPED, np.uint8), (len(ip), 12))
-    addresses = view.raw(ip + 12, 8)
-    source = np.concatenate([prefix, addresses[:, :4]], axis=1)
-    return Datagrams(view, source, np.concatenate([prefix, addresses[:, 4:]], axis=1), ip + header, end), slow
+def _extension(layer: Layer, head: Header) -> Iterator[Step]:
+    yield Step(layer.behind((head.u8(1) + 1) * 8), Numbers.NEXT_HEADER, head.u8(0))
 
 
-def _ipv6(view: PacketView, ip: Ints, ignored: Counter[str]) -> tuple[Datagrams, Slow]:
-    following = view.u8(ip + 6)
-    extended = np.isin(following, IPV6_EXTENSIONS)
-    count(ignored, NOT_TCP, ~extended & (following != TCP))
-    slow = Slow(view.rows[extended], ip[extended])
-    keep = following == TCP
-    view, ip = view.where(keep), ip[keep]
-    size = view.u16(ip + 4)
-    end = np.where(size == 0, view.offset + view.length, ip + V6_HEADER + size)
-    return Datagrams(view, view.raw(ip + 8, 16), view.raw(ip + 24, 16), ip + V6_HEADER, end), slow
+def _hop_by_hop(layer: Layer, head: Header) -> Iterator[Step]:
+    """The jumbo option stands first where it is; behind others it goes unread, and the packet's length is believed."""
+    jumbo = (head.u16(2) == JUMBO) & (layer.ip_header(V6_HEADER).u16(4) == 0)
+    end = np.where(jumbo, layer.ip + V6_HEADER + head.u32(4), layer.end)
+    yield Step(layer.behind((head.u8(1) + 1) * 8, end), Numbers.NEXT_HEADER, head.u8(0))
+
+
+def _fragment(layer: Layer, head: Header) -> Iterator[Step]:
+    whole = (head.u16(2) & WHOLE) == 0
+    yield Step(layer.behind(FRAGMENT.size).where(whole), Numbers.NEXT_HEADER, head.u8(0)[whole])
+    yield Step(layer.where(~whole), Goal.SLOW_PATH)
+
+
+def _by_version(layer: Layer, head: Header) -> Iterator[Step]:
+    version = head.u8(0) >> 4
+    number = np.where(version == 4, ETHERTYPE_V4, np.where(version == 6, ETHERTYPE_V6, NOTHING))
+    yield Step(layer, Numbers.ETHERTYPE, number)
+
+
+def _udp(layer: Layer, head: Header) -> Iterator[Step]:
+    size = head.u16(4)
+    end = np.where(size < UDP.size, layer.end, layer.at + size)
+    yield Step(layer.behind(UDP.size, end), Numbers.UDP_PORT, head.u16(2))
+
+
+def _authentication(following: Numbers) -> Protocol:
+    """RFC 4302: signed, not encrypted."""
+
+    def read(layer: Layer, head: Header) -> Iterator[Step]:
+        yield Step(layer.behind((head.u8(1) + 2) * 4), following, head.u8(0))
+
+    return Protocol("authentication", 12, read, runt=NOT_TCP)
+
+
+IPV4: Final = Protocol("IP", V4_HEADER, _ipv4)
+IPV6: Final = Protocol("IP", V6_HEADER, _ipv6)
+IP: Final = Protocol("IP", 1, _by_version, runt=NOT_IP)
+"""Where nothing but its first four bits tells the version."""
+HOP_BY_HOP: Final = Protocol("IP", 8, _hop_by_hop)
+EXTENSION: Final = Protocol("IP", 8, _extension)
+FRAGMENT: Final = Protocol("IP", 8, _fragment)
+AUTHENTICATION: Final = _authentication(Numbers.IP_PROTOCOL)
+AUTHENTICATION_6: Final = _authentication(Numbers.NEXT_HEADER)
+UDP: Final = Protocol("UDP", 8, _udp, runt=NOT_TCP)

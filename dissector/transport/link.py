@@ -1,57 +1,126 @@
-"""Link layers: where the IP header begins. A new link type is one entry in `LINK_LAYOUTS`.
+"""Link layers, and what stands between them and IP: VLAN tags, MPLS labels, PPP, LLC.
 
-Numbers: the tcpdump group's list of LINKTYPE_ values; EtherTypes: IEEE 802. Behind each header the version of IP is
-read off its first four bits, which agree with the EtherType in every packet that can be read.
+Numbers: the tcpdump group's list of LINKTYPE_ values and what it says of each; EtherTypes: IEEE 802.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from dissector.transport.view import Ints, PacketView
+from dissector.transport.ip import ETHERTYPE_V4, ETHERTYPE_V6, IP
+from dissector.transport.steps import NOT_IP, NOTHING, Numbers, Protocol, Step
+from dissector.transport.view import Header, Layer
 
-IPV4: Final = 0x0800
-IPV6: Final = 0x86DD
-VLAN_TAGS: Final = (0x8100, 0x88A8, 0x9100)
-DEEPEST_VLAN: Final = 4
-NOT_IP: Final = -1
-
-Layout = Callable[[PacketView], Ints]
-"""Gives the place of each packet's IP header, `NOT_IP` where there is none."""
-
-
-def _behind(size: int) -> Layout:
-    """A header of fixed size that need not be looked at."""
-    return lambda view: view.offset + size
-
-
-def _typed(size: int, ethertype_at: int) -> Layout:
-    """A header of fixed size with an EtherType in it, then any VLAN tags (802.1Q, 802.1ad), each with the next type."""
-
-    def layout(view: PacketView) -> Ints:
-        at = view.offset + size
-        kind = view.u16(view.offset + ethertype_at)
-        for _ in range(DEEPEST_VLAN):
-            tagged = np.isin(kind, VLAN_TAGS)
-            if not tagged.any():
-                break
-            kind = np.where(tagged, view.u16(at + 2), kind)
-            at = np.where(tagged, at + 4, at)
-        return np.where((kind == IPV4) | (kind == IPV6), at, NOT_IP)
-
-    return layout
+LINK_ETHERNET: Final = 1
+MPLS_UNICAST: Final = 0x8847
+MPLS_MULTICAST: Final = 0x8848
+CONTROL_WORD: Final = 4
+FRAMED: Final = (ETHERTYPE_V4, ETHERTYPE_V6, 0x8100, 0x88A8, MPLS_UNICAST, 0x8864)
+"""EtherTypes that a frame behind a control word is known by."""
+PPP_ETHERTYPES: Final = {0x21: ETHERTYPE_V4, 0x57: ETHERTYPE_V6, 0x281: MPLS_UNICAST, 0x283: MPLS_MULTICAST}
+"""PPP numbers (IANA) of what has an EtherType as well."""
+PPP_ADDRESS: Final = 0xFF03
+SNAP_HEAD: Final = 0xAAAA03
+SNAP_ETHERTYPES: Final = (0x000000, 0x0000F8)
+"""OUIs behind which an EtherType follows: RFC 1042, and bridges (IEEE 802.1H)."""
+NFLOG_PAYLOAD: Final = 9
 
 
-LINK_LAYOUTS: Final[dict[int, Layout]] = {
-    0: _behind(4),  # NULL: BSD loopback, address family in host byte order
-    1: _typed(14, ethertype_at=12),  # ETHERNET
-    12: _behind(0),  # RAW, as some systems number it
-    14: _behind(0),
-    101: _behind(0),  # RAW
-    108: _behind(4),  # LOOP: OpenBSD loopback
-    113: _typed(16, ethertype_at=14),  # LINUX_SLL
-    228: _behind(0),  # IPV4
-    229: _behind(0),  # IPV6
-    276: _typed(20, ethertype_at=0),  # LINUX_SLL2
-}
+def _typed(name: str, size: int, ethertype_at: int) -> Protocol:
+    """A header of fixed size with an EtherType in it."""
+
+    def read(layer: Layer, head: Header) -> Iterator[Step]:
+        yield Step(layer.behind(size), Numbers.ETHERTYPE, head.u16(ethertype_at))
+
+    return Protocol(name, size, read, runt=NOT_IP)
+
+
+def _loopback(layer: Layer, head: Header) -> Iterator[Step]:
+    yield Step(layer.behind(LOOPBACK.size), IP)
+
+
+def _snap(layer: Layer, head: Header) -> Iterator[Step]:
+    known = ((head.u32(0) >> 8) == SNAP_HEAD) & np.isin(head.u32(3) >> 8, SNAP_ETHERTYPES)
+    yield Step(layer.behind(SNAP.size), Numbers.ETHERTYPE, np.where(known, head.u16(6), NOTHING))
+
+
+def _mpls(layer: Layer, head: Header) -> Iterator[Step]:
+    last, more = layer.behind(MPLS.size).split((head.u8(2) & 1) == 1)
+    yield Step(last, MPLS_PAYLOAD)
+    yield Step(more, MPLS)
+
+
+def _mpls_payload(layer: Layer, head: Header) -> Iterator[Step]:
+    """No label says what it labels: IP, or an Ethernet frame, or one behind a control word (RFC 4385, 4448).
+
+    A control word begins with four zero bits, and so does many a MAC address: then the EtherType's place tells.
+    """
+    nibble = head.u8(0) >> 4
+    ip = (nibble == 4) | (nibble == 6)
+    control = (nibble == 0) & np.isin(head.u16(CONTROL_WORD + 12), FRAMED)
+    yield Step(layer.where(ip), IP)
+    yield Step(layer.behind(CONTROL_WORD).where(control), Numbers.LINK_TYPE, LINK_ETHERNET)
+    yield Step(layer.where(~ip & ~control), Numbers.LINK_TYPE, LINK_ETHERNET)
+
+
+def _pppoe(layer: Layer, head: Header) -> Iterator[Step]:
+    session = head.u16(0) == 0x1100
+    inside = layer.behind(PPPOE.size, layer.at + PPPOE.size + head.u16(4))
+    yield Step(inside.where(session), PPP)
+    yield Step(layer.where(~session), NOT_IP)
+
+
+def _ppp(layer: Layer, head: Header) -> Iterator[Step]:
+    """RFC 1661 and 1662: address and control may be left out, and so may a number's first byte if it is 0."""
+    framed = head.u16(0) == PPP_ADDRESS
+    short = (head.u8(0) & 1) == 1
+    number = np.where(short, head.u8(0), head.u16(0))
+    ethertype = np.full(len(number), NOTHING)
+    for ppp, value in PPP_ETHERTYPES.items():
+        ethertype[number == ppp] = value
+    inside = layer.behind(np.where(short, 1, 2))
+    yield Step(inside.where(~framed), Numbers.ETHERTYPE, ethertype[~framed])
+    yield Step(layer.behind(2).where(framed), PPP)
+
+
+def _hdlc(layer: Layer, head: Header) -> Iterator[Step]:
+    cisco, ppp = layer.split(np.isin(head.u8(0), (0x0F, 0x8F)))
+    yield Step(cisco, CISCO_HDLC)
+    yield Step(ppp, PPP)
+
+
+def _nflog(layer: Layer, head: Header) -> Iterator[Step]:
+    yield Step(layer.behind(NFLOG.size), NFLOG_ATTRIBUTE)
+
+
+def _nflog_attribute(layer: Layer, head: Header) -> Iterator[Step]:
+    """Length, type and value, padded to 4 bytes; the packet itself comes last and alone may be long."""
+    size, kind = head.small16(0), head.small16(2)
+    payload, other = kind == NFLOG_PAYLOAD, (kind != NFLOG_PAYLOAD) & (size >= NFLOG_ATTRIBUTE.size)
+    yield Step(layer.behind(NFLOG_ATTRIBUTE.size).where(payload), IP)
+    yield Step(layer.behind(size + 3 & ~3).where(other), NFLOG_ATTRIBUTE)
+    yield Step(layer.where(~payload & ~other), NOT_IP)
+
+
+def _pktap(layer: Layer, head: Header) -> Iterator[Step]:
+    """Apple's: the header's length, and the link type of what follows."""
+    yield Step(layer.behind(head.small32(0)), Numbers.LINK_TYPE, head.small32(8) & 0xFFFF)
+
+
+ETHERNET: Final = _typed("Ethernet", 14, ethertype_at=12)
+COOKED: Final = _typed("cooked", 16, ethertype_at=14)
+COOKED_2: Final = _typed("cooked", 20, ethertype_at=0)
+CISCO_HDLC: Final = _typed("HDLC", 4, ethertype_at=2)
+VLAN: Final = _typed("VLAN", 4, ethertype_at=2)
+LOOPBACK: Final = Protocol("loopback", 4, _loopback, runt=NOT_IP)
+"""An address family in the host's byte order, of which nobody knows all values."""
+SNAP: Final = Protocol("LLC", 8, _snap, runt=NOT_IP)
+MPLS: Final = Protocol("MPLS", 4, _mpls)
+MPLS_PAYLOAD: Final = Protocol("MPLS", CONTROL_WORD + 14, _mpls_payload, runt=NOT_IP)
+PPPOE: Final = Protocol("PPPoE", 6, _pppoe)
+PPP: Final = Protocol("PPP", 2, _ppp, runt=NOT_IP)
+HDLC: Final = Protocol("HDLC", 1, _hdlc, runt=NOT_IP)
+NFLOG: Final = Protocol("NFLOG", 4, _nflog)
+NFLOG_ATTRIBUTE: Final = Protocol("NFLOG", 4, _nflog_attribute, runt=NOT_IP)
+PKTAP: Final = Protocol("PKTAP", 12, _pktap)

@@ -1,86 +1,107 @@
 """TCP headers (RFC 9293) as columns: `PacketBatch` to `SegmentBatch`, in capture order.
 
-Payload is located, never copied. Its length is what IP says, never what was captured: Ethernet pads short packets.
+Payload is located, never copied. Its length is what the innermost IP says, never what was captured.
 """
 
 from collections import Counter
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.events import PacketBatch, SegmentBatch
 from dissector.transport.flows import Addresses, Flows
-from dissector.transport.ip import NOT_IP_PACKET, Datagrams, Slow, count, datagrams
-from dissector.transport.link import LINK_LAYOUTS, NOT_IP
-from dissector.transport.slow_path import SlowPath
-from dissector.transport.view import Ints, PacketView
+from dissector.transport.ip import V4_HEADER, V6_HEADER
+from dissector.transport.peeling import Peeling
+from dissector.transport.view import Flags, Ints, Layer
 
-LEAST_HEADER = 20
+LEAST_HEADER: Final = 20
+V4_MAPPED: Final = np.frombuffer(b"\0\0\xff\xff", np.uint32)[0]
+"""Third of the four words of an IPv4 address mapped into IPv6 (RFC 4291, 2.5.5.2); the first two are 0."""
+CUT_OFF: Final = "cut off inside the TCP header"
 
 
-def segments(packets: PacketBatch, flows: Flows, slow_path: SlowPath, ignored: Counter[str]) -> SegmentBatch:
+class _Located(NamedTuple):
+    """Segments, `(n,)` each: a header's fields, who sent it to whom, and where its payload is."""
+
+    row: Ints
+    source: Addresses
+    """`(n, 16)`: IPv6, or IPv4 mapped into it."""
+    destination: Addresses
+    source_port: Ints
+    destination_port: Ints
+    seq: Ints
+    ack: Ints
+    flags: Ints
+    address: Ints
+    size: Ints
+    missing: Ints
+
+
+def segments(packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Counter[str]) -> SegmentBatch:
     """The TCP segments of a batch; what is none is counted in `ignored` by reason."""
-    found: list[Datagrams] = []
-    left: list[Slow] = []
-    for link_type in np.unique(packets.link_type).tolist():
-        fast, slow = _datagrams(packets, link_type, ignored)
-        found += fast
-        left += [rows for rows in slow if len(rows.rows)]
-    if left:  # of all link types at once: fragments of one datagram may come by several interfaces
-        found += slow_path.read(packets, left)
-    parts = [_located(datagram, ignored) for datagram in found if len(datagram.segment)]
+    parts = [part for layer in peeling.segments(packets) for part in _located(layer, ignored)]
     if not parts:
         empty = np.zeros(0, np.int64)
         return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
                             empty.astype(np.uint8), empty, empty, empty)  # fmt: skip
-    rows, source, destination, table = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    order = np.argsort(rows, kind="stable")
-    rows, table = rows[order], table[order]
-    seq, ack, flags, payload, size, missing, source_port, destination_port = table.T
-    packet, time_ns = packets.first + rows, packets.time_ns[rows]
+    found = _joined(parts)
+    packet, time_ns = packets.first + found.row, packets.time_ns[found.row]
     direction = flows.directions(
-        (source[order], source_port),
-        (destination[order], destination_port),
-        flags,
-        seq,
-        ack,
-        size + missing,
-        packet,
-        time_ns,
-    )
+        (found.source, found.source_port), (found.destination, found.destination_port),
+        found.flags, found.seq, found.ack, found.size + found.missing, packet, time_ns,
+    )  # fmt: skip
     return SegmentBatch(
-        packet, time_ns, direction, seq.astype(np.uint32), ack.astype(np.uint32), flags.astype(np.uint8),
-        payload, size, missing,
+        packet, time_ns, direction, found.seq.astype(np.uint32), found.ack.astype(np.uint32),
+        found.flags.astype(np.uint8), found.address, found.size, found.missing,
     )  # fmt: skip
 
 
-def _datagrams(packets: PacketBatch, link_type: int, ignored: Counter[str]) -> tuple[list[Datagrams], list[Slow]]:
-    rows = np.flatnonzero(packets.link_type == link_type)
-    layout = LINK_LAYOUTS.get(link_type)
-    if layout is None:
-        ignored[f"link type {link_type}"] += len(rows)
-        return [], []
-    view = PacketView.of(packets, rows)
-    ip = layout(view)
-    known = ip != NOT_IP
-    if not known.all():
-        count(ignored, NOT_IP_PACKET, ~known)
-        view, ip = view.where(known), ip[known]
-    return datagrams(view, ip, ignored)
+def _joined(parts: list[_Located]) -> _Located:
+    """All parts in capture order."""
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate([part.row for part in parts]), kind="stable")
+    return _Located(*(np.concatenate(columns)[order] for columns in zip(*parts, strict=True)))
 
 
-def _located(found: Datagrams, ignored: Counter[str]) -> tuple[Ints, Addresses, Addresses, Ints]:
-    """Rows, addresses, and a table of the header's fields with the payload's place."""
-    view, at = found.view, found.segment
-    header = (view.u8(at + 12) >> 4) * 4
-    whole = (at + LEAST_HEADER <= view.end) & (header >= LEAST_HEADER) & (at + header <= found.end)
-    if not whole.all():
-        count(ignored, "cut off inside the TCP header", ~whole)
-        view, at, header = view.where(whole), at[whole], header[whole]
-    payload = at + header
-    end = found.end[whole]
-    size = np.maximum(np.minimum(end, view.end) - payload, 0)
-    missing = end - payload - size
-    ports = (view.u16(at), view.u16(at + 2))
-    fields = (view.u32(at + 4), view.u32(at + 8), view.u8(at + 13))
-    table = np.stack([*fields, view.base + payload, size, missing, *ports], axis=1)
-    return view.rows, found.source[whole], found.destination[whole], table
+def _located(layer: Layer, ignored: Counter[str]) -> list[_Located]:
+    """The segments of a layer, none or one part."""
+    layer = _fitting(layer, layer.room >= LEAST_HEADER, ignored)
+    head = layer.header(LEAST_HEADER)
+    header = (head.u8(12) >> 4) * 4
+    fits = (header >= LEAST_HEADER) & (layer.at + header <= layer.end)
+    if not fits.all():
+        layer, header = _fitting(layer, fits, ignored), header[fits]
+        head = layer.header(LEAST_HEADER)
+    if not len(layer):
+        return []
+    payload = layer.at + header
+    size = np.maximum(np.minimum(layer.end, layer.captured) - payload, 0)
+    source, destination = _addresses(layer)
+    return [
+        _Located(
+            layer.rows, source, destination, head.u16(0), head.u16(2), head.u32(4), head.u32(8), head.u8(13),
+            layer.base + payload, size, layer.end - payload - size,
+        )
+    ]  # fmt: skip
+
+
+def _fitting(layer: Layer, fits: Flags, ignored: Counter[str]) -> Layer:
+    good, other = layer.split(fits)
+    if len(other):
+        ignored[CUT_OFF] += len(other)
+    return good
+
+
+def _addresses(layer: Layer) -> tuple[Addresses, Addresses]:
+    """Source and destination."""
+    head = layer.ip_header(V4_HEADER)  # as much as both versions have
+    words = np.zeros((2, len(layer), 4), np.uint32)
+    words[:, :, 2] = V4_MAPPED
+    words[:, :, 3] = head.raw(12, 8).view(np.uint32).T
+    six = (head.u8(0) >> 4) == 6
+    if six.any():
+        addresses = layer.where(six).ip_header(V6_HEADER).raw(8, 32)
+        words[:, six] = addresses.view(np.uint32).reshape(-1, 2, 4).swapaxes(0, 1)
+    source, destination = words.view(np.uint8)
+    return source, destination

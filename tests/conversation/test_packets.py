@@ -43,8 +43,8 @@ def asked(count: int, *, time_ns: int = 1_000, size: int = 8) -> list[Turn]:
 def test_another_decoder_finds_the_same_streams_and_right_checksums(turns: list[Turn], ends: tuple[End, End]) -> None:
     said = {True: b"", False: b""}
     made = packets([Conversation(*ends, turns)])
-    assert [time for time, _ in made] == sorted(time for time, _ in made)
-    for _, data in made:
+    assert [packet.time_ns for packet in made] == sorted(packet.time_ns for packet in made)
+    for data in (packet.data for packet in made):
         ip = dpkt.ethernet.Ethernet(data).data
         segment = bytes(ip.data)
         ip.data.sum = 0  # dpkt then computes it, and that of the IP header

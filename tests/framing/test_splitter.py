@@ -3,12 +3,13 @@
 import random
 
 import numpy as np
+import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.events import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
-from dissector.framing import Splitter, Verdict
-from dissector.framing.resync import Plausible, find_frame
+from dissector.framing import Evidence, Heads, Splitter, Verdict
 from dissector.limits import DEFAULT, Limits
 from dissector.store import Store
 from tests.traffic import request, response, seeds
@@ -17,17 +18,49 @@ Row = tuple[int, int, int, bytes]
 """Kind, stream offset, size, bytes (``?`` for those that are missing)."""
 
 
+class Metadata:
+    """Frames begin as Metadata requests do."""
+
+    alone = True
+    inside = True
+
+    def strong(self, words: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        return words >> 16 == 3
+
+    def judge(self, head: bytes, packet: int) -> Evidence:
+        return Evidence.STRONG if head[4:6] == b"\x00\x03" and len(head) >= 14 else Evidence.NONE
+
+    def together(self, heads: list[bytes]) -> bool:
+        return True
+
+
 class Anything:
-    """Takes every stream for Kafka."""
+    """Takes every stream for Kafka; it begins as is told."""
+
+    def __init__(self, begins: Verdict = Verdict.FRAMES) -> None:
+        self._begins = begins
+        self.findings: list[int] = []
 
     def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
-        return Verdict.FRAMES
+        return self._begins
 
-    def plausible(self, direction: int) -> Plausible:
-        return lambda head: head[4:6] == b"\x00\x03" and len(head) >= 14
+    def asks(self, direction: int) -> bool:
+        return True
+
+    def heads(self, direction: int) -> Heads:
+        return Metadata()
+
+    def expects(self, direction: int) -> bool:
+        return False
+
+    def found(self, direction: int, head: bytes) -> None:
+        self.findings.append(direction)
 
 
-def split(stream: bytes, cuts: list[int], missing: set[int], batch: int, bounds: Limits = DEFAULT) -> list[Row]:
+def split(
+    stream: bytes, cuts: list[int], missing: set[int], batch: int, bounds: Limits = DEFAULT,
+    begins: Verdict = Verdict.FRAMES,
+) -> list[Row]:  # fmt: skip
     """The rows of a stream that comes in runs cut at `cuts`; the runs numbered in `missing` are gaps."""
     store = Store()
     base = store.add(stream)
@@ -37,7 +70,7 @@ def split(stream: bytes, cuts: list[int], missing: set[int], batch: int, bounds:
         (0, RunKind.LOST if n in missing else RunKind.DATA, a, NOWHERE if n in missing else base + a, b - a, n, n)
         for n, (a, b) in enumerate(zip(starts, ends, strict=True))
     ]
-    splitter = Splitter(store, Anything(), bounds)
+    splitter = Splitter(store, Anything(begins), bounds)
     rows: list[Row] = []
 
     def take(frames: FrameBatch) -> None:
@@ -51,7 +84,8 @@ def split(stream: bytes, cuts: list[int], missing: set[int], batch: int, bounds:
         columns = np.array(runs[at : at + batch], np.int64).T
         take(splitter.feed(RunBatch(columns[0], columns[1].astype(np.uint8), *columns[2:])))
         take(splitter.resync())
-    take(splitter.finish())
+    while len(found := splitter.resync(final=True)):
+        take(found)
     return rows
 
 
@@ -85,12 +119,39 @@ def test_any_bytes_are_tiled(junk: bytes, batch: int) -> None:
     assert sum(min(size, len(junk) - start) for _, start, size, _ in rows) == len(junk)
 
 
-def test_a_frame_in_the_middle_of_bytes_is_found() -> None:
-    plausible = Anything().plausible(0)
-    data = b"\x00\x07rest of what was lost" + request(1) + request(2)
-    assert find_frame(data, plausible, 1 << 20) == len(data) - 2 * len(request(1))
-    assert find_frame(b"nothing here at all", plausible, 1 << 20) is None
-    assert find_frame(response(1) + b"??", plausible, 1 << 20) is None
+@pytest.mark.parametrize("begins", [Verdict.SEARCH, Verdict.PERHAPS])
+def test_a_frame_in_the_middle_of_bytes_is_found(begins: Verdict) -> None:
+    lost = b"\x00\x07rest of what was lost"
+    rows = split(lost + request(1) + request(2), [], set(), 1, begins=begins)
+    assert [(kind, data) for kind, _, _, data in rows] == [
+        (FrameKind.UNPARSED, lost), (FrameKind.FRAME, request(1)), (FrameKind.FRAME, request(2))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [b"nothing here at all", response(1) + b"??"])
+def test_nothing_is_found_where_nothing_is(stream: bytes) -> None:
+    assert split(stream, [], set(), 1, begins=Verdict.PERHAPS) == []
+    [(kind, start, size, _)] = split(stream, [], set(), 1, begins=Verdict.SEARCH)
+    assert (kind, start, size) == (FrameKind.UNPARSED, 0, len(stream))
+
+
+@given(
+    before=st.binary(max_size=40), count=st.integers(1, 6), cuts=st.lists(st.integers(1, 300)), batch=st.integers(1, 9)
+)
+def test_what_is_found_does_not_depend_on_batches(before: bytes, count: int, cuts: list[int], batch: int) -> None:
+    stream = before + b"".join(request(n, client_id=b"x" * n * 5) for n in range(1, count + 1))
+    whole = split(stream, cuts, {1}, 1 << 20, begins=Verdict.SEARCH)
+    assert split(stream, cuts, {1}, batch, begins=Verdict.SEARCH) == whole
+    assert split(stream, cuts, {1}, 1, begins=Verdict.SEARCH) == whole
+
+
+def test_what_is_held_is_bounded() -> None:
+    """Frames that never end come out as what they are: bytes without a frame."""
+    stream = (1000).to_bytes(4, "big") + request(1)[4:] + bytes(500)
+    bounds = Limits(held_runs=100)
+    rows = split(stream, list(range(1, len(stream))), set(), 10, bounds)
+    assert {row[0] for row in rows} == {FrameKind.UNPARSED}
+    assert sum(row[2] for row in rows) == len(stream)
 
 
 def test_a_size_about_the_largest_is_taken_or_passed_over_but_never_looked_at_for_ever() -> None:

@@ -10,7 +10,7 @@ from dissector.capture import CaptureError
 from dissector.capture_file import Capture
 from dissector.cli.json_lines import json_line
 from dissector.cli.rows import row_line
-from dissector.cli.trees import shown, tree_lines
+from dissector.cli.trees import exchange_lines, shown
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import Traced
@@ -111,7 +111,7 @@ def _rows(capture: Capture) -> None:
         exchange = capture.exchange(number)
         assert exchange.row.number == number + 1
         assert not HOSTILE.search(row_line(exchange.row, capture.start_ns))
-        assert not any(HOSTILE.search(line) for line in tree_lines(capture, number))
+        assert not any(HOSTILE.search(line) for line in exchange_lines(exchange, capture.start_ns))
         _line(exchange)
         for message in (exchange.request, exchange.response):
             if message is not None:

@@ -1,8 +1,11 @@
 """An exchange in a few words: no error of a response is overlooked."""
 
+from dissector.api import decode_request, decode_response, encode_request, encode_response
+from dissector.encoding import api_key_of
 from dissector.protocol.schema import enums, loader
 from dissector.protocol.schema.errors import advice
 from dissector.protocol.schema.model import Field
+from dissector.session.exchange import Message
 from dissector.session.summary import ERROR_CODES, error_findings, info
 
 
@@ -20,20 +23,35 @@ def test_every_field_that_holds_an_error_is_looked_at() -> None:
     assert holding == set(ERROR_CODES)
 
 
+def _response(api: str, version: int, body: dict[str, object]) -> Message:
+    key = api_key_of(api, "api")
+    return decode_response(encode_response(api, version, body), api_key=key, api_version=version)
+
+
+def _request(api: str, version: int, body: dict[str, object]) -> Message:
+    return decode_request(encode_request(api, version, body))
+
+
 def test_errors_are_counted_and_say_what_to_do_but_not_in_the_list() -> None:
-    body: dict[str, object] = {"error_code": 0, "results": [{"error_code": 16}, {"partition_error_code": 16}]}
-    [finding] = error_findings(body)
+    partition = {"partition_index": 0, "error_code": 16}
+    group = {"group_id": "billing", "error_code": 16, "topics": [{"name": "orders", "partitions": [partition]}]}
+    response = _response("OffsetFetch", 8, {"groups": [group]})
+    [finding] = error_findings(response)
     assert finding.message == f"NOT_COORDINATOR (2 times): {advice(16)}"
     assert "\n" not in finding.message
-    assert info({}, body, [finding], {}) == "NOT_COORDINATOR (2 times)"
+    assert info(None, response, [finding], {}) == "NOT_COORDINATOR (2 times)"
 
 
 def test_an_unknown_error_has_a_number_and_no_advice() -> None:
-    assert [f.message for f in error_findings({"error_code": 12345})] == ["UNKNOWN(12345)"]
+    assert [f.message for f in error_findings(_response("Heartbeat", 4, {"error_code": 12345}))] == ["UNKNOWN(12345)"]
 
 
 def test_groups_and_coordinators_asked_for_are_named() -> None:
-    assert info({"groups": [{"group_id": "billing"}, {"group_id": "other"}]}, {}, [], {}) == "billing +1"
-    assert info({"coordinator_keys": ["billing"]}, {}, [], {}) == "billing"
-    assert info({"groups": []}, {}, [], {}) == ""
-    assert info({"group_id": "billing", "groups": ["x"]}, {}, [], {}) == "billing"
+    def words(api: str, version: int, body: dict[str, object]) -> str:
+        return info(_request(api, version, body), None, [], {})
+
+    groups: list[dict[str, object]] = [{"group_id": name, "topics": None} for name in ("billing", "other")]
+    assert words("OffsetFetch", 8, {"groups": groups}) == "billing +1"
+    assert words("FindCoordinator", 4, {"coordinator_keys": ["billing"]}) == "billing"
+    assert words("OffsetFetch", 8, {"groups": []}) == ""
+    assert words("OffsetFetch", 7, {"group_id": "billing", "topics": None}) == "billing"

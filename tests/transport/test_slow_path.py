@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dissector.limits import DEFAULT
 from dissector.transport.fragments import Fragments, Key
-from dissector.transport.link import LINK_LAYOUTS
+from dissector.transport.registry import LINK_TYPES
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import read
 
@@ -138,11 +138,11 @@ def test_extension_headers_are_skipped(name: str) -> None:
 def test_extension_headers_that_lead_nowhere_are_counted() -> None:
     udp = ip6(0, b"\x11\x00" + bytes(6) + bytes(8))
     short = ip6(0, b"\x06\xff" + bytes(6))
-    endless = ip6(60, (b"\x3c\x00" + bytes(6)) * 40)
+    endless = ip6(60, (b"\x3c\x00" + bytes(6)) * 60)
     ignored = read([udp, short, endless], link_type=101).transport.ignored
     assert sum(ignored.values()) == 3
     assert ignored["not TCP"] == 1
-    assert ignored["too many IPv6 extension headers"] == 1
+    assert ignored["too many headers"] == 1
 
 
 def test_a_fragment_cut_by_the_snap_length_is_counted() -> None:
@@ -151,7 +151,7 @@ def test_a_fragment_cut_by_the_snap_length_is_counted() -> None:
 
 
 @given(
-    link_type=st.sampled_from([*LINK_LAYOUTS, 77]),
+    link_type=st.sampled_from([*LINK_TYPES, 77]),
     version=st.sampled_from([4, 6]),
     packets=st.lists(st.binary(max_size=90), max_size=8),
     protocol=st.sampled_from([6, 0, 43, 44, 51, 60, 17]),

@@ -117,14 +117,6 @@ def holds(plan: TypePlan, scalar: str) -> bool:
     return isinstance(plan, StructPlan) and any(holds(f.type, scalar) for f in (*plan.fields, *plan.tagged))
 
 
-def has_field(plan: TypePlan, name: str) -> bool:
-    """Whether a field of that name stands anywhere in a layout."""
-    if isinstance(plan, ArrayPlan):
-        return has_field(plan.element, name)
-    fields = (*plan.fields, *plan.tagged) if isinstance(plan, StructPlan) else ()
-    return any(field.name == name or has_field(field.type, name) for field in fields)
-
-
 class _Planner:
     """Builds the plan of one version of one message."""
 

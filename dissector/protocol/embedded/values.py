@@ -4,10 +4,9 @@ The values given are left as they are; where nothing is inside, they are what co
 """
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from dissector.protocol.codec.plan import has_field, plan
+from dissector.protocol.codec.ways import Way, way
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import FIELDS, inside
 from dissector.protocol.embedded.inside import DECODED, Inside, Values
@@ -22,30 +21,51 @@ from dissector.protocol.embedded.topics import (
 )
 from dissector.protocol.records.compression import Budget
 from dissector.protocol.records.objects import budget_of, records_object
+from dissector.protocol.schema.loader import alternatives
 
 SUFFIX: Final = f"_{DECODED}"
+TOPIC_ID: Final = "topic_id"
+TOPIC_IDS: Final = frozenset((TOPIC_ID,))
 Chain = tuple[Mapping[str, Any], ...]
 
 
 def with_all(message: str, version: int, values: Values, context: Context) -> Values:
     """The values of a body with all that can be said of it: embedded formats, internal records, names of topic ids."""
-    values = with_records(message, with_decoded(message, values, context), context)
-    return _with_topic_names(values, context) if context.topic_names and _has_topic_ids(message, version) else values
+    if message in FIELDS:
+        values = with_decoded(message, values, context)
+    to = way(message, version, TOPIC_IDS) if context.topic_names else None
+    if message in RECORDS_FIELDS:
+        values = with_records(message, values, context, named=to is not None)
+    if to is None:
+        return values
+    # What was found inside of bytes is of another layout: such a message is searched everywhere.
+    unclear = message in FIELDS or alternatives(message, version)
+    return cast(Values, _with_topic_names(values, context)) if unclear else _along(to, values, context)
 
 
-@cache
-def _has_topic_ids(message: str, version: int) -> bool:
-    return has_field(plan(message, version), "topic_id")
+def _along(to: Way, struct: Values, context: Context) -> Values:
+    """A copy of a structure with the names of topic ids, made along the way to them."""
+    changed: Values = {}
+    for name, below in to.inner:
+        value = struct.get(name)
+        if isinstance(value, list):
+            changed[name] = [_along(below, each, context) for each in value]
+        elif isinstance(value, dict):
+            changed[name] = _along(below, value, context)
+    found = context.topic_names.get(str(struct.get(TOPIC_ID))) if to.here else None
+    out = struct | changed if changed else struct
+    return out if found is None else _beside(out, TOPIC_ID, found)
 
 
 def _with_topic_names(value: Any, context: Context) -> Any:
+    """A copy of whatever values with the names of topic ids anywhere in them."""
     if isinstance(value, list):
         return [_with_topic_names(each, context) for each in value] if value and isinstance(value[0], dict) else value
     if not isinstance(value, dict):
         return value
     out = {name: _with_topic_names(each, context) for name, each in value.items()}
-    name = context.topic_names.get(str(value.get("topic_id")))
-    return out if name is None else _beside(out, "topic_id", name)
+    name = context.topic_names.get(str(value.get(TOPIC_ID)))
+    return out if name is None else _beside(out, TOPIC_ID, name)
 
 
 def with_decoded(message: str, values: Values, context: Context = NOTHING_KNOWN, outer: Chain = ()) -> Values:
@@ -136,23 +156,27 @@ def _record(record: dict[str, Any], key: Inside | None, value: Inside | None) ->
     return record
 
 
-def with_records(message: str, values: Values, context: Context = NOTHING_KNOWN) -> Values:
-    """The values of a body, its `records` fields as objects in place of bytes. All share one budget."""
-    path = RECORDS_FIELDS.get(message)
-    topics = values.get(path.split(".")[0]) if path is not None else None
-    if path is None or not isinstance(topics, list):
+def with_records(message: str, values: Values, context: Context = NOTHING_KNOWN, *, named: bool = False) -> Values:
+    """The values of a body, its `records` fields as objects in place of bytes. All share one budget. With `named`
+    what internal records hold has the names of topic ids."""
+    name, partitions, field = RECORDS_FIELDS[message].split(".")
+    topics = values.get(name)
+    if not isinstance(topics, list):
         return values
-    name, *inner = path.split(".")
     budget = budget_of()
-    return values | {name: [_with_records(topic, inner, topic_of(topic, context), budget) for topic in topics]}
 
+    def opened(data: bytes, topic: str | None) -> Values:
+        value = records_with_decoded(data, topic, budget)
+        inner = named and (topic in TOPICS or any(batch.get("control") for batch in value["batches"]))
+        return cast(Values, _with_topic_names(value, context)) if inner else value
 
-def _with_records(topic: Values, path: list[str], name: str | None, budget: Budget) -> Values:
-    partitions_name, field = path
-    partitions = topic[partitions_name]
-    assert isinstance(partitions, list)
-    opened = [
-        each | {field: records_with_decoded(each[field], name, budget)} if each.get(field) is not None else each
-        for each in partitions
-    ]
-    return topic | {partitions_name: opened}
+    def of_topic(topic: Values) -> Values:
+        called = topic_of(topic, context)
+        held = cast(list[dict[str, Any]], topic[partitions])
+        return topic | {
+            partitions: [
+                each | {field: opened(each[field], called)} if each.get(field) is not None else each for each in held
+            ]
+        }
+
+    return values | {name: [of_topic(topic) for topic in topics]}

@@ -6,7 +6,6 @@ Invariant: values are those of `tracing` for the same bytes: a property test.
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import google_crc32c
@@ -47,8 +46,7 @@ class Record(NamedTuple):
     headers: list[Header]
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """A batch's header, read; its records are read on demand. `data` is the whole batch."""
 
     data: bytes
@@ -115,7 +113,7 @@ class Batch:
     def decompressed(self, budget: Budget) -> bytes:
         """The record section in plain. Raises `DecompressionError`."""
         plain = budget.decompressed(self.codec, self.section)
-        budget.admit(self.most_records(plain), len(self.section))
+        budget.admit(self.most_records(plain), len(self.data) - HEADER.size)
         return plain
 
     def most_records(self, plain: bytes) -> int:
@@ -216,25 +214,33 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
     return records
 
 
-def read_blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    """Bytes after their length as a varint; a negative length is null."""
-    size, at = varint(data, at)
-    if size < 0:
-        return None, at
-    if size > end - at:
-        raise WireError("length runs past its record", at)
-    return data[at : at + size], at + size
-
-
 def _headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
+    """A record's headers; lengths of one byte, as nearly all are, are read in line."""
     count, at = varint(data, at)
     if count < 0 or count * 2 > end - at:
         raise WireError("header count runs past its record", at)
     headers: list[Header] = []
     for _ in range(count):
-        key, at = read_blob(data, at, end)
-        value, at = read_blob(data, at, end)
-        if key is None:
+        size = data[at]
+        at += 1
+        if size > 127:
+            size, at = uvarint(data, at - 1)
+        if size & 1:
             raise WireError("header without a key", at)
-        headers.append(Header(key.decode("utf-8", "surrogateescape"), value))
+        stop = at + (size >> 1)
+        if stop >= end:
+            raise WireError("length runs past its record", at)
+        key = data[at:stop].decode("utf-8", "surrogateescape")
+        size = data[stop]
+        at = stop + 1
+        if size > 127:
+            size, at = uvarint(data, stop)
+        if size & 1:
+            headers.append(Header(key, None))
+            continue
+        stop = at + (size >> 1)
+        if stop > end:
+            raise WireError("length runs past its record", at)
+        headers.append(Header(key, data[at:stop]))
+        at = stop
     return headers, at

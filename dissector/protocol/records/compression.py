@@ -6,6 +6,7 @@ before Kafka 0.10 put a wrong header checksum in it (KIP-57). Decompression is b
 raises `DecompressionError`, which becomes a finding, not an allocation.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
@@ -14,7 +15,7 @@ import cramjam
 import numpy as np
 
 from dissector import limits
-from dissector.protocol.records.lz4 import with_right_checksum
+from dissector.protocol.records.lz4 import only_block, with_right_checksum
 
 XERIAL_HEADER: Final = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
 """Magic, version, least compatible version (org.xerial.snappy.SnappyCodec)."""
@@ -22,6 +23,8 @@ XERIAL_MAGIC: Final = XERIAL_HEADER[:8]
 XERIAL_BLOCK: Final = 32 << 10
 USUAL_RATIO: Final = 1000
 """More than deflate can do: what a damaged section is taken to have cost, as a multiple of its size."""
+LIKELY_RATIO: Final = 64
+"""More than records compress to, mostly."""
 
 Part = TypeVar("Part")
 
@@ -93,17 +96,27 @@ def codec_name(codec: int) -> str:
 
 
 def _bounded(into: Callable[..., int]) -> Callable[[bytes, int], bytes]:
-    """A cramjam decoder that writes to a buffer of the limit's size: pages that it does not touch cost nothing."""
+    """A cramjam decoder that writes to a buffer: of the limit's size, of which untouched pages cost nothing, once a
+    small one was too small, which costs no page at all."""
 
     def decompress(data: bytes, limit: int) -> bytes:
-        out = np.empty(limit, np.uint8)
-        try:
-            size = into(data, out)
-        except cramjam.DecompressionError as error:
-            raise (TooLargeError(limit) if "whole buffer" in str(error) else DecompressionError(str(error))) from None
-        return out[:size].tobytes()
+        room = min(limit, LIKELY_RATIO * len(data))
+        while True:
+            out = np.empty(room, np.uint8)
+            try:
+                return out[: into(data, out)].tobytes()
+            except cramjam.DecompressionError as error:
+                if "whole buffer" not in str(error):
+                    raise DecompressionError(str(error)) from None
+                if room == limit:
+                    raise TooLargeError(limit) from None
+                room = limit
 
     return decompress
+
+
+_lz4_frame: Final = _bounded(cramjam.lz4.decompress_into)
+_lz4_block: Final[Callable[..., int]] = cramjam.lz4.decompress_block_into
 
 
 def _snappy(data: bytes, limit: int) -> bytes:
@@ -139,6 +152,15 @@ def _xerial(data: bytes) -> bytes:
     return b"".join(parts)
 
 
+def _lz4_plain(data: bytes, limit: int) -> bytes:
+    block = only_block(data)
+    if block is not None:
+        out = np.empty(min(limit, block[1], LIKELY_RATIO * len(data)), np.uint8)
+        with contextlib.suppress(cramjam.DecompressionError):  # what the frame's decoder then puts in words
+            return out[: _lz4_block(block[0], out)].tobytes()
+    return _lz4_frame(data, limit)
+
+
 def _lz4(data: bytes) -> bytes:
     """Each block by itself: brokers refuse frames whose blocks lean on earlier ones (KafkaLZ4BlockInputStream)."""
     compressor = cramjam.lz4.Compressor(block_linked=False)
@@ -150,6 +172,6 @@ CODECS: Final[dict[int, Codec]] = {
     0: Codec("none", lambda data, _limit: data, lambda data: data),
     1: Codec("gzip", _bounded(cramjam.gzip.decompress_into), lambda data: bytes(cramjam.gzip.compress(data))),
     2: Codec("snappy", _snappy, _xerial),
-    3: Codec("lz4", _bounded(cramjam.lz4.decompress_into), _lz4),
+    3: Codec("lz4", _lz4_plain, _lz4),
     4: Codec("zstd", _bounded(cramjam.zstd.decompress_into), lambda data: bytes(cramjam.zstd.compress(data))),
 }

@@ -4,11 +4,10 @@ Names are Kafka's; `crc_valid`, `compression`, `control` and the like say what t
 section carries its own bytes too, as no two compressors agree.
 """
 
-from dataclasses import replace
 from typing import Any
 
 from dissector import limits
-from dissector.protocol.records.batch import Batch, Record, read_records
+from dissector.protocol.records.batch import Batch, read_records
 from dissector.protocol.records.compression import Budget, DecompressionError
 from dissector.protocol.records.legacy import LegacyRecord
 from dissector.protocol.records.parts import Part, PartKind, split
@@ -76,18 +75,22 @@ def _batch(batch: Batch, budget: Budget) -> Object:
 def record_objects(batch: Batch, budget: Budget) -> list[Object]:
     """The records of a batch. Raises `DecompressionError` or `WireError`."""
     plain = batch.decompressed(budget)
-    objects = [_record(record) for record in read_records(plain, batch)]
+    objects: list[Object] = [
+        {
+            "offset": offset,
+            "timestamp": timestamp,
+            "key": key,
+            "value": value,
+            "headers": [{"key": name, "value": content} for name, content in headers] if headers else [],
+        }
+        for offset, timestamp, key, value, headers in read_records(plain, batch)
+    ]
     if batch.is_append_time:
         # All have the broker's time: what the wire has instead would be lost.
-        created = read_records(plain, replace(batch, attributes=0, base_timestamp=0))
+        created = read_records(plain, batch._replace(attributes=0, base_timestamp=0))
         for value, record in zip(objects, created, strict=True):
             value["timestamp_delta"] = record.timestamp
     return objects
-
-
-def _record(record: Record) -> Object:
-    headers = [{"key": header.key, "value": header.value} for header in record.headers]
-    return record._asdict() | {"headers": headers}
 
 
 def _message(raw: bytes, budget: Budget) -> Object:

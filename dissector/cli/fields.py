@@ -1,0 +1,219 @@
+"""`show --fields a,b,c`: a column a field, for other programs to read.
+
+A name is a path in the object that `show --format json` prints: ``api_key``, ``latency_ns``, ``request.size``,
+``response.body.topics.name`` (any of them, joined by commas). ``request.topics.name`` means the body too. `info` is
+the words of the list, `findings` are the codes. What the index has is printed without decoding a frame.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+
+from dissector.capture import CaptureError
+from dissector.capture_file import Capture
+from dissector.cli.json_lines import encodable, exchange_object
+from dissector.cli.workers import Render
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.schema.loader import apis, message
+from dissector.protocol.schema.model import Field
+from dissector.session.exchange import Exchange
+from dissector.session.listing import FACTS
+from dissector.text import clean
+
+TOGETHER: Final = 1 << 14
+"""Rows that are printed at once where the index has them."""
+SIDES: Final = ("request", "response")
+PARTS: Final = ("time_ns", "size", "header", "body", "rest", "fetch_session")
+"""What a side of the JSON object has."""
+WORDS: Final[dict[str, Callable[[Exchange], object]]] = {
+    "info": lambda exchange: exchange.row.info,
+    "findings": lambda exchange: ",".join(finding.code for finding in exchange.findings),
+}
+TABLE: Final = (
+    "number", "time_ns", "connection", "kind", "api", "api_version", "correlation_id", "request.size", "response.size",
+    "latency_ns", "client_id", "info",
+)  # fmt: skip
+"""The columns of the list, with values for programs."""
+RECORDS: Final = frozenset(path.rpartition(".")[2] for path in RECORDS_FIELDS.values())
+DECODED: Final = "_decoded"
+
+
+def parse(words: str) -> tuple[str, ...]:
+    """The names of ``a,b,c``. Raises `CaptureError` for one that nothing is called."""
+    names = tuple(word.strip() for word in words.split(","))
+    for name in names:
+        if name not in FACTS and name not in WORDS and not _is_path(name):
+            near = get_close_matches(name, dict.fromkeys((*FACTS, *WORDS, *_near_paths(name))), n=3)
+            told = f"; near it: {', '.join(near)}" if near else f"; there are {', '.join((*FACTS, *WORDS))}, and paths"
+            raise CaptureError(f"--fields: nothing is called {name!r}{told}")
+    return names
+
+
+def lines(capture: Capture, names: Sequence[str], *, as_csv: bool) -> Render:
+    """What prints the fields of rows: parted by tabs, or as CSV."""
+    form = _as_csv if as_csv else _as_tabs
+    of_the_index = are_of_the_index(names)
+
+    def render(start: int, stop: int) -> Iterator[bytes]:
+        if of_the_index:
+            for first in range(start, stop, TOGETHER):
+                yield form(capture.columns(names, first, min(stop, first + TOGETHER)))
+            return
+        for exchange in capture.between(start, stop):
+            yield form([[value] for value in _values(exchange, names)])
+
+    return render
+
+
+def are_of_the_index(names: Sequence[str]) -> bool:
+    """Whether no frame need be decoded for them."""
+    return all(name in FACTS for name in names)
+
+
+def names_line(names: Sequence[str]) -> bytes:
+    """The names as the first line of CSV."""
+    return _as_csv([[name] for name in names])
+
+
+def _as_tabs(columns: Sequence[Sequence[object]]) -> bytes:
+    texts = (map(_text, column) for column in columns)
+    return "".join(f"{line}\n" for line in map("\t".join, zip(*texts, strict=True))).encode()
+
+
+def _as_csv(columns: Sequence[Sequence[object]]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(zip(*(map(_text, column) for column in columns), strict=True))
+    return out.getvalue().encode()
+
+
+def _text(value: object) -> str:
+    """A value in one cell, harmless to a terminal."""
+    if isinstance(value, int):
+        return str(value)
+    return "" if value is None else _clean(str(value))
+
+
+_clean = lru_cache(maxsize=1024)(clean)
+
+
+def _values(exchange: Exchange, names: Sequence[str]) -> Iterator[object]:
+    """The fields of an exchange; the JSON object is made once, where a path leads into what bytes hold."""
+    opened: dict[str, Any] | None = None
+    for name in names:
+        if name in FACTS:
+            yield FACTS[name](exchange)
+        elif name in WORDS:
+            yield WORDS[name](exchange)
+        elif _leads_into_bytes(name):
+            opened = exchange_object(exchange) if opened is None else opened
+            yield _joined(opened.get(_side(name)), _path(name))
+        else:
+            yield _joined(_plain(exchange, name), _path(name))
+
+
+def _side(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _path(name: str) -> list[str]:
+    """The path inside of a side."""
+    _, *path = name.split(".")
+    return path if path[0] in PARTS else ["body", *path]
+
+
+def _leads_into_bytes(name: str) -> bool:
+    """Whether a path is found in the whole JSON object alone."""
+    first, *rest = _path(name)
+    return first == "fetch_session" or any(each in RECORDS or each.endswith(DECODED) for each in rest)
+
+
+def _plain(exchange: Exchange, name: str) -> object:
+    told = exchange.request if _side(name) == "request" else exchange.response
+    if told is None or (exchange.facts.kind != "exchange" and not exchange.is_stored):
+        return None
+    return {"header": told.header, "body": told.body, "rest": told.rest or None}
+
+
+def _joined(value: object, path: Sequence[str]) -> str | None:
+    """What stands at a path, all of it."""
+    found = [_word(each) for each in _found(value, path)]
+    return ",".join(found) if found else None
+
+
+def _found(value: object, path: Sequence[str]) -> Iterator[object]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _found(each, path)
+    elif not path:
+        if value is not None:
+            yield value
+    elif isinstance(value, dict) and path[0] in value:
+        yield from _found(value[path[0]], path[1:])
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return orjson.dumps(encodable(value), default=bytes.hex).decode()
+    return str(value)
+
+
+def _is_path(name: str) -> bool:
+    """Whether a path may lead somewhere: in some message as far as fields go, anywhere in what bytes hold."""
+    side, *path = name.split(".")
+    if side not in SIDES or not path:
+        return False
+    first, *rest = _path(name)
+    if first == "header":
+        return not rest or (len(rest) == 1 and rest[0] in _header_names(side))
+    if first != "body":
+        return first == "fetch_session" or not rest
+    return not rest or any(_leads(fields, rest) for fields in _bodies(side))
+
+
+def _header_names(side: str) -> set[str]:
+    return {field.snake_name for field in message(f"{side.capitalize()}Header").fields}
+
+
+def _bodies(side: str) -> Iterator[tuple[Field, ...]]:
+    """The fields of each message of a side; a table is read when its turn comes."""
+    return (message(each.request if side == "request" else each.response).fields for each in apis())
+
+
+def _leads(fields: tuple[Field, ...], path: Sequence[str]) -> bool:
+    first, *rest = path
+    if first.endswith(DECODED):
+        return any(field.snake_name == first.removesuffix(DECODED) for field in fields)
+    if first == "unknown_tagged_fields":
+        return True
+    found = next((field for field in fields if field.snake_name == first), None)
+    if found is None:
+        return False
+    return not rest or first in RECORDS or _leads(found.fields, rest)
+
+
+def _near_paths(name: str) -> Iterator[str]:
+    """All paths of the side that a name is about."""
+    side = _side(name)
+    if side not in SIDES or "." not in name:
+        return
+    yield from (f"{side}.{part}" for part in PARTS)
+    yield from (f"{side}.header.{each}" for each in _header_names(side))
+    body = f"{side}.body" if _path(name) == name.split(".")[1:] else side
+    for fields in _bodies(side):
+        yield from _paths(body, fields)
+
+
+def _paths(above: str, fields: tuple[Field, ...]) -> Iterator[str]:
+    for field in fields:
+        path = f"{above}.{field.snake_name}"
+        yield path
+        yield from _paths(path, field.fields)

@@ -1,0 +1,172 @@
+"""Rows printed by all cores: workers, forked once the index is complete, share it and print in turn.
+
+A worker renders a chunk of rows, waits until it is its turn, writes, and tells the next one: bytes go straight to where
+they belong. Chunks are dealt out in order, so all of them cost about the same.
+
+Invariants:
+  * the output is that of one process, whatever their number;
+  * a worker holds the output of one chunk;
+  * none goes on when another one has failed: its turn never comes, and rows are not left out silently.
+"""
+
+import gc
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+Render = Callable[[int, int], Iterator[bytes]]
+"""What stdout gets for the rows from one number to before another."""
+Sizes = npt.NDArray[np.int64]
+
+ROW_COST: Final = 2048
+"""What a row costs beside its bytes, counted in bytes."""
+CHUNK: Final = 256 << 10
+PAYS: Final = 64
+"""Chunks below which one process is done before others could help."""
+MOST: Final = 16
+COLLECT_AFTER: Final = 500_000
+"""Objects between two collections: decoded rows have no cycles, and looking for some takes a fifth of the time."""
+_TOLD: Final = 1
+"""Exit codes of workers: what went wrong is on stderr; nobody reads; the one before did not finish."""
+_PIPE_CLOSED: Final = 3
+_NO_TURN: Final = 4
+
+
+class WorkerError(RuntimeError):
+    """A worker ended before its work did."""
+
+
+def print_rows(render: Render, sizes: Sizes, workers: int | None = None) -> None:
+    """Write rows to stdout; `sizes` are their bytes in the capture, `(n,)`. Raises `WorkerError`, or `BrokenPipeError`
+    when nobody reads any more."""
+    usual = gc.get_threshold()
+    gc.set_threshold(COLLECT_AFTER)
+    try:
+        _print_all(render, sizes, workers)
+    finally:
+        gc.set_threshold(*usual)
+
+
+def _print_all(render: Render, sizes: Sizes, workers: int | None) -> None:
+    chunks = _chunks(sizes)
+    count = min(workers or _workers(len(chunks) - 1), len(chunks) - 1)
+    if count > 1:
+        _Ring(render, chunks, count).run()
+        return
+    for piece in render(0, len(sizes)):
+        sys.stdout.buffer.write(piece)
+
+
+def _chunks(sizes: Sizes) -> list[int]:
+    """Where chunks begin, and the end of the last."""
+    which = np.cumsum(sizes + ROW_COST) // CHUNK
+    return [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(sizes)]
+
+
+def _workers(chunks: int) -> int:
+    """How many processes are worth their while. Forking is for Linux, and for a process of one thread."""
+    if chunks < PAYS or sys.platform != "linux" or threading.active_count() > 1:
+        return 1
+    try:
+        sys.stdout.fileno()
+    except (AttributeError, io.UnsupportedOperation):  # somebody collects the output in this process
+        return 1
+    return min(len(os.sched_getaffinity(0)), MOST)
+
+
+class _Ring:
+    """Workers around a ring of pipes; who has the token writes."""
+
+    def __init__(self, render: Render, chunks: list[int], count: int) -> None:
+        self._render = render
+        self._chunks = chunks
+        self._count = count
+        self._parent = os.getpid()
+        self._pipes = [os.pipe() for _ in range(count)]
+
+    def run(self) -> None:
+        """Fork, wait for all, tell how they ended."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        gc.freeze()  # what the workers share is not written to by their collectors
+        running: set[int] = set()
+        ends: list[int] = []
+        try:
+            for number in range(self._count):
+                running.add(self._fork(number))
+            os.write(self._pipes[0][1], b"!")
+            self._close_pipes(keep=())
+            while running:
+                pid, status = os.wait()
+                if pid in running:
+                    running.remove(pid)
+                    ends.append(os.waitstatus_to_exitcode(status))
+        finally:
+            gc.unfreeze()
+            for pid in running:
+                os.kill(pid, signal.SIGTERM)
+            for pid in running:
+                os.waitpid(pid, 0)
+        self._judge(ends)
+
+    def _fork(self, number: int) -> int:
+        pid = os.fork()
+        if not pid:
+            self._work(number)
+        return pid
+
+    def _judge(self, ends: list[int]) -> None:
+        if _PIPE_CLOSED in ends:
+            raise BrokenPipeError
+        for end in ends:
+            if end < 0:
+                raise WorkerError(f"a worker was killed by signal {-end}: the output is not complete")
+        if any(ends):
+            raise WorkerError("a worker failed: the output is not complete")
+
+    def _close_pipes(self, keep: tuple[int, ...]) -> None:
+        for end in (end for pipe in self._pipes for end in pipe if end not in keep):
+            os.close(end)
+
+    def _work(self, number: int) -> NoReturn:
+        """The life of a worker; it ends here, and runs nothing that its parent has to do at its own end."""
+        code = _TOLD
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            turn, following = self._pipes[number][0], self._pipes[(number + 1) % self._count][1]
+            self._close_pipes(keep=(turn, following))
+            code = self._print(number, turn, following)
+        except BrokenPipeError:
+            code = _PIPE_CLOSED
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(code)
+
+    def _print(self, number: int, turn: int, following: int) -> int:
+        last = len(self._chunks) - 2
+        for chunk in range(number, last + 1, self._count):
+            out = b"".join(self._render(self._chunks[chunk], self._chunks[chunk + 1]))
+            if not os.read(turn, 1) or os.getppid() != self._parent:
+                return _NO_TURN
+            _write(out)
+            if chunk < last:
+                try:
+                    os.write(following, b"!")
+                except BrokenPipeError:  # whose turn it is has failed, and says so itself
+                    return _NO_TURN
+        return 0
+
+
+def _write(out: bytes) -> None:
+    """All of it, whatever a pipe takes at a time."""
+    left = memoryview(out)
+    while left:
+        left = left[os.write(sys.stdout.fileno(), left) :]

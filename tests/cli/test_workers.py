@@ -1,0 +1,103 @@
+"""Rows printed by several processes: the output is that of one, and none ends in silence."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PCAPS
+from tests.traffic import capture_of, conversation, exchanges
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
+
+PRINT = """
+import os, signal, sys
+import numpy as np
+from dissector.cli.workers import CHUNK, WorkerError, print_rows
+def render(start, stop):
+    for number in range(start, stop):
+        {meets}
+        yield b"row %d\\n" % number * 100
+try:
+    print_rows(render, np.full({count}, CHUNK // 3), {workers})
+except WorkerError as error:
+    sys.exit(str(error))
+"""
+SHOW = """
+import sys
+from dissector.cli import workers
+from dissector.cli.formats import Format
+from dissector.cli.show import show
+workers._workers = lambda chunks: int(sys.argv[1])
+workers.CHUNK = 4096
+sys.exit(show(sys.argv[3:], Format(sys.argv[2]), None))
+"""
+
+
+def printed(count: int, workers: int, meets: str = "pass") -> subprocess.CompletedProcess[bytes]:
+    words = PRINT.format(count=count, workers=workers, meets=meets)
+    return subprocess.run([sys.executable, "-c", words], capture_output=True, timeout=60, check=False)
+
+
+def rows(count: int) -> bytes:
+    return b"".join(b"row %d\n" % number * 100 for number in range(count))
+
+
+@pytest.mark.parametrize(("count", "workers"), [(0, 2), (1, 2), (5, 2), (100, 2), (101, 3), (64, 5), (3, 16)])
+def test_rows_are_printed_in_order(count: int, workers: int) -> None:
+    done = printed(count, workers)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == rows(count)
+
+
+@pytest.mark.parametrize(
+    ("meets", "said"),
+    [
+        ("if number == 50: raise ValueError('a mistake')", b"a mistake"),
+        ("if number == 50: os.kill(os.getpid(), signal.SIGKILL)", b"killed by signal 9"),
+    ],
+)
+def test_a_worker_that_fails_is_told_and_no_later_row_is_printed(meets: str, said: bytes) -> None:
+    done = printed(100, 3, meets)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert b"not complete" in done.stderr
+    assert rows(50).startswith(done.stdout)
+
+
+@pytest.mark.parametrize("form", ["json", "text", "tree"])
+def test_a_capture_is_printed_as_by_one_process(form: str) -> None:
+    files = [str(PCAPS / "java-transactions.pcapng"), str(PCAPS / "librdkafka-pipelined.pcapng")]
+    one, three = (
+        subprocess.run([sys.executable, "-c", SHOW, count, form, *files], capture_output=True, timeout=60, check=True)
+        for count in ("1", "3")
+    )
+    assert one.stdout.count(b"\n") > 100
+    assert three.stdout == one.stdout
+    assert three.stderr == one.stderr == b""
+
+
+def test_a_reader_that_goes_away_ends_all_of_them_quietly(tmp_path: Path) -> None:
+    path = capture_of(tmp_path, conversation(exchanges(12_000)))
+    command = [sys.executable, "-m", "dissector.cli.main", "show", path, "-f", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 0
+        # The workers hold stderr too: that it ends means that they have.
+        assert process.stderr.read() == b""
+
+
+def test_an_interrupt_ends_all_of_them_quietly(tmp_path: Path) -> None:
+    path = capture_of(tmp_path, conversation(exchanges(12_000)))
+    command = [sys.executable, "-m", "dissector.cli.main", "show", path, "-f", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.send_signal(2)  # the parent alone: its workers are its own business
+        assert process.wait(60) == 130
+        assert process.stderr.read() == b""

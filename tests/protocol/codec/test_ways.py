@@ -1,0 +1,28 @@
+"""Going straight to certain fields finds what a search of the whole body does."""
+
+import random
+
+import pytest
+
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.ways import holders, way
+from dissector.protocol.schema.loader import Entry, entries
+from dissector.session.structs import structs
+from dissector.session.summary import ERROR_CODES
+from tests.protocol.made import make
+
+MESSAGES = [entry for entry in entries() if entry.type in ("request", "response") and entry.valid_versions]
+LOOKED_FOR = (ERROR_CODES, frozenset(("topic_id",)), frozenset(("records", "name")))
+
+
+@pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
+def test_the_way_finds_what_a_search_finds(entry: Entry) -> None:
+    for version in entry.valid_versions:
+        body, _ = make(plan(entry.name, version), random.Random(f"{entry.name} {version}"))
+        for fields in LOOKED_FOR:
+            searched = [struct for struct in structs(body) if not fields.isdisjoint(struct)]
+            to = way(entry.name, version, fields)
+            found = holders(to, body) if to is not None else []
+            # A tagged field that is not there leaves its structure to be found all the same.
+            found = [struct for struct in found if not fields.isdisjoint(struct)]
+            assert sorted(map(id, found)) == sorted(map(id, searched))

@@ -1,0 +1,291 @@
+"""Tunnels and links below exchanges: what is cut, cut up, encrypted, damaged, or looks like a tunnel and is none."""
+
+import random
+import struct
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.events import RunKind
+from dissector.limits import DEFAULT
+from dissector.store import Store
+from dissector.transport import Transport
+from dissector.transport.peeling import MOST_TUNNELS, NESTED, TOO_DEEP, Peeling
+from dissector.transport.slow_path import INCOMPLETE
+from dissector.transport.steps import ENCRYPTED, NOT_IP, NOT_TCP
+from tests.traffic import Turn, bytes_without_mark, conversation, seeds
+from tests.transport.reading import batch, read
+from tests.transport.wrapping import (
+    ERSPAN_2,
+    LINKS,
+    TUNNELS,
+    Wrap,
+    ethernet,
+    fragments,
+    gre,
+    ieee_802_11,
+    ip4,
+    ip6,
+    mpls,
+    over_ipv6,
+    udp,
+)
+
+DATA = bytes_without_mark(600)
+PACKETS = [packet.ip() for packet in conversation([Turn(True, DATA)], segment=200)]
+WAYS: dict[str, tuple[int, Wrap]] = {
+    **LINKS,
+    **{name: (1, lambda packet, wrap=wrap: ethernet(wrap(packet))) for name, wrap in TUNNELS.items()},  # type: ignore[misc]
+}
+six = pytest.mark.parametrize("name", [name for name in WAYS if name != "ipv4"])
+
+
+@six
+def test_ipv6_goes_through_every_link_type_and_tunnel(name: str) -> None:
+    link_type, wrap = WAYS[name]
+    reading = read([wrap(over_ipv6(packet)) for packet in PACKETS], link_type=link_type)
+    assert reading.streams == {0: DATA}
+    assert not reading.transport.ignored
+
+
+@pytest.mark.parametrize("kept", [0, 1, 199])
+@pytest.mark.parametrize("name", WAYS)
+def test_what_a_snap_length_cuts_off_is_known_by_its_size(name: str, kept: int) -> None:
+    link_type, wrap = WAYS[name]
+    frames = [wrap(packet) for packet in PACKETS]
+    reading = read(frames, link_type=link_type, snaplen=frames[-1].rindex(PACKETS[-1][40:]) + kept)
+    parts = [DATA[at : at + kept] + b"?" * (200 - kept) for at in range(0, 600, 200)]
+    assert reading.streams == {0: b"".join(parts)}
+    assert {run.kind for run in reading.runs if not run.data} == {RunKind.TRUNCATED}
+    assert not reading.transport.ignored
+
+
+@pytest.mark.parametrize("sent_so", [False, True], ids=["cut off", "sent so"])
+@pytest.mark.parametrize("name", WAYS)
+def test_a_packet_cut_in_its_headers_is_counted_and_reads_nothing_of_the_next_one(name: str, sent_so: bool) -> None:
+    link_type, wrap = WAYS[name]
+    frame = wrap(PACKETS[-1])
+    cut = [frame[:size] for size in range(frame.rindex(PACKETS[-1][40:]))]
+    reading = read_cut(cut, link_type, [len(each) if sent_so else len(frame) for each in cut])
+    assert not len(reading.flows)
+    assert sum(reading.ignored.values()) == len(cut)
+
+
+def read_cut(frames: list[bytes], link_type: int, lengths: list[int]) -> Transport:
+    """Frames that had other lengths on the wire."""
+    transport = Transport(Store(), DEFAULT)
+    transport.feed(batch(frames, link_type=link_type, lengths=lengths))
+    transport.finish()
+    return transport
+
+
+def test_what_a_switch_cuts_off_of_what_it_mirrors_is_known_by_its_size() -> None:
+    """The outer headers tell of the cut packet, the inner ones of the whole one."""
+    frames = [ethernet(gre(0x88BE, ERSPAN_2 + ethernet(p)[:104], flags=0x1000, fields=bytes(4))) for p in PACKETS]
+    assert read(frames).streams == {0: b"".join(DATA[at : at + 50] + b"?" * 150 for at in range(0, 600, 200))}
+
+
+def test_only_datagrams_with_tcp_are_kept() -> None:
+    store = Store()
+    peeling = Peeling(store, DEFAULT, Counter())
+    other = [piece for n in range(9) for piece in fragments(ip4(17, udp(2049, bytes(999))), n, 504)]
+    assert not peeling.segments(batch(other, link_type=101))
+    assert store.add(b"first") == 0
+    [layer] = peeling.segments(batch([*other, *fragments(PACKETS[-1], 99, 80)], link_type=101))
+    assert bytes(store.read(layer.base + int(layer.at[0]) + 20, 200)) == DATA[400:]
+
+
+@given(
+    chance=seeds,
+    tunnels=st.lists(st.sampled_from(sorted(TUNNELS)), max_size=3),
+    depths=st.sets(st.integers(0, 3)),
+    size=st.integers(2, 40).map(lambda units: units * 8),
+    cuts=st.lists(st.integers(0, 999), max_size=9),
+)
+def test_fragments_inside_around_and_between_tunnels_are_whole(
+    chance: random.Random, tunnels: list[str], depths: set[int], size: int, cuts: list[int]
+) -> None:
+    """Each packet's fragments in any order, in batches of any size."""
+    reading = read(in_fragments(chance, tunnels, depths, size), cuts=cuts)
+    assert reading.streams == {0: DATA}
+    assert not reading.transport.ignored
+
+
+def in_fragments(chance: random.Random, tunnels: list[str], depths: set[int], size: int) -> list[bytes]:
+    """The packets as frames, cut into fragments at these depths of tunnels."""
+    frames: list[bytes] = []
+    number = 0
+    for packet in PACKETS:
+        parts = [packet]
+        for depth, name in enumerate([*tunnels, None]):
+            if depth in depths:
+                number += len(parts)
+                parts = [piece for n, part in enumerate(parts, number) for piece in fragments(part, n, size)]
+            if name is not None:
+                parts = [TUNNELS[name](part) for part in parts]
+        frames += chance.sample([ethernet(part) for part in parts], len(parts))
+    return frames
+
+
+@given(
+    chance=seeds,
+    tunnels=st.lists(st.sampled_from(sorted(TUNNELS)), max_size=3),
+    depths=st.sets(st.integers(0, 3)),
+    cuts=st.lists(st.integers(0, 999), max_size=20),
+    limit=st.sampled_from([1_000, 1 << 20]),
+)
+def test_fragments_that_are_lost_repeated_or_given_up_are_so_in_batches_of_any_size(
+    chance: random.Random, tunnels: list[str], depths: set[int], cuts: list[int], limit: int
+) -> None:
+    frames = in_fragments(chance, tunnels, depths, 80)
+    frames = [frame for frame in frames for _ in range(chance.choice([0, 1, 1, 1, 2]))]
+    frames = [frames[n] for n in sorted(range(len(frames)), key=lambda n: n + chance.randint(0, 9))]
+    bounds = replace(DEFAULT, fragment_bytes=limit)
+    whole, cut = read(frames, limits=bounds), read(frames, limits=bounds, cuts=cuts)
+    assert whole.streams == cut.streams
+    assert sorted(whole.runs) == sorted(cut.runs)
+    assert whole.transport.ignored == cut.transport.ignored
+
+
+@pytest.mark.parametrize(
+    ("packet", "reason"),
+    [
+        (ip4(50, bytes(60)), ENCRYPTED),
+        (ip6(50, bytes(60)), ENCRYPTED),
+        (ip4(17, udp(4500, bytes(60))), ENCRYPTED),
+        (ip4(17, udp(51820, bytes(60))), ENCRYPTED),
+        (TUNNELS["vxlan"](ip4(50, bytes(60))), ENCRYPTED),
+        (ip4(50, bytes(60), offset=80), ENCRYPTED),
+        (ip4(17, udp(53, bytes(60))), NOT_TCP),
+        (ip4(17, udp(4789, b"hello")), NOT_TCP),
+        (ip4(17, udp(4789, b"hello, this is not a tunnel")), NOT_IP),
+        (ip4(17, udp(4789, b"@" * 60)), NOT_TCP),
+        (ip4(17, udp(6081, b"hello, this is not a tunnel")), NOT_TCP),
+        (ip4(17, udp(2152, b"hello, this is not a tunnel")), NOT_TCP),
+        (ip4(17, udp(2152, b"")), NOT_TCP),
+        (ip4(47, b"\x40\0\x08\0" + PACKETS[0]), NOT_IP),
+        (ip4(99, PACKETS[0]), NOT_TCP),
+        (ip4(17, bytes(8), offset=80), INCOMPLETE),
+        (ip4(99, bytes(8), offset=80), NOT_TCP),
+        (bytes(40), NOT_IP),
+    ],
+)
+def test_what_no_tcp_comes_out_of_is_counted_by_reason(packet: bytes, reason: str) -> None:
+    assert read([packet], link_type=101).transport.ignored == {reason: 1}
+
+
+AIR = ieee_802_11(control=0x8801, extra=b"\x80\x00")(PACKETS[-1])
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        (ieee_802_11(control=0x0841)(PACKETS[-1]), "encrypted 802.11 frame"),
+        (ieee_802_11(control=0x0805)(PACKETS[-1]), "802.11 fragment"),
+        (AIR[:22] + b"\x11\x00" + AIR[24:], "802.11 fragment"),
+        (AIR, "802.11 aggregate"),
+        (ieee_802_11(control=0x4801)(PACKETS[-1]), NOT_IP),
+        (ieee_802_11(control=0x8000)(PACKETS[-1]), NOT_IP),
+    ],
+    ids=["protected", "first fragment", "last fragment", "aggregate", "no data", "beacon"],
+)
+def test_a_frame_of_the_air_that_cannot_be_read_is_counted_by_reason(frame: bytes, reason: str) -> None:
+    transport = read([frame], link_type=105).transport
+    assert transport.ignored == {reason: 1}
+    assert transport.left_out == ({} if reason == NOT_IP else {reason: 1})
+
+
+def test_headers_without_end_are_counted() -> None:
+    tower = PACKETS[-1]
+    for _ in range(30):
+        tower = ip4(4, tower)
+    assert read([tower], link_type=101).streams == {0: DATA[400:]}
+    for _ in range(30):
+        tower = ip4(4, tower)
+    assert read([tower, mpls(100)(tower)[14:]], link_type=101).transport.ignored == {TOO_DEEP: 1, NOT_IP: 1}
+
+
+def test_fragments_in_fragments_without_end_are_counted() -> None:
+    numbers = count()
+    parts = fragments(PACKETS[-1], 0, 120)
+    for _ in range(MOST_TUNNELS):
+        parts = [piece for part in parts for piece in halves(ip4(4, part), next(numbers))]
+    assert len(parts) == 2 ** (MOST_TUNNELS + 1)
+    assert read(parts, link_type=101).transport.ignored == {TOO_DEEP: 2}
+
+
+def halves(packet: bytes, number: int) -> list[bytes]:
+    """An IPv4 packet in two fragments."""
+    return fragments(packet, number, (len(packet) - 20) // 16 * 8 + 8)
+
+
+def test_a_fragment_of_a_fragment_is_counted() -> None:
+    """IPv6 has one fragment header at the most; a second one never says anything."""
+    inner = struct.pack(">BBHI", 6, 0, 1, 7) + bytes(64)
+    pieces = fragments(ip6(44, inner), 9, 40)
+    assert read(pieces, link_type=101).transport.ignored == {NESTED: 1}
+
+
+LONG = bytes_without_mark(100_000)
+SEGMENT = PACKETS[2][20:40] + LONG
+JUMBO = b"\xc2\x04" + struct.pack(">I", 8 + len(SEGMENT))
+PADDED = b"\0\1\2\0\0" + b"\xc2\x04" + struct.pack(">I", 16 + len(SEGMENT)) + b"\1\1\0"
+LARGE = {
+    "ipv4 without a length": ip4(6, SEGMENT),
+    "ipv6 without a length": ip6(6, SEGMENT),
+    "ipv6 jumbogram": ip6(0, b"\x06\x00" + JUMBO + SEGMENT),
+    "ipv6 jumbogram, other options": ip6(0, b"\x06\x01" + PADDED + SEGMENT),
+}
+
+
+@pytest.mark.parametrize("tunnel", [bytes, TUNNELS["gre"], TUNNELS["ip in ipv6"], TUNNELS["vxlan"]])
+@pytest.mark.parametrize("name", LARGE)
+def test_segments_of_more_than_64_kib_are_whole(name: str, tunnel: Wrap) -> None:
+    frame = ethernet(tunnel(LARGE[name]))
+    assert read([frame]).streams == {0: LONG}
+    assert read([frame], snaplen=200 + frame.index(LONG)).streams == {0: LONG[:200] + b"?" * (len(LONG) - 200)}
+
+
+def test_what_follows_a_jumbogram_is_none_of_it() -> None:
+    assert read([ip6(0, b"\x06\x00" + JUMBO + SEGMENT) + b"trailer"], link_type=101).streams == {0: LONG}
+
+
+@pytest.mark.parametrize("options", [b"\x06", b"\x06\0\xc2\x04\0", b"\x06\0\x05\xff\0\0\0\0", b"\x06\xff" + bytes(6)])
+def test_a_damaged_jumbogram_is_counted_and_never_raises(options: bytes) -> None:
+    packet = ip6(0, options)
+    reading = read([packet[:4] + b"\0\0" + packet[6:]], link_type=101)
+    assert not reading.streams
+    assert sum(reading.transport.ignored.values()) == 1
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> tuple[int, bytes]:
+    """A packet in some link type and tunnels with a few bytes changed, and its end cut off or made longer."""
+    link_type, wrap = LINKS[draw(st.sampled_from(sorted(LINKS)))]
+    packet = PACKETS[2]
+    for name in draw(st.lists(st.sampled_from(sorted(TUNNELS)), max_size=3)):
+        packet = TUNNELS[name](packet)
+    frame = bytearray(wrap(packet))
+    for at, value in draw(st.lists(st.tuples(st.integers(0, 150), st.integers(0, 255)), max_size=4)):
+        frame[at % len(frame)] = value
+    cut = draw(st.one_of(st.none(), st.integers(0, len(frame))))
+    return link_type, bytes(frame[:cut])
+
+
+random_bytes = st.tuples(st.sampled_from([*(link_type for link_type, _ in LINKS.values()), 77]), st.binary(max_size=90))
+
+
+@given(st.one_of(damaged(), random_bytes), st.integers(0, 300))
+def test_whatever_the_bytes_a_packet_is_a_segment_or_counted_once(packet: tuple[int, bytes], longer: int) -> None:
+    link_type, frame = packet
+    ignored: Counter[str] = Counter()
+    peeling = Peeling(Store(), DEFAULT, ignored)
+    found = peeling.segments(batch([frame], link_type=link_type, lengths=[len(frame) + longer]))
+    peeling.finish()
+    assert sum(map(len, found)) + sum(ignored.values()) == 1
+    transport = read_cut([frame, frame], link_type, [len(frame) + longer] * 2)
+    assert len(transport.flows) <= 1
