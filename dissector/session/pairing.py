@@ -92,6 +92,8 @@ class Pairing:
         self._order = None
         self._requests = self._requests.where(~np.isin(self._requests.key >> 32, connections))
         over = np.isin(self._responses.key >> 32, connections)
+        for connection in connections.tolist() if self._losses else ():
+            self._losses.pop(connection, None)
         orphans = self._responses.row[over]
         self._responses = self._responses.where(~over)
         return orphans
