@@ -22,6 +22,9 @@ from dissector.session.verdicts import certainty, claimed, shape
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
 CLOSED: Final = Finding("unanswered", Severity.WARNING, "no response before the connection was closed", "request")
+CUT_SHORT: Final = Finding(
+    "cut-short", Severity.ERROR, "the connection was closed before the response was whole", "response"
+)
 ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the broker sends no response", "request")
 
 
@@ -122,6 +125,8 @@ class Lookup:
         response = self._message(answered, self._response_shape(key, version, answered, newer=newer), context)
         flags = int(table.flags.values[number])
         exchange = Exchange(row, key, request, response, self._own_findings(row.connection - 1, flags, response))
+        if response is not None and self._is_cut_short(answered, response):
+            exchange.own_findings.insert(0, CUT_SHORT)
         exchange.fetched = self._fetched(number, key, request, context)
         session = "" if request.body.get("topics") else session_words(exchange.fetched)
         answer = response.body if response else {}
@@ -244,6 +249,15 @@ class Lookup:
         if flags & Flag.NO_RESPONSE_EXPECTED:
             return [ACKS_0]
         return [CLOSED if any(self._flows.ended(connection)) else UNANSWERED]
+
+    def _is_cut_short(self, frame: int, response: Message) -> bool:
+        """Whether a connection ended in the middle of a response: its end is not there, and nothing came after it."""
+        if len(response.data) == response.size or response.whole < len(response.data):
+            return False
+        frames = self._session.frames
+        direction = frames.direction.values[frame]
+        later = (frames.direction.values == direction) & (frames.start.values > frames.start.values[frame])
+        return any(self._flows.ended(int(direction) >> 1)) and not later.any()
 
 
 def api_name(key: int) -> str:

@@ -51,6 +51,8 @@ class Pairing:
         self._most = most
         self._requests = NOBODY
         self._responses = NOBODY
+        self._by_connection: tuple[Ints, Ints] | None = None
+        """Requests that wait, sorted by their connection, and the connections: made when somebody asks."""
         self._losses: dict[int, list[int]] = defaultdict(list)
         """Packets that showed a loss of a connection's responses."""
 
@@ -62,12 +64,18 @@ class Pairing:
     def outstanding(self, connection: int) -> dict[int, int]:
         """Correlation ids that wait for a response on a connection, as signed integers, each with the packet of the
         oldest request that has it."""
-        rows = np.flatnonzero(self._requests.key >> 32 == connection)[::-1]
+        if self._by_connection is None:
+            owner = self._requests.key >> 32
+            order = np.argsort(owner, kind="stable")
+            self._by_connection = order, owner[order]
+        order, owner = self._by_connection
+        rows = order[slice(*np.searchsorted(owner, [connection, connection + 1]))][::-1]
         ids = (self._requests.key[rows] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
         return dict(zip(ids.tolist(), self._requests.packet[rows].tolist(), strict=True))
 
     def pair(self, requests: Waiting, responses: Waiting) -> tuple[Ints, Ints, Ints]:
         """Rows of requests and of the responses to them, `(n,)` each; and rows of responses given up as orphans."""
+        self._by_connection = None
         requests, responses = self._requests.plus(requests), self._responses.plus(responses)
         asked, answer = _unique_pairs(requests, responses, self._losses)
         loose_requests = np.ones(len(requests.key), np.bool_)
@@ -85,6 +93,7 @@ class Pairing:
         """Rows of the responses that nothing asked for."""
         orphans = self._responses.row
         self._requests = self._responses = NOBODY
+        self._by_connection = None
         return orphans
 
 
