@@ -26,6 +26,9 @@ from dissector.store import Store
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
 CLOSED: Final = Finding("unanswered", Severity.WARNING, "no response before the connection was closed", "request")
+CUT_SHORT: Final = Finding(
+    "cut-short", Severity.ERROR, "the connection was closed before the response was whole", "response"
+)
 ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the broker sends no response", "request")
 
 KIND_NAMES: Final = [kind.name.lower() for kind in RowKind]
@@ -205,6 +208,8 @@ class Lookup:
             None if response is None else line.answered_ns - line.asked_ns, "", None,
         )  # fmt: skip
         own = self._own_findings(line.connection, line.flags, response)
+        if response is not None and self._is_cut_short(line.response, response):
+            own.insert(0, CUT_SHORT)
         exchange = Exchange(facts, key, request, response, own, _words)
         if key == FETCH:
             exchange.fetched = self._fetched(number, request, context)
@@ -314,6 +319,15 @@ class Lookup:
         if flags & Flag.NO_RESPONSE_EXPECTED:
             return [ACKS_0]
         return [CLOSED if any(self._flows.ended(connection)) else UNANSWERED]
+
+    def _is_cut_short(self, frame: int, response: Message) -> bool:
+        """Whether a connection ended in the middle of a response: its end is not there, and nothing came after it."""
+        if len(response.data) == response.size or response.whole < len(response.data):
+            return False
+        frames = self._session.frames
+        direction = frames.direction.values[frame]
+        later = (frames.direction.values == direction) & (frames.start.values > frames.start.values[frame])
+        return any(self._flows.ended(int(direction) >> 1)) and not later.any()
 
 
 def _words(exchange: Exchange) -> str:
