@@ -101,14 +101,12 @@ class Capture:
         """Read it all, a batch of packets at a step; rows are there as soon as the step that completed them is done.
 
         A step of a file that grows may bring nothing. Raises `CaptureError` where a pipe turns out to be no capture."""
-        for _ in self._files.read():
-            yield Progress(0, self.total, 0, len(self))
-        if len(self._files):
-            self.start_ns = self.row(0).time_ns
+        yield from self._stored()
         for batch in self._merged.batches():
             if len(batch):
                 self._take(batch)
             yield Progress(self.done, self.total, self.packets, len(self))
+        yield from self._stored()  # of what a pipe turned out to be
         self.problems += self._files.problems
         for reader in self._readers:
             self.problems += reader.problems
@@ -121,6 +119,13 @@ class Capture:
             self._look.cache_clear()
         self._finished = True
         yield Progress(self.done, self.total, self.packets, len(self))
+
+    def _stored(self) -> Iterator[Progress]:
+        """Find the rows of Kafka's own files."""
+        for _ in self._files.read():
+            yield Progress(self.done, self.total, self.packets, len(self))
+        if len(self._files):
+            self.start_ns = self.row(0).time_ns
 
     def _take(self, batch: PacketBatch) -> None:
         if not self.packets and not len(self._files):

@@ -88,8 +88,8 @@ class Reader:
         self._let_go_at = 0
         self.packets = 0
         """Read so far."""
-        if source.ended:
-            self._recognise()
+        while not source.grows and not self._kept and not self._recognise():
+            source.more()
 
     @property
     def grows(self) -> bool:
