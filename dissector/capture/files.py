@@ -46,6 +46,8 @@ class Format(Protocol):
 
     done: int
     """Bytes that reading has reached."""
+    over: bool
+    """Whether nothing more is read of it, whatever comes."""
 
     @property
     def problems(self) -> list[Finding]:
@@ -145,7 +147,7 @@ class Reader:
                 self.packets += len(batch)
                 yield batch
                 self._let_go()
-            elif self._source.ended:
+            elif self._source.ended or (self._format and self._format.over):
                 return
             else:
                 self._source.more()
@@ -177,7 +179,8 @@ class Reader:
         """What has no packets: hex, or somebody else's."""
         data = self._source.whole()
         if data is None:
-            raise CaptureError(f"{self.name}: empty file")
+            told = [problem.message for problem in self._source.problems]
+            raise CaptureError(told[0] if told else f"{self.name}: empty file")
         form = form_of(data[:_HEAD])
         if form is not None:
             made, self._told = captured(self.name, data[:], form, unmarked_from_client=self._unmarked_from_client)
