@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from dissector import limits
-from dissector.capture.files import Following, open_capture
+from dissector.capture.files import Following, make_room, open_capture
 from dissector.capture.merge import Merged
 from dissector.events import PacketBatch, RunBatch
 from dissector.findings import Finding, Severity
@@ -56,6 +56,7 @@ class Capture:
         self._store = Store()
         self._files = KafkaFiles(show_secrets=show_secrets)
         """What has no packets: its rows come before those of exchanges."""
+        make_room(len(paths))
         self._readers = [
             open_capture(path, self._store, self._files.take, unmarked_from_client=asked is None, limits=bounds)
             for path in paths

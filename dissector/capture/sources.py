@@ -63,8 +63,8 @@ class Mapped:
     grows = False
 
     def __init__(self, file: IO[bytes], store: Store) -> None:
-        self._file = file
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        file.close()  # the map has a descriptor of its own, and of a ring there may be thousands
         self.problems: list[Finding] = []
         self.base = store.add(memoryview(self._map))
         self.data = np.frombuffer(self._map, np.uint8)
@@ -83,7 +83,7 @@ class Mapped:
         return self._map
 
     def close(self) -> None:
-        self._file.close()
+        """Nothing is open but the map."""
 
 
 class Made:

@@ -16,7 +16,19 @@ from dissector.capture_file import Capture
 from dissector.limits import DEFAULT, Limits
 from dissector.store import Store
 from tests.capture.test_formats import CLEAN, clean, clean_packets, shown, written
-from tests.capture.writers import Seen, enhanced, interface, nanoseconds, option, pcap, pcapng, section, seen
+from tests.capture.writers import (
+    COMPRESSIONS,
+    Seen,
+    enhanced,
+    interface,
+    nanoseconds,
+    option,
+    pcap,
+    pcapng,
+    section,
+    seen,
+)
+from tests.cli.test_commands import KDISSECT
 
 NANOS = 0xA1B23C4D
 
@@ -80,6 +92,19 @@ def test_files_of_a_ring_are_read_in_the_order_of_time_and_nothing_is_copied(tmp
     assert found == [(packet.time_ns, packet.data) for packet in packets]
     assert not copied
     assert shown(*paths) == (clean(), [])
+
+
+@pytest.mark.parametrize("name", ["pcap", "gzip"])
+def test_a_ring_may_have_more_files_than_a_shell_allows(tmp_path: Path, name: str) -> None:
+    packets = clean_packets()
+    step = len(packets) // 60
+    pieces = [pcapng(packets[at : at + step]) for at in range(0, len(packets), step)]
+    pack = COMPRESSIONS.get(name, bytes)
+    paths = [str(written(tmp_path, pack(piece), f"{n}")) for n, piece in enumerate(pieces)]
+    limited = ["sh", "-c", 'ulimit -S -n 40; exec "$@"', "sh", *KDISSECT, "show", *paths]
+    done = subprocess.run(limited, capture_output=True, check=False)
+    assert not done.stderr
+    assert len(done.stdout.splitlines()) == len(clean()) + 1
 
 
 @pytest.mark.parametrize("ways", [2, 3])
