@@ -137,11 +137,13 @@ class Capture:
 
     def _feed(self, runs: RunBatch, *, final: bool = False) -> None:
         self._session.feed(self._splitter.feed(runs))
-        self._splitter.leave(self._transport.left)
+        left = self._transport.left
+        if len(left):
+            self._splitter.leave(left)
         while len(found := self._splitter.resync(final=final)):
             self._session.feed(found)
-        if len(self._transport.left):
-            self._session.leave(self._transport.left)
+        if len(left):
+            self._session.leave(left)
 
     @property
     def total(self) -> int:

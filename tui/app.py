@@ -1,6 +1,6 @@
 """The application: opens a capture on the main screen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import ClassVar
 
@@ -51,9 +51,15 @@ class KDissectApp(App[None]):
         self.notify(f"saved {path.name}", markup=False)
 
 
-def run(paths: Sequence[str], asked: tuple[int, int] | None = None, *, show_secrets: bool = False) -> int:
+def run(
+    paths: Sequence[str],
+    asked: tuple[int, int] | None = None,
+    *,
+    ports: Set[int] = frozenset(),
+    show_secrets: bool = False,
+) -> int:
     """Open captures on the screen; the exit code. Raises `capture.CaptureError` before the screen is taken."""
-    with Capture(paths, asked=asked, show_secrets=show_secrets) as capture:
+    with Capture(paths, asked=asked, ports=ports, show_secrets=show_secrets) as capture:
         app = KDissectApp(capture)
         app.run()
         return app.return_code or 0

@@ -44,22 +44,28 @@ Response = Annotated[
     str | None, typer.Option(metavar="API:VERSION", help="What a response answers whose request is not there.")
 ]
 
+Ports = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--port", min=0, max=65535, help="A port of Kafka's servers, whatever it looks like; may be repeated."
+    ),
+]
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
-@app.command("open", epilog="Example: kdissect open pcaps/java.pcapng")
-def open_files(files: Files, response: Response = None, show_secrets: Secrets = False) -> None:
+@app.command("open", epilog="Example: kdissect open orders.pcapng --port 19092")
+def open_files(files: Files, response: Response = None, port: Ports = None, show_secrets: Secrets = False) -> None:
     """Open captures on the screen; without a terminal, print their rows."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        show(files, response=response, show_secrets=show_secrets)
+        show(files, response=response, port=port, show_secrets=show_secrets)
         return
     from dissector.cli.asked import asked
     from tui.app import run
 
-    _answer(lambda: run(files, asked(response), show_secrets=show_secrets))
+    _answer(lambda: run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets))
 
 
-@app.command("show", epilog="Example: kdissect show orders.pcapng --format json | jq .api")
+@app.command("show", epilog="Example: kdissect show orders.pcapng --port 19092 --format json | jq .api")
 def show(
     files: Files,
     form: Annotated[Format, typer.Option("--format", "-f", help="A line, a tree, a JSON object, CSV.")] = (Format.TEXT),
@@ -68,13 +74,15 @@ def show(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     response: Response = None,
+    port: Ports = None,
     show_secrets: Secrets = False,
 ) -> None:
     """Print the exchanges of captures."""
     from dissector.cli.asked import asked
     from dissector.cli.show import show as run
 
-    _answer(lambda: run(files, form, limit, asked(response), fields, show_secrets=show_secrets))
+    ports = frozenset(port or ())
+    _answer(lambda: run(files, form, limit, asked(response), fields, ports=ports, show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")

@@ -1,7 +1,7 @@
 """`kdissect show`: rows, trees or JSON objects on stdout, one an exchange; what is wrong with a file on stderr."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture
@@ -22,11 +22,12 @@ def show(
     asked: tuple[int, int] | None = None,
     fields: str | None = None,
     *,
+    ports: Set[int] = frozenset(),
     show_secrets: bool = False,
 ) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
     names = _columns(form, fields)
-    with Capture(files, asked=asked, show_secrets=show_secrets) as capture:
+    with Capture(files, asked=asked, ports=ports, show_secrets=show_secrets) as capture:
         read_with_progress(capture)
         count = min(len(capture), limit or len(capture))
         try:
@@ -79,4 +80,11 @@ def _printed(capture: Capture, form: Format, start: int, stop: int) -> Iterator[
 def nothing_found(capture: Capture) -> str:
     """Why a capture shows no row."""
     names = ", ".join(capture.names)
-    return f"{names}: no Kafka in it ({capture.packets:,} packets, {capture.connections:,} TCP connections)"
+    seen = f"{capture.packets:,} packets, {capture.connections:,} TCP connections{spoken(capture)}"
+    return f"{names}: no Kafka in it ({seen})"
+
+
+def spoken(capture: Capture) -> str:
+    """What the connections of a capture speak: ``: TLS 12, unknown 3``."""
+    counts = [f"{name} {count:,}" for name, count in capture.protocols.items()]
+    return f": {', '.join(counts)}" if counts else ""

@@ -12,6 +12,7 @@ Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `sess
 """
 
 import struct
+from collections.abc import Collection
 from enum import IntEnum
 from itertools import takewhile
 from typing import Final, Protocol
@@ -52,8 +53,8 @@ class Recogniser(Protocol):
     """Knows Kafka from other protocols."""
 
     def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
-        """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if no
-        more will come."""
+        """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if
+        there is no more to wait for."""
 
     def asks(self, direction: int) -> bool:
         """Whether a direction is a client's, as far as can be told."""
@@ -88,8 +89,8 @@ class Splitter:
         self._stirred: set[int] = set()
         """Directions to search anew: more of them, or of their peer, is known."""
         self._ended = False
-        self._closed: set[int] = set()
-        """Directions of which no more will come."""
+        self._over: set[int] = set()
+        """Directions of which nothing more will come, though the capture goes on."""
         self._rows = FrameRows()
 
     def feed(self, runs: RunBatch) -> FrameBatch:
@@ -113,7 +114,7 @@ class Splitter:
         held comes out as it is."""
         if final and not self._ended:
             self._ended = True
-            self._close([*self._held, *self._untold])
+            self._end({*self._held, *self._untold})
         for asking in (True, False):
             for direction in sorted(d for d in self._stirred if self._recogniser.asks(d) == asking):
                 self._stirred.discard(direction)
@@ -129,20 +130,22 @@ class Splitter:
 
     def leave(self, connections: Int64) -> None:
         """Nothing more comes of these connections: what is held of them comes out as it is, by `resync`."""
-        self._closed.clear()
-        over = set(connections.tolist()) if self._held or self._untold else set()
-        self._close([direction for direction in (*self._held, *self._untold) if direction >> 1 in over])
+        gone = set(connections.tolist()) if self._held or self._untold else set()
+        self._over = {direction for direction in (*self._held, *self._untold) if direction >> 1 in gone}
+        self._end(self._over)
 
-    def _close(self, directions: list[int]) -> None:
-        """No more bytes will come of these."""
-        self._closed.update(directions)
-        held = [direction for direction in directions if direction in self._held]
-        self._decide(held)
+    def _end(self, directions: set[int]) -> None:
+        """No more bytes will come of them."""
+        held = sorted(direction for direction in directions if direction in self._held)
+        self._decide(sorted(held, key=self._recogniser.asks, reverse=True))
         for direction in held:
-            stream = self._held.get(direction)
-            if stream is not None and self._mode.values[direction] == Verdict.FRAMES:
-                self._split(direction, stream)
-        self._stirred.update(directions)
+            if direction in self._held and self._mode.values[direction] == Verdict.FRAMES:
+                self._split(direction, self._held[direction])
+        self._stirred |= directions
+
+    def _is_over(self, direction: int) -> bool:
+        """Whether nothing more will come of a direction."""
+        return self._ended or direction in self._over
 
     def _recognise(self, runs: RunBatch, firsts: Int64) -> None:
         """Directions that begin here with enough to tell them by are settled at once, the client's side first."""
@@ -221,7 +224,7 @@ class Splitter:
         elif mode == Verdict.FRAMES and stream.end >= stream.need:
             self._split(direction, stream)
 
-    def _decide(self, directions: list[int]) -> None:
+    def _decide(self, directions: Collection[int]) -> None:
         """Ask what directions are that are undecided; one that is decided may settle its peer."""
         waiting = [d for d in directions if self._mode.values[d] == Verdict.UNDECIDED]
         while waiting:
@@ -236,9 +239,10 @@ class Splitter:
         missing = stream.gap()
         head = stream.peek(self._store, HEAD, after=missing) or b""
         from_start = stream.at == missing == 0
-        verdict = self._recogniser.verdict(direction, head, from_start=from_start, final=direction in self._closed)
+        final = self._is_over(direction) or stream.end - stream.at >= self._limits.undecided_bytes
+        verdict = self._recogniser.verdict(direction, head, from_start=from_start, final=final)
         if verdict == Verdict.UNDECIDED:
-            if direction not in self._closed and stream.end - stream.at < self._limits.undecided_bytes:
+            if not final:
                 return False
             verdict = Verdict.OTHER
         self._mode.values[direction] = verdict
@@ -300,7 +304,7 @@ class Splitter:
                 break
             else:
                 size = self._frame_size(stream)
-                if size == 0 and direction not in self._closed:
+                if size == 0 and not self._is_over(direction):
                     return
                 fits = LEAST_FRAME <= size <= PREFIX + self._limits.frame_size
                 if fits or (size == PREFIX and _stands_alone(stream)):
@@ -337,7 +341,7 @@ class Splitter:
         return 0 if stream.end - stream.at < PREFIX else -1
 
     def _frame(self, direction: int, stream: Stream, size: int) -> bool:
-        if stream.end - stream.at < size and direction not in self._closed:
+        if stream.end - stream.at < size and not self._is_over(direction):
             stream.need = stream.at + size
             return False
         pieces = stream.pieces(size)
@@ -378,7 +382,7 @@ class Splitter:
                     return
                 self._skip(direction, stream, FrameKind.UNPARSED, passed)
             self._held.pop(direction, None)
-        if perhaps and direction in self._closed:
+        if perhaps and self._is_over(direction):
             self._leave(direction)
 
     def _look(self, direction: int, stream: Stream) -> int:
@@ -386,7 +390,7 @@ class Splitter:
         stream is split from there on, or more bytes must tell."""
         window = self._limits.resync_bytes
         end, gap = stream.intact(stream.at + 2 * window)
-        closed = gap or (direction in self._closed and end == stream.end)
+        closed = gap or (self._is_over(direction) and end == stream.end)
         search = self._searches.setdefault(direction, Search(stream.at))
         at = search.find(stream, self._store, self._recogniser.heads(direction), self._limits, end=end, closed=closed)
         if at is not None:

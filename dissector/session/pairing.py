@@ -51,10 +51,10 @@ class Pairing:
         self._most = most
         self._requests = NOBODY
         self._responses = NOBODY
-        self._order: Ints | None = None
-        """The requests that wait, by key and the oldest first; made when somebody asks."""
         self._losses: dict[int, list[int]] = defaultdict(list)
         """Packets that showed a loss of a connection's responses."""
+        self._order: Ints | None = None
+        """Requests that wait, by key, the oldest of each first; made when somebody asks."""
 
     def lost(self, connection: Ints, packet: Ints) -> None:
         """Some of what servers sent is not there: told before what came after it is paired."""
@@ -64,11 +64,10 @@ class Pairing:
     def outstanding(self, connection: int) -> dict[int, int]:
         """Correlation ids that wait for a response on a connection, as signed integers, each with the packet of the
         oldest request that has it."""
-        keys = self._requests.key
         if self._order is None:
-            self._order = np.argsort(keys, kind="stable")
-        low, high = np.searchsorted(keys, [connection << 32, (connection + 1) << 32], sorter=self._order)
-        rows = self._order[low:high][::-1]
+            self._order = np.argsort(self._requests.key, kind="stable")
+        bounds = [connection << 32, (connection + 1) << 32]
+        rows = self._order[slice(*np.searchsorted(self._requests.key, bounds, sorter=self._order))][::-1]
         ids = (self._requests.key[rows] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
         return dict(zip(ids.tolist(), self._requests.packet[rows].tolist(), strict=True))
 

@@ -39,13 +39,20 @@ HEAD: Final = 64
 """Bytes that are looked at to tell a request by its header and client id."""
 NEWER_VERSIONS: Final = 3
 """A client newer than the tables may use versions this far past those known."""
-_CLIENT_ID: Final = re.compile(r"[^\x00-\x1f\x7f]*")
+_TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]*")
 _SERIES: Final = 3
 """Responses in a row by which they are told on any port."""
 _STEP: Final = 16
 """How much ids go up by at the most: a client may count for all its connections."""
+_NEAR: Final = 1 << 12
+"""How far the ids of a connection may be apart."""
+_LEAST_RESPONSE: Final = 6
+"""A correlation id and an error code."""
 _PRODUCE: Final = b"\0\0"
 _ACKS: Final = (b"\xff\xff", b"\0\0", b"\0\x01")
+_LEAST_BODY: Final = 7
+"""Bytes of a Produce request from its acks on."""
+_NAME: Final = re.compile(rb"[a-zA-Z0-9._-]*")
 Words = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -104,7 +111,7 @@ class KafkaRecogniser:
         if not from_start or self._flows.syn_side(connection) < 0:
             return Verdict.SEARCH
         asks = self.client_side[connection] == side
-        return Verdict.SEARCH if asks and not self._begins(connection, head) else Verdict.FRAMES
+        return Verdict.SEARCH if asks and not self.is_request(head) else Verdict.FRAMES
 
     def _verdict_unknown(self, connection: int, side: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
         opener = self._flows.syn_side(connection)
@@ -112,18 +119,28 @@ class KafkaRecogniser:
         if self._is_stranger(connection, head, begins=begins, asks=opener == side):
             return Verdict.OTHER
         server = self._said_server(connection)
+        if opener == side and not final and _is_cut_short(head):
+            return Verdict.UNDECIDED
         asks = opener == side or (opener < 0 and self.kafka_side(connection) != side)
-        if asks and self.is_request(head) and self._is_fit(connection, side, head):
+        if asks and self._is_first(connection, side, head):
             self.client_side[connection] = side
             return Verdict.FRAMES
-        if len(head) < REQUEST_HEAD and head[:1] in (b"", b"\x00") and opener == side and not final:
-            return Verdict.UNDECIDED
         if begins and opener == side:
-            return self._verdict_at_start(connection, side, head)
+            return self._verdict_at_start(connection, side)
         if server is not None:
             self.client_side[connection] = 1 - server
             return self._verdict_known(connection, side, head, from_start=from_start)
+        if begins and self.kafka_side(connection) == side:
+            return self._verdict_of_silence(connection, side, head) if final else Verdict.UNDECIDED
         return Verdict.PERHAPS
+
+    def _verdict_of_silence(self, connection: int, side: int, head: bytes) -> Verdict:
+        """Of a server on Kafka's port of which all was captured, but nothing of what its client said: the ports are
+        believed, unless its first bytes are no response."""
+        if _Responses({}, known=True).judge(head, 0) is Evidence.NONE:
+            return Verdict.PERHAPS
+        self.client_side[connection] = 1 - side
+        return Verdict.FRAMES
 
     def _is_stranger(self, connection: int, head: bytes, *, begins: bool, asks: bool) -> bool:
         """Whether a connection is known not to be Kafka; what it is by the looks of it is noted."""
@@ -135,25 +152,27 @@ class KafkaRecogniser:
             return False
         return spoken is Spoken.TLS or self._said_server(connection) is None
 
-    def _verdict_at_start(self, connection: int, side: int, head: bytes) -> Verdict:
-        """Of a client whose first bytes are no request that is known."""
-        said = self._said_server(connection) == 1 - side
-        if said or self._begins(connection, head):
+    def _verdict_at_start(self, connection: int, side: int) -> Verdict:
+        """Of a client whose first bytes are no request."""
+        if self._said_server(connection) == 1 - side:
             self.client_side[connection] = side
-            return Verdict.SEARCH if said else Verdict.FRAMES
+            return Verdict.SEARCH
         if self.spoken.values[connection] == Spoken.DOUBTFUL:
             self.spoken.values[connection] = Spoken.UNKNOWN
         return Verdict.OTHER
 
-    def _is_fit(self, connection: int, side: int, head: bytes) -> bool:
+    def _is_first(self, connection: int, side: int, head: bytes) -> bool:
         """Whether a request at the beginning of what was seen is enough to take a connection for Kafka."""
-        if self._flows.syn_side(connection) == side:
-            return _is_printable(head) or self.kafka_side(connection) is not None
-        return _is_named(head)
-
-    def _begins(self, connection: int, head: bytes) -> bool:
-        """Whether a client's first bytes are a request."""
-        return self.is_request(head) or self._is_newer_request(connection, head)
+        if self._flows.syn_side(connection) != side:
+            return self.is_request(head) and _is_named(head)
+        if self._is_newer_request(connection, head):
+            return True
+        trusted = self.kafka_side(connection) is not None
+        if not self.is_request(head) or not (trusted or _is_printable(head)):
+            return False
+        if head[4:6] != _PRODUCE or _is_named(head):
+            return True
+        return trusted and (_produces(head) or (head[12:14] != bytes(2) and _is_printable(head)))
 
     def found(self, direction: int, head: bytes) -> None:
         """A frame was found in a direction that was perhaps Kafka's; it begins with `head`."""
@@ -196,7 +215,9 @@ class KafkaRecogniser:
         connection = direction >> 1
         if connection not in self.client_side and self.kafka_side(connection) is None:
             return _Either(self._requests, may_ask=self._flows.syn_side(connection) in (-1, direction & 1))
-        return self._requests if self.asks(direction) else _Responses(self._outstanding(connection))
+        if self.asks(direction):
+            return self._requests
+        return _Responses(self._outstanding(connection), known=connection in self.client_side)
 
     def strangers(self) -> list[int]:
         """Connections on Kafka's port with data that is not Kafka's."""
@@ -276,15 +297,17 @@ class _Requests:
 
 
 class _Responses:
-    """How responses begin: with the id of a request that was seen before. Any other id that clients use may answer a
-    request that was not seen."""
+    """How responses begin: with the id of a request that was seen before. Another id, near those that wait, may answer
+    a request that was not seen; where the connection is not `known` to be Kafka's, several with ids that go up may."""
 
     alone = False
     inside = True
 
-    def __init__(self, waiting: Mapping[int, int]) -> None:
+    def __init__(self, waiting: Mapping[int, int], *, known: bool) -> None:
+        self._known = known
         self._waiting = waiting
         self._ids = np.fromiter(waiting, np.int64, len(waiting)) & 0xFFFFFFFF
+        self._near = range(min(waiting) - _NEAR, max(waiting) + _NEAR) if waiting else range(1 << 31)
 
     def strong(self, words: Words) -> Mask:
         return np.isin(words, self._ids)
@@ -294,10 +317,11 @@ class _Responses:
         asked = self._waiting.get(identifier)
         if asked is not None and asked < packet:
             return Evidence.STRONG
-        return Evidence.FAIR if identifier >= 0 else Evidence.NONE
+        possible = identifier in self._near and int.from_bytes(head[:4], "big") >= _LEAST_RESPONSE
+        return Evidence.FAIR if possible else Evidence.NONE
 
     def together(self, heads: list[bytes]) -> bool:
-        return _go_up(heads, 1 << 31)
+        return (len(heads) >= _SERIES or self._known) and _go_up(heads, _NEAR)
 
 
 class _Either:
@@ -320,11 +344,26 @@ class _Either:
         return Evidence.FAIR if head[4] <= 0x7F else Evidence.NONE
 
     def together(self, heads: list[bytes]) -> bool:
-        """Responses whose ids go up, and which are not those of ZooKeeper: its transaction id, never 0, and an
-        error code, mostly 0, follow."""
-        if len(heads) < _SERIES or not _go_up(heads, _STEP):
-            return False
-        return not all(head[8:12] == heads[0][8:12] != bytes(4) == head[16:20] for head in heads)
+        """Responses whose ids go up."""
+        return len(heads) >= _SERIES and _go_up(heads, _STEP) and not _is_zookeeper(heads)
+
+
+def _is_zookeeper(heads: list[bytes]) -> bool:
+    """Whether frames with ids are those of ZooKeeper: its requests have an operation and a path behind the id, its
+    replies a transaction id, which is never 0 and goes up, and an error, mostly 0."""
+    if any(head[16:17] == b"/" and head[12:14] == bytes(2) for head in heads):
+        return True
+    transactions = [int.from_bytes(head[8:16], "big") for head in heads]
+    return transactions[0] > 0 and transactions == sorted(transactions) and all(h[16:20] == bytes(4) for h in heads)
+
+
+def _is_cut_short(head: bytes) -> bool:
+    """Whether more bytes must tell if this is a request: of Produce without a client's name even those behind its
+    header."""
+    if len(head) < REQUEST_HEAD:
+        return head[:1] in (b"", b"\0")
+    nameless = head[4:6] == _PRODUCE and head[12:14] in (b"\xff\xff", b"\0\0")
+    return nameless and len(head) < min(HEAD, 4 + int.from_bytes(head[:4], "big"))
 
 
 def _go_up(heads: list[bytes], most: int) -> bool:
@@ -338,29 +377,46 @@ def _is_named(head: bytes) -> bool:
     length = int.from_bytes(head[12:14], "big", signed=True)
     if length <= 0 or not _is_printable(head):
         return False
-    return head[4:6] != _PRODUCE or _produces(head, REQUEST_HEAD + length)
+    return head[4:6] != _PRODUCE or _produces(head)
 
 
-def _produces(head: bytes, at: int) -> bool:
-    """Whether the body of a Produce request stands at `at`, behind the client id: acks from -1 to 1, a timeout, topics.
-    True where that is too far behind to be seen."""
+def _produces(head: bytes) -> bool:
+    """Whether what stands behind the client id reads as the body of a Produce request, as far as `head` goes: a
+    transactional id from version 3 on, acks from -1 to 1, a timeout of less than hours, topics."""
+    at = REQUEST_HEAD + max(0, int.from_bytes(head[12:14], "big", signed=True))
     version = int.from_bytes(head[6:8], "big")
+    length = -1
     if version >= 9:
-        # No tagged fields in the header, and most producers have no transactional id.
-        return at + 4 > len(head) or head[at : at + 2] != bytes(2) or head[at + 2 : at + 4] in _ACKS
-    if version >= 3:
-        length = int.from_bytes(head[at : at + 2], "big", signed=True)
-        at += 2 + max(0, length)
-        if length < -1 or length == 0:
+        # Behind the header's tagged fields, of which there are none.
+        if head[at : at + 1] > b"\0":
             return False
-    acks, timeout, topics = head[at : at + 2], head[at + 2 : at + 6], head[at + 6 : at + 10]
-    if at + 10 > 4 + int.from_bytes(head[:4], "big"):
+        length, at = int.from_bytes(head[at + 1 : at + 2], "big") - 1, at + 2
+    elif version >= 3:
+        length, at = int.from_bytes(head[at : at + 2], "big", signed=True), at + 2
+    if at > len(head):
+        return True
+    body = at + max(0, length)
+    if length == 0 or length < -1 or body + _LEAST_BODY > 4 + int.from_bytes(head[:4], "big"):
         return False
-    return at + 10 > len(head) or (acks in _ACKS and timeout[0] == 0 and topics[:2] == bytes(2) != topics[2:])
+    return _is_text(head[at:body]) and _is_produced(head[body : body + 13], flexible=version >= 9)
+
+
+def _is_produced(body: bytes, *, flexible: bool) -> bool:
+    """Whether acks, timeout, and number and name of topics make sense, as far as `body` goes."""
+    if (len(body) >= 2 and body[:2] not in _ACKS) or body[2:3] > b"\0":
+        return False
+    if flexible:
+        return len(body) < 7 or body[6] >= 2
+    count, name = body[6:10], body[12:13]
+    return len(count) < 4 or (count[:2] == bytes(2) != count[2:] and _NAME.fullmatch(name) is not None)
 
 
 def _is_printable(head: bytes) -> bool:
     """Whether the client id has no control characters. Where a frame's place is a guess it must not; where it is
     known a hostile one may."""
     length = max(0, int.from_bytes(head[12:14], "big", signed=True))
-    return _CLIENT_ID.fullmatch(head[14 : 14 + length].decode("utf-8", "ignore")) is not None
+    return _is_text(head[14 : 14 + length])
+
+
+def _is_text(raw: bytes) -> bool:
+    return _TEXT.fullmatch(raw.decode("utf-8", "ignore")) is not None

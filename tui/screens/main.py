@@ -131,8 +131,12 @@ class MainScreen(Screen[None]):
 
     def _draw_empty(self) -> None:
         seen = f"{self._capture.packets:,} packets, {self._capture.connections:,} TCP connections"
-        words = f"No Kafka in this capture\n\n{seen}; none of them begins with a Kafka request.\n"
-        hint = "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092"
+        spoken = ", ".join(f"{name} {count:,}" for name, count in self._capture.protocols.items())
+        words = f"No Kafka in this capture\n\n{seen}{': ' if spoken else ''}{spoken}.\n"
+        hint = (
+            "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092"
+            "\n\nOr say which port is Kafka's: kdissect FILE --port 19092"
+        )
         empty = self.query_one("#empty", Static)
         empty.update(Text(words + hint, justify="center"))
         empty.add_class("shown")
