@@ -35,7 +35,7 @@ class Column:
 
     def __init__(self, dtype: npt.DTypeLike, default: int = 0) -> None:
         self._array: npt.NDArray[np.generic] = np.empty(_FIRST_ROOM, dtype)
-        self._default = default
+        self._default = default or np.zeros(1, dtype)[0]
         self._size = 0
         self._file: int | None = None
         self._map: mmap.mmap | None = None
@@ -59,7 +59,7 @@ class Column:
         if size > self._size:
             first = self._size
             self._make_room(size)
-            self._array[first:size] = np.zeros(1, self._array.dtype) if not self._default else self._default
+            self._array[first:size] = self._default
 
     def extend(self, values: npt.ArrayLike) -> None:
         """Append rows."""

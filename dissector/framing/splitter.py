@@ -156,9 +156,13 @@ class Splitter:
         for row in rows.tolist():
             direction = int(runs.direction[row])
             head = bytes(self._store.read(int(runs.address[row]), min(HEAD, int(runs.size[row]))))
-            if self._recogniser.verdict(direction, head, from_start=True, final=False) == Verdict.FRAMES:
+            verdict = self._recogniser.verdict(direction, head, from_start=True, final=False)
+            if verdict == Verdict.FRAMES:
                 self._mode.values[direction] = Verdict.FRAMES
                 self._settle_peer(direction)
+            elif verdict == Verdict.OTHER:
+                self._leave(direction)
+                self._ask_again(direction ^ 1)
 
     def _follow(self, runs: RunBatch, lows: Int64, highs: Int64) -> list[tuple[int, int]]:
         """The common case, at once: whole frames, as far as columns can tell. Rows that are left, by direction."""
@@ -178,7 +182,10 @@ class Splitter:
             stops = chains.follow(lows[fast], highs[fast], at[fast])
             self._rows.add_batch(chains.frames())
             lows[fast], self._next.values[direction[fast]] = np.array(stops, np.int64).T
-        left = lows < highs
+        other = self._mode.values[direction] == Verdict.OTHER
+        last = highs[other] - 1
+        self._ignored.values[direction[other]] += runs.start[last] + runs.size[last] - runs.start[lows[other]]
+        left = (lows < highs) & ~other
         return list(zip(lows[left].tolist(), highs[left].tolist(), strict=True))
 
     def _catch_up(self, runs: RunBatch, low: int, high: int) -> int:
@@ -206,10 +213,7 @@ class Splitter:
     def _take(self, runs: RunBatch, low: int, high: int) -> None:
         """Rows of one direction go the careful way."""
         direction = int(runs.direction[low])
-        mode = self._mode.values[direction]
-        if mode == Verdict.OTHER:
-            self._ignored.values[direction] += int(runs.size[low:high].sum())
-            return
+        mode = int(self._mode.values[direction])
         stream = self._held.get(direction)
         if stream is None:
             stream = self._held[direction] = Stream(int(self._next.values[direction]))
@@ -264,7 +268,10 @@ class Splitter:
     def _settle_peer(self, direction: int) -> None:
         """A direction is Kafka's, and so is its peer."""
         peer = direction ^ 1
-        if self._mode.values[peer] == Verdict.OTHER:
+        mode = int(self._mode.values[peer])
+        if mode == Verdict.UNDECIDED and peer not in self._untold:
+            return
+        if mode == Verdict.OTHER:
             self._mode.values[peer] = Verdict.SEARCH
         elif self._untold.get(peer):
             self._mode.values[peer] = Verdict.SEARCH
