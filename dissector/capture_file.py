@@ -226,6 +226,10 @@ class Capture:
             return self._files.file_of(number)
         return int(self._session.table.connection.values[number - entries]) + 1 + self._files.count
 
+    def learn(self) -> None:
+        """Learn now what the conversations teach, and not when the first exchange is decoded."""
+        self._lookup.learn()
+
     def columns(self, names: Sequence[str], start: int, stop: int) -> list[list[Value]]:
         """Columns of the index by name (`session.listing.FACTS`), with the rows from `start` to before `stop`."""
         entries = len(self._files)

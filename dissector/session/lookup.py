@@ -12,6 +12,7 @@ from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import ENVELOPE, enveloped
 from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
+from dissector.session.by_connection import ByConnection
 from dissector.session.exchange import UNKNOWN_API, Exchange, Message, Row, worst
 from dissector.session.fetch_sessions import FETCH, FetchSessions, is_incremental
 from dissector.session.inference import Inference
@@ -77,7 +78,8 @@ class Lookup:
         self._show_secrets = show_secrets
         self._session = session
         self._store = store
-        self._sessions = FetchSessions(session.frames, session.table)
+        by_connection = ByConnection(session.table)
+        self._sessions = FetchSessions(session.frames, session.table, by_connection)
         self._flows = flows
         self._ignored = ignored
         """Bytes of each direction that is not Kafka."""
@@ -89,6 +91,7 @@ class Lookup:
         self._inference = Inference(
             session.frames,
             session.table,
+            by_connection,
             session.knowledge,
             server=lambda connection: self.ends(connection)[1],
             opened=lambda connection: flows.syn_side(connection) >= 0,
