@@ -23,18 +23,31 @@ _NANOSECONDS: Final = b"\x09"
 
 def pcapng(packets: Iterable[MadePacket], comment: str) -> Iterator[bytes]:
     """The file, block by block."""
-    about = _option(_COMMENT, comment.encode(errors="replace")) + _option(_USER_APPLICATION, b"kdissect")
-    yield _block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + about + bytes(4))
-    yield _block(_INTERFACE, struct.pack("<HHI", ETHERNET, 0, 0) + _option(_IF_TSRESOL, _NANOSECONDS) + bytes(4))
+    yield section(option(_COMMENT, comment.encode(errors="replace")))
+    yield interface(ETHERNET)
     for time_ns, data in packets:
         head = struct.pack("<IIIII", 0, time_ns >> 32, time_ns & 0xFFFFFFFF, len(data), len(data))
-        yield _block(_PACKET, head + data + bytes(-len(data) % 4))
+        yield block(_PACKET, head + data + bytes(-len(data) % 4))
 
 
-def _block(kind: int, body: bytes) -> bytes:
+def section(options: bytes = b"") -> bytes:
+    """A section header block of little-endian order."""
+    options += option(_USER_APPLICATION, b"kdissect")
+    return block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + options + bytes(4))
+
+
+def interface(link_type: int, snaplen: int = 0, options: bytes = b"") -> bytes:
+    """An interface description block; its clock counts nanoseconds. A `snaplen` of 0 is no limit."""
+    options += option(_IF_TSRESOL, _NANOSECONDS)
+    return block(_INTERFACE, struct.pack("<HHI", link_type, 0, snaplen) + options + bytes(4))
+
+
+def block(kind: int, body: bytes) -> bytes:
+    """A block; the body is padded to four bytes."""
     size = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", kind) + size + body + size
 
 
-def _option(code: int, value: bytes) -> bytes:
+def option(code: int, value: bytes) -> bytes:
+    """An option of a block; four zeros end a block's options."""
     return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
