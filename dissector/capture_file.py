@@ -10,6 +10,9 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from dissector import limits
 from dissector.capture.files import open_capture
 from dissector.events import RunBatch
@@ -90,8 +93,11 @@ class Capture:
     def __len__(self) -> int:
         return len(self._files) + len(self._session.table)
 
-    def read(self) -> Iterator[Progress]:
-        """Read it all, a batch of packets at a step; rows are there as soon as the step that completed them is done."""
+    def read(self, *, settled: bool = True) -> Iterator[Progress]:
+        """Read it all, a batch of packets at a step; rows are there as soon as the step that completed them is done.
+
+        At the end they are brought in the order in which they began, unless rows that somebody saw are to keep their
+        numbers: not `settled`."""
         total = self.total
         done = 0
         for _ in self._files.read():
@@ -112,7 +118,7 @@ class Capture:
         self._session.feed(self._splitter.finish())
         self.problems += _left_out(self._transport.left_out)
         with self._lock:
-            self._session.finish()
+            self._session.finish(settled=settled)
             self._look.cache_clear()
         self._finished = True
         yield Progress(total, total, self.packets, len(self))
@@ -151,6 +157,13 @@ class Capture:
     def row(self, number: int) -> Row:
         """Row `number`, from 0, for a list; its frames are decoded for the words."""
         return self._look(number).row
+
+    def is_complete(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which rows nothing is added to any more, `(n,)`: they can be shown as they are before reading ends."""
+        entries = len(self._files)
+        complete: npt.NDArray[np.bool_] = rows < entries
+        complete[~complete] = self._session.is_complete(rows[~complete] - entries)
+        return complete
 
     def connection_of(self, number: int) -> int:
         """The connection of a row, as `Row.connection` counts them; decodes nothing."""

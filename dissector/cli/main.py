@@ -76,6 +76,51 @@ def show(
     _answer(lambda: run(files, form, limit, asked(response), show_secrets=show_secrets))
 
 
+@app.command(
+    "live", epilog="Examples: sudo kdissect live; kdissect live -i any -p 9092 -p 9093 --format json | jq .api"
+)
+def live(
+    interface: Annotated[
+        str | None, typer.Option("-i", metavar="NAME", help="An interface, or any; else loopback.")
+    ] = None,
+    port: Annotated[
+        list[int] | None, typer.Option("-p", min=1, max=65535, help="A broker's port; may be repeated.")
+    ] = None,
+    expression: Annotated[
+        str, typer.Option("-f", metavar="FILTER", help="A filter of tcpdump's, in place of ports.")
+    ] = "",
+    path: Annotated[str, typer.Option("-w", metavar="FILE", help="Keep the packets, as pcapng.")] = "",
+    ring: Annotated[
+        list[str] | None,
+        typer.Option("-b", metavar="WHEN:N", help="With -w, several files: filesize:KB, duration:S, files:COUNT."),
+    ] = None,
+    promiscuous: Annotated[bool, typer.Option("--promiscuous", help="What is for other machines, too.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Rows on stdout, as where it is no terminal.")] = False,
+    form: Annotated[Format | None, typer.Option("--format", help="The form of what goes to stdout.")] = None,
+    duration: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after so long.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+    show_secrets: Secrets = False,
+    listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
+) -> None:
+    """Watch clients and brokers while they talk."""
+    from dissector.cli.live import list_interfaces, wanted
+    from dissector.cli.live import live as run
+
+    on_screen = form is None and not text and limit is None and sys.stdin.isatty() and sys.stdout.isatty()
+    shown = None if on_screen else form or Format.TEXT
+    if listed:
+        _answer(list_interfaces)
+    _answer(
+        lambda: run(
+            wanted(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
+            shown,
+            duration,
+            limit,
+            show_secrets=show_secrets,
+        )
+    )
+
+
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
 def encode(
     file: Annotated[str, typer.Argument(metavar="[FILE]", help="JSON lines of show, or - for standard input.")] = "-",

@@ -15,6 +15,7 @@ LOOPBACK: Final = "lo" if LINUX else "lo0"
 _SYSTEM: Final = Path("/sys/class/net")
 _UP: Final = 1
 """IFF_UP of `net/if.h`."""
+_LISTEN: Final = "0A"
 _ARPHRD_ETHER: Final = 1
 _ARPHRD_LOOPBACK: Final = 772
 """Linux gives loopback's packets an Ethernet header, too."""
@@ -60,3 +61,18 @@ def _number(name: str, what: str, base: int) -> int | None:
         return int((_SYSTEM / name / what).read_text(), base)
     except (OSError, ValueError):
         return None
+
+
+def listening_ports() -> set[int] | None:
+    """TCP ports that some program of this machine listens on; None where the system does not tell.
+
+    Linux's `/proc/net/tcp`: a line a socket, its own end as ``ADDRESS:PORT`` in hex, its state.
+    """
+    found: set[int] = set()
+    try:
+        for table in ("tcp", "tcp6"):
+            lines = (line.split() for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:])
+            found |= {int(words[1].rpartition(":")[2], 16) for words in lines if words[3] == _LISTEN}
+    except (OSError, ValueError, IndexError):
+        return None
+    return found

@@ -47,8 +47,7 @@ class Recording:
         """Packets in the files, as last told."""
         self.dropped = 0
         """Packets that the kernel dropped, as last told."""
-        self.notes: queue.SimpleQueue[str] = queue.SimpleQueue()
-        """What the capture process found worth saying."""
+        self._notes: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.failure = ""
         """Why it ended by itself."""
         self._raised = False
@@ -72,8 +71,8 @@ class Recording:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_SECONDS)
+        if kind is None:
+            self.join()
 
     @property
     def over(self) -> bool:
@@ -97,6 +96,15 @@ class Recording:
             assert self._process.stdin is not None
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
+
+    def join(self) -> None:
+        """Wait until all is written."""
+        self._over.wait(END_SECONDS)
+
+    def said(self) -> Iterator[str]:
+        """What the capture process found worth saying since the last time."""
+        while not self._notes.empty():
+            yield self._notes.get()
 
     def paths(self) -> Iterator[str]:
         """The files as they are begun, each a path that leads to it whatever became of its name; ends with them.
@@ -152,7 +160,7 @@ class Recording:
             case events.STATISTICS:
                 self.captured, self.dropped = int(str(event["captured"])), int(str(event["dropped"]))
             case events.NOTE:
-                self.notes.put(str(event["words"]))
+                self._notes.put(str(event["words"]))
             case events.FAILED:
                 self.failure = str(event["words"])
 
