@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector import limits
-from dissector.capture.files import open_capture
-from dissector.events import RunBatch
+from dissector.capture.files import Following, open_capture
+from dissector.capture.merge import Merged
+from dissector.events import PacketBatch, RunBatch
 from dissector.findings import Finding, Severity
 from dissector.framing import Splitter
 from dissector.session.exchange import Exchange, Row
@@ -30,7 +31,8 @@ KEPT_EXCHANGES: Final = 256
 
 
 class Progress(NamedTuple):
-    """How far reading is, in bytes of all files; rows so far."""
+    """How far reading is, in bytes of all files as they lie on the disk; rows so far. `total` is 0 where a pipe, or a
+    file that grows, is among them: nobody knows."""
 
     done: int
     total: int
@@ -39,7 +41,7 @@ class Progress(NamedTuple):
 
 
 class Capture:
-    """One capture of one or more files, in the order given. Opening reads the files' beginnings only.
+    """One capture of one or more files, in the order of time. Opening reads the files' beginnings only.
 
     Secrets (passwords, tokens, keys) are masked unless asked for. `asked` is the API key and version that a response
     answers whose request is not there; hex without marks is then the server's. Raises `capture.CaptureError` where a
@@ -48,7 +50,7 @@ class Capture:
 
     def __init__(
         self,
-        paths: Sequence[str],
+        paths: Sequence[str | Following],
         bounds: limits.Limits = limits.DEFAULT,
         *,
         asked: tuple[int, int] | None = None,
@@ -58,8 +60,10 @@ class Capture:
         self._files = KafkaFiles(show_secrets=show_secrets)
         """What has no packets: its rows come before those of exchanges."""
         self._readers = [
-            open_capture(path, self._store, self._files.take, unmarked_from_client=asked is None) for path in paths
+            open_capture(path, self._store, self._files.take, unmarked_from_client=asked is None, limits=bounds)
+            for path in paths
         ]
+        self._merged = Merged(self._readers, self._store, bounds)
         self._transport = Transport(self._store, bounds)
         self._session = Session(self._store, self._transport.flows, bounds)
         self._splitter = Splitter(self._store, self._session.recogniser, bounds)
@@ -67,7 +71,9 @@ class Capture:
             self._session, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
         )
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
-        self.names = list(paths)
+        self.names = [path.path if isinstance(path, Following) else path for path in paths]
+        self.comments: dict[int, str] = {}
+        """What somebody wrote on packets, by the packet's number."""
         self.problems: list[Finding] = []
         """What is wrong with the files themselves, and which packets could not be looked into."""
         self._finished = False
@@ -87,6 +93,7 @@ class Capture:
         """Let go of the files. Exchanges that were decoded before stay readable."""
         self._look.cache_clear()
         self._store.release()
+        self._merged.close()
         for reader in self._readers:
             reader.close()
 
@@ -97,23 +104,20 @@ class Capture:
         """Read it all, a batch of packets at a step; rows are there as soon as the step that completed them is done.
 
         At the end they are brought in the order in which they began, unless rows that somebody saw are to keep their
-        numbers: not `settled`."""
-        total = self.total
-        done = 0
+        numbers: not `settled`. A step of a file that grows may bring nothing. Raises `CaptureError` where a pipe turns
+        out to be no capture."""
         for _ in self._files.read():
-            yield Progress(0, total, 0, len(self))
-        self.problems += self._files.problems
+            yield Progress(0, self.total, 0, len(self))
         if len(self._files):
             self.start_ns = self.row(0).time_ns
+        for batch in self._merged.batches():
+            if len(batch):
+                self._take(batch)
+            yield Progress(self.done, self.total, self.packets, len(self))
+        self.problems += self._files.problems
         for reader in self._readers:
-            for batch in reader.batches(self.packets):
-                if not self.packets and len(batch) and not len(self._files):
-                    self.start_ns = int(batch.time_ns[0])
-                self.packets += len(batch)
-                self._feed(self._transport.feed(batch))
-                yield Progress(done + reader.done, total, self.packets, len(self))
             self.problems += reader.problems
-            done += reader.total
+        self.problems += self._merged.problems
         self._feed(self._transport.finish())
         self._session.feed(self._splitter.finish())
         self.problems += _left_out(self._transport.left_out)
@@ -121,7 +125,14 @@ class Capture:
             self._session.finish(settled=settled)
             self._look.cache_clear()
         self._finished = True
-        yield Progress(total, total, self.packets, len(self))
+        yield Progress(self.done, self.total, self.packets, len(self))
+
+    def _take(self, batch: PacketBatch) -> None:
+        if not self.packets and not len(self._files):
+            self.start_ns = int(batch.time_ns[0])
+        self.comments |= {self.packets + row: text for row, text in batch.comments.items()}
+        self.packets += len(batch)
+        self._feed(self._transport.feed(batch))
 
     def _feed(self, runs: RunBatch) -> None:
         self._session.feed(self._splitter.feed(runs))
@@ -130,8 +141,29 @@ class Capture:
 
     @property
     def total(self) -> int:
-        """Bytes of all files."""
-        return sum(reader.total for reader in self._readers)
+        """Bytes of all files; 0 where one of them has no end yet."""
+        return 0 if any(reader.grows for reader in self._readers) else sum(reader.total for reader in self._readers)
+
+    @property
+    def done(self) -> int:
+        """Bytes of all files that are read."""
+        return sum(reader.done for reader in self._readers)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What somebody wrote on the capture as a whole, or on its interfaces."""
+        return [text for reader in self._readers if reader.notes for text in reader.notes.remarks]
+
+    @property
+    def host_names(self) -> dict[str, list[str]]:
+        """What the files say that hosts are called, by address."""
+        return {
+            address: names for reader in self._readers if reader.notes for address, names in reader.notes.names.items()
+        }
+
+    def let_go(self) -> None:
+        """Drop what is in memory of mapped files: it comes back when somebody looks."""
+        self._store.let_go()
 
     @property
     def connections(self) -> int:

@@ -11,7 +11,8 @@ Conventions, true of every batch:
   * a packet number counts from 0 over the whole capture.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
@@ -46,6 +47,8 @@ class PacketBatch:
     """Bytes that it had on the wire."""
     link_type: UInt16
     """LINKTYPE_ number of the interface that it was seen on."""
+    comments: Mapping[int, str] = field(default_factory=dict)
+    """What somebody wrote on packets, by row."""
 
     def __len__(self) -> int:
         return len(self.offset)

@@ -9,10 +9,25 @@ from typing import Final
 BATCH_PACKETS: Final = 65_536
 """Packets in one `PacketBatch`: large enough for column code to win, small enough for progress to be smooth."""
 
+BATCH_BYTES: Final = 32 << 20
+"""Bytes of the file that one `PacketBatch` spans: what of a mapped file becomes resident before it is let go of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Caps on what is held and believed. Sizes in bytes; one instance is handed down from the face."""
+
+    spooled_bytes: int = 64 << 30
+    """Of one pipe or compressed file that go to temporary files; past it the rest is not read."""
+
+    skipped_bytes: int = 256 << 20
+    """Searched for the next packet behind damaged bytes; past it the rest of the file is left."""
+
+    notes: int = 10_000
+    """Comments of one file that are kept, and as many names of hosts; past it they are counted."""
+
+    note_bytes: int = 4 << 10
+    """Kept of one comment or name."""
 
     frame_size: int = 128 << 20
     """A size prefix above this is not believed (brokers default to `socket.request.max.bytes` = 100 MiB)."""

@@ -1,27 +1,61 @@
 """What stops a capture from being read at all, and what is told of one that is damaged further on."""
 
+from typing import Final
+
 from dissector.findings import Finding, Severity
+
+MOST_TOLD: Final = 20
+"""Places of damage that are told one by one; those behind them are counted."""
 
 
 class CaptureError(Exception):
     """A file that can't be opened or is no capture. Its text is one plain line that names the file and the reason."""
 
 
-class DamagedError(Exception):
-    """Reading can't go on from here: `finding` says where and why. What came before stays good."""
+class Damage:
+    """What is wrong with one file, told as it is found. Packets count from 1, in the file."""
 
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.message)
-        self.finding = finding
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._told: list[Finding] = []
+        self._more = 0
+        self._more_bytes = 0
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All of it."""
+        if not self._more:
+            return self._told
+        words = f"{self._name}: {self._more:,} more places are damaged: {self._more_bytes:,} bytes skipped"
+        return [*self._told, _finding("file-damaged", words)]
+
+    def truncated(self, packet: int, at: int, needed: int, left: int) -> None:
+        """The file ends inside a packet or block."""
+        words = f"{self._name}: packet {packet:,} at byte {at:,}: length {needed:,}, the file ends after {left:,} bytes"
+        self._told.append(_finding("file-truncated", words))
+
+    def ended(self, packet: int, at: int, reason: str) -> None:
+        """Bytes that can't be a packet or block, and no more of them behind."""
+        words = (
+            f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {packet - 1:,} packets read, the rest is left"
+        )
+        self._told.append(_finding("file-damaged", words))
+
+    def skipped(self, packet: int, at: int, size: int, reason: str) -> None:
+        """Bytes that can't be a packet or block, before others that are."""
+        if len(self._told) >= MOST_TOLD:
+            self._more += 1
+            self._more_bytes += size
+            return
+        words = f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {size:,} bytes skipped"
+        self._told.append(_finding("file-damaged", words))
 
 
-def truncated(name: str, packet: int, at: int, needed: int, left: int) -> DamagedError:
-    """The file ends inside a packet or block."""
-    words = f"{name}: packet {packet:,} at byte {at:,}: length {needed:,}, the file ends after {left:,} bytes"
-    return DamagedError(Finding("file-truncated", Severity.WARNING, f"{words}; {packet - 1:,} packets read"))
+def mismatch(name: str, count: int, packet: int) -> Finding:
+    """Blocks of which the lengths at either end differ."""
+    words = f"{name}: {count:,} blocks say another length at their end; the first is packet {packet:,}"
+    return _finding("block-length", words)
 
 
-def damaged(name: str, packet: int, at: int, reason: str) -> DamagedError:
-    """Bytes that can't be a packet or block."""
-    words = f"{name}: packet {packet:,} at byte {at:,}: {reason}; {packet - 1:,} packets read, the rest is left"
-    return DamagedError(Finding("file-damaged", Severity.WARNING, words))
+def _finding(code: str, words: str) -> Finding:
+    return Finding(code, Severity.WARNING, words)

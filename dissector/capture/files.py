@@ -1,30 +1,41 @@
-"""Opening captures: told by content, never by name; files are mapped, standard input is spooled to a file first."""
+"""Opening captures: told by content, never by name. Files are mapped; pipes and compressed files go to a spool as they
+come; a file that another process writes is followed while it grows."""
 
 import mmap
+import os
+import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Protocol
 
 import numpy as np
 
-from dissector.capture.errors import CaptureError, DamagedError
+from dissector.capture.compression import MAGIC_SIZE, codec_of
+from dissector.capture.errors import CaptureError
 from dissector.capture.hex_capture import captured
-from dissector.capture.pcap import MAGICS, Pcap
-from dissector.capture.pcapng import SECTION, Pcapng
+from dissector.capture.pcap import Pcap
+from dissector.capture.pcap_records import MAGICS
+from dissector.capture.pcapng import Pcapng
+from dissector.capture.pcapng_blocks import SECTION
+from dissector.capture.pcapng_notes import Notes
+from dissector.capture.sources import Followed, Made, Mapped, Source, Spooled
+from dissector.capture.spool import SpoolFullError
+from dissector.capture.streams import FileStream, PipeStream
 from dissector.conversation.hex_text import form_of
-from dissector.events import PacketBatch
+from dissector.events import PacketBatch, UInt8
 from dissector.findings import Finding
+from dissector.limits import BATCH_BYTES, DEFAULT, Limits
 from dissector.store import Store
 
 STDIN: Final = "-"
-_COPY: Final = 1 << 20
-PACKETS: Final = frozenset({*MAGICS, SECTION.to_bytes(4, "big")})
-"""What files of packets begin with."""
+PCAPNG: Final = SECTION.to_bytes(4, "big")
 _HEAD: Final = 1 << 16
 """Bytes in which text must have said that it is hex."""
-
+_NONE: Final = np.zeros(0, np.int64)
+NOTHING_YET: Final = PacketBatch(np.zeros(0, np.uint8), 0, 0, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16))
+"""What a source that grows gives where nothing came."""
 
 Keeps = Callable[[str, mmap.mmap], bool]
 """Takes a file, by its name and content, that has no packets; whether it did."""
@@ -36,73 +47,151 @@ class Format(Protocol):
     done: int
     """Bytes that reading has reached."""
 
-    def batches(self, first: int) -> Iterator[PacketBatch]:
-        """All packets, numbered from `first` on."""
+    @property
+    def problems(self) -> list[Finding]:
+        """What is wrong with the file, as far as it was read."""
+
+    def open(self, data: UInt8, *, ended: bool) -> bool:
+        """Read the beginning; whether enough of it is there. Raises `CaptureError` where there never will be."""
+
+    def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
+        """The next packets of `data`, at most so many, numbered in the file; None where there are none (yet)."""
 
 
-class NoPackets:
-    """A file that somebody else reads."""
+@dataclass(frozen=True)
+class Following:
+    """A file that another process appends to, read while it grows, until `ended` is true and all that stands is read.
 
-    def __init__(self, size: int) -> None:
-        self.done = size
+    `ended` is asked a few times a second and must be quick.
+    """
 
-    def batches(self, first: int) -> Iterator[PacketBatch]:
-        """None."""
-        return iter(())
+    path: str
+    ended: Callable[[], bool]
 
 
 class Reader:
     """One capture file. Iterating gives its packets once; `problems` is complete when that ends."""
 
     def __init__(
-        self, name: str, file: IO[bytes], store: Store, keeps: Keeps, *, unmarked_from_client: bool = True
+        self, name: str, source: Source, store: Store, limits: Limits, keeps: Keeps, *, unmarked_from_client: bool
     ) -> None:
-        self._file = file
-        try:
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            raise CaptureError(f"{name}: {_reason(error)}") from None
-        self.problems: list[Finding] = []
-        data: mmap.mmap | bytes = self._map
-        form = form_of(self._map[:_HEAD])
-        if form is not None:
-            data, self.problems = captured(name, self._map[:], form, unmarked_from_client=unmarked_from_client)
-        self.total = len(data)
-        """Bytes of the capture."""
-        self._format: Format = NoPackets(self.total)
-        if form is None and data[:4] not in PACKETS and keeps(name, self._map):
-            return
-        base = store.add(memoryview(data))
-        self._format = _format(name, data[:4])(name, np.frombuffer(data, np.uint8), base)
+        self.name = name
+        self._source = source
+        self._store = store
+        self._limits = limits
+        self._keeps = keeps
+        self._unmarked_from_client = unmarked_from_client
+        self._told: list[Finding] = []
+        self._format: Format | None = None
+        self._kept = False
+        self._ahead: PacketBatch | None = None
+        self._let_go_at = 0
+        self.packets = 0
+        """Read so far."""
+        if source.ended:
+            self._recognise()
+
+    @property
+    def grows(self) -> bool:
+        """Whether packets come when they like."""
+        return self._source.grows
+
+    @property
+    def has_times(self) -> bool:
+        """Whether others' packets can be put among its own: not where times are made up, nor where one would wait."""
+        return not self.grows and not isinstance(self._source, Made)
+
+    @property
+    def total(self) -> int:
+        """Bytes of the file, as it lies on the disk; 0 where nobody knows yet."""
+        return self._source.total
 
     @property
     def done(self) -> int:
-        """Bytes that reading has reached."""
-        return self._format.done
+        """Bytes of them that reading has reached."""
+        return self._source.done(self._format.done if self._format else 0) if not self._kept else self.total
 
-    def batches(self, first: int) -> Iterator[PacketBatch]:
-        """All packets, numbered from `first` on."""
-        try:
-            yield from self._format.batches(first)
-        except DamagedError as damage:
-            self.problems.append(damage.finding)
+    @property
+    def problems(self) -> list[Finding]:
+        """What is wrong with the file, as far as it was read."""
+        return self._told + self._source.problems + (self._format.problems if self._format else [])
+
+    @property
+    def notes(self) -> Notes | None:
+        """Comments and names, where the format has some."""
+        return self._format.notes if isinstance(self._format, Pcapng) else None
+
+    def start_ns(self) -> int | None:
+        """When the first packet came; None where there is none. Waits for it: not for files that grow."""
+        if self._ahead is None:
+            self._ahead = next((batch for batch in self._batches(most=1) if len(batch)), None)
+        return int(self._ahead.time_ns[0]) if self._ahead else None
+
+    def batches(self) -> Iterator[PacketBatch]:
+        """All packets, numbered from 0 on; of a source that grows now and then none, when none came for a while.
+
+        Raises `CaptureError` where a pipe turns out to be no capture."""
+        if self._ahead is not None:
+            yield self._ahead
+        yield from self._batches()
+
+    def _batches(self, most: int | None = None) -> Iterator[PacketBatch]:
+        while not self._kept:
+            batch = None
+            if self._format is not None or self._recognise():
+                assert self._format is not None
+                batch = self._format.next(self._source.data, ended=self._source.ended, most=most)
+            if batch is not None:
+                self.packets += len(batch)
+                yield batch
+                self._let_go()
+            elif self._source.ended:
+                return
+            else:
+                self._source.more()
+                yield NOTHING_YET
+
+    def _let_go(self) -> None:
+        """What was read of a mapped file needs no memory any more."""
+        done = self._format.done if self._format else 0
+        if done - self._let_go_at >= BATCH_BYTES // 2:
+            self._let_go_at = done
+            self._store.let_go()
+
+    def _recognise(self) -> bool:
+        """Tell the format; whether it is known, which it is not before enough has come."""
+        data, ended = self._source.data, self._source.ended
+        magic = data[:4].tobytes()
+        if len(magic) < 4 and not ended:
+            return False
+        if magic not in MAGICS and magic != PCAPNG:
+            return ended and self._take_whole(magic)
+        format_of = Pcap if magic in MAGICS else Pcapng
+        found = format_of(self.name, magic, self._source.base, self._limits)
+        if not found.open(data, ended=ended):
+            return False
+        self._format = found
+        return True
+
+    def _take_whole(self, magic: bytes) -> bool:
+        """What has no packets: hex, or somebody else's."""
+        data = self._source.whole()
+        if data is None:
+            raise CaptureError(f"{self.name}: empty file")
+        form = form_of(data[:_HEAD])
+        if form is not None:
+            made, self._told = captured(self.name, data[:], form, unmarked_from_client=self._unmarked_from_client)
+            self._source = Made(made, self._store, self._source)
+            return self._recognise()
+        self._kept = self._keeps(self.name, data)
+        if not self._kept:
+            words = f"{self.name}: not a capture: it begins with {magic.hex(' ')}"
+            raise CaptureError(f"{words}, which is neither pcap nor pcapng, nor hex, nor a file of Kafka's")
+        return False
 
     def close(self) -> None:
         """Close the file; its mapping goes when the last batch that points into it does."""
-        self._file.close()
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return "empty file" if isinstance(error, ValueError) else (error.strerror or str(error)).lower()
-
-
-def _format(name: str, magic: bytes) -> type[Pcap] | type[Pcapng]:
-    if magic in MAGICS:
-        return Pcap
-    if magic == SECTION.to_bytes(4, "big"):
-        return Pcapng
-    words = f"{name}: not a capture: it begins with {magic.hex(' ')}"
-    raise CaptureError(f"{words}, which is neither pcap nor pcapng, nor hex, nor a file of Kafka's")
+        self._source.close()
 
 
 def nobody(name: str, data: mmap.mmap) -> bool:
@@ -110,49 +199,65 @@ def nobody(name: str, data: mmap.mmap) -> bool:
     return False
 
 
-def open_capture(path: str, store: Store, keeps: Keeps = nobody, *, unmarked_from_client: bool = True) -> Reader:
+def open_capture(
+    file: str | Following,
+    store: Store,
+    keeps: Keeps = nobody,
+    *,
+    unmarked_from_client: bool = True,
+    limits: Limits = DEFAULT,
+) -> Reader:
     """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line.
 
-    Hex that does not say who sent it is the client's, or else the server's. What `keeps` takes has no packets here."""
+    A pipe, compressed or not, is told by what comes: that it is no capture is raised when it is read. Hex that does not
+    say who sent it is the client's, or else the server's. What `keeps` takes has no packets here.
+    """
+    path = file.path if isinstance(file, Following) else file
     name = "standard input" if path == STDIN else path
     try:
-        file = _spool(_stdin()) if path == STDIN else _opened(path)
+        opened = _stdin() if path == STDIN else _opened(path)
     except OSError as error:
         raise CaptureError(f"{name}: {_reason(error)}") from None
     except ValueError:
         raise CaptureError(f"{path!r}: not a file name") from None
     try:
-        return Reader(name, file, store, keeps, unmarked_from_client=unmarked_from_client)
+        source = _source(name, opened, store, limits, file)
+        return Reader(name, source, store, limits, keeps, unmarked_from_client=unmarked_from_client)
+    except (OSError, SpoolFullError) as error:
+        opened.close()
+        raise CaptureError(f"{name}: {_reason(error) if isinstance(error, OSError) else error}") from None
     except CaptureError:
-        file.close()
+        opened.close()
         raise
 
 
+def _source(name: str, file: IO[bytes], store: Store, limits: Limits, asked: str | Following) -> Source:
+    if isinstance(asked, Following):
+        return Followed(name, file, store, asked.ended)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return Spooled(name, PipeStream(file), store, limits.spooled_bytes)
+    if codec_of(os.pread(file.fileno(), MAGIC_SIZE, 0)):
+        return Spooled(name, FileStream(file), store, limits.spooled_bytes)
+    try:
+        return Mapped(file, store)
+    except ValueError:
+        raise CaptureError(f"{name}: empty file") from None
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
 def _opened(path: str) -> IO[bytes]:
-    """A file that can be mapped, with the path's bytes."""
     if Path(path).is_dir():
         raise CaptureError(f"{path}: is a directory")
-    file = Path(path).open("rb")  # noqa: SIM115  # the reader closes it
-    if file.seekable():
-        return file
-    with file:
-        return _spool(file)
+    # A pipe without a writer is open at once, and silent until one comes: opened the usual way it would hold us up.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "rb", buffering=0)
 
 
 def _stdin() -> IO[bytes]:
     if sys.stdin is None:
         raise CaptureError("standard input: closed")
     return sys.stdin.buffer
-
-
-def _spool(stream: IO[bytes]) -> IO[bytes]:
-    """A pipe's bytes in a file without a name, so that they can be mapped."""
-    file = tempfile.TemporaryFile()  # noqa: SIM115  # the reader closes it
-    try:
-        while chunk := stream.read(_COPY):
-            file.write(chunk)
-        file.flush()
-    except BaseException:
-        file.close()
-        raise
-    return file

@@ -1,12 +1,16 @@
 """Whole numbers read at many places of a buffer at once, unaligned, in either byte order."""
 
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 Order = Literal["<", ">"]
 Ints = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+Flags = npt.NDArray[np.bool_]
+_CHUNK: Final = 1 << 20
 
 
 def unsigned(data: npt.NDArray[np.uint8], at: Ints, width: int, order: Order) -> Ints:
@@ -15,3 +19,20 @@ def unsigned(data: npt.NDArray[np.uint8], at: Ints, width: int, order: Order) ->
     for n in range(width):
         value |= data[at + n].astype(np.int64) << (8 * (width - 1 - n if order == ">" else n))
     return value
+
+
+def places_where(
+    data: npt.NDArray[np.uint8], start: int, count: int, order: Order, wanted: Callable[[list[UInt32]], Flags]
+) -> Iterator[Ints]:
+    """The places from `start` on of which the next `count` words of 4 bytes are `wanted`, ascending, a stretch a step.
+
+    Words stand at any byte: those at places equal modulo 4 are looked at as they are, nothing is copied.
+    """
+    last = len(data) - 4 * count
+    for low in range(start, last + 1, _CHUNK):
+        found = []
+        for shift in range(low, min(low + 4, last + 1)):
+            places = np.arange(shift, min(low + _CHUNK, last + 1), 4)
+            stretch = data[shift : shift + 4 * (len(places) + count - 1)].view(f"{order}u4")
+            found.append(places[wanted([stretch[n : n + len(places)] for n in range(count)])])
+        yield np.sort(np.concatenate(found))

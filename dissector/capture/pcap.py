@@ -1,107 +1,169 @@
-"""The pcap format: a 24-byte header, then packets of a 16-byte record header and their bytes.
+"""The pcap format: a 24-byte header, then packets of a record header and their bytes.
 
-draft-ietf-opsawg-pcap. Both byte orders, microseconds and nanoseconds (by magic), and Alexey Kuznetzov's modified one.
-Record headers are hopped over in Python, collecting their places; all fields are then read at once.
+draft-ietf-opsawg-pcap. Both byte orders, microseconds and nanoseconds, and those who wrote longer record headers
+(`pcap_records.py`). Record headers are hopped over in Python, collecting their places; all fields are then read at
+once.
+
+Invariants:
+  * the file may still grow: the same packets and findings come, however it was cut when it was looked at;
+  * `done` is where the next record header stands; what can't be one is skipped up to the next chain of records that
+    makes sense, and told.
 """
 
 import struct
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from dissector.capture.errors import CaptureError, DamagedError, damaged, truncated
-from dissector.capture.gather import Ints, Order, unsigned
+from dissector.capture.errors import CaptureError, Damage
+from dissector.capture.gather import Ints, unsigned
+from dissector.capture.pcap_records import MAGICS, NOWHERE, Sense, layout_of, next_record
 from dissector.events import PacketBatch, UInt8
-from dissector.limits import BATCH_PACKETS
+from dissector.findings import Finding
+from dissector.limits import BATCH_BYTES, BATCH_PACKETS, Limits
 
 FILE_HEADER: Final = 24
-LARGEST_PACKET: Final = 1 << 28
-"""Longer ones are damage, not packets: even USB captures stay below."""
-
-
-class Variant(NamedTuple):
-    """What the magic number says."""
-
-    order: Order
-    nanoseconds: int
-    """Of one unit of a timestamp's fraction."""
-    record_header: int
-
-
-MAGICS: Final[dict[bytes, Variant]] = {
-    b"\xa1\xb2\xc3\xd4": Variant(">", 1000, 16),
-    b"\xd4\xc3\xb2\xa1": Variant("<", 1000, 16),
-    b"\xa1\xb2\x3c\x4d": Variant(">", 1, 16),
-    b"\x4d\x3c\xb2\xa1": Variant("<", 1, 16),
-    b"\xa1\xb2\xcd\x34": Variant(">", 1000, 24),
-    b"\x34\xcd\xb2\xa1": Variant("<", 1000, 24),
-}
+LARGEST_PACKET: Final = 262_144
+"""Bytes, where the file's snap length does not say more: what tcpdump and Wireshark take and give at the most."""
+LARGEST_SNAPLEN: Final = 1 << 28
+"""Snap lengths above it say nothing."""
 
 
 class Pcap:
-    """A pcap file, read in batches. `done` is the offset that reading has reached."""
+    """A pcap file, read in batches."""
 
-    def __init__(self, name: str, data: UInt8, base: int) -> None:
+    def __init__(self, name: str, magic: bytes, base: int, limits: Limits) -> None:
         self._name = name
-        self._data = data
+        self._magic = magic
         self._base = base
-        self._variant = MAGICS[data[:4].tobytes()]
-        if len(data) < FILE_HEADER:
-            raise CaptureError(f"{name}: the file ends after {len(data)} bytes, inside its header")
-        (network,) = struct.unpack_from(self._variant.order + "I", data.data, 20)
-        self._link_type = network & 0xFFFF
-        self.done = FILE_HEADER
+        self._most_skipped = limits.skipped_bytes
+        self._sense = Sense(MAGICS[magic][0], LARGEST_PACKET, None)
+        self._link_type = 0
+        self._searched = 0
+        """Up to where no record was found behind the damage at `done`."""
+        self._damage = Damage(name)
+        self.packets = 0
+        self.done = 0
 
-    def batches(self, first: int) -> Iterator[PacketBatch]:
-        """All packets; `first` is the number of the first one. Ends with `DamagedError` where the file is."""
-        while self.done < len(self._data):
-            places, problem = self._hop(first)
+    @property
+    def problems(self) -> list[Finding]:
+        """What is wrong with the file, as far as it was read."""
+        return self._damage.findings
+
+    def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
+        """The next packets of `data`, at most so many; None where there are none (yet). Raises `CaptureError`."""
+        if not self.open(data, ended=ended):
+            return None
+        while self.done < len(data):
+            places = self._hop(data, most or BATCH_PACKETS)
             if places:
-                yield self._batch(np.array(places, np.int64), first)
-                first += len(places)
-            if problem:
-                raise problem
-
-    def _hop(self, number: int) -> tuple[list[int], DamagedError | None]:
-        """Offsets of the next record headers, and what stops the hopping early."""
-        at, end = self.done, len(self._data)
-        header = self._variant.record_header
-        read = struct.Struct(self._variant.order + "8xI").unpack_from
-        places: list[int] = []
-        problem: DamagedError | None = None
-        buffer = memoryview(self._data.data)
-        while len(places) < BATCH_PACKETS and at < end:
-            if at + header > end:
-                problem = truncated(self._name, number + len(places) + 1, at, header, end - at)
+                return self._batch(data, np.array(places, np.int64))
+            if self._is_cut(data, ended=ended):
+                return self._cut(data)
+            if not self._skip(data, ended=ended):
                 break
+        return None
+
+    def open(self, data: UInt8, *, ended: bool) -> bool:
+        """Read the file's header; whether enough is there. Raises `CaptureError` where there never will be."""
+        if self.done:
+            return True
+        if len(data) < FILE_HEADER:
+            if ended:
+                raise CaptureError(f"{self._name}: the file ends after {len(data)} bytes, inside its header")
+            return False
+        snaplen, network = struct.unpack_from(self._sense.layout.order + "II", data.data, 16)
+        largest = max(LARGEST_PACKET, snaplen if snaplen <= LARGEST_SNAPLEN else 0)
+        layout = layout_of(self._magic, data, FILE_HEADER, largest, ended=ended)
+        if layout is None:
+            return False
+        self._link_type = network & 0xFFFF  # above: how long the frame check sequence is, and reserved
+        self._sense = Sense(layout, largest, None)
+        self.done = FILE_HEADER
+        return True
+
+    def _hop(self, data: UInt8, most: int) -> list[int]:
+        """Offsets of the next record headers, up to one that can't be, or is not all there."""
+        at, end = self.done, len(data)
+        header, largest = self._sense.layout.header, self._sense.largest
+        last = min(end - header, at + BATCH_BYTES)
+        read = struct.Struct(self._sense.layout.order + "8xI").unpack_from
+        places: list[int] = []
+        buffer = memoryview(data.data)
+        while at <= last and len(places) < most:
             (captured,) = read(buffer, at)
             after = at + header + captured
-            if after > end or captured > LARGEST_PACKET:
-                problem = self._bad(number + len(places) + 1, at, captured, end)
+            if after > end or captured > largest or (not captured and _is_blank(buffer, at)):
                 break
             places.append(at)
             at = after
-        self.done = end if problem else at
-        return places, problem
+        self.done = at
+        return places
 
-    def _bad(self, packet: int, at: int, captured: int, end: int) -> DamagedError:
-        if captured > LARGEST_PACKET:
-            return damaged(self._name, packet, at, f"a length of {captured:,} bytes can't be")
-        header = self._variant.record_header
-        return truncated(self._name, packet, at, header + captured, end - at)
-
-    def _batch(self, places: Ints, first: int) -> PacketBatch:
-        order = self._variant.order
-        fields = [unsigned(self._data, places + 4 * n, 4, order) for n in range(4)]
-        time_ns = fields[0] * 1_000_000_000 + fields[1] * self._variant.nanoseconds
+    def _batch(self, data: UInt8, places: Ints) -> PacketBatch:
+        layout = self._sense.layout
+        fields = [unsigned(data, places + 4 * n, 4, layout.order) for n in range(4)]
+        self._sense = self._sense._replace(second=int(fields[0][-1]))
+        first, self.packets = self.packets, self.packets + len(places)
+        offset = places + layout.header
         return PacketBatch(
-            data=self._data,
+            data=data,
             base=self._base,
             first=first,
-            time_ns=time_ns,
-            offset=places + self._variant.record_header,
-            captured=fields[2],
+            time_ns=fields[0] * 1_000_000_000 + fields[1] * (1_000_000_000 // layout.fractions),
+            offset=offset,
+            captured=np.minimum(fields[2], len(data) - offset),
             length=np.maximum(fields[2], fields[3]),
             link_type=np.full(len(places), self._link_type, np.uint16),
         )
+
+    def _is_cut(self, data: UInt8, *, ended: bool) -> bool:
+        """Whether the file ends inside the packet here, as far as one can see."""
+        if not ended or len(data) - self.done < self._sense.layout.header or self._reason(data):
+            return False
+        return self._search(data, ended=True) == NOWHERE
+
+    def _cut(self, data: UInt8) -> PacketBatch:
+        """The packet that the file ends in, as far as it is there."""
+        at = self.done
+        batch = self._batch(data, np.array([at], np.int64))
+        needed = int(unsigned(data, np.array([at + 8]), 4, self._sense.layout.order)[0]) + self._sense.layout.header
+        self._damage.truncated(self.packets, at, needed, len(data) - at)
+        self.done = len(data)
+        return batch
+
+    def _skip(self, data: UInt8, *, ended: bool) -> bool:
+        """Go on behind what can't be a record, if there is more; False where there is not, or not yet."""
+        at, left = self.done, len(data) - self.done
+        header = self._sense.layout.header
+        reason = self._reason(data) if left >= header else ""
+        if not ended and not reason:
+            return False
+        if left < header:
+            self._damage.truncated(self.packets + 1, at, header, left)
+            self.done = len(data)
+            return False
+        place = self._search(data, ended=ended)
+        if place >= 0:
+            self._damage.skipped(self.packets + 1, at, place - at, reason or "a length that leads into others")
+            self.done = place
+        elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
+            self._damage.ended(self.packets + 1, at, reason)
+            self.done = len(data)
+        return place >= 0
+
+    def _reason(self, data: UInt8) -> str:
+        """Why no packet is here; empty where one may be."""
+        (captured,) = struct.unpack_from(self._sense.layout.order + "I", data.data, self.done + 8)
+        if captured > self._sense.largest:
+            return f"a length of {captured:,} bytes can't be"
+        return "zeros" if _is_blank(memoryview(data.data), self.done) else ""
+
+    def _search(self, data: UInt8, *, ended: bool) -> int:
+        start, until = max(self.done + 1, self._searched), self.done + self._most_skipped
+        place, self._searched = next_record(data, start, until, self._sense, ended=ended)
+        return place
+
+
+def _is_blank(data: memoryview, at: int) -> bool:
+    return not any(data[at : at + 16])

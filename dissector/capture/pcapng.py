@@ -1,31 +1,50 @@
 """The pcapng format: sections of blocks, several interfaces, each with its own link type and clock.
 
-draft-ietf-opsawg-pcapng. Read: section header, interface description, enhanced, simple and (obsolete) packet blocks;
-every other block is skipped by its length. Blocks are hopped over in Python; packet fields are then read at once.
+draft-ietf-opsawg-pcapng. Packets are read from enhanced, simple and (obsolete) packet blocks; what else is said goes to
+`pcapng_notes.py`; unknown blocks are skipped by their length. Blocks are hopped over in Python; packet fields are then
+read at once.
+
+Invariants:
+  * the file may still grow: the same packets and findings come, however it was cut when it was looked at;
+  * `done` is where the next block stands; what can't be one is skipped up to the next blocks that make sense, and told.
 """
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dissector.capture.errors import CaptureError, DamagedError, damaged, truncated
+from dissector.capture.errors import CaptureError, Damage, mismatch
 from dissector.capture.gather import Ints, Order, unsigned
+from dissector.capture.pcapng_blocks import (
+    DECRYPTION_SECRETS,
+    ENHANCED_PACKET,
+    INTERFACE,
+    INTERFACE_STATISTICS,
+    LARGEST,
+    LEAST,
+    LEAST_SIZE,
+    NAME_RESOLUTION,
+    NOWHERE,
+    PACKETS,
+    SECTION,
+    SIMPLE_PACKET,
+    has_sense,
+    next_block,
+    order_at,
+)
+from dissector.capture.pcapng_notes import COMMENT, Notes, options
 from dissector.events import PacketBatch, UInt8, UInt16
-from dissector.limits import BATCH_PACKETS
+from dissector.findings import Finding
+from dissector.limits import BATCH_BYTES, BATCH_PACKETS, Limits
 
-SECTION: Final = 0x0A0D0D0A
-INTERFACE: Final = 1
-OBSOLETE_PACKET: Final = 2
-SIMPLE_PACKET: Final = 3
-ENHANCED_PACKET: Final = 6
-BYTE_ORDER_MAGIC: Final = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
+IF_NAME: Final = 2
 IF_TSRESOL: Final = 9
 IF_TSOFFSET: Final = 14
-LEAST_SIZE: Final = {SECTION: 28, INTERFACE: 20, OBSOLETE_PACKET: 32, SIMPLE_PACKET: 16, ENHANCED_PACKET: 32}
+USUAL: Final = 1 << 17
+"""Bytes of a packet's block above which its length is held against the one at its end at once."""
 SECOND: Final = 1_000_000_000
 FINEST: Final = 1 << 63
 """Ticks a second at the most: finer clocks don't fit 64 bits and don't exist."""
@@ -44,113 +63,205 @@ class Interface:
     numerator: int = 1000
     denominator: int = 1
     offset_ns: int = 0
+    name: str = ""
 
 
 @dataclass(slots=True)
 class _Section:
-    order: Order
+    order: Order = "<"
+    number: int = 0
     interfaces: list[Interface] = field(default_factory=list)
 
 
 class Pcapng:
-    """A pcapng file, read in batches. `done` is the offset that reading has reached."""
+    """A pcapng file, read in batches."""
 
-    def __init__(self, name: str, data: UInt8, base: int) -> None:
+    def __init__(self, name: str, magic: bytes, base: int, limits: Limits) -> None:
         self._name = name
-        self._data = data
-        self._bytes = memoryview(data.data)
         self._base = base
+        self._most_skipped = limits.skipped_bytes
+        self._section = _Section()
+        self._searched = 0
+        """Up to where no block was found behind the damage at `done`."""
+        self._damage = Damage(name)
+        self._mismatches = (0, 0)
+        """How many blocks say two lengths, and the first one's packet."""
+        self.notes = Notes(name, limits)
+        self.packets = 0
         self.done = 0
-        if len(data) < LEAST_SIZE[SECTION]:
-            raise CaptureError(f"{name}: the file ends after {len(data)} bytes, inside its header")
-        if self._bytes[8:12].tobytes() not in BYTE_ORDER_MAGIC:
-            raise CaptureError(f"{name}: a pcapng section without its byte-order magic")
-        self._section = _Section("<")
 
-    def batches(self, first: int) -> Iterator[PacketBatch]:
-        """All packets; `first` is the number of the first one. Ends with `DamagedError` where the file is."""
-        while self.done < len(self._data):
-            places, section, problem = self._hop(first)
+    @property
+    def problems(self) -> list[Finding]:
+        """What is wrong with the file, as far as it was read."""
+        count, packet = self._mismatches
+        return [*self._damage.findings, *([mismatch(self._name, count, packet)] if count else []), *self.notes.findings]
+
+    def open(self, data: UInt8, *, ended: bool) -> bool:
+        """Whether enough of the first section's header is there. Raises `CaptureError` where there never will be."""
+        if self._section.number or len(data) >= LEAST_SIZE[SECTION]:
+            if not self._section.number and order_at(memoryview(data.data), 0) is None:
+                raise CaptureError(f"{self._name}: a pcapng section without its byte-order magic")
+            return True
+        if ended:
+            raise CaptureError(f"{self._name}: the file ends after {len(data)} bytes, inside its header")
+        return False
+
+    def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
+        """The next packets of `data`, at most so many; None where there are none (yet). Raises `CaptureError`."""
+        if not self.open(data, ended=ended):
+            return None
+        while self.done < len(data):
+            places, section = self._hop(data, most or BATCH_PACKETS)
             if places:
-                yield self._batch(np.array(places, np.int64).reshape(-1, 2), section, first)
-                first += len(places)
-            if problem:
-                raise problem
+                return self._batch(data, np.array(places, np.int64), section)
+            if self.done == len(data):
+                break
+            if self._is_cut(data, ended=ended):
+                return self._cut(data)
+            if not self._skip(data, ended=ended):
+                break
+        return None
 
-    def _hop(self, number: int) -> tuple[list[tuple[int, int]], _Section, DamagedError | None]:
-        """Offset and type of the next packet blocks, all of one section; and what stops the hopping early."""
+    def _hop(self, data: UInt8, most: int) -> tuple[list[int], _Section]:
+        """Offsets of the next packet blocks, all of one section, up to what can't be a block, or is not all there."""
+        at, end = self.done, len(data)
+        stop = at + BATCH_BYTES
         section = self._section
         read = struct.Struct(section.order + "II").unpack_from
-        at, end = self.done, len(self._data)
-        places: list[tuple[int, int]] = []
-        try:
-            while len(places) < BATCH_PACKETS and at < end:
-                if at + 12 > end:
-                    raise truncated(self._name, number + len(places) + 1, at, 12, end - at)
-                kind, size = read(self._bytes, at)
-                if kind == SECTION:
-                    if places:
-                        break
-                    size = self._open_section(number + 1, at)
-                    section = self._section
-                    read = struct.Struct(section.order + "II").unpack_from
-                if kind == ENHANCED_PACKET and 32 <= size <= end - at and not size & 3:
-                    places.append((at, kind))
-                else:
-                    self._check(number + len(places) + 1, at, kind, size)
-                    if kind == INTERFACE:
-                        section.interfaces.append(self._interface(at, size, section.order))
-                    elif kind in (SIMPLE_PACKET, OBSOLETE_PACKET):
-                        places.append((at, kind))
+        buffer = memoryview(data.data)
+        places: list[int] = []
+        while at + LEAST <= end and at < stop and len(places) < most:
+            kind, size = read(buffer, at)
+            if kind == ENHANCED_PACKET and 32 <= size <= USUAL and at + size <= end and not size & 3:
+                places.append(at)
                 at += size
-        except DamagedError as problem:
-            self.done = end
-            return places, section, problem
+                continue
+            if kind == SECTION:
+                order = order_at(buffer, at)
+                if places or order is None:
+                    break
+                size = struct.unpack_from(order + "I", buffer, at + 4)[0]
+            if not self._is_there(buffer, at, kind, size):
+                break
+            if kind in PACKETS:
+                places.append(at)
+            else:
+                self._take(buffer, at, kind, size)
+                section = self._section
+                read = struct.Struct(section.order + "II").unpack_from
+            at += size
         self.done = at
-        return places, section, None
+        return places, section
 
-    def _open_section(self, packet: int, at: int) -> int:
-        order = BYTE_ORDER_MAGIC.get(self._bytes[at + 8 : at + 12].tobytes())
-        if order is None:
-            raise damaged(self._name, packet, at, "a section without its byte-order magic")
-        self._section = _Section(">" if order == ">" else "<")
-        return int.from_bytes(self._bytes[at + 4 : at + 8], "big" if order == ">" else "little")
+    def _is_there(self, data: memoryview, at: int, kind: int, size: int) -> bool:
+        if not self._can_be(kind, size) or at + size > len(data):
+            return False
+        return size <= USUAL or has_sense(data, at, kind, size, self._section.order)
 
-    def _check(self, packet: int, at: int, kind: int, size: int) -> None:
-        left = len(self._data) - at
-        if size < LEAST_SIZE.get(kind, 12) or size & 3:
-            raise damaged(self._name, packet, at, f"a block of type {kind:#x} can't have a length of {size:,} bytes")
-        if size > left:
-            raise truncated(self._name, packet, at, size, left)
+    def _can_be(self, kind: int, size: int) -> bool:
+        return LEAST_SIZE.get(kind, LEAST) <= size <= LARGEST and not size & 3
 
-    def _interface(self, at: int, size: int, order: Order) -> Interface:
-        link_type, snaplen = struct.unpack_from(order + "H2xI", self._bytes, at + 8)
-        interface = Interface(link_type, snaplen)
-        numerator, denominator, offset_ns = interface.numerator, interface.denominator, 0
-        for code, value in self._options(at + 16, at + size - 4, order):
+    def _take(self, data: memoryview, at: int, kind: int, size: int) -> None:
+        """A block that is no packet."""
+        section = self._section
+        if kind == SECTION:
+            order = order_at(data, at) or section.order
+            self._section = _Section(order, section.number + 1)
+            for code, value in options(data, at + 24, at + size - 4, order):
+                if code == COMMENT:
+                    self.notes.remark(value)
+        elif kind == INTERFACE:
+            section.interfaces.append(self._interface(data, at, size, section.order))
+        elif kind == NAME_RESOLUTION:
+            self.notes.resolution(data, at, size, section.order)
+        elif kind == INTERFACE_STATISTICS:
+            names = [interface.name for interface in section.interfaces]
+            self.notes.statistics(data, at, size, section.order, section.number, names)
+        elif kind == DECRYPTION_SECRETS:
+            self.notes.secrets()
+
+    def _interface(self, data: memoryview, at: int, size: int, order: Order) -> Interface:
+        link_type, snaplen = struct.unpack_from(order + "H2xI", data, at + 8)
+        numerator, denominator, offset_ns, name = 1000, 1, 0, ""
+        for code, value in options(data, at + 16, at + size - 4, order):
             if code == IF_TSRESOL and value:
                 base, power = (2, value[0] & 0x7F) if value[0] & 0x80 else (10, value[0])
                 numerator, denominator = SECOND, min(base**power, FINEST)
             elif code == IF_TSOFFSET and len(value) == 8:
                 offset_ns = SECOND * int.from_bytes(value, "big" if order == ">" else "little", signed=True)
-        return Interface(link_type, snaplen, numerator, denominator, max(-FARTHEST, min(offset_ns, FARTHEST)))
+            elif code == IF_NAME:
+                name = value[:64].decode(errors="replace")
+            elif code == COMMENT:
+                self.notes.remark(value)
+        offset_ns = max(-FARTHEST, min(offset_ns, FARTHEST))
+        return Interface(link_type, snaplen, numerator, denominator, offset_ns, name)
 
-    def _options(self, at: int, end: int, order: Order) -> Iterator[tuple[int, bytes]]:
-        while at + 4 <= end:
-            code, size = struct.unpack_from(order + "HH", self._bytes, at)
-            if code == 0 or at + 4 + size > end:
-                return
-            yield code, self._bytes[at + 4 : at + 4 + size].tobytes()
-            at += 4 + (size + 3 & ~3)
+    def _is_cut(self, data: UInt8, *, ended: bool) -> bool:
+        """Whether the file ends inside the packet here, as far as one can see."""
+        left = len(data) - self.done
+        if not ended or left < LEAST:
+            return False
+        kind, size = struct.unpack_from(self._section.order + "II", data.data, self.done)
+        if kind not in PACKETS or not self._can_be(kind, size) or not LEAST_SIZE[kind] - 4 <= left < size:
+            return False
+        return self._search(data, ended=True) == NOWHERE
 
-    def _batch(self, places: Ints, section: _Section, first: int) -> PacketBatch:
-        at, kind = places[:, 0], places[:, 1]
+    def _cut(self, data: UInt8) -> PacketBatch:
+        """The packet that the file ends in, as far as it is there."""
+        at = self.done
+        batch = self._batch(data, np.array([at], np.int64), self._section)
+        needed = struct.unpack_from(self._section.order + "I", data.data, at + 4)[0]
+        self._damage.truncated(self.packets, at, needed, len(data) - at)
+        self.done = len(data)
+        return batch
+
+    def _skip(self, data: UInt8, *, ended: bool) -> bool:
+        """Go on behind what can't be a block, if there is more; False where there is not, or not yet."""
+        at, left = self.done, len(data) - self.done
+        reason, needed = self._reason(data)
+        if not ended and not reason:
+            return False
+        place = self._search(data, ended=ended)
+        if place >= 0:
+            self._damage.skipped(self.packets + 1, at, place - at, reason or "a length that leads into others")
+            self.done = place
+        elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
+            if reason:
+                self._damage.ended(self.packets + 1, at, reason)
+            else:
+                self._damage.truncated(self.packets + 1, at, needed, left)
+            self.done = len(data)
+        return place >= 0
+
+    def _reason(self, data: UInt8) -> tuple[str, int]:
+        """Why no block is here, empty where one may be; and the bytes that it then needs."""
+        at, left, order = self.done, len(data) - self.done, self._section.order
+        if left < LEAST:
+            return "", LEAST
+        kind, size = struct.unpack_from(order + "II", data.data, at)
+        if kind == SECTION:
+            own = order_at(memoryview(data.data), at)
+            if own is None:
+                return "a section without its byte-order magic", 0
+            size = struct.unpack_from(own + "I", data.data, at + 4)[0]
+        if not self._can_be(kind, size):
+            return f"a block of type {kind:#x} can't have a length of {size:,} bytes", 0
+        if size <= left:
+            return f"a block of type {kind:#x} whose length of {size:,} bytes is another at its end", 0
+        return "", size
+
+    def _search(self, data: UInt8, *, ended: bool) -> int:
+        start, until = max(self.done + 1, self._searched), self.done + self._most_skipped
+        place, self._searched = next_block(data, start, until, self._section.order, ended=ended)
+        return place
+
+    def _batch(self, data: UInt8, at: Ints, section: _Section) -> PacketBatch:
         order = section.order
 
         def u32(offset: int | Ints) -> Ints:
-            return unsigned(self._data, at + offset, 4, order)
+            return unsigned(data, at + offset, 4, order)
 
-        size = u32(4)
+        kind, size = u32(0), u32(4)
         simple = kind == SIMPLE_PACKET
         wide = u32(8)
         narrow = wide & 0xFFFF if order == "<" else wide >> 16
@@ -158,13 +269,26 @@ class Pcapng:
         captured, length = u32(np.where(simple, 0, 20)), u32(np.where(simple, 8, 24))
         start = np.where(simple, 12, 28)
         captured = np.where(simple, np.minimum(length, self._snaplen(section)), captured)
-        captured = np.minimum(captured, size - start - 4)
+        end = np.minimum(at + size - 4, len(data))
+        captured = np.minimum(captured, end - at - start)
         high, low = u32(np.where(simple, 0, 12)), u32(np.where(simple, 0, 16))  # a simple one may end before them
         ticks = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         time_ns, link_type = _clock(section.interfaces, interface, ticks, simple)
+        self._hold_lengths(data, at, size, order)
+        behind = np.where(simple, end, at + start + (captured + 3 & ~3))
+        comments = self.notes.of_packets(data, behind, end, order)
+        first, self.packets = self.packets, self.packets + len(at)
         return PacketBatch(
-            self._data, self._base, first, time_ns, at + start, captured, np.maximum(captured, length), link_type
+            data, self._base, first, time_ns, at + start, captured, np.maximum(captured, length), link_type, comments
         )
+
+    def _hold_lengths(self, data: UInt8, at: Ints, size: Ints, order: Order) -> None:
+        """The lengths at either end of blocks against each other."""
+        whole = at + size <= len(data)
+        other = np.flatnonzero(unsigned(data, (at + size - 4)[whole], 4, order) != size[whole])
+        if len(other):
+            count, packet = self._mismatches
+            self._mismatches = (count + len(other), packet or self.packets + int(other[0]) + 1)
 
     def _snaplen(self, section: _Section) -> int:
         return (section.interfaces[0].snaplen if section.interfaces else 0) or 1 << 31

@@ -66,7 +66,7 @@ def measured(command: list[str]) -> Figure:
 def repeated(source: Path, target: Path, packets: int) -> None:
     """A capture of `packets` packets: `source` again and again, on other ports and at later times."""
     store = Store()
-    [batch] = open_capture(str(source), store).batches(0)
+    [batch] = open_capture(str(source), store).batches()
     rows = list(zip(batch.offset.tolist(), batch.captured.tolist(), batch.time_ns.tolist(), strict=True))
     span = rows[-1][2] - rows[0][2] + 1_000_000
     with target.open("wb") as file:

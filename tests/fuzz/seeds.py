@@ -74,7 +74,7 @@ def _add_vector(seeds: Seeds, vector: Vector) -> None:
 
 
 def _add_capture(seeds: Seeds, path: Path) -> None:
-    [batch] = open_capture(str(path), Store()).batches(0)
+    [batch] = open_capture(str(path), Store()).batches()
     places = zip(batch.offset.tolist(), batch.captured.tolist(), strict=True)
     seeds.files.append(path.read_bytes()[: 2 * LONGEST])
     seeds.captures.append([batch.data[at : at + size].tobytes() for at, size in places])

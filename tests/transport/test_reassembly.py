@@ -29,7 +29,7 @@ def streams(path: str, limits: Limits = DEFAULT) -> dict[int, bytes]:
             part = b"?" * size if address == NOWHERE else bytes(store.read(address, size))
             found[direction] = found.get(direction, b"") + part
 
-    for batch in open_capture(path, store).batches(0):
+    for batch in open_capture(path, store).batches():
         take(transport.feed(batch))
     take(transport.finish())
     return found

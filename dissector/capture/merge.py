@@ -1,0 +1,185 @@
+"""Several files as one capture, in the order of time.
+
+Files begin in the order of their first packets. Where no two overlap, batches go through as they are. Where some do,
+their packets are copied to a spool in merged order, a stretch at a time. Behind them come, one by one in the order
+given, texts, whose times are made up, and files that grow: nobody can wait for a packet that has not come.
+
+Invariants:
+  * packets of one file keep their order: one with an earlier time than the one before it counts as of that one's time;
+  * at the same time, the file that was given first comes first; the size of batches makes no difference.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.capture.files import Reader
+from dissector.capture.spool import Spool, SpoolFullError
+from dissector.events import Int64, PacketBatch
+from dissector.findings import Finding, Severity
+from dissector.limits import Limits
+from dissector.store import Store
+
+_LEAST: Final = -(1 << 63)
+
+
+class _Turn(NamedTuple):
+    """When a file's packet comes: its time, and which file it is."""
+
+    time_ns: int
+    which: int
+
+
+@dataclass
+class _Stretch:
+    """Packets of one file that were read and not given on yet."""
+
+    batch: PacketBatch
+    key: Int64
+    """Times that never run backwards: `(n,)`."""
+
+
+class _File:
+    """One file, being read."""
+
+    def __init__(self, which: int, reader: Reader) -> None:
+        self.which = which
+        self._batches = reader.batches()
+        self._latest = _LEAST
+        self.pending: _Stretch | None = None
+        self.load()
+
+    def load(self) -> None:
+        """Read the next packets; `pending` is None where there are no more."""
+        self.pending = None
+        for batch in self._batches:
+            if len(batch):
+                key = np.maximum.accumulate(np.maximum(batch.time_ns, self._latest))
+                self._latest = int(key[-1])
+                self.pending = _Stretch(batch, key)
+                return
+
+    @property
+    def last(self) -> _Turn:
+        """When the last of the pending packets comes."""
+        assert self.pending is not None
+        return _Turn(int(self.pending.key[-1]), self.which)
+
+    def take(self, until: _Turn) -> _Stretch | None:
+        """The pending packets up to a turn, its own among them."""
+        assert self.pending is not None
+        batch, key = self.pending.batch, self.pending.key
+        count = int(np.searchsorted(key, until.time_ns, side="right" if self.which <= until.which else "left"))
+        taken = _Stretch(_part(batch, 0, count), key[:count]) if count else None
+        if count == len(key):
+            self.load()
+        elif count:
+            self.pending = _Stretch(_part(batch, count, len(key)), key[count:])
+        return taken
+
+
+class Merged:
+    """The packets of several readers. `problems` has what stopped the merging."""
+
+    def __init__(self, readers: Sequence[Reader], store: Store, limits: Limits) -> None:
+        self._readers = readers
+        self._store = store
+        self._limits = limits
+        self._spool: Spool | None = None
+        self.problems: list[Finding] = []
+
+    def batches(self) -> Iterator[PacketBatch]:
+        """All packets, numbered over all files; now and then none, where a file that grows had none for a while.
+
+        Raises `CaptureError` where a pipe turns out to be no capture."""
+        first = 0
+        for batch in self._in_order():
+            yield replace(batch, first=first)
+            first += len(batch)
+
+    def _in_order(self) -> Iterator[PacketBatch]:
+        timed = [reader for reader in self._readers if reader.has_times]
+        rest = [reader for reader in self._readers if not reader.has_times]
+        if len(timed) > 1:
+            yield from self._of_files(timed)
+        for reader in rest if len(timed) > 1 else timed + rest:
+            yield from reader.batches()
+
+    def _of_files(self, readers: list[Reader]) -> Iterator[PacketBatch]:
+        starts = [(reader.start_ns(), which) for which, reader in enumerate(readers)]
+        waiting = [_Turn(start, which) for start, which in sorted((s, w) for s, w in starts if s is not None)][::-1]
+        begun: list[_File] = []
+        while waiting or begun:
+            until = min((file.last for file in begun), default=_Turn(_LEAST, -1))
+            if waiting and (not begun or waiting[-1] < until):
+                turn = waiting.pop()
+                begun.append(_File(turn.which, readers[turn.which]))
+            else:
+                taken = [stretch for file in sorted(begun, key=lambda f: f.which) if (stretch := file.take(until))]
+                yield from self._joined(taken)
+            begun = [file for file in begun if file.pending is not None]
+
+    def _joined(self, parts: list[_Stretch]) -> Iterator[PacketBatch]:
+        """Packets of several files in the order of time; those of one as they are."""
+        if len(parts) == 1:
+            yield parts[0].batch
+            return
+        order = np.argsort(np.concatenate([part.key for part in parts]), kind="stable")
+        batches = [part.batch for part in parts]
+        pieces = [
+            batch.data.data[at : at + size]
+            for batch in batches
+            for at, size in zip(batch.offset.tolist(), batch.captured.tolist(), strict=True)
+        ]
+        if self._spool is None:
+            self._spool = Spool(self._store, self._limits.spooled_bytes)
+        at = self._spool.size
+        try:
+            self._spool.append(b"".join(pieces[n] for n in order.tolist()))
+        except SpoolFullError as error:
+            words = f"files that overlap in time could not be merged: {error}; one is read behind the other"
+            self.problems = [Finding("not-merged", Severity.WARNING, words)]
+            yield from batches
+            return
+
+        def column(name: str) -> Int64:
+            return np.concatenate([getattr(batch, name) for batch in batches])[order]
+
+        captured = column("captured")
+        starts = np.cumsum([0, *(len(batch) for batch in batches)])
+        rows = np.argsort(order, kind="stable")
+        comments = {
+            int(rows[start + row]): text
+            for start, batch in zip(starts.tolist(), batches, strict=False)
+            for row, text in batch.comments.items()
+        }
+        yield PacketBatch(
+            data=self._spool.data,
+            base=self._spool.base,
+            first=0,
+            time_ns=column("time_ns"),
+            offset=at + np.cumsum(captured) - captured,
+            captured=captured,
+            length=column("length"),
+            link_type=column("link_type").astype(np.uint16),
+            comments=comments,
+        )
+
+    def close(self) -> None:
+        """Let go of what was merged."""
+        if self._spool is not None:
+            self._spool.close()
+
+
+def _part(batch: PacketBatch, start: int, end: int) -> PacketBatch:
+    """Some packets of a batch."""
+    if (start, end) == (0, len(batch)):
+        return batch
+    rows = slice(start, end)
+    return PacketBatch(
+        batch.data, batch.base, batch.first + start, batch.time_ns[rows], batch.offset[rows], batch.captured[rows],
+        batch.length[rows], batch.link_type[rows],
+        {row - start: text for row, text in batch.comments.items() if start <= row < end},
+    )  # fmt: skip

@@ -1,0 +1,84 @@
+"""Blocks of a pcapng file: what makes one, and where, behind damage, one stands again.
+
+draft-ietf-opsawg-pcapng, 3.1: a type, the length, the body, the length again. A block that says the same length twice
+is hardly chance; two in a row are not.
+"""
+
+import struct
+from typing import Final
+
+import numpy as np
+
+from dissector.capture.gather import Flags, Order, UInt32, places_where
+from dissector.events import UInt8
+
+SECTION: Final = 0x0A0D0D0A
+INTERFACE: Final = 1
+OBSOLETE_PACKET: Final = 2
+SIMPLE_PACKET: Final = 3
+NAME_RESOLUTION: Final = 4
+INTERFACE_STATISTICS: Final = 5
+ENHANCED_PACKET: Final = 6
+DECRYPTION_SECRETS: Final = 10
+PACKETS: Final = (OBSOLETE_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
+KNOWN: Final = (INTERFACE, *PACKETS, NAME_RESOLUTION, INTERFACE_STATISTICS, DECRYPTION_SECRETS, SECTION)
+BYTE_ORDER_MAGIC: Final[dict[bytes, Order]] = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
+LEAST_SIZE: Final = {SECTION: 28, INTERFACE: 20, OBSOLETE_PACKET: 32, SIMPLE_PACKET: 16, ENHANCED_PACKET: 32,
+                     INTERFACE_STATISTICS: 24}  # fmt: skip
+LEAST: Final = 12
+LARGEST: Final = 1 << 24
+"""Bytes of a block: what Wireshark takes at the most."""
+CHAIN: Final = 2
+"""Blocks in a row that make sense."""
+NOT_YET: Final = -2
+"""More bytes will tell."""
+NOWHERE: Final = -1
+
+
+def order_at(data: memoryview, at: int) -> Order | None:
+    """The byte order of the section that begins here; None where that is none."""
+    return BYTE_ORDER_MAGIC.get(data[at + 8 : at + 12].tobytes())
+
+
+def has_sense(data: memoryview, at: int, kind: int, size: int, order: Order) -> bool:
+    """Whether a block that is all there says its length twice, and one that it can have."""
+    if not LEAST_SIZE.get(kind, LEAST) <= size <= LARGEST or size & 3 or at + size > len(data):
+        return False
+    return bool(struct.unpack_from(order + "I", data, at + size - 4)[0] == size)
+
+
+def next_block(data: UInt8, start: int, until: int, order: Order, *, ended: bool) -> tuple[int, int]:
+    """Where from `start` to `until` the first chain of known blocks begins, or `NOWHERE`, or `NOT_YET`; and the place
+    up to which there is none."""
+
+    def wanted(words: list[UInt32]) -> Flags:
+        kind, size = words
+        fits = (size >= LEAST) & (size <= LARGEST) & (size & 3 == 0)
+        return np.asarray((fits & np.isin(kind, KNOWN)) | (kind == SECTION))
+
+    stretch = data[: until + 8]
+    for places in places_where(stretch, start, 2, order, wanted):
+        for place in places.tolist():
+            chain = _chain(memoryview(data.data), place, order, ended=ended)
+            if chain is not False:
+                return (NOT_YET if chain is None else place), place
+    return NOWHERE, max(start, len(stretch) - 7)
+
+
+def _chain(data: memoryview, at: int, order: Order, *, ended: bool) -> bool | None:
+    for count in range(CHAIN):
+        if at + LEAST > len(data):
+            return (count > 0 and at == len(data)) if ended else None
+        kind = struct.unpack_from(order + "I", data, at)[0]
+        if kind == SECTION:
+            own = order_at(data, at)
+            if own is None:
+                return False
+            order = own
+        size = struct.unpack_from(order + "I", data, at + 4)[0]
+        if at + size > len(data) and size <= LARGEST and not ended:
+            return None
+        if not has_sense(data, at, kind, size, order):
+            return False
+        at += size
+    return True

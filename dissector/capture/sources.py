@@ -1,0 +1,243 @@
+"""Where a format's bytes are: a file that is all there, one that comes through a pipe or a decoder, one that grows.
+
+Invariants:
+  * `data` only ever grows at its end; the store has its bytes from address `base` on;
+  * `more` returns within about `streams.WAIT` seconds, whether or not something came;
+  * `ended` is true once `data` is all there will ever be; what stopped it early is in `problems`.
+"""
+
+import mmap
+import os
+import time
+from collections.abc import Callable
+from typing import IO, Final, Protocol
+
+import numpy as np
+
+from dissector.capture.compression import MAGIC_SIZE, Decompression, DecompressionError, codec_of
+from dissector.capture.spool import Spool, SpoolFullError
+from dissector.capture.streams import GATHER, STEP, WAIT, Stream
+from dissector.events import UInt8
+from dissector.findings import Finding, Severity
+from dissector.store import Store
+
+_NAP: Final = 0.02
+"""Seconds between two looks at a file that grows."""
+NOTHING: Final = np.zeros(0, np.uint8)
+
+
+class Source(Protocol):
+    """Bytes to be read as a capture. Progress is `done` of `total`; a `total` of 0 is not known."""
+
+    base: int
+    ended: bool
+    grows: bool
+    """Whether bytes come when they like; those of other sources are there for who asks for `more`."""
+    problems: list[Finding]
+
+    @property
+    def data(self) -> UInt8:
+        """All bytes so far."""
+
+    @property
+    def total(self) -> int:
+        """Bytes of the file, compressed where it is."""
+
+    def done(self, at: int) -> int:
+        """How much of `total` is read when reading has come to `at` of `data`."""
+
+    def more(self) -> None:
+        """Wait for more, a little."""
+
+    def whole(self) -> mmap.mmap | None:
+        """All bytes as a map, once ended; None where there are none."""
+
+    def close(self) -> None:
+        """Let go of the file; mappings go when the last batch that points into them does."""
+
+
+class Mapped:
+    """A file that is all there, mapped. Raises `ValueError` for an empty one, `OSError` where it can't be mapped."""
+
+    ended = True
+    grows = False
+
+    def __init__(self, file: IO[bytes], store: Store) -> None:
+        self._file = file
+        self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.problems: list[Finding] = []
+        self.base = store.add(memoryview(self._map))
+        self.data = np.frombuffer(self._map, np.uint8)
+
+    @property
+    def total(self) -> int:
+        return len(self._map)
+
+    def done(self, at: int) -> int:
+        return at
+
+    def more(self) -> None:
+        """Nothing comes."""
+
+    def whole(self) -> mmap.mmap | None:
+        return self._map
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Made:
+    """Bytes made in memory, of a file that says the same in another way."""
+
+    ended = True
+    grows = False
+
+    def __init__(self, data: bytes, store: Store, original: Source) -> None:
+        self._original = original
+        self.problems = original.problems
+        self.base = store.add(data)
+        self.data = np.frombuffer(data, np.uint8)
+
+    @property
+    def total(self) -> int:
+        return self._original.total
+
+    def done(self, at: int) -> int:
+        return self.total
+
+    def more(self) -> None:
+        """Nothing comes."""
+
+    def whole(self) -> mmap.mmap | None:
+        return None
+
+    def close(self) -> None:
+        self._original.close()
+
+
+class Spooled:
+    """What a stream brings, plain or undone by a decoder, in a spool."""
+
+    def __init__(self, name: str, stream: Stream, store: Store, most: int) -> None:
+        self._name = name
+        self._stream = stream
+        self._head: bytes | None = b""
+        """Too few bytes still to tell whether they are compressed; None once it is told."""
+        self._decompression: Decompression | None = None
+        self._spool = Spool(store, most)
+        self.base = self._spool.base
+        self.ended = False
+        self.grows = stream.total == 0
+        self.problems: list[Finding] = []
+
+    @property
+    def data(self) -> UInt8:
+        return self._spool.data
+
+    @property
+    def total(self) -> int:
+        return self._stream.total
+
+    def done(self, at: int) -> int:
+        return self._stream.done
+
+    def more(self) -> None:
+        """Read on, to the end or a step's worth; an end is told by the step behind the last bytes."""
+        start, until = self._spool.size, time.monotonic() + WAIT
+        while not self.ended and self._spool.size < start + STEP and time.monotonic() < until:
+            data = self._stream.read()
+            try:
+                self._take(self._told(data))
+            except SpoolFullError as error:
+                self._end("not-read-on", f"{error}; the rest is left")
+            if not data:
+                break
+
+    def _told(self, data: bytes) -> bytes:
+        """What is to be taken, after the first bytes have told how."""
+        if self._head is None:
+            return data
+        data = self._head + data
+        if len(data) < MAGIC_SIZE and not self._stream.ended:
+            self._head = data
+            return b""
+        codec = codec_of(data)
+        self._decompression, self._head = Decompression(codec) if codec else None, None
+        return data
+
+    def _take(self, data: bytes) -> None:
+        undone = self._decompression
+        try:
+            for piece in undone.feed(data) if undone else [data]:
+                self._spool.append(piece)
+        except DecompressionError as error:
+            assert undone is not None
+            self._end(
+                "file-damaged", f"{undone.codec.name} data damaged at byte {error.at:,}: {error}; the rest is left"
+            )
+            return
+        if self._stream.ended:
+            self.ended = True
+            if undone and not undone.is_whole:
+                self._end("file-truncated", f"{undone.codec.name} data that end too early, after {undone.at:,} bytes")
+
+    def _end(self, code: str, words: str) -> None:
+        self.ended = True
+        self.problems.append(Finding(code, Severity.WARNING, f"{self._name}: {words}"))
+
+    def whole(self) -> mmap.mmap | None:
+        return self._spool.whole()
+
+    def close(self) -> None:
+        self._stream.close()
+        self._spool.close()
+
+
+class Followed:
+    """A file that another process appends to, mapped as far as it has grown, until `ended` says that it has."""
+
+    grows = True
+    total = 0
+
+    def __init__(self, name: str, file: IO[bytes], store: Store, ended: Callable[[], bool]) -> None:
+        self._name = name
+        self._file = file
+        self._store = store
+        self._has_ended = ended
+        self._map: mmap.mmap | None = None
+        self.base = store.reserve()
+        self.data: UInt8 = NOTHING
+        self.ended = False
+        self.problems: list[Finding] = []
+
+    def done(self, at: int) -> int:
+        return at
+
+    def more(self) -> None:
+        """Look at the file until it has grown, has ended, or time is up."""
+        until = time.monotonic() + WAIT
+        while not self.ended:
+            is_last = self._has_ended()  # asked before the size is: what was written before the end is seen
+            size = os.fstat(self._file.fileno()).st_size
+            if size > len(self.data):
+                time.sleep(GATHER)
+                size = os.fstat(self._file.fileno()).st_size
+                self._map = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ)
+                self._store.fill(self.base, memoryview(self._map))
+                self.data = np.frombuffer(self._map, np.uint8)
+                return
+            if size < len(self.data):
+                words = f"{self._name}: the file shrank to {size:,} bytes while it was read"
+                self.problems.append(Finding("file-truncated", Severity.WARNING, words))
+                is_last = True
+            self.ended = is_last
+            if time.monotonic() > until:
+                return
+            if not is_last:
+                time.sleep(_NAP)
+
+    def whole(self) -> mmap.mmap | None:
+        return self._map
+
+    def close(self) -> None:
+        self._file.close()

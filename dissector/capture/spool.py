@@ -1,0 +1,71 @@
+"""A file without a name that only grows, one region of the store: where bytes go that have no file to be mapped.
+
+Invariants:
+  * an address in it stays good: where the file outgrows its mapping it is mapped anew, under the same addresses;
+  * it is mapped ahead, sparsely, so that it is mapped a few times and not at every step;
+  * it holds at most `most` bytes of disk: more is refused with `SpoolFullError`.
+"""
+
+import mmap
+import os
+import tempfile
+from typing import Final
+
+import numpy as np
+
+from dissector.events import UInt8
+from dissector.store import Store
+
+_LEAST_AHEAD: Final = 1 << 20
+_MOST_AHEAD: Final = 1 << 28
+
+
+class SpoolFullError(Exception):
+    """No more room, by the limit or on the disk. Its text is why."""
+
+
+class Spool:
+    """The bytes so far are `data`; the store has them from address `base` on."""
+
+    def __init__(self, store: Store, most: int) -> None:
+        self._store = store
+        self._most = most
+        self.base = store.reserve()
+        self.size = 0
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # `close` closes it
+        self._map: mmap.mmap | None = None
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write behind what is there. Raises `SpoolFullError`, having written nothing that `data` shows."""
+        if self.size + len(data) > self._most:
+            raise SpoolFullError(f"more than {self._most:,} bytes do not go to temporary files")
+        try:
+            rest = memoryview(data)
+            while len(rest):
+                rest = rest[os.pwrite(self._file.fileno(), rest, self.size + len(data) - len(rest)) :]
+            self.size += len(data)
+            self._store.fill(self.base, memoryview(self._mapped())[: self.size])
+        except OSError as error:
+            raise SpoolFullError(f"temporary files: {(error.strerror or str(error)).lower()}") from None
+
+    @property
+    def data(self) -> UInt8:
+        """All bytes so far."""
+        return np.frombuffer(self._map, np.uint8, count=self.size) if self._map and self.size else np.zeros(0, np.uint8)
+
+    def whole(self) -> mmap.mmap | None:
+        """The bytes, of which no more will come, as a map of just their size; None where there are none."""
+        os.ftruncate(self._file.fileno(), self.size)
+        self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
+        return self._map
+
+    def _mapped(self) -> mmap.mmap:
+        if self._map is None or self.size > len(self._map):
+            room = self.size + min(max(self.size, _LEAST_AHEAD), _MOST_AHEAD)
+            os.ftruncate(self._file.fileno(), room)
+            self._map = mmap.mmap(self._file.fileno(), room, access=mmap.ACCESS_READ)
+        return self._map
+
+    def close(self) -> None:
+        """Close the file; its mapping goes when the last batch that points into it does."""
+        self._file.close()
