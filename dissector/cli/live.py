@@ -44,7 +44,7 @@ def live(
     """Capture, and print in a `form` or show it on the screen; the exit code: 0 however little was seen, 2 where
     capturing ended by itself."""
     with Recording(wanted) as recording:
-        captured = Following(next(recording.paths()), lambda: recording.over)
+        captured = Following(recording.next_path() or "", lambda: recording.over)
         with Capture([captured], show_secrets=show_secrets) as capture:
             if form is None:
                 from tui.app import run_live

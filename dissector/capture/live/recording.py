@@ -5,7 +5,7 @@ what is open stays.
 
 Invariants:
   * the capture process ends in order when this one ends, however it does: its standard input ends;
-  * `paths` gives every file that was begun, in order.
+  * `next_path` gives every file that was begun, in order.
 """
 
 import contextlib
@@ -53,6 +53,7 @@ class Recording:
         self._raised = False
         self._kept = bool(wanted.path)
         self._files: queue.SimpleQueue[IO[bytes] | None] = queue.SimpleQueue()
+        self._read: IO[bytes] | None = None
         self._started = threading.Event()
         self._over = threading.Event()
         self._since = time.monotonic()
@@ -106,13 +107,13 @@ class Recording:
         while not self._notes.empty():
             yield self._notes.get()
 
-    def paths(self) -> Iterator[str]:
-        """The files as they are begun, each a path that leads to it whatever became of its name; ends with them.
-
-        A path is good until the next one is asked for."""
-        while (file := self._files.get()) is not None:
-            with file:
-                yield f"/dev/fd/{file.fileno()}"
+    def next_path(self) -> str | None:
+        """The next file that was begun, a path that leads to it whatever became of its name; None when there is none
+        any more. Waits for it. A path is good until the next one is asked for."""
+        if self._read is not None:
+            self._read.close()
+        self._read = self._files.get()
+        return f"/dev/fd/{self._read.fileno()}" if self._read is not None else None
 
     def _run(self, wanted: Wanted) -> subprocess.Popen[bytes]:
         path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
