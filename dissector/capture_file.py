@@ -140,9 +140,14 @@ class Capture:
             self._session.feed(found)
 
     @property
+    def grows(self) -> bool:
+        """Whether packets come when they like, from a pipe or from who captures them."""
+        return any(reader.grows for reader in self._readers)
+
+    @property
     def total(self) -> int:
         """Bytes of all files; 0 where one of them has no end yet."""
-        return 0 if any(reader.grows for reader in self._readers) else sum(reader.total for reader in self._readers)
+        return 0 if self.grows else sum(reader.total for reader in self._readers)
 
     @property
     def done(self) -> int:
@@ -177,7 +182,9 @@ class Capture:
 
     def exchange(self, number: int) -> Exchange:
         """Row `number`, from 0, decoded on demand."""
-        return self._look(number)
+        if self._finished or self.is_complete(np.array([number]))[0]:
+            return self._look(number)
+        return self._exchange(number)  # an answer may still come
 
     def exchanges(self) -> Iterator[Exchange]:
         """All exchanges in order, reading the capture first if nobody has."""
@@ -188,7 +195,7 @@ class Capture:
 
     def row(self, number: int) -> Row:
         """Row `number`, from 0, for a list; its frames are decoded for the words."""
-        return self._look(number).row
+        return self.exchange(number).row
 
     def is_complete(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which rows nothing is added to any more, `(n,)`: they can be shown as they are before reading ends."""

@@ -8,8 +8,10 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from dissector.capture.live import Recording, Wanted
 from dissector.capture_file import Capture
 from tui.screens.help import HelpScreen
+from tui.screens.live import LiveScreen
 from tui.screens.main import MainScreen
 from tui.theme import CSS, KDISSECT
 
@@ -21,14 +23,14 @@ class KDissectApp(App[None]):
     TITLE = "kdissect"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "picture", "Picture", show=False, id="app.picture")]
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, main: MainScreen) -> None:
         super().__init__()
-        self._capture = capture
+        self._main = main
 
     def on_mount(self) -> None:
         self.register_theme(KDISSECT)
         self.theme = "kdissect"
-        self.push_screen(MainScreen(self._capture))
+        self.push_screen(self._main)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What ctrl+p offers: Textual's own, and what has a key here."""
@@ -54,6 +56,11 @@ class KDissectApp(App[None]):
 def run(paths: Sequence[str], asked: tuple[int, int] | None = None, *, show_secrets: bool = False) -> int:
     """Open captures on the screen; the exit code. Raises `capture.CaptureError` before the screen is taken."""
     with Capture(paths, asked=asked, show_secrets=show_secrets) as capture:
-        app = KDissectApp(capture)
+        app = KDissectApp(MainScreen(capture))
         app.run()
         return app.return_code or 0
+
+
+def run_live(capture: Capture, recording: Recording, wanted: Wanted) -> None:
+    """Show a capture that grows, until the user leaves."""
+    KDissectApp(LiveScreen(capture, recording, wanted)).run()

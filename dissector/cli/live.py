@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Final
 
 from dissector.capture import CaptureError, Following
-from dissector.capture.live import LOOPBACK, Recording, Ring, Wanted, interfaces, listening_ports
+from dissector.capture.live import LOOPBACK, Recording, Ring, Wanted, interfaces, silence_words
 from dissector.capture_file import Capture
 from dissector.cli.follow import follow
 from dissector.cli.formats import Format
@@ -44,23 +44,23 @@ def live(
     """Capture, and print in a `form` or show it on the screen; the exit code: 0 however little was seen, 2 where
     capturing ended by itself."""
     with Recording(wanted) as recording:
+        if duration is not None:
+            recording.stop_after(duration)
         captured = Following(recording.next_path() or "", lambda: recording.over)
         with Capture([captured], show_secrets=show_secrets) as capture:
             if form is None:
                 from tui.app import run_live
 
-                run_live(capture, recording, wanted, duration)
+                run_live(capture, recording, wanted)
             else:
-                _print(capture, recording, wanted, form, duration, limit)
+                _print(capture, recording, wanted, form, limit)
             recording.stop()
             recording.join()
             print(summary(capture, recording), file=sys.stderr)
     return complain(recording.failure) if recording.failure else 0
 
 
-def _print(
-    capture: Capture, recording: Recording, wanted: Wanted, form: Format, duration: float | None, limit: int | None
-) -> None:
+def _print(capture: Capture, recording: Recording, wanted: Wanted, form: Format, limit: int | None) -> None:
     silence, backlog = Silence(capture, recording, wanted), Backlog(capture, recording)
 
     def step() -> None:
@@ -68,8 +68,6 @@ def _print(
             complain(words)
         silence.look()
         backlog.look()
-        if duration is not None and recording.seconds >= duration:
-            recording.stop()
 
     complain(f"capturing on {wanted.interface}, {wanted.filter_said}, with {recording.engine}; Ctrl+C ends it")
     with _ended_by_signals(recording):
@@ -89,18 +87,8 @@ class Silence:
         """Say so, if it is time to."""
         if self._capture.packets or self._recording.stopping or self._recording.seconds < self._patience:
             return
-        words = f"no packet on {self._wanted.interface}, {self._wanted.filter_said}, for {self._patience:.0f} s"
-        complain(f"{words}; {self._hint()}")
+        complain(silence_words(self._wanted, self._patience))
         self._patience *= 3
-
-    def _hint(self) -> str:
-        if self._wanted.expression:
-            return "does the filter fit?"
-        if self._wanted.interface == LOOPBACK and (listening := listening_ports()) is not None:
-            if not listening & {*self._wanted.ports}:
-                return "nothing on this machine listens there (-p for another port, -i for another interface)"
-            return "a server listens there, and no client talks to it on this interface (-i for another)"
-        return "is the client using another port (-p) or interface (-i)?"
 
 
 class Backlog:

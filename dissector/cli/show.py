@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from dissector.capture_file import Capture
+from dissector.cli.follow import follow
 from dissector.cli.formats import Format
 from dissector.cli.json_lines import json_line
 from dissector.cli.outcome import NEGATIVE, complain
@@ -22,16 +23,24 @@ def show(
 ) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
     with Capture(files, asked=asked, show_secrets=show_secrets) as capture:
-        read_with_progress(capture)
-        for piece in _printed(capture, form, min(len(capture), limit or len(capture))):
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+        if capture.grows:
+            follow(capture, form, sys.stdout.buffer, limit)
+        else:
+            _print(capture, form, limit)
         for problem in capture.problems:
             complain(problem.message)
         if not len(capture):
             complain(nothing_found(capture))
             return NEGATIVE
     return 0
+
+
+def _print(capture: Capture, form: Format, limit: int | None) -> None:
+    """Read it all, and then print."""
+    read_with_progress(capture)
+    for piece in _printed(capture, form, min(len(capture), limit or len(capture))):
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
 
 
 def _printed(capture: Capture, form: Format, count: int) -> Iterator[bytes]:

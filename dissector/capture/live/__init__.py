@@ -1,7 +1,8 @@
 """Packets as they come: a capture process that writes a growing file, and the analysing process that follows it."""
 
-from dissector.capture.live.interfaces import LOOPBACK, interfaces, listening_ports
+from dissector.capture.live.interfaces import LOOPBACK, interfaces
 from dissector.capture.live.recording import Recording
+from dissector.capture.live.silence import silence_words
 from dissector.capture.live.wanted import Ring, Wanted
 
-__all__ = ["LOOPBACK", "Recording", "Ring", "Wanted", "interfaces", "listening_ports"]
+__all__ = ["LOOPBACK", "Recording", "Ring", "Wanted", "interfaces", "silence_words"]

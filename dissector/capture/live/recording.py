@@ -98,6 +98,12 @@ class Recording:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
 
+    def stop_after(self, seconds: float) -> None:
+        """End it then."""
+        timer = threading.Timer(seconds, self.stop)
+        timer.daemon = True
+        timer.start()
+
     def join(self) -> None:
         """Wait until all is written."""
         self._over.wait(END_SECONDS)
