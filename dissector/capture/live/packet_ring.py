@@ -49,6 +49,7 @@ _ADDRESS_AT: Final = 48
 _PACKET_TYPE_AT: Final = _ADDRESS_AT + 10
 _ADDRESS: Final = struct.Struct("=2x2siHBB8s")
 """struct sockaddr_ll: protocol as on the wire, interface, kind of hardware, kind of packet, address size, address."""
+_BIND: Final = struct.Struct("=HHi12x")
 _SLL2: Final = struct.Struct(">2s2xiHBB8s")
 
 Packet = tuple[int, int, bytes | memoryview]
@@ -78,7 +79,7 @@ class PacketRing:
             if promiscuous and interface.number:
                 membership = struct.pack("=iHH8s", interface.number, _PROMISCUOUS, 0, b"")
                 self._socket.setsockopt(_SOL_PACKET, _ADD_MEMBERSHIP, membership)
-            self._socket.bind((interface.name if interface.number else "", _ALL_PROTOCOLS))
+            self._bind(interface)
         except BaseException:
             self._socket.close()
             raise
@@ -135,6 +136,14 @@ class PacketRing:
         buffer = ctypes.create_string_buffer(code)
         filter_ = struct.pack("HP", len(program), ctypes.addressof(buffer))
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_)
+
+    def _bind(self, interface: Interface) -> None:
+        """Packets come from here on. Python's own `bind` knows no address that means all interfaces."""
+        address = _BIND.pack(socket.AF_PACKET, socket.htons(_ALL_PROTOCOLS), interface.number)
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.bind(self._socket.fileno(), address, len(address)):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
 
     def _ignore_outgoing(self) -> None:
         """Have the kernel leave out what it would show twice. One older than Linux 4.20 can't: `_packets` does."""
