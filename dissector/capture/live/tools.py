@@ -23,12 +23,15 @@ from dissector.capture.live.wanted import Wanted
 from dissector.text import clean
 
 START_SECONDS: Final = 15
+DELIVERY_SECONDS: Final = 0.4
+"""The kernel hands packets over some time after they came, and what it still holds at the end is lost."""
 END_SECONDS: Final = 10
 BUFFER_MIB: Final = 64
 _FILE: Final = re.compile(r"File: (.+)")
 _LISTENING: Final = re.compile(r"(?:tcpdump: )?listening on ")
 _CAPTURED: Final = re.compile(r"Packets(?: captured)?: (\d+)|(\d+) packets? captured")
 _DROPPED: Final = re.compile(r"Packets received/dropped on interface .*: \d+/(\d+) |(\d+) packets? dropped by kernel")
+_ASIDE: Final = re.compile(r"Capturing on |tcpdump: (?:data link type|verbose output) |\d+ packets? received by filter")
 _DENIED: Final = re.compile(r"permission|not permitted", re.IGNORECASE)
 
 
@@ -95,6 +98,8 @@ class Tool:
         """End it; packets captured and dropped. Raises `CaptureError` where it had ended before, by itself."""
         by_itself = self._process.poll()
         if by_itself is None:
+            if self._began:
+                time.sleep(DELIVERY_SECONDS)
             self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(END_SECONDS)
@@ -117,7 +122,7 @@ class Tool:
             tell(events.STATISTICS, captured=self._captured, dropped=self._dropped)
         elif match := _DROPPED.search(line):
             self._dropped = int(match[1] or match[2])
-        elif line and not line.startswith(("Capturing on", "Packets received", "dropped privs")):
+        elif line and not _ASIDE.match(line):
             self._words.append(line)
 
     def _begin(self, path: str) -> None:
@@ -134,7 +139,19 @@ def _dumpcap(wanted: Wanted) -> list[str]:
 
 
 def _tcpdump(wanted: Wanted) -> list[str]:
-    words = ["-n", "-i", wanted.interface, "-B", str(BUFFER_MIB << 10), "-s", "0", "-U", "-w", wanted.path]
+    words = [
+        "-n",
+        "-i",
+        wanted.interface,
+        "-B",
+        str(BUFFER_MIB << 10),
+        "-s",
+        "0",
+        "-U",
+        "--immediate-mode",
+        "-w",
+        wanted.path,
+    ]
     if LINUX and os.geteuid() == 0:
         words += ["-Z", "root"]  # else it writes as a user of its own, who may not write here
     return [*words, *([] if wanted.promiscuous else ["-p"]), "--", wanted.filter_words]
