@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-from dissector.capture import CaptureError, Following
-from dissector.capture.live import LOOPBACK, Recording, Ring, Wanted, interfaces, silence_words
+from dissector.capture import CaptureError
+from dissector.capture.live import LOOPBACK, Recording, Ring, Wanted, interfaces, silence_words, source
 from dissector.capture_file import Capture
 from dissector.cli.follow import follow
 from dissector.cli.formats import Format
@@ -46,8 +46,7 @@ def live(
     with Recording(wanted) as recording:
         if duration is not None:
             recording.stop_after(duration)
-        captured = Following(recording.next_path() or "", lambda: recording.over)
-        with Capture([captured], show_secrets=show_secrets) as capture:
+        with Capture([source(recording)], show_secrets=show_secrets) as capture:
             if form is None:
                 from tui.app import run_live
 

@@ -54,7 +54,7 @@ def record(wanted: Wanted) -> None:
         tell(events.NOTE, words=f"interface {where.name} is down: nothing comes before it is up")
     ring = _packet_ring(wanted, where) if LINUX else None
     if ring is not None:
-        _by_ring(ring, wanted)
+        _by_ring(ring, wanted, where)
     else:
         _by_tool(wanted)
     tell(events.ENDED)
@@ -86,7 +86,7 @@ def _packet_ring(wanted: Wanted, where: Interface) -> PacketRing | None:
         raise CaptureError(f"{where.name}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _by_ring(ring: PacketRing, wanted: Wanted) -> None:
+def _by_ring(ring: PacketRing, wanted: Wanted, where: Interface) -> None:
     try:
         output = Output(wanted, ring.link_type, lambda path: tell(events.FILE, path=path))
     except OSError as error:
@@ -96,12 +96,12 @@ def _by_ring(ring: PacketRing, wanted: Wanted) -> None:
     told = time.monotonic()
     try:
         while not waiting.asked():
-            _look(ring, wanted.interface)
             for packets in ring.blocks():
                 output.packets(packets)
             if time.monotonic() - told >= STATISTICS_SECONDS:
                 told = time.monotonic()
                 _count(ring, output)
+                _look(ring, where)
         for packets in ring.last_blocks():
             output.packets(packets)
         _count(ring, output)
@@ -121,12 +121,14 @@ def _count(ring: PacketRing, output: Output) -> None:
     tell(events.STATISTICS, captured=output.delivered, dropped=dropped)
 
 
-def _look(ring: PacketRing, name: str) -> None:
-    """An interface may go down and come back; one that is gone stays away."""
+def _look(ring: PacketRing, where: Interface) -> None:
+    """An interface may go down and come back; one that is gone stays away, even if another gets its name."""
     trouble = ring.trouble()
+    now = interface(where.name)
+    if now is None or now.number != where.number:
+        raise CaptureError(f"interface {where.name} is gone; capturing ended")
     if trouble is not None:
-        tell(events.NOTE, words=f"{name}: {str(trouble.strerror).lower()}")
-        _found(name)
+        tell(events.NOTE, words=f"{where.name}: {str(trouble.strerror).lower()}")
 
 
 def _by_tool(wanted: Wanted) -> None:

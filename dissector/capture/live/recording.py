@@ -52,6 +52,7 @@ class Recording:
         """Why it ended by itself."""
         self._raised = False
         self._kept = bool(wanted.path)
+        self._is_ring = wanted.ring is not None
         self._files: queue.SimpleQueue[IO[bytes] | None] = queue.SimpleQueue()
         self._read: IO[bytes] | None = None
         self._started = threading.Event()
@@ -74,6 +75,16 @@ class Recording:
         self.stop()
         if kind is None:
             self.join()
+
+    @property
+    def is_ring(self) -> bool:
+        """Whether it is several files."""
+        return self._is_ring
+
+    @property
+    def has_next(self) -> bool:
+        """Whether the file that is read is whole: another one was begun, or all is over."""
+        return not self._files.empty()
 
     @property
     def over(self) -> bool:

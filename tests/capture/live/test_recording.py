@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture import CaptureError, Following
-from dissector.capture.live import Recording, Ring, Wanted
+from dissector.capture.live import Recording, Ring, Wanted, source
 from dissector.capture.live.output import Output
 from dissector.capture_file import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
@@ -167,6 +167,23 @@ def test_files_of_a_ring_are_whole_and_no_more_than_asked_for(tmp_path: Path) ->
         found = [row[1] for row in rows(capture)] if all(1 for _ in capture.read()) else []
         assert not capture.problems
     assert found == [*range(400 - len(found), 400)]
+
+
+@needs_rights
+def test_a_ring_is_followed_from_its_first_file_to_its_last(tmp_path: Path) -> None:
+    path = tmp_path / "ring.pcapng"
+    with broker() as port, Recording(wanted(port, path, Ring(kilobytes=8, files=2))) as recording:
+        for first in range(0, 400, 20):
+            talk(port, 20, first=first)
+            time.sleep(0.06)
+        finished(recording)
+        assert len(list(tmp_path.iterdir())) == 2
+        with Capture([source(recording)]) as capture:  # only now: the first files have no names any more
+            for _ in capture.read():
+                pass
+            assert [row[1] for row in rows(capture)] == [*range(400)]
+            assert capture.packets == recording.captured
+            assert not capture.problems
 
 
 def test_an_interface_that_is_missing_is_told_with_those_there() -> None:
