@@ -104,10 +104,12 @@ class Capture:
     def __len__(self) -> int:
         return len(self._files) + len(self._session.table)
 
-    def read(self) -> Iterator[Progress]:
+    def read(self, *, settled: bool = True) -> Iterator[Progress]:
         """Read it all, a batch of packets at a step; rows are there as soon as the step that completed them is done.
 
-        A step of a file that grows may bring nothing. Raises `CaptureError` where a pipe turns out to be no capture."""
+        At the end they are brought in the order in which they began, unless rows that somebody saw are to keep their
+        numbers: not `settled`. A step of a file that grows may bring nothing. Raises `CaptureError` where a pipe turns
+        out to be no capture."""
         yield from self._stored()
         for batch in self._merged.batches():
             if len(batch):
@@ -121,7 +123,7 @@ class Capture:
         self._feed(self._transport.finish(), final=True)
         self.problems += _left_out(self._transport.left_out) + _resumed(self._transport.flows.resumed)
         with self._lock:
-            self._session.finish()
+            self._session.finish(settled=settled)
             self._look.cache_clear()
         self.problems += _strangers(self._session.strangers_untold)
         self._finished = True
@@ -152,9 +154,14 @@ class Capture:
             self._session.leave(left)
 
     @property
+    def grows(self) -> bool:
+        """Whether packets come when they like, from a pipe or from who captures them."""
+        return any(reader.grows for reader in self._readers)
+
+    @property
     def total(self) -> int:
         """Bytes of all files; 0 where one of them has no end yet."""
-        return 0 if any(reader.grows for reader in self._readers) else sum(reader.total for reader in self._readers)
+        return 0 if self.grows else sum(reader.total for reader in self._readers)
 
     @property
     def done(self) -> int:
@@ -196,7 +203,9 @@ class Capture:
 
     def exchange(self, number: int) -> Exchange:
         """Row `number`, from 0, decoded on demand."""
-        return self._look(number)
+        if self._finished or self.is_complete(np.array([number]))[0]:
+            return self._look(number)
+        return self._exchange(number)  # an answer may still come
 
     def exchanges(self) -> Iterator[Exchange]:
         """All exchanges in order, reading the capture first if nobody has."""
@@ -217,7 +226,14 @@ class Capture:
 
     def row(self, number: int) -> Row:
         """Row `number`, from 0, for a list; its frames are decoded for the words."""
-        return self._look(number).row
+        return self.exchange(number).row
+
+    def is_complete(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which rows nothing is added to any more, `(n,)`: they can be shown as they are before reading ends."""
+        entries = len(self._files)
+        complete: npt.NDArray[np.bool_] = rows < entries
+        complete[~complete] = self._session.is_complete(rows[~complete] - entries)
+        return complete
 
     def connection_of(self, number: int) -> int:
         """The connection of a row, as `Row.connection` counts them; decodes nothing."""

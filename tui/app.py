@@ -9,8 +9,10 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from dissector.capture import CaptureError
+from dissector.capture.live import Recording, Wanted
 from dissector.capture_file import Capture
 from tui.screens.help import HelpScreen
+from tui.screens.live import LiveScreen
 from tui.screens.main import MainScreen
 from tui.theme import CSS, KDISSECT
 
@@ -22,16 +24,16 @@ class KDissectApp(App[None]):
     TITLE = "kdissect"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "picture", "Picture", show=False, id="app.picture")]
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, main: MainScreen) -> None:
         super().__init__()
-        self._capture = capture
+        self._main = main
         self.error: CaptureError | None = None
         """What ended it."""
 
     def on_mount(self) -> None:
         self.register_theme(KDISSECT)
         self.theme = "kdissect"
-        self.push_screen(MainScreen(self._capture))
+        self.push_screen(self._main)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What ctrl+p offers: Textual's own, and what has a key here."""
@@ -68,8 +70,13 @@ def run(
     """Open captures on the screen; the exit code. Raises `capture.CaptureError` before the screen is taken, or after it
     is given back, where a pipe turned out to be no capture."""
     with Capture(paths, asked=asked, ports=ports, show_secrets=show_secrets) as capture:
-        app = KDissectApp(capture)
+        app = KDissectApp(MainScreen(capture))
         app.run()
         if app.error is not None:
             raise app.error
         return app.return_code or 0
+
+
+def run_live(capture: Capture, recording: Recording, wanted: Wanted) -> None:
+    """Show a capture that grows, until the user leaves."""
+    KDissectApp(LiveScreen(capture, recording, wanted)).run()

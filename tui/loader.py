@@ -11,12 +11,14 @@ SWITCH_SECONDS = 0.001
 """Measured: with Python's 5 ms a key takes five times as long to show while a thread reads."""
 
 
-def load(capture: Capture, tell: Callable[[Progress, bool], None], stopped: Callable[[], bool]) -> None:
+def load(
+    capture: Capture, tell: Callable[[Progress, bool], None], stopped: Callable[[], bool], *, settled: bool = True
+) -> None:
     """Read to the end; `tell` gets the progress, and whether that is all. Runs in a thread of its own."""
     sys.setswitchinterval(SWITCH_SECONDS)
     told = 0.0
     progress = Progress(0, 0, 0, 0)
-    for progress in capture.read():
+    for progress in capture.read(settled=settled):
         if stopped():
             return
         if time.monotonic() - told > SECONDS_BETWEEN:

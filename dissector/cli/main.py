@@ -50,6 +50,9 @@ Ports = Annotated[
         "--port", min=0, max=65535, help="A port of Kafka's servers, whatever it looks like; may be repeated."
     ),
 ]
+Fields = Annotated[
+    str | None, typer.Option(metavar="A,B,C", help="Columns in place of rows: names and paths of the JSON object.")
+]
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
@@ -69,9 +72,7 @@ def open_files(files: Files, response: Response = None, port: Ports = None, show
 def show(
     files: Files,
     form: Annotated[Format, typer.Option("--format", "-f", help="A line, a tree, a JSON object, CSV.")] = (Format.TEXT),
-    fields: Annotated[
-        str | None, typer.Option(metavar="A,B,C", help="Columns in place of rows: names and paths of the JSON object.")
-    ] = None,
+    fields: Fields = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     response: Response = None,
     port: Ports = None,
@@ -83,6 +84,53 @@ def show(
 
     ports = frozenset(port or ())
     _answer(lambda: run(files, form, limit, asked(response), fields, ports=ports, show_secrets=show_secrets))
+
+
+@app.command(
+    "live", epilog="Examples: sudo kdissect live; kdissect live -i any -p 9092 -p 9093 --format json | jq .api"
+)
+def live(
+    interface: Annotated[
+        str | None, typer.Option("-i", metavar="NAME", help="An interface, or any; else loopback.")
+    ] = None,
+    port: Annotated[
+        list[int] | None, typer.Option("-p", min=1, max=65535, help="A broker's port; may be repeated.")
+    ] = None,
+    expression: Annotated[
+        str, typer.Option("-f", metavar="FILTER", help="A filter of tcpdump's, in place of ports.")
+    ] = "",
+    path: Annotated[str, typer.Option("-w", metavar="FILE", help="Keep the packets, as pcapng.")] = "",
+    ring: Annotated[
+        list[str] | None,
+        typer.Option("-b", metavar="WHEN:N", help="With -w, several files: filesize:KB, duration:S, files:COUNT."),
+    ] = None,
+    promiscuous: Annotated[bool, typer.Option("--promiscuous", help="What is for other machines, too.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Rows on stdout, as where it is no terminal.")] = False,
+    form: Annotated[Format | None, typer.Option("--format", help="The form of what goes to stdout.")] = None,
+    fields: Fields = None,
+    duration: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after so long.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+    show_secrets: Secrets = False,
+    listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
+) -> None:
+    """Watch clients and brokers while they talk."""
+    from dissector.cli.live import list_interfaces, wanted
+    from dissector.cli.live import live as run
+    from dissector.cli.printing import Printing
+
+    prints = text or any(option is not None for option in (form, fields, limit))
+    on_screen = not prints and sys.stdin.isatty() and sys.stdout.isatty()
+    if listed:
+        _answer(list_interfaces)
+    _answer(
+        lambda: run(
+            wanted(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
+            None if on_screen else Printing.of(form or Format.TEXT, fields),
+            duration,
+            limit,
+            show_secrets=show_secrets,
+        )
+    )
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")

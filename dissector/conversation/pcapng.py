@@ -36,28 +36,23 @@ class Packet(NamedTuple):
 
 def pcapng(packets: Iterable[Packet], comment: str) -> Iterator[bytes]:
     """The file, block by block."""
-    about = _option(_COMMENT, _text(comment)) + _option(_USER_APPLICATION, b"kdissect")
-    yield _block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + about + bytes(4))
+    yield section(option(_COMMENT, _text(comment)))
     interfaces: dict[int, int] = {}
     for packet in packets:
         if packet.link_type not in interfaces:
             interfaces[packet.link_type] = len(interfaces)
-            yield _interface(packet.link_type)
+            yield interface(packet.link_type)
         yield _packet(packet, interfaces[packet.link_type])
     if not interfaces:
-        yield _interface(ETHERNET)  # a section without one is none that Wireshark opens
-
-
-def _interface(link_type: int) -> bytes:
-    return _block(_INTERFACE, struct.pack("<HHI", link_type, 0, 0) + _option(_IF_TSRESOL, _NANOSECONDS) + bytes(4))
+        yield interface(ETHERNET)  # a section without one is none that Wireshark opens
 
 
 def _packet(packet: Packet, interface: int) -> bytes:
     time_ns, data = packet.time_ns, packet.data
     length = len(data) if packet.length is None else packet.length
     head = struct.pack("<IIIII", interface, time_ns >> 32, time_ns & 0xFFFFFFFF, len(data), length)
-    options = b"".join(_option(_COMMENT, _text(comment)) for comment in packet.comments)
-    return _block(_PACKET, head + data + bytes(-len(data) % 4) + options + bytes(4 if options else 0))
+    options = b"".join(option(_COMMENT, _text(comment)) for comment in packet.comments)
+    return block(_PACKET, head + data + bytes(-len(data) % 4) + options + bytes(4 if options else 0))
 
 
 def _text(comment: str) -> bytes:
@@ -65,10 +60,24 @@ def _text(comment: str) -> bytes:
     return comment.encode(errors="replace")[:LONGEST_COMMENT].decode(errors="ignore").encode()
 
 
-def _block(kind: int, body: bytes) -> bytes:
+def section(options: bytes = b"") -> bytes:
+    """A section header block of little-endian order."""
+    options += option(_USER_APPLICATION, b"kdissect")
+    return block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + options + bytes(4))
+
+
+def interface(link_type: int, snaplen: int = 0, options: bytes = b"") -> bytes:
+    """An interface description block; its clock counts nanoseconds. A `snaplen` of 0 is no limit."""
+    options += option(_IF_TSRESOL, _NANOSECONDS)
+    return block(_INTERFACE, struct.pack("<HHI", link_type, 0, snaplen) + options + bytes(4))
+
+
+def block(kind: int, body: bytes) -> bytes:
+    """A block; the body is padded to four bytes."""
     size = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", kind) + size + body + size
 
 
-def _option(code: int, value: bytes) -> bytes:
+def option(code: int, value: bytes) -> bytes:
+    """An option of a block; four zeros end a block's options."""
     return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)

@@ -24,6 +24,7 @@ from dissector.session.table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.store import Store
 
 Ints = npt.NDArray[np.int64]
+FIN, RST = 1, 4
 _ROW_KINDS = np.array([RowKind.EXCHANGE, RowKind.GAP, RowKind.UNPARSED], np.uint8)
 
 
@@ -67,12 +68,24 @@ class Session:
         self._orphans(orphans)
         self._others(batch, rows, by_time[~is_frame[by_time]], from_client)
 
-    def finish(self) -> None:
-        """The capture ends: what has no partner stays alone."""
+    def is_complete(self, rows: Ints) -> npt.NDArray[np.bool_]:
+        """Which rows will stay as they are: answered, or with no answer to come any more, or no exchanges at all."""
+        table = self.table
+        waits = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.response.values[rows] == NO_FRAME)
+        waits &= table.flags.values[rows] & Flag.NO_RESPONSE_EXPECTED == 0
+        connections, inverse = np.unique(table.connection.values[rows[waits]], return_inverse=True)
+        over = np.array([_is_over(*self._flows.ended(c)) for c in connections.tolist()], np.bool_)
+        waits[waits] = ~over[inverse]
+        complete: npt.NDArray[np.bool_] = ~waits
+        return complete
+
+    def finish(self, *, settled: bool = True) -> None:
+        """The capture ends: what has no partner stays alone. Rows get their final order, if that is wanted."""
         self.generation += 1
         self._orphans(self._pairing.finish())
         self._not_kafka()
-        self.table.settle(self.frames.start)
+        if settled:
+            self.table.settle(self.frames.start)
 
     def leave(self, connections: Ints) -> None:
         """Nothing more comes of these connections: what waits there stays alone."""
@@ -155,3 +168,8 @@ class Session:
             packet = self._flows.first_packet(connection)
             kind = RowKind.TLS if tls else RowKind.UNPARSED
             self.table.add(np.array([connection]), np.array([packet]), kind=[kind])
+
+
+def _is_over(one: int, other: int) -> bool:
+    """Whether a connection is, by the flags that either side has sent."""
+    return bool((one | other) & RST or one & other & FIN)

@@ -81,7 +81,7 @@ class Screen:
 @asynccontextmanager
 async def opened(*paths: str, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Screen]:
     with Capture(paths) as capture:
-        app = KDissectApp(capture)
+        app = KDissectApp(MainScreen(capture))
         async with app.run_test(size=size) as pilot:
             screen = Screen(pilot)
             await pilot.pause()
@@ -347,7 +347,7 @@ class Slow(Capture):
 
 async def test_the_screen_works_while_the_capture_is_read() -> None:
     with Slow([JAVA]) as capture:
-        async with KDissectApp(capture).run_test(size=(120, 40)) as pilot:
+        async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
             while not len(capture):
                 await pilot.pause(0.01)
@@ -412,7 +412,7 @@ class Long(Capture):
 
 async def test_five_million_rows_cost_no_more_than_what_is_seen(tmp_path: Path) -> None:
     with Long([capture_of(tmp_path, conversation(exchanges(30)))]) as capture:
-        async with KDissectApp(capture).run_test(size=(120, 40)) as pilot:
+        async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
             await pilot.pause()
             await screen.settle()

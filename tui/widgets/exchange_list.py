@@ -85,9 +85,11 @@ class ExchangeList(ScrollView, can_focus=True):
         self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()
         self._typed = ""
 
-    def show(self, count: int, *, anew: bool = False) -> None:
-        """There are `count` rows now; `anew` if those shown before may have changed."""
+    def show(self, count: int, *, anew: bool = False, along: bool = False) -> None:
+        """There are `count` rows now; `anew` if those shown before may have changed; `along` if the cursor goes with
+        the last row where it stands on that."""
         first = not self._count and count
+        on_last = along and self.cursor >= self._count - 1
         self._count = count
         if anew:
             self._strips.clear()
@@ -95,6 +97,8 @@ class ExchangeList(ScrollView, can_focus=True):
         self.refresh()
         if first:
             self.post_message(self.Chosen(self.cursor))
+        if on_last:
+            self.cursor = count - 1
 
     def columns(self) -> list[Column]:
         """The columns that fit, Info last with what is left."""

@@ -1,0 +1,122 @@
+"""Filters that the kernel runs on every packet: classic BPF, assembled here for ports, by tcpdump for expressions.
+
+The filter for ports works behind any link layer, as Linux tells a packet's protocol and the place of its network header
+apart from the packet's bytes (`linux/filter.h`: SKF_AD_OFF, SKF_NET_OFF). One VLAN tag that the network card left in
+place is stepped over. Fragments pass, as only the first one has ports.
+"""
+
+import shutil
+import struct
+import subprocess
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from dissector.capture.errors import CaptureError
+from dissector.text import clean
+
+MOST_PORTS: Final = 100
+"""A program may have 4,096 instructions, of which a port takes 16."""
+WHOLE_PACKETS: Final = 262_144
+"""Bytes of a packet that are kept: all of them."""
+_PROTOCOL: Final = -0x1000 & 0xFFFFFFFF
+"""SKF_AD_OFF + SKF_AD_PROTOCOL."""
+_NETWORK: Final = -0x100000
+_LOAD_BYTE, _LOAD_HALF, _LOAD_HALF_AT_X = 0x30, 0x28, 0x48
+_AND, _SHIFT_LEFT, _TO_X = 0x54, 0x64, 0x07
+_JUMP, _EQUAL, _ANY_BIT = 0x05, 0x15, 0x45
+_RETURN: Final = 0x06
+_IPV4, _IPV6, _VLAN, _TCP, _IPV6_FRAGMENT = 0x0800, 0x86DD, 0x8100, 6, 44
+_FRAGMENT_OFFSET: Final = 0x1FFF
+
+
+class Instruction(NamedTuple):
+    """`struct sock_filter`."""
+
+    code: int
+    if_true: int = 0
+    if_false: int = 0
+    k: int = 0
+
+    def pack(self) -> bytes:
+        """Its 8 bytes, in the machine's order."""
+        return struct.pack("=HBBI", *self[:3], self.k & 0xFFFFFFFF)
+
+
+Program = list[Instruction]
+KEEP: Final = [Instruction(_RETURN, k=WHOLE_PACKETS)]
+DROP: Final = [Instruction(_RETURN, k=0)]
+
+
+def ports_filter(ports: Sequence[int]) -> Program:
+    """Keeps TCP packets from or to any of the ports, by IPv4 or IPv6."""
+    if len(ports) > MOST_PORTS:
+        raise CaptureError(f"{len(ports)} ports are too many for a filter: {MOST_PORTS} at the most")
+    protocol = [Instruction(_LOAD_HALF, k=_PROTOCOL)]
+    tagged = [Instruction(_LOAD_HALF, k=_NETWORK + 2), *_by_protocol(ports, 4)]
+    return [*protocol, *_if_equal(_VLAN, tagged), *_by_protocol(ports, 0)]
+
+
+def _by_protocol(ports: Sequence[int], at: int) -> Program:
+    """The protocol is loaded; the network header stands `at` bytes behind its place."""
+    return [*_if_equal(_IPV4, _ipv4(ports, at)), *_if_equal(_IPV6, _ipv6(ports, at)), *DROP]
+
+
+def _ipv4(ports: Sequence[int], at: int) -> Program:
+    return [
+        Instruction(_LOAD_BYTE, k=_NETWORK + at + 9),
+        *_unless_equal(_TCP, DROP),
+        Instruction(_LOAD_HALF, k=_NETWORK + at + 6),
+        Instruction(_ANY_BIT, 0, 1, _FRAGMENT_OFFSET),
+        *KEEP,
+        Instruction(_LOAD_BYTE, k=_NETWORK + at),
+        Instruction(_AND, k=0xF),
+        Instruction(_SHIFT_LEFT, k=2),
+        Instruction(_TO_X),
+        Instruction(_LOAD_HALF_AT_X, k=_NETWORK + at),
+        *_one_of(ports),
+        Instruction(_LOAD_HALF_AT_X, k=_NETWORK + at + 2),
+        *_one_of(ports),
+        *DROP,
+    ]
+
+
+def _ipv6(ports: Sequence[int], at: int) -> Program:
+    return [
+        Instruction(_LOAD_BYTE, k=_NETWORK + at + 6),
+        *_if_equal(_IPV6_FRAGMENT, KEEP),
+        *_unless_equal(_TCP, DROP),
+        Instruction(_LOAD_HALF, k=_NETWORK + at + 40),
+        *_one_of(ports),
+        Instruction(_LOAD_HALF, k=_NETWORK + at + 42),
+        *_one_of(ports),
+        *DROP,
+    ]
+
+
+def _one_of(ports: Sequence[int]) -> Program:
+    return [instruction for port in ports for instruction in _if_equal(port, KEEP)]
+
+
+def _if_equal(value: int, then: Program) -> Program:
+    """Conditional jumps reach 255 instructions far, plain ones any distance."""
+    return [Instruction(_EQUAL, 1, 0, value), Instruction(_JUMP, k=len(then)), *then]
+
+
+def _unless_equal(value: int, then: Program) -> Program:
+    return [Instruction(_EQUAL, 0, 1, value), Instruction(_JUMP, k=len(then)), *then]
+
+
+def compiled(expression: str) -> Program | None:
+    """A libpcap expression, for packets with an Ethernet header, compiled by tcpdump; None where there is none.
+
+    Raises `CaptureError` for an expression that is wrong."""
+    tcpdump = shutil.which("tcpdump")
+    if tcpdump is None:
+        return None
+    said = [tcpdump, "-ddd", "-y", "EN10MB", "-s", str(WHOLE_PACKETS), "--", expression]
+    done = subprocess.run(said, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = lines[-1].removeprefix("tcpdump: ") if lines else "tcpdump does not take it"
+        raise CaptureError(f"filter {expression!r}: {clean(reason)}")
+    return [Instruction(*map(int, line.split())) for line in done.stdout.splitlines()[1:]]

@@ -1,0 +1,78 @@
+"""The network interfaces of this machine: their names, what links they are, whether they are up.
+
+Names come from the system (`if_nameindex`), the rest from Linux's `/sys/class/net`, where there is one.
+"""
+
+import socket
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from dissector.capture.live.wanted import ANY
+
+LINUX: Final = sys.platform == "linux"
+LOOPBACK: Final = "lo" if LINUX else "lo0"
+_SYSTEM: Final = Path("/sys/class/net")
+_UP: Final = 1
+"""IFF_UP of `net/if.h`."""
+_LISTEN: Final = "0A"
+_ARPHRD_ETHER: Final = 1
+_ARPHRD_LOOPBACK: Final = 772
+"""Linux gives loopback's packets an Ethernet header, too."""
+
+
+class Interface(NamedTuple):
+    """One interface. `number` 0 is all of them."""
+
+    name: str
+    number: int
+    up: bool
+    ethernet: bool
+    """Whether packets begin with an Ethernet header; else what they begin with is not relied upon."""
+    loopback: bool
+
+
+def interfaces() -> list[Interface]:
+    """All that are there; on Linux `any` as well."""
+    found = [_interface(name, number) for number, name in socket.if_nameindex()]
+    return [*found, Interface(ANY, 0, up=True, ethernet=False, loopback=False)] if LINUX else found
+
+
+def interface(name: str) -> Interface | None:
+    """The one of that name."""
+    return next((each for each in interfaces() if each.name == name), None)
+
+
+def _interface(name: str, number: int) -> Interface:
+    kind, flags = _number(name, "type", 10), _number(name, "flags", 16)
+    loopback = kind == _ARPHRD_LOOPBACK or name == LOOPBACK
+    return Interface(
+        name,
+        number,
+        up=flags is None or bool(flags & _UP),
+        ethernet=kind in (_ARPHRD_ETHER, _ARPHRD_LOOPBACK),
+        loopback=loopback,
+    )
+
+
+def _number(name: str, what: str, base: int) -> int | None:
+    """What the system says of an interface; None where it says nothing."""
+    try:
+        return int((_SYSTEM / name / what).read_text(), base)
+    except (OSError, ValueError):
+        return None
+
+
+def listening_ports() -> set[int] | None:
+    """TCP ports that some program of this machine listens on; None where the system does not tell.
+
+    Linux's `/proc/net/tcp`: a line a socket, its own end as ``ADDRESS:PORT`` in hex, its state.
+    """
+    found: set[int] = set()
+    try:
+        for table in ("tcp", "tcp6"):
+            lines = (line.split() for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:])
+            found |= {int(words[1].rpartition(":")[2], 16) for words in lines if words[3] == _LISTEN}
+    except (OSError, ValueError, IndexError):
+        return None
+    return found

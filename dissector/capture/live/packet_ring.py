@@ -1,0 +1,182 @@
+"""Packets off a network interface of Linux, by a socket whose buffer is mapped: no system call and no copy a packet.
+
+`packet(7)` and `linux/if_packet.h`, TPACKET_V3: the kernel fills blocks of `BLOCK` bytes and hands a block over when it
+is full, or `RETIRE_MS` after its first packet. The time is the one at which the kernel took the packet, in nanoseconds.
+
+Invariants:
+  * packets are given once each, in the order in which the kernel saw them; what it had to drop is counted;
+  * a packet on the loopback interface, which the kernel shows as sent and again as received, is given once;
+  * a VLAN tag that the kernel took off the packet is put back.
+"""
+
+import ctypes
+import mmap
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from dissector.capture.live.bpf import DROP, Program
+from dissector.capture.live.interfaces import LOOPBACK, Interface
+
+BLOCK: Final = 1 << 20
+BLOCKS: Final = 64
+"""64 MiB: more than a second of a full gigabit link."""
+RETIRE_MS: Final = 50
+ETHERNET: Final = 1
+LINUX_SLL2: Final = 276
+"""LINKTYPE_: what stands before each packet where its own link header is not relied upon."""
+
+_SOL_PACKET: Final = 263
+_ADD_MEMBERSHIP, _RX_RING, _STATISTICS, _VERSION, _IGNORE_OUTGOING = 1, 5, 6, 10, 23
+_TPACKET_V3, _PROMISCUOUS, _OUTGOING = 2, 1, 4
+_SO_ATTACH_FILTER: Final = 26
+_ALL_PROTOCOLS: Final = 0x0003
+_FRAME: Final = 1 << 11
+"""Means nothing to TPACKET_V3, but has to be given."""
+_USER: Final = 1
+"""TP_STATUS_USER: the block is ours."""
+_VLAN_VALID, _VLAN_TPID_VALID = 1 << 4, 1 << 6
+_TAG_AT: Final = 12
+"""Where an Ethernet header has its VLAN tag."""
+_VLAN: Final = 0x8100
+_BLOCK_HEAD: Final = struct.Struct("=8xIII")
+_PACKET_HEAD: Final = struct.Struct("=IIIIIIH6xI H")
+"""struct tpacket3_hdr: next offset, seconds, nanoseconds, captured, length, status, MAC offset, VLAN tag, its type."""
+_ADDRESS_AT: Final = 48
+_PACKET_TYPE_AT: Final = _ADDRESS_AT + 10
+_ADDRESS: Final = struct.Struct("=2x2siHBB8s")
+"""struct sockaddr_ll: protocol as on the wire, interface, kind of hardware, kind of packet, address size, address."""
+_BIND: Final = struct.Struct("=HHi12x")
+_SLL2: Final = struct.Struct(">2s2xiHBB8s")
+
+Packet = tuple[int, int, bytes | memoryview]
+"""Time in nanoseconds, length on the wire, the bytes."""
+
+
+class PacketRing:
+    """The packets of one interface (or of all) that pass a filter, from its opening on.
+
+    Raises `PermissionError` where the user may not open raw sockets, `OSError` where the interface can't be captured.
+    """
+
+    def __init__(self, interface: Interface, program: Program, *, promiscuous: bool) -> None:
+        self.link_type = ETHERNET if interface.ethernet else LINUX_SLL2
+        kind = socket.SOCK_RAW if interface.ethernet else socket.SOCK_DGRAM
+        self._socket = socket.socket(socket.AF_PACKET, kind, 0)  # protocol 0: nothing comes before the filter is there
+        self._twice = -1 if interface.number and not interface.loopback else socket.if_nametoindex(LOOPBACK)
+        """The interface that shows each packet twice."""
+        self._received = self._dropped = 0
+        self._at = 0
+        """The block that comes next."""
+        try:
+            self._map = self._mapped()
+            self._attach(program)
+            if interface.loopback:
+                self._ignore_outgoing()
+            if promiscuous and interface.number:
+                membership = struct.pack("=iHH8s", interface.number, _PROMISCUOUS, 0, b"")
+                self._socket.setsockopt(_SOL_PACKET, _ADD_MEMBERSHIP, membership)
+            self._bind(interface)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def fileno(self) -> int:
+        """To wait on: readable when a block is."""
+        return self._socket.fileno()
+
+    def blocks(self) -> Iterator[list[Packet]]:
+        """The packets of each block that is ready. They are looked at before the next block is asked for."""
+        while True:
+            base = self._at * BLOCK
+            status, count, first = _BLOCK_HEAD.unpack_from(self._map, base)
+            if not status & _USER:
+                return
+            yield self._packets(base, first, count)
+            struct.pack_into("=I", self._map, base + 8, 0)
+            self._at = (self._at + 1) % BLOCKS
+
+    def last_blocks(self) -> Iterator[list[Packet]]:
+        """No packet that comes from now on, but all that came before."""
+        self._attach(DROP)
+        time.sleep(3 * RETIRE_MS / 1_000)
+        yield from self.blocks()
+
+    def statistics(self) -> tuple[int, int]:
+        """Packets that passed the filter since the opening; how many of them the kernel dropped, as no block was free.
+
+        The kernel counts with 32 bits and from zero after each answer."""
+        received, dropped, _ = struct.unpack("=III", self._socket.getsockopt(_SOL_PACKET, _STATISTICS, 12))
+        self._received += received
+        self._dropped += dropped
+        return self._received, self._dropped
+
+    def trouble(self) -> OSError | None:
+        """What the socket has to say, such as that the interface went down."""
+        number = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        return OSError(number, os.strerror(number)) if number else None
+
+    def close(self) -> None:
+        """Stop capturing."""
+        self._socket.close()
+        self._map.close()
+
+    def _mapped(self) -> mmap.mmap:
+        self._socket.setsockopt(_SOL_PACKET, _VERSION, _TPACKET_V3)
+        frames = BLOCK // _FRAME * BLOCKS
+        asked = struct.pack("=7I", BLOCK, BLOCKS, _FRAME, frames, RETIRE_MS, 0, 0)
+        self._socket.setsockopt(_SOL_PACKET, _RX_RING, asked)
+        return mmap.mmap(self._socket.fileno(), BLOCK * BLOCKS)
+
+    def _attach(self, program: Program) -> None:
+        code = b"".join(instruction.pack() for instruction in program)
+        buffer = ctypes.create_string_buffer(code)
+        filter_ = struct.pack("HP", len(program), ctypes.addressof(buffer))
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_)
+
+    def _bind(self, interface: Interface) -> None:
+        """Packets come from here on. Python's own `bind` knows no address that means all interfaces."""
+        address = _BIND.pack(socket.AF_PACKET, socket.htons(_ALL_PROTOCOLS), interface.number)
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.bind(self._socket.fileno(), address, len(address)):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+    def _ignore_outgoing(self) -> None:
+        """Have the kernel leave out what it would show twice. One older than Linux 4.20 can't: `_packets` does."""
+        try:
+            self._socket.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
+        except OSError:
+            return
+
+    def _packets(self, base: int, at: int, count: int) -> list[Packet]:
+        block = memoryview(self._map)[base : base + BLOCK]
+        found: list[Packet] = []
+        read = _PACKET_HEAD.unpack_from
+        for _ in range(count):
+            after, seconds, nanoseconds, captured, length, status, start, tag, tag_type = read(block, at)
+            if not (block[at + _PACKET_TYPE_AT] == _OUTGOING and self._is_twice(block, at)):
+                data: bytes | memoryview = block[at + start : at + start + captured]
+                if status & _VLAN_VALID and self.link_type == ETHERNET:
+                    tag_type = tag_type if status & _VLAN_TPID_VALID else _VLAN
+                    data = bytes(data[:_TAG_AT]) + struct.pack(">HH", tag_type, tag & 0xFFFF) + data[_TAG_AT:]
+                    length += 4
+                elif self.link_type == LINUX_SLL2:
+                    data = _sll2(block, at) + data
+                    length += _SLL2.size
+                found.append((seconds * 1_000_000_000 + nanoseconds, length, data))
+            at += after
+        return found
+
+    def _is_twice(self, block: memoryview, at: int) -> bool:
+        """Whether an outgoing packet will be seen again as it comes in."""
+        return self._twice >= 0 and _ADDRESS.unpack_from(block, at + _ADDRESS_AT)[1] == self._twice
+
+
+def _sll2(block: memoryview, at: int) -> bytes:
+    """The cooked header of a packet, made from its address."""
+    protocol, index, hardware, kind, size, address = _ADDRESS.unpack_from(block, at + _ADDRESS_AT)
+    return _SLL2.pack(protocol, index, hardware, kind, min(size, 8), address)

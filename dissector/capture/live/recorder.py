@@ -1,0 +1,168 @@
+"""The capture process: `python -m dissector.capture.live.recorder WANTED`, where `WANTED` is JSON.
+
+Apart from the analysing process, so that it keeps up whatever that one does; it has the better priority where it may.
+It writes a file which the other follows. It ends in order when standard input does: the other asks for it by closing
+that, and if the other dies the kernel closes it. What it has to say stands in `events`.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Final
+
+from dissector.capture.errors import CaptureError
+from dissector.capture.live import events
+from dissector.capture.live.bpf import compiled, ports_filter
+from dissector.capture.live.events import tell
+from dissector.capture.live.interfaces import LINUX, Interface, interface, interfaces
+from dissector.capture.live.output import Output
+from dissector.capture.live.packet_ring import PacketRing
+from dissector.capture.live.tools import Tool, permission_words
+from dissector.capture.live.wanted import Wanted
+
+OWN_ENGINE: Final = "AF_PACKET"
+STATISTICS_SECONDS: Final = 1.0
+POLL_MS: Final = 200
+BETTER_PRIORITY: Final = -10
+
+Asked = Callable[[int], bool]
+"""Waits for so many milliseconds at most; whether the end was asked for."""
+
+
+class Waiting:
+    """On standard input, whose end is the end of the capture, and on whatever brings packets."""
+
+    def __init__(self, *readable: int) -> None:
+        self._poll = select.poll()
+        self._poll.register(sys.stdin.fileno(), select.POLLIN)
+        for each in readable:
+            self._poll.register(each, select.POLLIN)
+
+    def asked(self, milliseconds: int = POLL_MS) -> bool:
+        """Whether to end; comes back early when there is something to read."""
+        return any(number == sys.stdin.fileno() for number, _ in self._poll.poll(milliseconds))
+
+
+def record(wanted: Wanted) -> None:
+    """Capture until asked to end. Raises `CaptureError` where nothing can."""
+    where = _found(wanted.interface)
+    if not where.up:
+        tell(events.NOTE, words=f"interface {where.name} is down: nothing comes before it is up")
+    ring = _packet_ring(wanted, where) if LINUX else None
+    if ring is not None:
+        _by_ring(ring, wanted, where)
+    else:
+        _by_tool(wanted)
+    tell(events.ENDED)
+
+
+def _found(name: str) -> Interface:
+    found = interface(name)
+    if found is None:
+        there = ", ".join(each.name for each in interfaces())
+        raise CaptureError(f"no interface {name!r}; there are {there}")
+    return found
+
+
+def _packet_ring(wanted: Wanted, where: Interface) -> PacketRing | None:
+    """Our own engine; None where the user may not use it, or nothing here compiles the filter for it."""
+    program = ports_filter(wanted.ports)
+    if wanted.expression:
+        if not where.ethernet:
+            return None
+        expression = compiled(wanted.expression)
+        if expression is None:
+            return None
+        program = expression
+    try:
+        return PacketRing(where, program, promiscuous=wanted.promiscuous)
+    except PermissionError:
+        return None
+    except OSError as error:
+        raise CaptureError(f"{where.name}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _by_ring(ring: PacketRing, wanted: Wanted, where: Interface) -> None:
+    try:
+        output = Output(wanted, ring.link_type, lambda path: tell(events.FILE, path=path))
+    except OSError as error:
+        raise CaptureError(f"{wanted.path}: {(error.strerror or str(error)).lower()}") from None
+    _started(OWN_ENGINE)
+    waiting = Waiting(ring.fileno())
+    told = time.monotonic()
+    try:
+        while not waiting.asked():
+            for packets in ring.blocks():
+                output.packets(packets)
+            if time.monotonic() - told >= STATISTICS_SECONDS:
+                told = time.monotonic()
+                _count(ring, output)
+                _look(ring, where)
+        for packets in ring.last_blocks():
+            output.packets(packets)
+        _count(ring, output)
+    except OSError as error:
+        raise CaptureError(f"{wanted.path}: {(error.strerror or str(error)).lower()}; capturing ended") from None
+    finally:
+        output.close()
+
+
+def _started(engine: str) -> None:
+    tell(events.STARTED, engine=engine, raised=os.getpriority(os.PRIO_PROCESS, 0) <= BETTER_PRIORITY)
+
+
+def _count(ring: PacketRing, output: Output) -> None:
+    received, dropped = ring.statistics()
+    output.statistics(received, dropped)
+    tell(events.STATISTICS, captured=output.delivered, dropped=dropped)
+
+
+def _look(ring: PacketRing, where: Interface) -> None:
+    """An interface may go down and come back; one that is gone stays away, even if another gets its name."""
+    trouble = ring.trouble()
+    now = interface(where.name)
+    if now is None or now.number != where.number:
+        raise CaptureError(f"interface {where.name} is gone; capturing ended")
+    if trouble is not None:
+        tell(events.NOTE, words=f"{where.name}: {str(trouble.strerror).lower()}")
+
+
+def _by_tool(wanted: Wanted) -> None:
+    """By the first program that may capture."""
+    refused: list[str] = []
+    for name in ("dumpcap", "tcpdump"):
+        tool = Tool.start(name, wanted, refused)
+        if tool is not None:
+            break
+    else:
+        raise CaptureError(permission_words(wanted, refused))
+    _started(name)
+    waiting = Waiting(tool.fileno())
+    try:
+        while tool.heard() and not waiting.asked():
+            pass
+    finally:
+        captured, dropped = tool.end()
+        tell(events.STATISTICS, captured=captured, dropped=dropped)
+
+
+def main() -> int:
+    """The process; its exit code is 0 where it captured."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # a terminal's are for the analysing process, which then asks us
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, BETTER_PRIORITY)
+    try:
+        record(Wanted.from_json(sys.argv[1]))
+    except CaptureError as error:
+        tell(events.FAILED, words=str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

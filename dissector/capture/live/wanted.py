@@ -1,0 +1,83 @@
+"""What is to be captured, as the face asks for it and as it is handed to the capture process.
+
+One JSON object, so that the process needs no options of its own.
+"""
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import Final, Self
+
+from dissector.capture.errors import CaptureError
+
+ANY: Final = "any"
+"""All interfaces at once."""
+LEAST_RING_FILES: Final = 2
+_RING: Final = re.compile(r"(filesize|files|duration):([1-9][0-9]{0,8})")
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """When another file is begun, and how many are kept: dumpcap's `-b`. What is 0 is not asked for."""
+
+    kilobytes: int = 0
+    """Of 1,000 bytes, as dumpcap has them."""
+    seconds: int = 0
+    files: int = 0
+
+    @classmethod
+    def parse(cls, words: list[str]) -> Self:
+        """From `filesize:KB`, `duration:SECONDS`, `files:COUNT`. Raises `CaptureError`."""
+        said: dict[str, int] = {}
+        for word in words:
+            match = _RING.fullmatch(word)
+            if match is None:
+                raise CaptureError(f"-b {word!r}: filesize:KB, duration:SECONDS or files:COUNT is expected")
+            said[match[1]] = int(match[2])
+        ring = cls(said.get("filesize", 0), said.get("duration", 0), said.get("files", 0))
+        if not (ring.kilobytes or ring.seconds):
+            raise CaptureError("-b files:COUNT also needs -b filesize:KB or -b duration:SECONDS")
+        if 0 < ring.files < LEAST_RING_FILES:
+            raise CaptureError(f"-b files:{ring.files}: at least {LEAST_RING_FILES} files make a ring")
+        return ring
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A capture to be made."""
+
+    interface: str
+    ports: tuple[int, ...]
+    """TCP ports, of either end. Without `expression` they are the filter."""
+    expression: str
+    """A filter in the language of libpcap, or nothing."""
+    promiscuous: bool
+    path: str
+    """The file to write; with a ring, what their names are made from."""
+    ring: Ring | None = None
+
+    def as_json(self) -> str:
+        """For the capture process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `as_json` said."""
+        said = json.loads(text)
+        ring = Ring(**said.pop("ring")) if said["ring"] else said.pop("ring")
+        return cls(**(said | {"ports": tuple(said["ports"])}), ring=ring)
+
+    @property
+    def filter_words(self) -> str:
+        """The filter in the language of libpcap. Fragments but the first have no ports, and pass."""
+        if self.expression:
+            return self.expression
+        ports = " or ".join(f"tcp port {port}" for port in self.ports)
+        return f"{ports} or (ip proto 6 and ip[6:2] & 0x1fff != 0)"
+
+    @property
+    def filter_said(self) -> str:
+        """What is listened for, for people."""
+        if self.expression:
+            return f"“{self.expression}”"
+        return f"port{'s' * (len(self.ports) > 1)} {', '.join(map(str, self.ports))}"

@@ -1,0 +1,142 @@
+"""`kdissect live`: what clients and brokers say while they say it, on the screen or as rows on stdout.
+
+What is captured is never waited for in silence: stderr says what is listened to, and soon whether nothing comes. The
+first Ctrl+C ends the capture, and what is captured by then is still shown; the second one ends at once.
+"""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+from dissector.capture import CaptureError
+from dissector.capture.live import LOOPBACK, Recording, Ring, Wanted, interfaces, silence_words, source
+from dissector.capture_file import Capture
+from dissector.cli.follow import follow
+from dissector.cli.outcome import complain
+from dissector.cli.printing import Printing
+from dissector.text import clean
+
+KAFKA_PORT: Final = 9092
+SILENT_SECONDS: Final = 3
+"""After which it is said that nothing comes; and again whenever it has lasted three times as long."""
+
+
+def wanted(
+    interface: str | None, ports: list[int], expression: str, path: str, ring: list[str], *, promiscuous: bool
+) -> Wanted:
+    """What the options say. Raises `CaptureError`."""
+    if expression and ports:
+        raise CaptureError("-f stands in place of -p: say the ports in the filter, “tcp port 9092 and host …”")
+    if ring and not path:
+        raise CaptureError("-b needs -w: what the files of the ring are called")
+    if path == "-":
+        raise CaptureError("-w needs a file: rows go to standard output")
+    among = Ring.parse(ring) if ring else None
+    return Wanted(interface or LOOPBACK, tuple(ports or [KAFKA_PORT]), expression, promiscuous, path, among)
+
+
+def live(
+    wanted: Wanted, printing: Printing | None, duration: float | None, limit: int | None, *, show_secrets: bool = False
+) -> int:
+    """Capture, and print as `printing` says or show it on the screen; the exit code: 0 however little was seen, 2 where
+    capturing ended by itself."""
+    with Recording(wanted) as recording:
+        if duration is not None:
+            recording.stop_after(duration)
+        with Capture([source(recording)], ports=frozenset(wanted.ports), show_secrets=show_secrets) as capture:
+            if printing is None:
+                from tui.app import run_live
+
+                run_live(capture, recording, wanted)
+            else:
+                _print(capture, recording, wanted, printing, limit)
+            recording.stop()
+            recording.join()
+            print(summary(capture, recording), file=sys.stderr)
+    return complain(recording.failure) if recording.failure else 0
+
+
+def _print(capture: Capture, recording: Recording, wanted: Wanted, printing: Printing, limit: int | None) -> None:
+    silence, backlog = Silence(capture, recording, wanted), Backlog(capture, recording)
+
+    def step() -> None:
+        for words in recording.said():
+            complain(words)
+        silence.look()
+        backlog.look()
+
+    complain(f"capturing on {wanted.interface}, {wanted.filter_said}, with {recording.engine}; Ctrl+C ends it")
+    with _ended_by_signals(recording):
+        follow(capture, printing, sys.stdout.buffer, limit, step)
+
+
+class Silence:
+    """Says what is listened to, when nothing comes."""
+
+    def __init__(self, capture: Capture, recording: Recording, wanted: Wanted) -> None:
+        self._capture = capture
+        self._recording = recording
+        self._wanted = wanted
+        self._patience: float = SILENT_SECONDS
+
+    def look(self) -> None:
+        """Say so, if it is time to."""
+        if self._capture.packets or self._recording.stopping or self._recording.seconds < self._patience:
+            return
+        complain(silence_words(self._wanted, self._patience))
+        self._patience *= 3
+
+
+class Backlog:
+    """Says how much is still to be read once the capture has ended, if that may take a while."""
+
+    def __init__(self, capture: Capture, recording: Recording) -> None:
+        self._capture = capture
+        self._recording = recording
+        self._said = False
+
+    def look(self) -> None:
+        """Say so, once."""
+        left = self._recording.captured - self._capture.packets
+        if self._recording.over and left > 0 and not self._said:
+            self._said = True
+            complain(f"{left:,} packets captured before are still to be looked at; Ctrl+C again leaves them")
+
+
+def summary(capture: Capture, recording: Recording) -> str:
+    """One line on what was captured, what was lost and what was seen."""
+    captured, dropped = max(recording.captured, capture.packets), recording.dropped
+    words = f"{captured:,} packets captured, {dropped:,} dropped by the kernel"
+    if dropped:
+        words += f" ({100 * dropped / (captured + dropped):.2g}%)"
+    if captured > capture.packets:
+        words += f", {captured - capture.packets:,} not looked at"
+    return f"{words}, {len(capture):,} exchanges, {recording.seconds:.1f} s"
+
+
+def list_interfaces() -> int:
+    """Print the interfaces; the exit code."""
+    for each in interfaces():
+        words = [word for word, said in (("loopback", each.loopback), ("down", not each.up)) if said]
+        print(f"{clean(each.name):<16} {', '.join(words)}".rstrip())
+    return 0
+
+
+@contextmanager
+def _ended_by_signals(recording: Recording) -> Iterator[None]:
+    """The first SIGINT or SIGTERM ends the capture; another one everything."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if recording.stopping:
+            raise KeyboardInterrupt
+        recording.stop()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,58 @@
+"""What goes to stdout for rows, in each form: the same for `show` and for rows that come live."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from dissector.capture import CaptureError
+from dissector.capture_file import Capture
+from dissector.cli.fields import TABLE, are_of_the_index, lines, names_line, parse
+from dissector.cli.formats import Format
+from dissector.cli.json_lines import json_line
+from dissector.cli.rows import head_line, row_line
+from dissector.cli.trees import exchange_lines
+from dissector.cli.workers import Render
+
+
+@dataclass(frozen=True)
+class Printing:
+    """A form, and the names of its columns: none where whole exchanges are printed."""
+
+    form: Format
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, form: Format, fields: str | None) -> Self:
+        """As the options say. Raises `CaptureError` for what does not go together, or has no meaning."""
+        if fields is not None:
+            if form not in (Format.TEXT, Format.CSV):
+                raise CaptureError("--fields: columns are text or csv")
+            return cls(form, parse(fields))
+        return cls(form, TABLE if form is Format.CSV else ())
+
+    @property
+    def head(self) -> bytes:
+        """What comes before all rows."""
+        if self.form is Format.CSV:
+            return names_line(self.names)
+        return head_line().encode() + b"\n" if self.form is Format.TEXT and not self.names else b""
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether the index has all of it."""
+        return bool(self.names) and are_of_the_index(self.names)
+
+    def render(self, capture: Capture) -> Render:
+        """What prints rows of a capture."""
+        if self.names:
+            return lines(capture, self.names, as_csv=self.form is Format.CSV)
+
+        def render(start: int, stop: int) -> Iterator[bytes]:
+            exchanges = capture.between(start, stop)
+            if self.form is Format.JSON:
+                return map(json_line, exchanges)
+            if self.form is Format.TEXT:
+                return (row_line(exchange.row, capture.start_ns).encode() + b"\n" for exchange in exchanges)
+            return ("\n".join(exchange_lines(exchange, capture.start_ns)).encode() + b"\n" for exchange in exchanges)
+
+        return render

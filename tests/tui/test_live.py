@@ -1,0 +1,82 @@
+"""The main screen while packets still come, from a real capture on loopback."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from textual.widgets import Static
+
+from dissector.capture.live import Recording, Wanted, source
+from dissector.capture_file import Capture
+from tests.capture.live.loopback import broker, needs_rights, talk
+from tests.tui.test_main import Screen
+from tui.app import KDissectApp
+from tui.screens.live import LiveScreen
+
+pytestmark = needs_rights
+
+
+class Live(Screen):
+    """The live screen in a test's words."""
+
+    async def until(self, true: Callable[[], object]) -> None:
+        """Wait for it; the bound is for a hang."""
+        for _ in range(600):
+            await self.pilot.pause(0.05)
+            if true():
+                return
+        raise AssertionError(self.lines())
+
+    @property
+    def title(self) -> str:
+        return str(self.main.query_one("#title", Static).render())
+
+
+@asynccontextmanager
+async def watched(port: int) -> AsyncIterator[tuple[Live, Recording]]:
+    wanted = Wanted("lo", (port,), "", promiscuous=False, path="")
+    with Recording(wanted) as recording, Capture([source(recording)]) as capture:
+        async with KDissectApp(LiveScreen(capture, recording, wanted)).run_test(size=(120, 40)) as pilot:
+            yield Live(pilot), recording
+            recording.stop()
+
+
+async def test_rows_appear_and_the_cursor_goes_along_while_it_is_on_the_last() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await screen.until(lambda: f"listening on lo, port {port}" in screen.lines())
+            await asyncio.to_thread(talk, port, 5)
+            await screen.until(lambda: "5 exchanges" in screen.title)
+            assert screen.title.startswith(f"● live lo:{port}")
+            assert screen.row == 4
+            await asyncio.to_thread(talk, port, 5)
+            await screen.until(lambda: screen.row == 9)
+            await screen.pilot.press("k")
+            await asyncio.to_thread(talk, port, 5)
+            await screen.until(lambda: "15 exchanges" in screen.title)
+            assert screen.row == 8
+            await screen.pilot.press("G")
+            await asyncio.to_thread(talk, port, 5)
+            await screen.until(lambda: screen.row == 19)
+            assert "Metadata" in screen.lines()
+            assert "0 packets dropped" in screen.title
+            assert "with AF_PACKET" in screen.title
+
+
+async def test_the_screen_stays_when_the_capture_ends() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, recording):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "3 exchanges" in screen.title)
+            recording.stop()
+            await screen.until(lambda: screen.title.startswith("○ ended"))
+            await screen.pilot.press("g")
+            await screen.until(lambda: screen.row == 0)
+            assert screen.main.model.number == 0
+
+
+async def test_silence_is_told_on_the_screen() -> None:
+    with broker() as port:
+        unused = port
+    async with watched(unused) as (screen, _):
+        await screen.until(lambda: "nothing on this machine listens there" in screen.lines())

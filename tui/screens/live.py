@@ -1,0 +1,112 @@
+"""The main screen while packets still come: rows appear, and the cursor goes along while it stands on the last one."""
+
+import time
+from collections import deque
+from typing import Final
+
+import numpy as np
+from rich.text import Text
+from textual import work
+from textual.widgets import Static
+from textual.worker import get_current_worker
+
+from dissector.capture.live import Recording, Wanted, silence_words
+from dissector.capture_file import Capture, Progress
+from dissector.text import clean
+from tui.loader import load
+from tui.screens.main import MainScreen
+
+RATE_SECONDS: Final = 2.0
+"""Over which exchanges a second are counted."""
+PATIENCE: Final = 3
+"""Seconds without a packet after which it is said what may be wrong."""
+
+
+class LiveScreen(MainScreen):
+    """Everything at one glance, as it happens."""
+
+    def __init__(self, capture: Capture, recording: Recording, wanted: Wanted) -> None:
+        super().__init__(capture)
+        self._recording = recording
+        self._wanted = wanted
+        self._steps: deque[tuple[float, int]] = deque()
+        """When there were how many exchanges, of the last seconds."""
+        self._seen = 0
+        """Packets that are drawn."""
+        self._waits = False
+        """Whether the exchange that is looked at is still to be answered."""
+
+    @work(thread=True, exclusive=True, group="load")
+    def _load(self) -> None:
+        worker = get_current_worker()
+
+        def tell(progress: Progress, done: bool) -> None:
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self._loaded, progress, done)
+
+        load(self._capture, tell, lambda: worker.is_cancelled, settled=False)
+
+    def _loaded(self, progress: Progress, done: bool) -> None:
+        """A step further; often nothing is new."""
+        now = time.monotonic()
+        self._steps.append((now, len(self._capture)))
+        while now - self._steps[0][0] > RATE_SECONDS:
+            self._steps.popleft()
+        self._progress, self._done = progress, done
+        if progress.packets != self._seen or done:
+            self._seen = progress.packets
+            self._list.show(len(self._capture), anew=True, along=True)
+            self._look_again()
+        self._draw_title()
+        self._draw_waiting()
+        for words in (*self._recording.said(), *([self._recording.failure] if done else [])):
+            if words:
+                self.notify(words, markup=False, timeout=10)
+
+    def _look_again(self) -> None:
+        """The exchange that is looked at may have been answered."""
+        if self._waits and self._is_complete(self._list.cursor):
+            self._choose(self._list.cursor)
+
+    def _choose(self, number: int) -> None:
+        super()._choose(number)
+        self._waits = len(self._capture) > 0 and not self._is_complete(number)
+
+    def _is_complete(self, number: int) -> bool:
+        return bool(self._capture.is_complete(np.array([number]))[0])
+
+    def _draw_title(self) -> None:
+        where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
+        title = Text("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
+        title.append(clean(f" {where}"), "bold").append(f" · {len(self._capture):,} exchanges")
+        if not self._done and len(self._steps) > 1:
+            (since, before), (now, count) = self._steps[0], self._steps[-1]
+            title.append(f" · {(count - before) / max(now - since, 0.1):,.0f}/s")
+        lost = self._recording.dropped
+        title.append(f" · {lost:,} packets dropped", "bold red" if lost else "dim")
+        state = f"with {self._recording.engine}"
+        room = self.app.size.width - 2 - title.cell_len - len(state)
+        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+
+    @property
+    def _ports(self) -> str:
+        return ",".join(map(str, self._wanted.ports))
+
+    def _draw_waiting(self) -> None:
+        """What is listened to, as long as there is nothing to show."""
+        empty = self.query_one("#empty", Static)
+        waiting = not len(self._capture)
+        for selector in ("#list", "#lower"):
+            self.query_one(selector).set_class(waiting, "hidden")
+        if waiting:
+            empty.update(Text(clean(self._waiting_words()), justify="center"))
+        elif empty.has_class("shown"):
+            self._list.focus()
+        empty.set_class(waiting, "shown")
+
+    def _waiting_words(self) -> str:
+        if self._capture.packets:
+            return f"{self._capture.packets:,} packets, {self._capture.connections:,} TCP connections, no Kafka so far"
+        if self._recording.seconds < PATIENCE or self._done:
+            return f"listening on {self._wanted.interface}, {self._wanted.filter_said}"
+        return silence_words(self._wanted, self._recording.seconds)
