@@ -37,32 +37,54 @@ def _escaped(match: re.Match[str]) -> str:
 
 def exchange_object(exchange: Exchange) -> dict[str, Any]:
     """The object, its leaves still Python's."""
-    row = exchange.facts
-    head: dict[str, Any] = {"kind": row.kind, "number": row.number, "connection": row.connection}
-    head |= {"client": row.client, "server": row.server}
-    findings = [
-        {"code": f.code, "severity": f.severity.value, "path": f.path, "message": f.message} for f in exchange.findings
-    ]
-    if exchange.is_stored and exchange.request is not None:
-        where = {"kind": row.kind, "number": row.number, "file": row.server, "time_ns": row.time_ns}
-        return where | {"size": row.request_size} | exchange.request.body | {"findings": findings}
-    if row.kind != "exchange":
-        size = row.request_size if row.response_size is None else row.response_size
-        direction = "response" if row.request_size is None else "request"
-        told = exchange.request or exchange.response
-        token = told.decoded_body if told is not None and row.kind == "sasl" else {}
-        return head | {"direction": direction, "time_ns": row.time_ns, "size": size} | token | {"findings": findings}
-    return head | {
+    facts = exchange.facts
+    if facts.kind != "exchange":
+        return _other_object(exchange)
+    return {
+        "kind": facts.kind,
+        "number": facts.number,
+        "connection": facts.connection,
+        "client": facts.client,
+        "server": facts.server,
         "api_key": exchange.api_key,
-        "api": None if row.api == UNKNOWN_API else row.api,
-        "api_version": row.version,
-        "correlation_id": row.correlation_id,
-        "client_id": row.client_id,
-        "latency_ns": row.latency_ns,
+        "api": None if facts.api == UNKNOWN_API else facts.api,
+        "api_version": facts.version,
+        "correlation_id": facts.correlation_id,
+        "client_id": facts.client_id,
+        "latency_ns": facts.latency_ns,
         "request": _request(exchange),
         "response": _message(exchange.response),
-        "findings": findings,
+        "findings": _findings(exchange),
     }
+
+
+def _findings(exchange: Exchange) -> list[dict[str, str]]:
+    return [
+        {"code": f.code, "severity": f.severity.value, "path": f.path, "message": f.message} for f in exchange.findings
+    ]
+
+
+def _other_object(exchange: Exchange) -> dict[str, Any]:
+    """An entry of a file of Kafka's, or what is between frames."""
+    facts = exchange.facts
+    findings = {"findings": _findings(exchange)}
+    if exchange.is_stored and exchange.request is not None:
+        where = {"kind": facts.kind, "number": facts.number, "file": facts.server, "time_ns": facts.time_ns}
+        return where | {"size": facts.request_size} | exchange.request.body | findings
+    size = facts.request_size if facts.response_size is None else facts.response_size
+    told = exchange.request or exchange.response
+    token = told.decoded_body if told is not None and facts.kind == "sasl" else {}
+    head: dict[str, Any] = {
+        "kind": facts.kind,
+        "number": facts.number,
+        "connection": facts.connection,
+        "client": facts.client,
+        "server": facts.server,
+        "direction": "response" if facts.request_size is None else "request",
+        "time_ns": facts.time_ns,
+        "size": size,
+    }
+    return head | token | findings
 
 
 def _request(exchange: Exchange) -> dict[str, Any] | None:
@@ -77,14 +99,14 @@ def _request(exchange: Exchange) -> dict[str, Any] | None:
 def _message(message: Message | None) -> dict[str, Any] | None:
     if message is None:
         return None
-    body = message.decoded_body
-    rest = {"rest": message.rest.hex()} if message.rest else {}
-    return {
+    body, rest = message.decoded_body, message.rest
+    value = {
         "time_ns": message.time_ns,
         "size": message.size,
         "header": message.header,
         "body": _finite(body) if _has_floats(message.shape.body, message.shape.body_version) else body,
-    } | rest
+    }
+    return value | {"rest": rest.hex()} if rest else value
 
 
 @cache

@@ -59,11 +59,14 @@ def _print(capture: Capture, form: Format, names: Sequence[str], count: int) -> 
     if form is Format.CSV:
         sys.stdout.buffer.write(names_line(names))
     if names:
-        workers = 1 if are_of_the_index(names) else None
-        print_rows(lines(capture, names, as_csv=form is Format.CSV), sizes, workers)
+        cheap = are_of_the_index(names)
+        if not cheap:
+            capture.learn()
+        print_rows(lines(capture, names, as_csv=form is Format.CSV), sizes, 1 if cheap else None)
         return
     if form is Format.TEXT and count:
         sys.stdout.buffer.write(head_line().encode() + b"\n")
+    capture.learn()
     print_rows(lambda start, stop: _printed(capture, form, start, stop), sizes)
 
 

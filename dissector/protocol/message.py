@@ -5,6 +5,7 @@ frame comes from, and what it answers, is the caller's knowledge (`session`).
 """
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final
 
 from dissector import limits
@@ -21,7 +22,7 @@ from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import alternatives, api
-from dissector.protocol.schema.model import Api
+from dissector.protocol.schema.model import Api, Message
 from dissector.protocol.tree import UNPARSED, Node, Source
 from dissector.protocol.wire import WireError
 
@@ -82,6 +83,19 @@ class Traced:
 
 def request_shape(api_key: int, version: int, data: bytes = b"") -> Shape:
     """How to read a request. Of a version newer than those known, `data` tells whether the newest one's layout fits."""
+    return _known_request(api_key, version) or _request_shape(api_key, version, data)
+
+
+@lru_cache(maxsize=4096)
+def _known_request(api_key: int, version: int) -> Shape | None:
+    """The shape of a request that needs no look at its bytes."""
+    known = api(api_key)
+    if known is None or not known.versions.contains(version):
+        return None
+    return Shape("RequestHeader", request_header_version(api_key, version), known.request, version)
+
+
+def _request_shape(api_key: int, version: int, data: bytes) -> Shape:
     known = api(api_key)
     if known is None:
         words = f"API key {api_key} is not known to this release: only the header can be read"
@@ -98,6 +112,19 @@ def request_shape(api_key: int, version: int, data: bytes = b"") -> Shape:
 
 def response_shape(api_key: int, version: int, data: bytes) -> Shape:
     """How to read the response to a request of that API and version; `data` is the frame."""
+    return _known_response(api_key, version) or _response_shape(api_key, version, data)
+
+
+@lru_cache(maxsize=4096)
+def _known_response(api_key: int, version: int) -> Shape | None:
+    """The shape of a response that needs no look at its bytes."""
+    known = api(api_key)
+    if known is None or not known.versions.contains(version) or api_key == API_VERSIONS:
+        return None
+    return Shape("ResponseHeader", response_header_version(api_key, version), known.response, version)
+
+
+def _response_shape(api_key: int, version: int, data: bytes) -> Shape:
     known = api(api_key)
     if known is None:
         return UNASKED
@@ -147,14 +174,17 @@ def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
     if shape.header is None:
         return decoded
     whole = data if stop == len(data) else data[:stop]
-    at = PREFIX
+    read_header, read_body, others = _readers(shape.header, shape.header_version, shape.body, shape.body_version)
+    at, other = PREFIX, 0
     try:
-        decoded.header, at = reader(shape.header, shape.header_version)(whole, PREFIX, stop)
-        if shape.body is None:
+        decoded.header, at = read_header(whole, PREFIX, stop)
+        if shape.body is None or read_body is None:
             decoded.rest = whole[at:]
             return decoded
-        other = _other_layout(shape.body, shape.body_version, whole, at)
-        decoded.body, at = reader(shape.body, shape.body_version, other)(whole, at, stop)
+        if others:
+            other = _other_layout(shape.body, shape.body_version, whole, at)
+            read_body = reader(shape.body, shape.body_version, other)
+        decoded.body, at = read_body(whole, at, stop)
     except DAMAGE:
         decoded.rest = whole[at:]
         decoded.findings = trace(data, shape, end).findings
@@ -165,6 +195,17 @@ def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
         decoded.rest = whole[at:]
         decoded.findings.append(_trailing(stop - at))
     return decoded
+
+
+@lru_cache(maxsize=4096)
+def _readers(
+    header: str, header_version: int, body: str | None, version: int
+) -> tuple[Reader, Reader | None, tuple[Message, ...]]:
+    """What reads a header and a body, and the other layouts that the body may have."""
+    read_header = reader(header, header_version)
+    return (
+        (read_header, None, ()) if body is None else (read_header, reader(body, version), alternatives(body, version))
+    )
 
 
 def _other_layout(name: str, version: int, data: bytes, at: int) -> int:

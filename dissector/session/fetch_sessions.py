@@ -6,13 +6,14 @@ most name nothing. The set is worked out by going back to where the session bega
 Invariant: the way back is bounded; where it is longer, or the beginning was not captured, the set is not known.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.protocol.message import Values, read, request_shape
+from dissector.session.by_connection import ByConnection
 from dissector.session.frames import FrameTable
 from dissector.session.table import NO_FRAME, ExchangeTable
 
@@ -20,6 +21,8 @@ FETCH: Final = 1
 FIRST_VERSION: Final = 7
 MOST_REQUESTS: Final = 5_000
 """How many requests of a session are read for one answer."""
+KEPT: Final = 1_024
+"""Connections whose last answer is remembered."""
 
 Partitions = dict[str, set[int]]
 """Partitions by topic, by name or by id as the request has it."""
@@ -32,25 +35,30 @@ def is_incremental(request: Mapping[str, Any]) -> bool:
 
 
 class FetchSessions:
-    """Answers for one capture; remembers the last answer of each connection, from which the next one follows."""
+    """Answers for one capture; remembers the last answer of a connection, from which the next one follows."""
 
-    def __init__(self, frames: FrameTable, table: ExchangeTable) -> None:
+    def __init__(self, frames: FrameTable, table: ExchangeTable, by_connection: ByConnection) -> None:
         self._frames = frames
         self._table = table
-        self._rows: dict[int, npt.NDArray[np.int64]] = {}
+        self._by_connection = by_connection
         self._generation = -1
-        self._last: dict[int, tuple[int, Partitions]] = {}
+        self._last: OrderedDict[int, tuple[int, Partitions]] = OrderedDict()
+        """By connection: the row of the last answer, and that."""
 
     def partitions(self, number: int, generation: int) -> Partitions | None:
         """What row `number`, an incremental Fetch, asks for; None where its session's beginning is not known."""
         if generation != self._generation:
-            self._generation, self._rows, self._last = generation, {}, {}
+            self._generation = generation
+            self._last.clear()
         connection = int(self._table.connection.values[number])
-        rows = self._of_connection(connection)
-        at = int(np.searchsorted(rows, number))
-        start, found = self._from_last(connection, rows, at)
+        last, found = self._last.get(connection, (-1, None))
+        if last >= number:
+            last, found = -1, None
         requests: list[Values] = []
-        for row in rows[max(start, at - MOST_REQUESTS) : at + 1][::-1].tolist():
+        rows = self._fetches(connection, last, number)
+        if len(rows) > MOST_REQUESTS:
+            found = None  # what was known is too long ago
+        for row in rows[:MOST_REQUESTS]:
             requests.append(self._request(row))
             if not is_incremental(requests[-1]):
                 found = {}
@@ -59,21 +67,20 @@ class FetchSessions:
             return None
         for request in reversed(requests):
             found = _after(found, request)
-        self._last[connection] = (at, found)
+        self._last[connection] = (number, found)
+        self._last.move_to_end(connection)
+        if len(self._last) > KEPT:
+            self._last.popitem(last=False)
         return {topic: set(numbers) for topic, numbers in found.items()}
 
-    def _from_last(self, connection: int, rows: npt.NDArray[np.int64], at: int) -> tuple[int, Partitions | None]:
-        """Where to begin: behind the last answer, if it was for an earlier request; else at the first."""
-        last = self._last.get(connection)
-        return (last[0] + 1, last[1]) if last is not None and last[0] < at else (0, None)
-
-    def _of_connection(self, connection: int) -> npt.NDArray[np.int64]:
-        if connection not in self._rows:
-            table = self._table
-            fetches = (table.connection.values == connection) & (table.api_key.values == FETCH)
-            fetches &= (table.version.values >= FIRST_VERSION) & (table.request.values != NO_FRAME)
-            self._rows[connection] = np.flatnonzero(fetches)
-        return self._rows[connection]
+    def _fetches(self, connection: int, last: int, number: int) -> list[int]:
+        """The rows of a connection that fetch, back from `number` to behind `last`: one more than are looked at."""
+        rows = self._by_connection.rows(connection, self._generation)
+        rows = rows[np.searchsorted(rows, last, side="right") : np.searchsorted(rows, number, side="right")]
+        table = self._table
+        fetches = (table.api_key.values[rows] == FETCH) & (table.version.values[rows] >= FIRST_VERSION)
+        found: list[int] = rows[fetches & (table.request.values[rows] != NO_FRAME)][::-1][: MOST_REQUESTS + 1].tolist()
+        return found
 
     def _request(self, row: int) -> Values:
         data, whole = self._frames.read(int(self._table.request.values[row]))

@@ -14,14 +14,14 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.protocol.inference.evidence import API_VERSIONS, Evidence, Pair
 from dissector.protocol.inference.verdict import Confidence, Verdict, judge
 from dissector.protocol.message import read
+from dissector.session.by_connection import ByConnection
 from dissector.session.frames import FrameTable
 from dissector.session.knowledge import Knowledge, offers
-from dissector.session.table import NO_FRAME, ExchangeTable, RowKind
+from dissector.session.table import NO_FRAME, ExchangeTable, Ints, RowKind
 from dissector.session.verdicts import shape_of
 
 SAMPLE: Final = 8
@@ -34,7 +34,6 @@ SMALL: Final = 512
 KEPT_VERDICTS: Final = 4096
 """Verdicts on small responses that are kept."""
 Offers = Mapping[int, tuple[int, int]]
-Flags = npt.NDArray[np.bool_]
 
 
 class Inference:
@@ -44,12 +43,14 @@ class Inference:
         self,
         frames: FrameTable,
         table: ExchangeTable,
+        by_connection: ByConnection,
         knowledge: Knowledge,
         server: Callable[[int], str],
         opened: Callable[[int], bool],
     ) -> None:
         self._frames = frames
         self._table = table
+        self._by_connection = by_connection
         self._knowledge = knowledge
         self._server = server
         """The server's end of a connection."""
@@ -83,7 +84,7 @@ class Inference:
     def _gather(self, connection: int, first: bool) -> Evidence:
         if first:
             return replace(self._evidence(connection, False), first=True)
-        seen = self._pairs(self._asked() & (self._table.connection.values == connection))
+        seen = self._pairs(self._asked(self._by_connection.rows(connection, self._generation)))
         offered = self._knowledge.offered(connection) or self._offers().get(self._server(connection), {})
         alone = Evidence(seen, self._everywhere(), offered, self._words())
         return self._with_sure_ones(alone, connection)
@@ -91,8 +92,9 @@ class Inference:
     def _with_sure_ones(self, alone: Evidence, connection: int) -> Evidence:
         """What a connection's lone responses say that are sure without each other."""
         table = self._table
-        lone = (table.kind.values == RowKind.EXCHANGE) & (table.request.values == NO_FRAME)
-        rows = np.flatnonzero(lone & (table.connection.values == connection))[:SAMPLE]
+        rows = self._by_connection.rows(connection, self._generation)
+        lone = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] == NO_FRAME)
+        rows = rows[lone][:SAMPLE]
         seen, offered = Counter(alone.seen), alone.offered
         for frame in table.response.values[rows].tolist():
             data, whole = self._frames.read(frame)
@@ -105,12 +107,14 @@ class Inference:
                 offered = dict(offers(read(data, shape_of(best), whole).body))
         return replace(alone, seen=seen, offered=offered)
 
-    def _asked(self) -> Flags:
-        """Rows that have a request."""
-        asked: Flags = (self._table.kind.values == RowKind.EXCHANGE) & (self._table.request.values != NO_FRAME)
-        return asked
+    def _asked(self, rows: Ints | None = None) -> Ints:
+        """Rows that have a request, of those given or of all."""
+        rows = np.arange(len(self._table)) if rows is None else rows
+        asked = (self._table.kind.values[rows] == RowKind.EXCHANGE) & (self._table.request.values[rows] != NO_FRAME)
+        found: Ints = rows[asked]
+        return found
 
-    def _pairs(self, rows: Flags) -> dict[Pair, float]:
+    def _pairs(self, rows: Ints) -> dict[Pair, float]:
         """How often those rows have each API and version."""
         keys = self._table.api_key.values[rows].astype(np.int64)
         both, counts = np.unique(keys << 16 | self._table.version.values[rows], return_counts=True)
@@ -118,6 +122,7 @@ class Inference:
 
     def _offers_by_server(self) -> dict[str, Offers]:
         """What each server offered to whoever asked."""
-        asked = self._asked() & (self._table.api_key.values == API_VERSIONS)
+        asked = self._asked()
+        asked = asked[self._table.api_key.values[asked] == API_VERSIONS]
         connections = np.unique(self._table.connection.values[asked]).tolist()
         return {self._server(each): offer for each in connections if (offer := self._knowledge.offered(each))}

@@ -11,6 +11,7 @@ Invariants:
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +29,8 @@ TEACHERS: Final = (
     60, 65, 68, 69, 75, 76, 77, 88, 89,
 )  # fmt: skip
 """API keys of what names things: Metadata, JoinGroup, CreateTopics, DescribeCluster and the like."""
+KEPT_OFFERS: Final = 64
+"""Different bodies of ApiVersions responses that are read once."""
 _TOPIC_NAMES: Final = ("name", "topic_name", "topic")
 _NODE_IDS: Final = ("node_id", "broker_id")
 
@@ -49,8 +52,9 @@ class Knowledge:
         self._common = Context(self._topics, self._groups, self._nodes, self._members, self._producers)
         self._mechanisms: dict[int, list[tuple[int, str]]] = {}
         """By connection: packet of the handshake, mechanism."""
-        self._offered: dict[int, dict[int, tuple[int, int]]] = {}
-        """By connection."""
+        self._offered: dict[int, Mapping[int, tuple[int, int]]] = {}
+        """By connection; a broker offers the same to all, and it is kept once."""
+        self._offer = lru_cache(maxsize=KEPT_OFFERS)(_offer)
 
     def context(self, connection: int, packet: int) -> Context:
         """What is known for a message of that connection that begins in that packet."""
@@ -83,12 +87,16 @@ class Knowledge:
         table = self._table
         key, version = int(table.api_key.values[row]), int(table.version.values[row])
         data, whole = self._frames.read(response)
-        if key not in (SASL_HANDSHAKE, API_VERSIONS, INIT_PRODUCER_ID) and not self._is_new(key, version, data):
+        connection = int(table.connection.values[row])
+        if key == API_VERSIONS:
+            offered = self._offer(version, data[PREFIX + 4 : whole])
+            self._offered[connection] = offered or self._offered.get(connection, {})
+            return
+        if key not in (SASL_HANDSHAKE, INIT_PRODUCER_ID) and not self._is_new(key, version, data):
             return
         asked, asked_whole = self._frames.read(int(table.request.values[row]))
         request = read(asked, request_shape(key, version), asked_whole)
         answer = read(data, response_shape(key, version, data), whole).body
-        connection = int(table.connection.values[row])
         for values in (request.body, answer):
             for struct in structs(values):
                 self._learn_names(struct)
@@ -103,8 +111,6 @@ class Knowledge:
             packet = int(table.packet.values[row])
             self._mechanisms.setdefault(connection, []).append((packet, str(request.body.get("mechanism"))))
             self._mechanisms[connection].sort()
-        if key == API_VERSIONS:
-            self._offered[connection] = dict(offers(answer)) or self._offered.get(connection, {})
 
     def _is_new(self, key: int, version: int, data: bytes) -> bool:
         body = hash((key, version, data[PREFIX + 4 :]))
@@ -125,6 +131,12 @@ class Knowledge:
         node = next((struct[each] for each in _NODE_IDS if isinstance(struct.get(each), int)), None)
         if isinstance(host, str) and isinstance(port, int) and isinstance(node, int) and node >= 0:
             self._nodes[node] = f"{host}:{port}"
+
+
+def _offer(version: int, body: bytes) -> Mapping[int, tuple[int, int]]:
+    """What the body of an ApiVersions response offers; it answers a request of that version."""
+    data = bytes(PREFIX + 4) + body
+    return dict(offers(read(data, response_shape(API_VERSIONS, version, data)).body))
 
 
 def offers(answer: Values) -> Iterator[tuple[int, tuple[int, int]]]:

@@ -12,6 +12,7 @@ from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import ENVELOPE, enveloped
 from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNFRAMED, Shape, request_shape, response_shape
 from dissector.protocol.schema.loader import api
+from dissector.session.by_connection import ByConnection
 from dissector.session.exchange import UNKNOWN_API, Exchange, Message, Row, worst
 from dissector.session.fetch_sessions import FETCH, FetchSessions, is_incremental
 from dissector.session.inference import Inference
@@ -26,6 +27,9 @@ from dissector.store import Store
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
 CLOSED: Final = Finding("unanswered", Severity.WARNING, "no response before the connection was closed", "request")
+CUT_SHORT: Final = Finding(
+    "cut-short", Severity.ERROR, "the connection was closed before the response was whole", "response"
+)
 ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the broker sends no response", "request")
 
 KIND_NAMES: Final = [kind.name.lower() for kind in RowKind]
@@ -74,7 +78,8 @@ class Lookup:
         self._show_secrets = show_secrets
         self._session = session
         self._store = store
-        self._sessions = FetchSessions(session.frames, session.table)
+        by_connection = ByConnection(session.table)
+        self._sessions = FetchSessions(session.frames, session.table, by_connection)
         self._flows = flows
         self._ignored = ignored
         """Bytes of each direction that is not Kafka."""
@@ -86,6 +91,7 @@ class Lookup:
         self._inference = Inference(
             session.frames,
             session.table,
+            by_connection,
             session.knowledge,
             server=lambda connection: self.ends(connection)[1],
             opened=lambda connection: flows.syn_side(connection) >= 0,
@@ -205,6 +211,8 @@ class Lookup:
             None if response is None else line.answered_ns - line.asked_ns, "", None,
         )  # fmt: skip
         own = self._own_findings(line.connection, line.flags, response)
+        if response is not None and self._is_cut_short(line.response, response):
+            own.insert(0, CUT_SHORT)
         exchange = Exchange(facts, key, request, response, own, _words)
         if key == FETCH:
             exchange.fetched = self._fetched(number, request, context)
@@ -314,6 +322,15 @@ class Lookup:
         if flags & Flag.NO_RESPONSE_EXPECTED:
             return [ACKS_0]
         return [CLOSED if any(self._flows.ended(connection)) else UNANSWERED]
+
+    def _is_cut_short(self, frame: int, response: Message) -> bool:
+        """Whether a connection ended in the middle of a response: its end is not there, and nothing came after it."""
+        if len(response.data) == response.size or response.whole < len(response.data):
+            return False
+        frames = self._session.frames
+        direction = frames.direction.values[frame]
+        later = (frames.direction.values == direction) & (frames.start.values > frames.start.values[frame])
+        return any(self._flows.ended(int(direction) >> 1)) and not later.any()
 
 
 def _words(exchange: Exchange) -> str:

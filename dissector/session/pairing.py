@@ -102,6 +102,7 @@ class Pairing:
         """Rows of the responses that nothing asked for."""
         orphans = self._responses.row
         self._requests = self._responses = NOBODY
+        self._order = None
         return orphans
 
 

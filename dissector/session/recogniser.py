@@ -271,7 +271,9 @@ class _Requests:
     def judge(self, head: bytes, packet: int) -> Evidence:
         if not self.is_request(head) or not _is_printable(head):
             return Evidence.NONE
-        return Evidence.STRONG if _is_named(head) else Evidence.FAIR
+        if _is_named(head):
+            return Evidence.STRONG
+        return Evidence.FAIR if head[4:6] != _PRODUCE or _produces(head) else Evidence.NONE
 
     def together(self, heads: list[bytes]) -> bool:
         return True

@@ -63,18 +63,18 @@ class Peeling:
         """Header by header, as far as columns go; what is left for the slow path."""
         goals: dict[Goal, list[Layer]] = {Goal.TCP: found, Goal.SLOW_PATH: []}
         for _ in range(DEEPEST):
+            alike: dict[tuple[Protocol, int, int], list[Layer]] = {}
+            for entry, layer in (resolved for step in steps for resolved in self._resolved(step)):
+                if isinstance(entry, Goal):
+                    goals[entry].append(layer)
+                elif isinstance(entry, str):
+                    self._ignored[entry] += len(layer)
+                else:
+                    alike.setdefault((entry, id(layer.data), layer.depth), []).append(layer)
+            # What came here on many ways goes on as one: so work does not grow with the number of ways.
+            steps = [step for key, layers in alike.items() for step in self._behind(key[0], Layer.joined(layers))]
             if not steps:
                 break
-            following: list[Step] = []
-            for step in steps:
-                for entry, layer in self._resolved(step):
-                    if isinstance(entry, Goal):
-                        goals[entry].append(layer)
-                    elif isinstance(entry, str):
-                        self._ignored[entry] += len(layer)
-                    else:
-                        following += self._behind(entry, layer)
-            steps = following
         self._leave_out(TOO_DEEP, (step.layer for step in steps))
         return goals[Goal.SLOW_PATH]
 

@@ -78,6 +78,16 @@ class Layer:
         rows = np.arange(len(packets), dtype=np.int64)
         return cls(packets.data, packets.base, rows, at, at + packets.captured, at + packets.length, at)
 
+    @classmethod
+    def joined(cls, layers: "list[Layer]") -> "Layer":
+        """Layers of the same data and depth as one."""
+        if len(layers) == 1:
+            return layers[0]
+        order = np.argsort(np.concatenate([layer.rows for layer in layers]), kind="stable")
+        columns = [(layer.rows, layer.at, layer.captured, layer.end, layer.ip) for layer in layers]
+        rows, at, captured, end, ip = (np.concatenate(column)[order] for column in zip(*columns, strict=True))
+        return cls(layers[0].data, layers[0].base, rows, at, captured, end, ip, layers[0].depth)
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -5,12 +5,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.api import encode_request
 from dissector.capture_file import Capture
 from dissector.cli.json_lines import json_line
+from dissector.session import fetch_sessions
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation
 
@@ -76,6 +78,30 @@ def test_any_session_looked_at_in_any_order(
 def test_a_session_whose_beginning_was_not_captured_is_not_known(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation([Turn(True, fetch(n, n + 5, {}, {})) for n in range(3)]))
     assert fetched(path) == [None, None, None]
+
+
+def test_a_way_back_that_is_too_long_makes_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MOST_REQUESTS", 3)
+    steps = [fetch(0, 0, {"a": [0]}, {}), *(fetch(n, n, {"a": [n]}, {}) for n in range(1, 8))]
+    path = capture_of(tmp_path, conversation([Turn(True, data) for data in steps]))
+    with Capture([path]) as capture:
+        list(capture.read())
+        assert capture.exchange(1).fetched == {"a": [0, 1]}
+        assert capture.exchange(7).fetched is None  # what it was at the second is too long ago
+        assert capture.exchange(2).fetched == {"a": [0, 1, 2]}
+        assert capture.exchange(5).fetched == {"a": [0, 1, 2, 3, 4, 5]}
+
+
+def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "KEPT", 2)
+    packets = [
+        packet
+        for port in range(5)
+        for packet in conversation(
+            [Turn(True, fetch(n, n, {"a": [n]}, {})) for n in range(3)], client=("10.0.0.1", 40_001 + port)
+        )
+    ]
+    assert fetched(capture_of(tmp_path, packets)) == [None, {"a": [0, 1]}, {"a": [0, 1, 2]}] * 5
 
 
 def test_a_recording_says_what_its_empty_fetches_ask_for() -> None:

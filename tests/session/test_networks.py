@@ -13,6 +13,7 @@ from dissector.session.exchange import Row
 from tests.traffic import (
     ACK,
     FIN,
+    RST,
     SYN,
     Packet,
     Turn,
@@ -213,3 +214,17 @@ def test_memory_of_pending_requests_is_bounded(tmp_path: Path) -> None:
 
 def test_syn_alone_is_no_exchange(tmp_path: Path) -> None:
     assert rows(capture_of(tmp_path, [Packet(True, 1, b"", SYN)])) == []
+
+
+@pytest.mark.parametrize("end", [FIN, RST])
+def test_a_connection_that_closes_inside_a_response_is_told(tmp_path: Path, end: int) -> None:
+    turns = [*exchanges(1), Turn(True, request(1)), Turn(False, response(1, bytes(3000))[:1400])]
+    packets = conversation(turns)
+    closing = Packet(True, 1001 + 2 * len(request(1)), b"", end | ACK)
+    for closed, told in ((packets, False), ([*packets, closing], True)):
+        with Capture([capture_of(tmp_path, closed)]) as capture:
+            first, last = capture.exchanges()
+        assert first.findings == []
+        codes = [finding.code for finding in last.findings]
+        assert "incomplete-frame" in codes
+        assert ("cut-short" in codes) == told

@@ -175,8 +175,11 @@ def test_noise_is_never_kafka(tmp_path: Path, chance: random.Random, handshake: 
     for n in range(10):
         small = [bytes(3) + bytes([chance.randrange(64)]) for _ in range(chance.randrange(200))]
         turns = [
-            Turn(chance.random() < 0.5, chance.choice([chance.randbytes(chance.randrange(900)), b"".join(small)]))
-            for _ in range(10)
+            Turn(
+                not turn or chance.random() < 0.5,
+                chance.choice([chance.randbytes(chance.randrange(900)), b"".join(small)]),
+            )
+            for turn in range(10)
         ]
         server = ("10.0.0.2", chance.choice([9092, 5555]))
         packets += conversation(turns, handshake=handshake, client=("10.0.0.3", 1000 + n), server=server, segment=300)

@@ -3,8 +3,9 @@
 import random
 import struct
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, product
 
 import pytest
 from hypothesis import given
@@ -16,11 +17,13 @@ from dissector.store import Store
 from dissector.transport import Transport
 from dissector.transport.peeling import MOST_TUNNELS, NESTED, TOO_DEEP, Peeling
 from dissector.transport.slow_path import INCOMPLETE
-from dissector.transport.steps import ENCRYPTED, NOT_IP, NOT_TCP
+from dissector.transport.steps import ENCRYPTED, NOT_IP, NOT_TCP, Protocol, Step
+from dissector.transport.view import Layer
 from tests.traffic import Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import batch, read
 from tests.transport.wrapping import (
     ERSPAN_2,
+    FRAMES,
     LINKS,
     TUNNELS,
     Wrap,
@@ -216,6 +219,22 @@ def test_fragments_in_fragments_without_end_are_counted() -> None:
         parts = [piece for part in parts for piece in halves(ip4(4, part), next(numbers))]
     assert len(parts) == 2 ** (MOST_TUNNELS + 1)
     assert read(parts, link_type=101).transport.ignored == {TOO_DEEP: 2}
+
+
+def test_work_does_not_grow_with_the_ways_that_packets_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = product(TUNNELS.values(), TUNNELS.values(), FRAMES.values())
+    frames = [frame(outer(inner(PACKETS[-1]))) for inner, outer, frame in ways]
+    read_headers = Counter[str]()
+
+    def counting(peeling: Peeling, protocol: Protocol, layer: Layer) -> Iterator[Step]:
+        read_headers[protocol.name] += 1
+        return real(peeling, protocol, layer)
+
+    real = Peeling._behind
+    monkeypatch.setattr(Peeling, "_behind", counting)
+    [stream] = read(frames).streams.values()
+    assert stream == DATA[400:]
+    assert sum(read_headers.values()) < len(frames) / 10
 
 
 def halves(packet: bytes, number: int) -> list[bytes]:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import google_crc32c
 
 from dissector.protocol.records.compression import Budget, codec_name
-from dissector.protocol.wire import TWO_BYTES, WireError, uvarint, varint, varlong
+from dissector.protocol.wire import TWO_BYTES, WireError, uvarint, varlong
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_FIELDS: Final = (
@@ -215,12 +215,16 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
 
 
 def _headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
-    """A record's headers; lengths of one byte, as nearly all are, are read in line."""
-    count, at = varint(data, at)
-    if count < 0 or count * 2 > end - at:
+    """A record's headers; numbers of one byte, as nearly all are, are read in line."""
+    count = data[at]
+    at += 1
+    if count > 127:
+        count, at = uvarint(data, at - 1)
+    if count & 1 or count > end - at:
         raise WireError("header count runs past its record", at)
     headers: list[Header] = []
-    for _ in range(count):
+    append, make, kind = headers.append, tuple.__new__, Header
+    for _ in range(count >> 1):
         size = data[at]
         at += 1
         if size > 127:
@@ -236,11 +240,11 @@ def _headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
         if size > 127:
             size, at = uvarint(data, stop)
         if size & 1:
-            headers.append(Header(key, None))
+            append(make(kind, (key, None)))
             continue
         stop = at + (size >> 1)
         if stop > end:
             raise WireError("length runs past its record", at)
-        headers.append(Header(key, data[at:stop]))
+        append(make(kind, (key, data[at:stop])))
         at = stop
     return headers, at
