@@ -3,6 +3,8 @@
 A frame in one piece costs 40 bytes here; the pieces of the others (frames across segments) stand in columns beside.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from dissector.columns import Column
@@ -51,17 +53,18 @@ class FrameTable:
         """The addresses of rows in one piece; a negative number for the others."""
         return self._address.values[rows]
 
-    def _pieces(self, row: int) -> list[tuple[int, int]]:
+    def _pieces(self, row: int) -> Iterator[tuple[int, int]]:
+        """Piece by piece: who wants the beginning does not pay for the rest."""
         address, size = int(self._address.values[row]), int(self.size.values[row])
         if address >= NOWHERE:
-            return [(address, size)]
+            yield address, size
+            return
         at = -2 - address
-        pieces: list[tuple[int, int]] = []
         while size > 0:
-            pieces.append((int(self._piece_address.values[at]), int(self._piece_size.values[at])))
-            size -= pieces[-1][1]
+            piece = int(self._piece_size.values[at])
+            yield int(self._piece_address.values[at]), piece
+            size -= piece
             at += 1
-        return pieces
 
     def read(self, row: int, most: int | None = None) -> tuple[bytes, int]:
         """A frame's captured bytes, and how many of them come before the first hole. `most` bounds what is read."""

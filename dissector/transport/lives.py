@@ -2,7 +2,7 @@
 
 A pair of endpoints is used again and again. Another connection begins
   * with a SYN that does not repeat the ISN of its side, or a SYN|ACK of a side whose ISN is known to be another one:
-    the SYN before it is not in the capture;
+    the SYN before it is not in the capture. But both sides may open one at once (RFC 9293, 3.5);
   * after the end (an RST, or a FIN of either side) with bytes that stand far from where that side ended: the handshake
     is not in the capture. What stands near is late, or sent again.
 
@@ -91,7 +91,10 @@ class Lives:
         direction = 2 * number + side
         if flags & (SYN | RST) == SYN:
             mine = int(self._isn.values[direction])
-            return mine != seq if mine != UNKNOWN else not flags & ACK and not first
+            if mine != UNKNOWN:
+                return mine != seq
+            both_open = self._isn.values[direction ^ 1] != UNKNOWN and self.over.values[number] == OPEN
+            return not flags & ACK and not first and not both_open
         late = size > 0 and packet > self.over.values[number]
         return late and not _near(int(self._end.values[direction]), seq)
 

@@ -124,7 +124,9 @@ def lives_of(packets: list[Packet], limits: Limits) -> list[Life]:
 
 def begins(life: Life, side: int, packet: Packet) -> bool:
     if packet.flags & (SYN | RST) == SYN:
-        return life.isn[side] != packet.seq if side in life.isn else not packet.flags & ACK
+        if side in life.isn:
+            return life.isn[side] != packet.seq
+        return not packet.flags & ACK and not (1 - side in life.isn and life.over is None)
     near = side not in life.end or abs(packet.seq - life.end[side]) < 1 << 23
     return life.over is not None and bool(packet.payload) and not near
 
