@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from tests.conftest import PCAPS
+
 
 def imported(code: str) -> set[str]:
     """Top-level modules after running `code` in a fresh process."""
@@ -15,6 +17,37 @@ def test_the_engine_imports_neither_textual_nor_pyspark() -> None:
     modules = imported("import dissector; dissector.open; import dissector.cli.show")
     assert "numpy" in modules
     assert not modules & {"textual", "tui", "pyspark", "typer"}
+
+
+def test_show_imports_nothing_that_few_captures_need() -> None:
+    modules = imported("import dissector.cli.show")
+    assert not modules & {
+        "google",
+        "opentelemetry",
+        "rich",
+        "ssl",
+        "asyncio",
+        "subprocess",
+        "multiprocessing",
+        "socket",
+    }
+
+
+def test_columns_of_the_index_are_printed_without_a_table() -> None:
+    names = "api,api_version,client_id,latency_ns,request.size"
+    script = f"""
+import sys
+from dissector.protocol.schema import data, loader
+read, kept = data.read_json, []
+loader.read_json = lambda path: kept.append(path) or read(path)
+from dissector.cli.formats import Format
+from dissector.cli.show import show
+show([{str(PCAPS / "java.pcapng")!r}], Format.TEXT, None, None, {names!r})
+print(kept, file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") > 10
+    assert done.stderr.strip() == "['tables/index.json']"
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -117,7 +117,10 @@ class _Ring:
         self._judge(ends)
 
     def _fork(self, number: int) -> int:
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            raise WorkerError(f"no worker could be started: {error.strerror}") from None
         if not pid:
             self._work(number)
         return pid
