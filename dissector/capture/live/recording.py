@@ -160,6 +160,7 @@ class Recording:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._hear(json.loads(line))
+        self._process.wait()
         self._files.put(None)
         if not self.stopping:
             self.failure = self.failure or "the capture process ended by itself"
