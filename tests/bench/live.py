@@ -145,9 +145,7 @@ def engines(rate: int, seconds: float, folder: Path) -> None:
     ]
     for name, packets, dropped, seconds_used in table:
         each_us = 1e6 * seconds_used / max(packets, 1)
-        print(
-            f"  {name:<10} {packets:>11,} packets {dropped:>7,} dropped {seconds_used:6.2f} CPU s {each_us:5.2f} µs each"
-        )
+        print(f"  {name:<10} {packets:>11,} packets {dropped:>7,} dropped {seconds_used:6.2f} s {each_us:5.2f} µs each")
 
 
 def indexed(rate: int, seconds: float) -> None:
