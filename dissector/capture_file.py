@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector import limits
-from dissector.capture.files import Following, open_capture
+from dissector.capture.files import Following, make_room, open_capture
 from dissector.capture.merge import Merged
 from dissector.events import PacketBatch, RunBatch
 from dissector.findings import Finding, Severity
@@ -59,6 +59,7 @@ class Capture:
         self._store = Store()
         self._files = KafkaFiles(show_secrets=show_secrets)
         """What has no packets: its rows come before those of exchanges."""
+        make_room(len(paths))
         self._readers = [
             open_capture(path, self._store, self._files.take, unmarked_from_client=asked is None, limits=bounds)
             for path in paths
@@ -106,14 +107,12 @@ class Capture:
         At the end they are brought in the order in which they began, unless rows that somebody saw are to keep their
         numbers: not `settled`. A step of a file that grows may bring nothing. Raises `CaptureError` where a pipe turns
         out to be no capture."""
-        for _ in self._files.read():
-            yield Progress(0, self.total, 0, len(self))
-        if len(self._files):
-            self.start_ns = self.row(0).time_ns
+        yield from self._stored()
         for batch in self._merged.batches():
             if len(batch):
                 self._take(batch)
             yield Progress(self.done, self.total, self.packets, len(self))
+        yield from self._stored()  # of what a pipe turned out to be
         self.problems += self._files.problems
         for reader in self._readers:
             self.problems += reader.problems
@@ -126,6 +125,13 @@ class Capture:
             self._look.cache_clear()
         self._finished = True
         yield Progress(self.done, self.total, self.packets, len(self))
+
+    def _stored(self) -> Iterator[Progress]:
+        """Find the rows of Kafka's own files."""
+        for _ in self._files.read():
+            yield Progress(self.done, self.total, self.packets, len(self))
+        if len(self._files):
+            self.start_ns = self.row(0).time_ns
 
     def _take(self, batch: PacketBatch) -> None:
         if not self.packets and not len(self._files):

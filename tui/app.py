@@ -8,6 +8,7 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted
 from dissector.capture_file import Capture
 from tui.screens.help import HelpScreen
@@ -26,6 +27,8 @@ class KDissectApp(App[None]):
     def __init__(self, main: MainScreen) -> None:
         super().__init__()
         self._main = main
+        self.error: CaptureError | None = None
+        """What ended it."""
 
     def on_mount(self) -> None:
         self.register_theme(KDISSECT)
@@ -44,6 +47,10 @@ class KDissectApp(App[None]):
             yield SystemCommand("Maximise pane", "The focused pane alone, and back (\\)", screen.action_maximise_pane)
         yield SystemCommand("Help", "The keys (?)", self.action_help)
 
+    def on_main_screen_unreadable(self, message: MainScreen.Unreadable) -> None:
+        self.error = message.error
+        self.exit(return_code=2)
+
     def action_help(self) -> None:
         self.push_screen(HelpScreen())
 
@@ -54,10 +61,13 @@ class KDissectApp(App[None]):
 
 
 def run(paths: Sequence[str], asked: tuple[int, int] | None = None, *, show_secrets: bool = False) -> int:
-    """Open captures on the screen; the exit code. Raises `capture.CaptureError` before the screen is taken."""
+    """Open captures on the screen; the exit code. Raises `capture.CaptureError` before the screen is taken, or after it
+    is given back, where a pipe turned out to be no capture."""
     with Capture(paths, asked=asked, show_secrets=show_secrets) as capture:
         app = KDissectApp(MainScreen(capture))
         app.run()
+        if app.error is not None:
+            raise app.error
         return app.return_code or 0
 
 

@@ -4,6 +4,7 @@ import struct
 
 from rich.text import Text
 
+from dissector.capture_file import Progress
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, varint
@@ -12,6 +13,16 @@ from dissector.text import clean, duration, seconds, size
 
 LONGEST_VALUE = 64
 MARKS = {"error": "‼", "warning": "!", "note": "·"}
+
+
+def progress_words(progress: Progress, *, done: bool) -> str:
+    """How far reading is: a share, or where nobody knows the whole, what was read."""
+    if done:
+        return "● 100%"
+    if not progress.total:
+        return f"○ {size(progress.done)}B" if progress.done else "○ waiting"
+    share = min(100, 100 * progress.done // progress.total)
+    return f"▕{('█' * (share // 10)).ljust(10, '░')}▏ ○ {share}%"
 
 
 def value_text(node: Node, longest: int = LONGEST_VALUE) -> str:

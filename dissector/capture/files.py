@@ -3,6 +3,7 @@ come; a file that another process writes is followed while it grows."""
 
 import mmap
 import os
+import resource
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -33,6 +34,8 @@ STDIN: Final = "-"
 PCAPNG: Final = SECTION.to_bytes(4, "big")
 _HEAD: Final = 1 << 16
 """Bytes in which text must have said that it is hex."""
+_OTHERS, _OF_EACH = 64, 3
+"""Descriptors: of the process, and of a file that is compressed: its own, the spool's, the spool's map's."""
 _NONE: Final = np.zeros(0, np.int64)
 NOTHING_YET: Final = PacketBatch(np.zeros(0, np.uint8), 0, 0, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16))
 """What a source that grows gives where nothing came."""
@@ -46,6 +49,8 @@ class Format(Protocol):
 
     done: int
     """Bytes that reading has reached."""
+    over: bool
+    """Whether nothing more is read of it, whatever comes."""
 
     @property
     def problems(self) -> list[Finding]:
@@ -88,8 +93,8 @@ class Reader:
         self._let_go_at = 0
         self.packets = 0
         """Read so far."""
-        if source.ended:
-            self._recognise()
+        while not source.grows and not self._kept and not self._recognise():
+            source.more()
 
     @property
     def grows(self) -> bool:
@@ -145,7 +150,7 @@ class Reader:
                 self.packets += len(batch)
                 yield batch
                 self._let_go()
-            elif self._source.ended:
+            elif self._source.ended or (self._format and self._format.over):
                 return
             else:
                 self._source.more()
@@ -177,7 +182,8 @@ class Reader:
         """What has no packets: hex, or somebody else's."""
         data = self._source.whole()
         if data is None:
-            raise CaptureError(f"{self.name}: empty file")
+            told = [problem.message for problem in self._source.problems]
+            raise CaptureError(told[0] if told else f"{self.name}: empty file")
         form = form_of(data[:_HEAD])
         if form is not None:
             made, self._told = captured(self.name, data[:], form, unmarked_from_client=self._unmarked_from_client)
@@ -192,6 +198,15 @@ class Reader:
     def close(self) -> None:
         """Close the file; its mapping goes when the last batch that points into it does."""
         self._source.close()
+
+
+def make_room(files: int) -> None:
+    """Let this process have so many files open, as far as it may: shells tend to allow 1,024, and rings have more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OTHERS + _OF_EACH * files
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def nobody(name: str, data: mmap.mmap) -> bool:

@@ -23,6 +23,8 @@ from dissector.limits import Limits
 from dissector.store import Store
 
 _LEAST: Final = -(1 << 63)
+_COPIED: Final = 1 << 12
+"""Packets copied at once."""
 
 
 class _Turn(NamedTuple):
@@ -137,7 +139,8 @@ class Merged:
             self._spool = Spool(self._store, self._limits.spooled_bytes)
         at = self._spool.size
         try:
-            self._spool.append(b"".join(pieces[n] for n in order.tolist()))
+            for start in range(0, len(order), _COPIED):
+                self._spool.append(b"".join(pieces[n] for n in order[start : start + _COPIED].tolist()))
         except SpoolFullError as error:
             words = f"files that overlap in time could not be merged: {error}; one is read behind the other"
             self.problems = [Finding("not-merged", Severity.WARNING, words)]
@@ -166,6 +169,7 @@ class Merged:
             link_type=column("link_type").astype(np.uint16),
             comments=comments,
         )
+        self._store.let_go()
 
     def close(self) -> None:
         """Let go of what was merged."""

@@ -44,6 +44,7 @@ class Pcap:
         self._damage = Damage(name)
         self.packets = 0
         self.done = 0
+        self.over = False
 
     @property
     def problems(self) -> list[Finding]:
@@ -54,7 +55,7 @@ class Pcap:
         """The next packets of `data`, at most so many; None where there are none (yet). Raises `CaptureError`."""
         if not self.open(data, ended=ended):
             return None
-        while self.done < len(data):
+        while self.done < len(data) and not self.over:
             places = self._hop(data, most or BATCH_PACKETS)
             if places:
                 return self._batch(data, np.array(places, np.int64))
@@ -149,6 +150,7 @@ class Pcap:
             self.done = place
         elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
             self._damage.ended(self.packets + 1, at, reason)
+            self.over = True
             self.done = len(data)
         return place >= 0
 

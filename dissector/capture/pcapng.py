@@ -89,6 +89,7 @@ class Pcapng:
         self.notes = Notes(name, limits)
         self.packets = 0
         self.done = 0
+        self.over = False
 
     @property
     def problems(self) -> list[Finding]:
@@ -110,7 +111,7 @@ class Pcapng:
         """The next packets of `data`, at most so many; None where there are none (yet). Raises `CaptureError`."""
         if not self.open(data, ended=ended):
             return None
-        while self.done < len(data):
+        while self.done < len(data) and not self.over:
             places, section = self._hop(data, most or BATCH_PACKETS)
             if places:
                 return self._batch(data, np.array(places, np.int64), section)
@@ -228,6 +229,7 @@ class Pcapng:
         elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
             if reason:
                 self._damage.ended(self.packets + 1, at, reason)
+                self.over = True
             else:
                 self._damage.truncated(self.packets + 1, at, needed, left)
             self.done = len(data)

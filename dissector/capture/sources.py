@@ -9,7 +9,7 @@ Invariants:
 import mmap
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Final, Protocol
 
 import numpy as np
@@ -63,8 +63,8 @@ class Mapped:
     grows = False
 
     def __init__(self, file: IO[bytes], store: Store) -> None:
-        self._file = file
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        file.close()  # the map has a descriptor of its own, and of a ring there may be thousands
         self.problems: list[Finding] = []
         self.base = store.add(memoryview(self._map))
         self.data = np.frombuffer(self._map, np.uint8)
@@ -83,7 +83,7 @@ class Mapped:
         return self._map
 
     def close(self) -> None:
-        self._file.close()
+        """Nothing is open but the map."""
 
 
 class Made:
@@ -124,6 +124,8 @@ class Spooled:
         self._head: bytes | None = b""
         """Too few bytes still to tell whether they are compressed; None once it is told."""
         self._decompression: Decompression | None = None
+        self._pieces: Iterator[bytes] = iter(())
+        """What the decoder still has to give."""
         self._spool = Spool(store, most)
         self.base = self._spool.base
         self.ended = False
@@ -142,16 +144,41 @@ class Spooled:
         return self._stream.done
 
     def more(self) -> None:
-        """Read on, to the end or a step's worth; an end is told by the step behind the last bytes."""
+        """Read on, a step's worth, or what comes in time; an end is told by the step behind the last bytes."""
         start, until = self._spool.size, time.monotonic() + WAIT
-        while not self.ended and self._spool.size < start + STEP and time.monotonic() < until:
-            data = self._stream.read()
-            try:
-                self._take(self._told(data))
-            except SpoolFullError as error:
-                self._end("not-read-on", f"{error}; the rest is left")
-            if not data:
-                break
+        try:
+            while not self.ended and self._spool.size < start + STEP and time.monotonic() < until:
+                piece = self._next(0.0 if self._spool.size > start else WAIT)
+                if piece is None:
+                    break
+                self._spool.append(piece)
+        except SpoolFullError as error:
+            self._end("not-read-on", f"{error}; the rest is left")
+        except DecompressionError as error:
+            words = f"{self._codec} data damaged at byte {error.at:,}: {error}; the rest is left"
+            self._end("file-damaged", words)
+
+    def _next(self, seconds: float) -> bytes | None:
+        """The next piece; None where nothing came within so many seconds, or where that was all."""
+        for piece in self._pieces:
+            return piece
+        undone = self._decompression
+        if self._stream.ended:
+            self.ended = True
+            if undone and not undone.is_whole:
+                self._end("file-truncated", f"{self._codec} data that end too early, after {undone.at:,} bytes")
+            return None
+        data = self._told(self._stream.read(seconds))
+        if self._decompression is None:
+            return data if data or self._stream.ended else None
+        if not data and not self._stream.ended:
+            return None
+        self._pieces = self._decompression.feed(data)
+        return b""
+
+    @property
+    def _codec(self) -> str:
+        return self._decompression.codec.name if self._decompression else ""
 
     def _told(self, data: bytes) -> bytes:
         """What is to be taken, after the first bytes have told how."""
@@ -164,22 +191,6 @@ class Spooled:
         codec = codec_of(data)
         self._decompression, self._head = Decompression(codec) if codec else None, None
         return data
-
-    def _take(self, data: bytes) -> None:
-        undone = self._decompression
-        try:
-            for piece in undone.feed(data) if undone else [data]:
-                self._spool.append(piece)
-        except DecompressionError as error:
-            assert undone is not None
-            self._end(
-                "file-damaged", f"{undone.codec.name} data damaged at byte {error.at:,}: {error}; the rest is left"
-            )
-            return
-        if self._stream.ended:
-            self.ended = True
-            if undone and not undone.is_whole:
-                self._end("file-truncated", f"{undone.codec.name} data that end too early, after {undone.at:,} bytes")
 
     def _end(self, code: str, words: str) -> None:
         self.ended = True

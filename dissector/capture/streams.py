@@ -24,8 +24,8 @@ class Stream(Protocol):
     total: int
     ended: bool
 
-    def read(self) -> bytes:
-        """What is there, within `WAIT` seconds; empty where nothing came, or where `ended`."""
+    def read(self, seconds: float) -> bytes:
+        """What is there, or comes within so many seconds; empty where nothing came, or where `ended`."""
 
     def close(self) -> None:
         """Let go of it."""
@@ -40,7 +40,7 @@ class FileStream:
         self.total = os.fstat(file.fileno()).st_size
         self.ended = False
 
-    def read(self) -> bytes:
+    def read(self, seconds: float) -> bytes:
         """The next piece."""
         data = self._file.read(_PIECE)
         self.done += len(data)
@@ -61,14 +61,14 @@ class PipeStream:
         self.total = 0
         self.ended = False
 
-    def read(self) -> bytes:
+    def read(self, seconds: float) -> bytes:
         """What comes: at once, and for a moment more, so that many drops are one piece."""
         pieces: list[bytes] = []
-        size, until = 0, time.monotonic() + WAIT
+        size, until = 0, time.monotonic() + seconds
         while size < STEP and not self.ended and self._is_ready(until - time.monotonic()):
             piece = os.read(self._file.fileno(), _PIECE)
             self.ended = not piece
-            if piece and not pieces:
+            if piece and not pieces and seconds:
                 until = time.monotonic() + GATHER
             pieces.append(piece)
             size += len(piece)

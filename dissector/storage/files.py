@@ -35,6 +35,8 @@ class KafkaFiles:
     def __init__(self, *, show_secrets: bool) -> None:
         self._show_secrets = show_secrets
         self._opened: list[_Opened] = []
+        self._read = 0
+        """How many of them are read."""
         self.problems: list[Finding] = []
 
     def take(self, name: str, data: mmap) -> bool:
@@ -53,8 +55,9 @@ class KafkaFiles:
         return len(self._opened)
 
     def read(self) -> Iterator[None]:
-        """Find all entries, some at a step."""
-        for opened in self._opened:
+        """Find all entries of what was taken since the last time, some at a step."""
+        for opened in self._opened[self._read :]:
+            self._read += 1
             opened.first = len(self)
             found: list[Place] = []
             for place in opened.file.places():

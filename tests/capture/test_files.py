@@ -28,7 +28,7 @@ def packets(path: Path) -> tuple[list[bytes], list[int], list[str]]:
         for offset, size in zip(batch.offset.tolist(), batch.captured.tolist(), strict=True):
             data.append(batch.data[offset : offset + size].tobytes())
         times += batch.time_ns.tolist()
-    assert reader.done == reader.total
+    assert reader.total in (0, reader.done)
     return data, times, [problem.code for problem in reader.problems]
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
@@ -23,11 +24,11 @@ ADMIN = str(PCAPS / "java-admin.pcapng")
 TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
 
 
-def kdissect(*words: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def kdissect(*words: str, data: bytes = b"", file: IO[bytes] | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Run it; standard input is a pipe with `data`, or a file."""
     environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "100"}
-    return subprocess.run(
-        [*KDISSECT, *words], input=data, capture_output=True, env=environment, timeout=60, check=False
-    )
+    given: dict[str, Any] = {"stdin": file} if file else {"input": data}
+    return subprocess.run([*KDISSECT, *words], **given, capture_output=True, env=environment, timeout=60, check=False)
 
 
 @pytest.mark.parametrize("words", [["show", JAVA], [JAVA], ["open", JAVA]])

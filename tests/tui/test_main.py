@@ -1,5 +1,7 @@
 """The main screen, driven by keys and clicks on real captures."""
 
+import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -359,6 +361,37 @@ async def test_the_screen_works_while_the_capture_is_read() -> None:
             await screen.settle()
             assert "100%" in screen.lines()
             assert screen.row == 2
+
+
+async def test_a_pipe_shows_its_rows_while_it_grows_and_what_was_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    data = (PCAPS / "java.pcapng").read_bytes()
+    with Capture([str(pipe)]) as capture:
+        app = KDissectApp(MainScreen(capture))
+        async with app.run_test() as pilot:
+            screen = Screen(pilot)
+            with pipe.open("wb", buffering=0) as file:
+                file.write(data[: len(data) // 2])
+                while not len(capture) or "waiting" in screen.lines():
+                    await pilot.pause(0.01)
+                assert "%" not in screen.lines().splitlines()[0]
+                file.write(data[len(data) // 2 :])
+            await screen.settle()
+            assert "100%" in screen.lines()
+
+
+async def test_a_pipe_that_is_no_capture_ends_the_screen_with_a_word(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with Capture([str(pipe)]) as capture:
+        app = KDissectApp(MainScreen(capture))
+        async with app.run_test() as pilot:
+            await asyncio.to_thread(pipe.write_text, "just words")
+            while app.error is None:
+                await pilot.pause(0.01)
+        assert "neither pcap nor pcapng" in str(app.error)
+        assert app.return_code == 2
 
 
 class Long(Capture):

@@ -1,9 +1,9 @@
 """Fields as text for the screen: a number with its name, an error with what it asks for."""
 
-from dissector.capture_file import Capture
+from dissector.capture_file import Capture, Progress
 from dissector.protocol.schema.errors import advice
 from tests.conftest import PCAPS
-from tui.words import field_label, inspector_text
+from tui.words import field_label, inspector_text, progress_words
 
 
 def test_a_number_has_its_name_and_an_error_its_advice_below() -> None:
@@ -21,3 +21,10 @@ def test_a_number_has_its_name_and_an_error_its_advice_below() -> None:
     assert "error_code 79 (MEMBER_ID_REQUIRED)" in field_label(code).plain
     assert advice(79) not in field_label(code).plain
     assert advice(79) in inspector_text(code, refused.response, "response").plain
+
+
+def test_progress_is_a_share_or_what_was_read_where_nobody_knows_the_whole() -> None:
+    assert progress_words(Progress(25, 100, 0, 0), done=False).endswith("○ 25%")
+    assert progress_words(Progress(0, 0, 0, 0), done=False) == "○ waiting"
+    assert "%" not in progress_words(Progress(4_096, 0, 1, 0), done=False)
+    assert progress_words(Progress(4_096, 0, 1, 0), done=True) == "● 100%"

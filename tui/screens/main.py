@@ -11,11 +11,13 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Static
 from textual.worker import get_current_worker
 
+from dissector.capture import CaptureError
 from dissector.capture_file import Capture, Progress
 from dissector.text import clean
 from tui.loader import load
@@ -23,7 +25,7 @@ from tui.model import Model
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.exchange_list import ExchangeList
 from tui.widgets.field_tree import FieldTree
-from tui.words import byte_readings, inspector_text
+from tui.words import byte_readings, inspector_text, progress_words
 
 SLIM, NARROW = 76, 130
 """Screen widths below which the bytes get less room."""
@@ -54,6 +56,16 @@ class MainScreen(Screen[None]):
         Binding("less_than_sign", "bytes_room(1)", "More bytes", show=False, id="main.more_bytes"),
         Binding("greater_than_sign", "bytes_room(-1)", "Less bytes", show=False, id="main.less_bytes"),
     ]
+
+    class Unreadable(Message):
+        """There is nothing to look at."""
+
+        def __init__(self, error: CaptureError) -> None:
+            super().__init__()
+            self.error = error
+
+    SETTLED: ClassVar[bool] = True
+    """Whether rows get their final order when all is read."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__()
@@ -101,7 +113,11 @@ class MainScreen(Screen[None]):
             if not worker.is_cancelled:
                 self.app.call_from_thread(self._loaded, progress, done)
 
-        load(self._capture, tell, lambda: worker.is_cancelled)
+        try:
+            load(self._capture, tell, lambda: worker.is_cancelled, settled=self.SETTLED)
+        except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self.post_message, self.Unreadable(error))
 
     def _loaded(self, progress: Progress, done: bool) -> None:
         """A step further: more rows, and at the end the final order."""
@@ -123,9 +139,7 @@ class MainScreen(Screen[None]):
         names = ", ".join(clean(name.rpartition("/")[2]) for name in self._capture.names)
         title = Text(names, "bold")
         title.append(f" · {len(self._capture):,} exchanges · {self._capture.connections:,} connections", "")
-        share = 100 if self._done else 100 * self._progress.done // max(1, self._progress.total)
-        bar = "" if self._done else "▕" + ("█" * (share // 10)).ljust(10, "░") + "▏ "
-        state = f"{bar}{'●' if self._done else '○'} {share}%"
+        state = progress_words(self._progress, done=self._done)
         room = self.app.size.width - 2 - title.cell_len - len(state)
         self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
 
