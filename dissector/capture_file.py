@@ -203,9 +203,7 @@ class Capture:
 
     def exchange(self, number: int) -> Exchange:
         """Row `number`, from 0, decoded on demand."""
-        if self._finished or self.is_complete(np.array([number]))[0]:
-            return self._look(number)
-        return self._exchange(number)  # an answer may still come
+        return self._look(number, self._answered_by(number))
 
     def exchanges(self) -> Iterator[Exchange]:
         """All exchanges in order, reading the capture first if nobody has."""
@@ -266,7 +264,12 @@ class Capture:
         """Whether a row has a finding that is a warning or worse."""
         return self._exchange(number).row.severity in (Severity.WARNING, Severity.ERROR)
 
-    def _exchange(self, number: int) -> Exchange:
+    def _answered_by(self, number: int) -> int:
+        """The frame that answers a row: what was decoded before it came is not what is there now."""
+        entries = len(self._files)
+        return int(self._session.table.response.values[number - entries]) if number >= entries else 0
+
+    def _exchange(self, number: int, answered_by: int = 0) -> Exchange:
         entries = len(self._files)
         if number < entries:
             return self._files.exchange(number)

@@ -55,6 +55,8 @@ def live(
                 _print(capture, recording, wanted, printing, limit)
             recording.stop()
             recording.join()
+            for problem in capture.problems:
+                complain(problem.message)
             print(summary(capture, recording), file=sys.stderr)
     return complain(recording.failure) if recording.failure else 0
 

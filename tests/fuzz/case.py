@@ -10,7 +10,7 @@ import orjson
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.message import SASL_TOKEN, Shape, request_shape, response_shape
 
-Side = Literal["request", "response", "token", "capture"]
+Side = Literal["request", "response", "token", "capture", "captures"]
 CORPUS: Final = Path(__file__).parent / "corpus"
 
 
@@ -36,6 +36,18 @@ class Case:
         if self.side == "request":
             return request_shape(self.key, self.version)
         return response_shape(self.key, self.version, self.data)
+
+    @property
+    def files(self) -> list[bytes]:
+        """The capture, or the captures, each of which stands behind its size, where the bytes last so long."""
+        if self.side == "capture":
+            return [self.data]
+        files, rest = [], self.data
+        while rest or not files:
+            size = 4 + int.from_bytes(rest[:4], "big")
+            files.append(rest[4:size])
+            rest = rest[size:]
+        return files
 
     @property
     def context(self) -> Context:

@@ -2,6 +2,7 @@
 way and the careful way agree. `check` raises where it does not."""
 
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -29,8 +30,8 @@ UNREAD = frozenset(("bad-record", "bad-compression"))
 
 def check(case: Case) -> None:
     """All of it, for one case."""
-    if case.side == "capture":
-        _capture(case.data)
+    if case.side in ("capture", "captures"):
+        _captures(case.files)
     else:
         _frame(case)
 
@@ -87,17 +88,18 @@ def _line(exchange: Exchange) -> None:
     assert not HOSTILE.search(line[:-1].decode())
 
 
-def _capture(data: bytes) -> None:
-    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
-        file.write(data)
-        file.flush()
-        words = file.name
+def _captures(files: list[bytes]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{number}.pcap" for number in range(len(files))]
+        for path, data in zip(paths, files, strict=True):
+            path.write_bytes(data)
+        words = folder
         try:
-            with Capture([file.name]) as capture:
+            with Capture([str(path) for path in paths]) as capture:
                 _rows(capture)
         except CaptureError as error:
             words = str(error)
-        assert file.name in words
+        assert folder in words
         assert "\n" not in words
 
 

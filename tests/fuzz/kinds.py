@@ -15,6 +15,7 @@ from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID, TOPICS
 from dissector.protocol.records.batch import CRC_FROM, HEADER
 from dissector.protocol.records.compression import CODECS, Budget, DecompressionError
 from dissector.protocol.schema.loader import api, apis, message
+from tests.capture.writers import COMPRESSIONS
 from tests.fuzz.captures import capture_file
 from tests.fuzz.case import Case, Side
 from tests.fuzz.mutation import INTERESTING, mutated
@@ -211,6 +212,23 @@ def capture(seeds: Seeds, chance: random.Random) -> Case:
     return Case("capture", "capture", capture_file(chance.choice(seeds.captures), chance))
 
 
+def compressed(seeds: Seeds, chance: random.Random) -> Case:
+    """A capture, mostly whole, in a compressed file of one member or several, mostly damaged."""
+    pack = chance.choice(list(COMPRESSIONS.values()))
+    plain = capture_file(chance.choice(seeds.captures), chance)
+    size = chance.choice((len(plain), 1 + len(plain) // 3))
+    data = b"".join(pack(plain[at : at + size]) for at in range(0, len(plain), size))
+    return Case("compressed", "capture", mutated(data, chance, [plain]) if chance.random() < 0.8 else data)
+
+
+def files(seeds: Seeds, chance: random.Random) -> Case:
+    """Several captures that overlap in time, some damaged, some compressed, read as one."""
+    packets = chance.choice(seeds.captures)
+    made = [capture_file(packets, chance) for _ in range(chance.randint(2, 4))]
+    made = [chance.choice(list(COMPRESSIONS.values()))(each) if chance.random() < 0.1 else each for each in made]
+    return Case("files", "captures", b"".join(len(each).to_bytes(4, "big") + each for each in made))
+
+
 class Kind(NamedTuple):
     """`share`: of ten thousand cases, how many are of this kind."""
 
@@ -219,11 +237,13 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
-    "frame": Kind(frame, 5_799),
+    "frame": Kind(frame, 5_599),
     "records": Kind(records, 1_500),
     "embedded": Kind(embedded, 1_500),
     "login": Kind(login, 1_000),
     "capture": Kind(capture, 200),
+    "compressed": Kind(compressed, 100),
+    "files": Kind(files, 100),
     "bomb": Kind(bomb, 1),
 }
 

@@ -368,7 +368,7 @@ async def test_a_pipe_shows_its_rows_while_it_grows_and_what_was_read(tmp_path: 
     os.mkfifo(pipe)
     data = (PCAPS / "java.pcapng").read_bytes()
     with Capture([str(pipe)]) as capture:
-        app = KDissectApp(capture)
+        app = KDissectApp(MainScreen(capture))
         async with app.run_test() as pilot:
             screen = Screen(pilot)
             with pipe.open("wb", buffering=0) as file:
@@ -385,7 +385,7 @@ async def test_a_pipe_that_is_no_capture_ends_the_screen_with_a_word(tmp_path: P
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with Capture([str(pipe)]) as capture:
-        app = KDissectApp(capture)
+        app = KDissectApp(MainScreen(capture))
         async with app.run_test() as pilot:
             await asyncio.to_thread(pipe.write_text, "just words")
             while app.error is None:

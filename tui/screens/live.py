@@ -6,14 +6,11 @@ from typing import Final
 
 import numpy as np
 from rich.text import Text
-from textual import work
 from textual.widgets import Static
-from textual.worker import get_current_worker
 
 from dissector.capture.live import Recording, Wanted, silence_words
 from dissector.capture_file import Capture, Progress
 from dissector.text import clean
-from tui.loader import load
 from tui.screens.main import MainScreen
 
 RATE_SECONDS: Final = 2.0
@@ -25,6 +22,8 @@ PATIENCE: Final = 3
 class LiveScreen(MainScreen):
     """Everything at one glance, as it happens."""
 
+    SETTLED = False
+
     def __init__(self, capture: Capture, recording: Recording, wanted: Wanted) -> None:
         super().__init__(capture)
         self._recording = recording
@@ -35,16 +34,6 @@ class LiveScreen(MainScreen):
         """Packets that are drawn."""
         self._waits = False
         """Whether the exchange that is looked at is still to be answered."""
-
-    @work(thread=True, exclusive=True, group="load")
-    def _load(self) -> None:
-        worker = get_current_worker()
-
-        def tell(progress: Progress, done: bool) -> None:
-            if not worker.is_cancelled:
-                self.app.call_from_thread(self._loaded, progress, done)
-
-        load(self._capture, tell, lambda: worker.is_cancelled, settled=False)
 
     def _loaded(self, progress: Progress, done: bool) -> None:
         """A step further; often nothing is new."""

@@ -64,6 +64,9 @@ class MainScreen(Screen[None]):
             super().__init__()
             self.error = error
 
+    SETTLED: ClassVar[bool] = True
+    """Whether rows get their final order when all is read."""
+
     def __init__(self, capture: Capture) -> None:
         super().__init__()
         self._capture = capture
@@ -111,7 +114,7 @@ class MainScreen(Screen[None]):
                 self.app.call_from_thread(self._loaded, progress, done)
 
         try:
-            load(self._capture, tell, lambda: worker.is_cancelled)
+            load(self._capture, tell, lambda: worker.is_cancelled, settled=self.SETTLED)
         except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
             if not worker.is_cancelled:
                 self.app.call_from_thread(self.post_message, self.Unreadable(error))

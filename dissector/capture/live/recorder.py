@@ -98,10 +98,12 @@ def _by_ring(ring: PacketRing, wanted: Wanted, where: Interface) -> None:
         while not waiting.asked():
             for packets in ring.blocks():
                 output.packets(packets)
+            if (trouble := ring.trouble()) is not None:
+                tell(events.NOTE, words=f"{where.name}: {str(trouble.strerror).lower()}")
             if time.monotonic() - told >= STATISTICS_SECONDS:
                 told = time.monotonic()
                 _count(ring, output)
-                _look(ring, where)
+                _look(where)
         for packets in ring.last_blocks():
             output.packets(packets)
         _count(ring, output)
@@ -121,14 +123,11 @@ def _count(ring: PacketRing, output: Output) -> None:
     tell(events.STATISTICS, captured=output.delivered, dropped=dropped)
 
 
-def _look(ring: PacketRing, where: Interface) -> None:
+def _look(where: Interface) -> None:
     """An interface may go down and come back; one that is gone stays away, even if another gets its name."""
-    trouble = ring.trouble()
     now = interface(where.name)
     if now is None or now.number != where.number:
         raise CaptureError(f"interface {where.name} is gone; capturing ended")
-    if trouble is not None:
-        tell(events.NOTE, words=f"{where.name}: {str(trouble.strerror).lower()}")
 
 
 def _by_tool(wanted: Wanted) -> None:

@@ -149,8 +149,8 @@ class Recording:
                 os.nice(LOWER_PRIORITY)
             return
         self.stop()
-        self._process.kill()
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # not killed: it may have a program of its own to end
+            self._process.wait(END_SECONDS)
         if not self._kept:
             Path(wanted.path).unlink(missing_ok=True)
         raise CaptureError(self.failure or f"{wanted.interface}: the capture process does not answer")
@@ -160,6 +160,7 @@ class Recording:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._hear(json.loads(line))
+        self._process.wait()
         self._files.put(None)
         if not self.stopping:
             self.failure = self.failure or "the capture process ended by itself"

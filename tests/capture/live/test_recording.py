@@ -4,6 +4,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,8 +16,11 @@ import pytest
 from dissector.capture import CaptureError, Following
 from dissector.capture.live import Recording, Ring, Wanted, source
 from dissector.capture.live.output import Output
+from dissector.capture.live.packet_ring import BLOCK, BLOCKS
 from dissector.capture_file import Capture
+from dissector.cli.live import summary
 from tests.capture.live.loopback import broker, needs_rights, talk
+from tests.probe.servers import serving
 
 PR_CAPBSET_DROP = 24
 
@@ -149,6 +153,29 @@ def test_a_terminal_s_signals_are_not_the_capture_process_s(tmp_path: Path) -> N
         talk(port, 3)
         finished(recording)
     assert recording.captured >= 9
+
+
+@needs_rights
+def test_what_the_kernel_drops_is_told_and_stands_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "kept.pcapng"
+    with serving(_swallow) as address, Recording(wanted(int(address.rpartition(":")[2]), path)) as recording:
+        os.kill(recording._process.pid, signal.SIGSTOP)  # as a machine that is far too busy
+        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) as client:
+            client.sendall(bytes(BLOCK * BLOCKS * 2))
+        os.kill(recording._process.pid, signal.SIGCONT)
+        finished(recording)
+    assert recording.dropped > 0
+    with Capture([str(path)]) as capture:
+        for _ in capture.read():
+            pass
+        assert capture.packets == recording.captured
+        assert any(f"{recording.dropped:,} packets" in problem.message for problem in capture.problems)
+        assert f", {recording.dropped:,} dropped by the kernel (" in summary(capture, recording)
+
+
+def _swallow(connection: socket.socket) -> None:
+    while connection.recv(1 << 20):
+        pass
 
 
 @needs_rights
