@@ -18,7 +18,7 @@ from dissector.store import Store
 from dissector.transport.fragments import Fragments, Key
 from dissector.transport.ip import V4_HEADER, V6_HEADER
 from dissector.transport.steps import Numbers, Step
-from dissector.transport.view import Layer
+from dissector.transport.view import Ints, Layer
 
 INCOMPLETE: Final = "IP fragment without the others"
 FRAGMENT_CUT: Final = "cut off IP fragment"
@@ -57,7 +57,10 @@ class SlowPath:
             if datagram is not None:
                 whole.append(datagram)
         self._count_given_up()
-        return [_located(whole, layers[0].depth)] if whole else []
+        depth = layers[0].depth
+        versions = [(V4_HEADER, Numbers.IP_PROTOCOL), (V6_HEADER, Numbers.NEXT_HEADER)]
+        parts = [([datagram for datagram in whole if datagram.header == header], to) for header, to in versions]
+        return [Step(_located(part, depth), to, _kinds(part)) for part, to in parts if part]
 
     def finish(self) -> None:
         """The capture ends: fragments that still wait are counted."""
@@ -86,14 +89,18 @@ class SlowPath:
         return None if payload is None else _Whole(row, kind, header, bytes(packet[:header]) + payload)
 
 
-def _located(whole: list[_Whole], depth: int) -> Step:
+def _kinds(whole: list[_Whole]) -> Ints:
+    return np.array([datagram.kind for datagram in whole], np.int64)
+
+
+def _located(whole: list[_Whole], depth: int) -> Layer:
     """The datagrams in memory of their own."""
     size = np.array([len(datagram.data) for datagram in whole], np.int64)
     start = np.cumsum(size) - size
     data = np.frombuffer(b"".join(datagram.data for datagram in whole), np.uint8)
-    row, kind, header = np.array([datagram[:3] for datagram in whole], np.int64).T
+    row, header = np.array([(datagram.row, datagram.header) for datagram in whole], np.int64).T
     end = start + size
-    return Step(Layer(data, NOWHERE, row, start + header, end, end, start, depth), Numbers.NEXT_HEADER, kind)
+    return Layer(data, NOWHERE, row, start + header, end, end, start, depth)
 
 
 def stored(layer: Layer, store: Store) -> Layer:

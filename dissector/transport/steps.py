@@ -1,6 +1,7 @@
 """What reading a protocol's header leads to: the vocabulary that protocols, their registry and the peeling share.
 
-A protocol never names the next one. It gives a number and the list that the number is from, as headers do.
+A protocol gives a number and the list that the number is from, as headers do; it names the next protocol only where no
+number does.
 """
 
 from collections.abc import Callable, Iterable

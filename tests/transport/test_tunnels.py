@@ -221,6 +221,12 @@ def test_fragments_in_fragments_without_end_are_counted() -> None:
     assert read(parts, link_type=101).transport.ignored == {TOO_DEEP: 2}
 
 
+def test_ipv4_has_no_extension_headers_in_fragments_either() -> None:
+    signed = ip4(51, bytes([0, 0]) + bytes(14))
+    assert read([signed], link_type=101).transport.ignored == {NOT_TCP: 1}
+    assert read(fragments(signed, 7, 8), link_type=101).transport.ignored == {NOT_TCP: 1}
+
+
 def test_work_does_not_grow_with_the_ways_that_packets_take(monkeypatch: pytest.MonkeyPatch) -> None:
     ways = product(TUNNELS.values(), TUNNELS.values(), FRAMES.values())
     frames = [frame(outer(inner(PACKETS[-1]))) for inner, outer, frame in ways]
