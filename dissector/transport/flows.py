@@ -55,6 +55,12 @@ class Flows:
             _text(self._endpoints[self._second.values[connection]]),
         )
 
+    def ports(self, connection: int) -> tuple[int, int]:
+        """The port of side 0 and of side 1."""
+        ends = self._first.values[connection], self._second.values[connection]
+        first, second = (int.from_bytes(self._endpoints[end][16:18], "big") for end in ends)
+        return first, second
+
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
         return int(self._syn_side.values[connection])
