@@ -69,6 +69,9 @@ class Flows(Protocol):
     def endpoints(self, connection: int) -> tuple[tuple[str, int], tuple[str, int]]:
         """Address and port of side 0 and side 1."""
 
+    def ports(self, connection: int) -> tuple[int, int]:
+        """The port of side 0 and of side 1."""
+
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
 
@@ -197,7 +200,7 @@ class KafkaRecogniser:
         return self._side_on(connection, KAFKA_PORTS) if said is None else said
 
     def _side_on(self, connection: int, ports: Set[int]) -> int | None:
-        sides = [side for side, (_, port) in enumerate(self._flows.endpoints(connection)) if port in ports]
+        sides = [side for side, port in enumerate(self._flows.ports(connection)) if port in ports]
         if len(sides) == 2 and self._flows.syn_side(connection) >= 0:
             return 1 - self._flows.syn_side(connection)
         return sides[0] if len(sides) == 1 else None

@@ -65,6 +65,12 @@ class Flows:
         low, high = (_text(words[:2].tobytes()), ports >> 16), (_text(words[2:4].tobytes()), ports & 0xFFFF)
         return (high, low) if self._higher.values[connection] else (low, high)
 
+    def ports(self, connection: int) -> tuple[int, int]:
+        """The port of side 0 and of side 1."""
+        ends = self._first.values[connection], self._second.values[connection]
+        first, second = (int.from_bytes(self._endpoints[end][16:18], "big") for end in ends)
+        return first, second
+
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
         return int(self._lives.syn_side.values[connection])
