@@ -67,9 +67,9 @@ class Flows:
 
     def ports(self, connection: int) -> tuple[int, int]:
         """The port of side 0 and of side 1."""
-        ends = self._first.values[connection], self._second.values[connection]
-        first, second = (int.from_bytes(self._endpoints[end][16:18], "big") for end in ends)
-        return first, second
+        ports = int(np.frombuffer(self._key.values[connection].tobytes(), np.uint64)[4])
+        low, high = ports >> 16, ports & 0xFFFF
+        return (high, low) if self._higher.values[connection] else (low, high)
 
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
