@@ -41,7 +41,7 @@ def _frame(case: Case) -> None:
     size = len(case.data)
     message = Message.of_frame(0, size, case.data, whole, case.shape, case.context, show_secrets=False)
     _message(message)
-    words = info(message.body, {}, error_findings(message.body), {})
+    words = info(message, None, error_findings(message), {})
     kind = "sasl" if case.side == "token" else "exchange"
     row = Row(1, kind, 0, 1, "a:1", "b:2", "fuzz", case.version, 7, None, size, None, None, words, None)
     request, response = (None, message) if case.side == "response" else (message, None)

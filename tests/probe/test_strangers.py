@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.cli.formats import Format
+from dissector.cli.formats import ProbeFormat
 from dissector.cli.probe import probe
 from dissector.probe.connection import LARGEST, Address, Connection, ProbeError
 from dissector.protocol.codec.plan import plan
@@ -205,7 +205,7 @@ def test_whatever_a_server_answers_the_report_is_printed(seed: int, capsys: pyte
         connection.sendall(len(content).to_bytes(4, "big") + content)
 
     with serving(senseless) as address:
-        code = probe(address, Format.TEXT, 5, "me", topics=True)
+        code = probe(address, ProbeFormat.TEXT, 5, "me", topics=True)
     told = capsys.readouterr()
     assert (code, told.err) == (0, "")
     assert "(unknown)" in told.out
