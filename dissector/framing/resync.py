@@ -47,8 +47,9 @@ class Heads(Protocol):
     inside: bool
     """Whether frames may begin in the middle of segments at all."""
 
-    def strong(self, words: Int64) -> Mask:
-        """Which second words of four bytes (API key and version, or correlation id) strong heads may have."""
+    def strong(self, words: Int64, lengths: Int64) -> Mask:
+        """Which places strong heads may have, by the four bytes behind the size prefix (API key and version, or
+        correlation id) and the two at 12 (the client id's length, in requests)."""
 
     def judge(self, head: bytes, packet: int) -> Evidence:
         """What speaks for a frame that begins with `head`, size prefix included, in packet number `packet`."""
@@ -118,7 +119,9 @@ class _Look:
         offsets = offsets[raw[offsets] <= self._limits.frame_size >> 24]
         prefixes = _word(raw, offsets)
         offsets = offsets[(prefixes >= LEAST_FRAME - 4) & (prefixes <= self._limits.frame_size)]
-        here = self._heads.strong(_word(raw, offsets + 4)) | np.isin(offsets + low, starts)
+        at_12 = np.minimum(offsets + 12, len(raw) - 4)
+        lengths = np.where(at_12 == offsets + 12, _word(raw, at_12) >> 16, 1)
+        here = self._heads.strong(_word(raw, offsets + 4), lengths) | np.isin(offsets + low, starts)
         both: list[int] = (offsets[here] + low).tolist()
         return both
 

@@ -44,6 +44,8 @@ _SERIES: Final = 3
 """Responses in a row by which they are told on any port."""
 _STEP: Final = 16
 """How much ids go up by at the most: a client may count for all its connections."""
+_LONGEST_NAME: Final = 1 << 10
+"""A client id longer than this is not looked for where a frame's place is lost."""
 _NEAR: Final = 1 << 12
 """How far the ids of a connection may be apart."""
 _LEAST_RESPONSE: Final = 6
@@ -264,12 +266,17 @@ class _Requests:
     def __init__(self, largest: int) -> None:
         self._largest = largest
         self._versions = {api.key: (api.versions.low, api.versions.high + NEWER_VERSIONS) for api in apis()}
-        self._words = np.array(
-            [key << 16 | version for key, (low, high) in self._versions.items() for version in range(low, high + 1)]
+        self._known = np.zeros(
+            (max(self._versions) + 1, max(high for _, high in self._versions.values()) + 1), np.bool_
         )
+        for key, (low, high) in self._versions.items():
+            self._known[key, low : high + 1] = True
 
-    def strong(self, words: Words) -> Mask:
-        return np.isin(words, self._words)
+    def strong(self, words: Words, lengths: Words) -> Mask:
+        key, version = words >> 16, words & 0xFFFF
+        fits = (lengths > 0) & (lengths <= _LONGEST_NAME) & (key < len(self._known)) & (version < self._known.shape[1])
+        fits[fits] = self._known[key[fits], version[fits]]
+        return fits
 
     def judge(self, head: bytes, packet: int) -> Evidence:
         if not self.is_request(head) or not _is_printable(head):
@@ -314,7 +321,7 @@ class _Responses:
         self._ids = np.fromiter(waiting, np.int64, len(waiting)) & 0xFFFFFFFF
         self._near = range(min(waiting) - _NEAR, max(waiting) + _NEAR) if waiting else range(1 << 31)
 
-    def strong(self, words: Words) -> Mask:
+    def strong(self, words: Words, lengths: Words) -> Mask:
         return np.isin(words, self._ids)
 
     def judge(self, head: bytes, packet: int) -> Evidence:
@@ -340,7 +347,7 @@ class _Either:
         self._requests = requests
         self._may_ask = may_ask
 
-    def strong(self, words: Words) -> Mask:
+    def strong(self, words: Words, lengths: Words) -> Mask:
         return np.ones(len(words), np.bool_)
 
     def judge(self, head: bytes, packet: int) -> Evidence:

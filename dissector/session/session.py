@@ -163,11 +163,10 @@ class Session:
         """Connections on Kafka's port that speak something else: a row each, up to a limit."""
         others = self.recogniser.strangers()
         self.strangers_untold = max(0, len(others) - self._most_strangers)
-        for connection in others[: self._most_strangers]:
-            tls = self.recogniser.spoken.values[connection] == Protocol.TLS
-            packet = self._flows.first_packet(connection)
-            kind = RowKind.TLS if tls else RowKind.UNPARSED
-            self.table.add(np.array([connection]), np.array([packet]), kind=[kind])
+        told = np.array(others[: self._most_strangers], np.int64)
+        tls = self.recogniser.spoken.values[told] == Protocol.TLS
+        packets = np.array([self._flows.first_packet(connection) for connection in told.tolist()], np.int64)
+        self.table.add(told, packets, kind=np.where(tls, RowKind.TLS, RowKind.UNPARSED))
 
 
 def _is_over(one: int, other: int) -> bool:

@@ -24,7 +24,7 @@ class Metadata:
     alone = True
     inside = True
 
-    def strong(self, words: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def strong(self, words: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         return words >> 16 == 3
 
     def judge(self, head: bytes, packet: int) -> Evidence:
