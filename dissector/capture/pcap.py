@@ -61,8 +61,9 @@ class Pcap:
             return None
         while self.done < len(data) and not self.over:
             places = np.array(self._hop(data, most or BATCH_PACKETS), np.int64)
-            if len(places) and (sound := self._sound(data, places)):
-                return self._batch(data, places[:sound])
+            fields = self._fields(data, places)
+            if len(places) and (sound := self._sound(places, fields)):
+                return self._batch(data, places[:sound], [field[:sound] for field in fields])
             if len(places):
                 if self._believe(data, int(places[0]), ended=ended):
                     continue
@@ -109,12 +110,15 @@ class Pcap:
         self.done = at
         return places
 
-    def _sound(self, data: UInt8, places: Ints) -> int:
+    def _fields(self, data: UInt8, places: Ints) -> list[Ints]:
+        """Seconds, fractions, captured lengths, lengths."""
+        return [unsigned(data, places + 4 * n, 4, self._sense.layout.order) for n in range(4)]
+
+    def _sound(self, places: Ints, fields: list[Ints]) -> int:
         """How many of the records come before one that makes no sense, as damage may have led here. `done` is there."""
         if self._trusted:
             return len(places)
-        words = [unsigned(data, places + 4 * n, 4, self._sense.layout.order) for n in range(4)]
-        odd = self._sense.odd(*words)
+        odd = self._sense.odd(*fields)
         odd &= places != self._believed
         if not odd.any():
             return len(places)
@@ -139,9 +143,8 @@ class Pcap:
             self._trusted = True  # somebody writes like this
         return place >= 0 or self._trusted
 
-    def _batch(self, data: UInt8, places: Ints) -> PacketBatch:
+    def _batch(self, data: UInt8, places: Ints, fields: list[Ints]) -> PacketBatch:
         layout = self._sense.layout
-        fields = [unsigned(data, places + 4 * n, 4, layout.order) for n in range(4)]
         self._sense = self._sense._replace(second=int(fields[0][-1]))
         first, self.packets = self.packets, self.packets + len(places)
         offset = places + layout.header
@@ -165,7 +168,8 @@ class Pcap:
     def _cut(self, data: UInt8) -> PacketBatch:
         """The packet that the file ends in, as far as it is there."""
         at = self.done
-        batch = self._batch(data, np.array([at], np.int64))
+        places = np.array([at], np.int64)
+        batch = self._batch(data, places, self._fields(data, places))
         needed = int(unsigned(data, np.array([at + 8]), 4, self._sense.layout.order)[0]) + self._sense.layout.header
         self._damage.truncated(self.packets, at, needed, len(data) - at)
         self.done = len(data)
