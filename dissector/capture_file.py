@@ -180,10 +180,6 @@ class Capture:
             address: names for reader in self._readers if reader.notes for address, names in reader.notes.names.items()
         }
 
-    def let_go(self) -> None:
-        """Drop what is in memory of mapped files: it comes back when somebody looks."""
-        self._store.let_go()
-
     @property
     def connections(self) -> int:
         """TCP connections seen, of any protocol."""

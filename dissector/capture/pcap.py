@@ -41,6 +41,10 @@ class Pcap:
         self._link_type = 0
         self._searched = 0
         """Up to where no record was found behind the damage at `done`."""
+        self._believed = -1
+        """Where a record stands that is believed, although it makes no sense beside the one before."""
+        self._trusted = False
+        """Whether all of them are."""
         self._damage = Damage(name)
         self.packets = 0
         self.done = 0
@@ -56,9 +60,14 @@ class Pcap:
         if not self.open(data, ended=ended):
             return None
         while self.done < len(data) and not self.over:
-            places = self._hop(data, most or BATCH_PACKETS)
-            if places:
-                return self._batch(data, np.array(places, np.int64))
+            places = np.array(self._hop(data, most or BATCH_PACKETS), np.int64)
+            fields = self._fields(data, places)
+            if len(places) and (sound := self._sound(places, fields)):
+                return self._batch(data, places[:sound], [field[:sound] for field in fields])
+            if len(places):
+                if self._believe(data, int(places[0]), ended=ended):
+                    continue
+                break
             if self._is_cut(data, ended=ended):
                 return self._cut(data)
             if not self._skip(data, ended=ended):
@@ -101,9 +110,41 @@ class Pcap:
         self.done = at
         return places
 
-    def _batch(self, data: UInt8, places: Ints) -> PacketBatch:
+    def _fields(self, data: UInt8, places: Ints) -> list[Ints]:
+        """Seconds, fractions, captured lengths, lengths."""
+        return [unsigned(data, places + 4 * n, 4, self._sense.layout.order) for n in range(4)]
+
+    def _sound(self, places: Ints, fields: list[Ints]) -> int:
+        """How many of the records come before one that makes no sense, as damage may have led here. `done` is there."""
+        if self._trusted:
+            return len(places)
+        odd = self._sense.odd(*fields)
+        odd &= places != self._believed
+        if not odd.any():
+            return len(places)
+        sound = int(odd.argmax())
+        self.done = int(places[sound])
+        return sound
+
+    def _believe(self, data: UInt8, at: int, *, ended: bool) -> bool:
+        """Whether reading can go on from a record that makes no sense beside the last one, or behind it; else only more
+        bytes tell. It is believed where others follow it that go with it, or where none that make sense follow."""
+        alone = self._sense._replace(second=None).chain(memoryview(data.data), at, ended=ended)
+        if alone is None:
+            return False
+        if alone:
+            self._believed = at
+            return True
+        place = self._search(data, ended=ended)
+        if place >= 0:
+            self._damage.skipped(self.packets + 1, at, place - at, "no packet's time and lengths")
+            self.done = place
+        elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
+            self._trusted = True  # somebody writes like this
+        return place >= 0 or self._trusted
+
+    def _batch(self, data: UInt8, places: Ints, fields: list[Ints]) -> PacketBatch:
         layout = self._sense.layout
-        fields = [unsigned(data, places + 4 * n, 4, layout.order) for n in range(4)]
         self._sense = self._sense._replace(second=int(fields[0][-1]))
         first, self.packets = self.packets, self.packets + len(places)
         offset = places + layout.header
@@ -127,7 +168,8 @@ class Pcap:
     def _cut(self, data: UInt8) -> PacketBatch:
         """The packet that the file ends in, as far as it is there."""
         at = self.done
-        batch = self._batch(data, np.array([at], np.int64))
+        places = np.array([at], np.int64)
+        batch = self._batch(data, places, self._fields(data, places))
         needed = int(unsigned(data, np.array([at + 8]), 4, self._sense.layout.order)[0]) + self._sense.layout.header
         self._damage.truncated(self.packets, at, needed, len(data) - at)
         self.done = len(data)

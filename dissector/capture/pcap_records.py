@@ -7,7 +7,9 @@ distributions and of Nokia wrote more behind them, under magics of others: there
 import struct
 from typing import Final, NamedTuple
 
-from dissector.capture.gather import Flags, Order, UInt32, places_where
+import numpy as np
+
+from dissector.capture.gather import Flags, Ints, Order, UInt32, places_where
 from dissector.events import UInt8
 
 CHAIN: Final = 3
@@ -64,6 +66,12 @@ class Sense(NamedTuple):
         if near and captured <= min(length, self.largest) and length and fraction < self.layout.fractions:
             return captured, second
         return None
+
+    def odd(self, second: Ints, fraction: Ints, captured: Ints, length: Ints) -> Flags:
+        """Which of records in a row, whose lengths led from one to the next, make no sense for all that."""
+        before = np.concatenate([second[:1] if self.second is None else [self.second], second[:-1]])
+        odd = (abs(second - before) > DAY) | (fraction >= self.layout.fractions)
+        return np.asarray(odd | (captured > length) | (length > LONGEST_ON_WIRE))
 
     def chain(self, data: memoryview, at: int, *, ended: bool) -> bool | None:
         """Whether records that make sense follow each other from a place on; None where more bytes will tell."""

@@ -27,6 +27,7 @@ from dissector.capture.pcapng_blocks import (
     LEAST,
     LEAST_SIZE,
     NAME_RESOLUTION,
+    NOT_YET,
     NOWHERE,
     PACKETS,
     SECTION,
@@ -40,6 +41,8 @@ from dissector.events import PacketBatch, UInt8, UInt16
 from dissector.findings import Finding
 from dissector.limits import BATCH_BYTES, BATCH_PACKETS, Limits
 
+TAKEN: Final = frozenset((SECTION, INTERFACE, NAME_RESOLUTION, INTERFACE_STATISTICS, DECRYPTION_SECRETS))
+"""Blocks that say something beside packets."""
 IF_NAME: Final = 2
 IF_TSRESOL: Final = 9
 IF_TSOFFSET: Final = 14
@@ -83,6 +86,8 @@ class Pcapng:
         self._section = _Section()
         self._searched = 0
         """Up to where no block was found behind the damage at `done`."""
+        self._believed = -1
+        """Where a block stands that says two lengths and is believed."""
         self._damage = Damage(name)
         self._mismatches = (0, 0)
         """How many blocks say two lengths, and the first one's packet."""
@@ -112,9 +117,13 @@ class Pcapng:
         if not self.open(data, ended=ended):
             return None
         while self.done < len(data) and not self.over:
-            places, section = self._hop(data, most or BATCH_PACKETS)
-            if places:
-                return self._batch(data, np.array(places, np.int64), section)
+            places = np.array(self._hop(data, most or BATCH_PACKETS), np.int64)
+            if len(places) and (sound := self._sound(data, places)):
+                return self._batch(data, places[:sound])
+            if len(places):
+                if self._believe(data, int(places[0]), ended=ended):
+                    continue
+                break
             if self.done == len(data):
                 break
             if self._is_cut(data, ended=ended):
@@ -123,12 +132,13 @@ class Pcapng:
                 break
         return None
 
-    def _hop(self, data: UInt8, most: int) -> tuple[list[int], _Section]:
-        """Offsets of the next packet blocks, all of one section, up to what can't be a block, or is not all there."""
+    def _hop(self, data: UInt8, most: int) -> list[int]:
+        """Offsets of the next packet blocks, up to one that says something else, that can't be, or is not all there.
+
+        What says something else is taken before the packets: so these can be gone over again."""
         at, end = self.done, len(data)
         stop = at + BATCH_BYTES
-        section = self._section
-        read = struct.Struct(section.order + "II").unpack_from
+        read = struct.Struct(self._section.order + "II").unpack_from
         buffer = memoryview(data.data)
         places: list[int] = []
         while at + LEAST <= end and at < stop and len(places) < most:
@@ -137,27 +147,59 @@ class Pcapng:
                 places.append(at)
                 at += size
                 continue
+            if places and kind in TAKEN:
+                break
             if kind == SECTION:
                 order = order_at(buffer, at)
-                if places or order is None:
+                if order is None:
                     break
                 size = struct.unpack_from(order + "I", buffer, at + 4)[0]
             if not self._is_there(buffer, at, kind, size):
                 break
             if kind in PACKETS:
                 places.append(at)
-            else:
+            elif kind in TAKEN:
                 self._take(buffer, at, kind, size)
-                section = self._section
-                read = struct.Struct(section.order + "II").unpack_from
+                read = struct.Struct(self._section.order + "II").unpack_from
             at += size
         self.done = at
-        return places, section
+        return places
+
+    def _sound(self, data: UInt8, places: Ints) -> int:
+        """How many of the blocks come before one that says another length at its end. `done` is behind them."""
+        order = self._section.order
+        size = unsigned(data, places + 4, 4, order)
+        other = unsigned(data, places + size - 4, 4, order) != size
+        other &= places != self._believed
+        if not other.any():
+            return len(places)
+        sound = int(other.argmax())
+        self.done = int(places[sound])
+        return sound
+
+    def _believe(self, data: UInt8, at: int, *, ended: bool) -> bool:
+        """Whether reading can go on from a packet that says two lengths, or inside it, where others stand; else only
+        more bytes tell."""
+        (size,) = struct.unpack_from(self._section.order + "I", data.data, at + 4)
+        place, _ = next_block(data, at + 4, at + size - 1, self._section.order, ended=ended)
+        if place >= 0:
+            self._damage.skipped(self.packets + 1, at, place - at, f"a length of {size:,} bytes that leads into others")
+            self.done = place
+        elif place == NOWHERE:
+            self._believe_one(at)
+        return place != NOT_YET
+
+    def _believe_one(self, at: int) -> None:
+        count, packet = self._mismatches
+        self._mismatches = (count + 1, packet or self.packets + 1)
+        self._believed = at
 
     def _is_there(self, data: memoryview, at: int, kind: int, size: int) -> bool:
         if not self._can_be(kind, size) or at + size > len(data):
             return False
-        return size <= USUAL or has_sense(data, at, kind, size, self._section.order)
+        if at == self._believed or (kind in PACKETS and size <= USUAL):  # packets' lengths are compared all at once
+            return True
+        return has_sense(data, at, kind, size, (order_at(data, at) if kind == SECTION else None) or self._section.order)
 
     def _can_be(self, kind: int, size: int) -> bool:
         return LEAST_SIZE.get(kind, LEAST) <= size <= LARGEST and not size & 3
@@ -210,7 +252,7 @@ class Pcapng:
     def _cut(self, data: UInt8) -> PacketBatch:
         """The packet that the file ends in, as far as it is there."""
         at = self.done
-        batch = self._batch(data, np.array([at], np.int64), self._section)
+        batch = self._batch(data, np.array([at], np.int64))
         needed = struct.unpack_from(self._section.order + "I", data.data, at + 4)[0]
         self._damage.truncated(self.packets, at, needed, len(data) - at)
         self.done = len(data)
@@ -223,7 +265,9 @@ class Pcapng:
         if not ended and not reason:
             return False
         place = self._search(data, ended=ended)
-        if place >= 0:
+        if place >= 0 and place == at + needed:
+            self._believe_one(at)  # what follows says that its first length is right
+        elif place >= 0:
             self._damage.skipped(self.packets + 1, at, place - at, reason or "a length that leads into others")
             self.done = place
         elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
@@ -249,7 +293,7 @@ class Pcapng:
         if not self._can_be(kind, size):
             return f"a block of type {kind:#x} can't have a length of {size:,} bytes", 0
         if size <= left:
-            return f"a block of type {kind:#x} whose length of {size:,} bytes is another at its end", 0
+            return f"a block of type {kind:#x} whose length of {size:,} bytes is another at its end", size
         return "", size
 
     def _search(self, data: UInt8, *, ended: bool) -> int:
@@ -257,8 +301,8 @@ class Pcapng:
         place, self._searched = next_block(data, start, until, self._section.order, ended=ended)
         return place
 
-    def _batch(self, data: UInt8, at: Ints, section: _Section) -> PacketBatch:
-        order = section.order
+    def _batch(self, data: UInt8, at: Ints) -> PacketBatch:
+        section, order = self._section, self._section.order
 
         def u32(offset: int | Ints) -> Ints:
             return unsigned(data, at + offset, 4, order)
@@ -276,21 +320,12 @@ class Pcapng:
         high, low = u32(np.where(simple, 0, 12)), u32(np.where(simple, 0, 16))  # a simple one may end before them
         ticks = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         time_ns, link_type = _clock(section.interfaces, interface, ticks, simple)
-        self._hold_lengths(data, at, size, order)
         behind = np.where(simple, end, at + start + (captured + 3 & ~3))
         comments = self.notes.of_packets(data, behind, end, order)
         first, self.packets = self.packets, self.packets + len(at)
         return PacketBatch(
             data, self._base, first, time_ns, at + start, captured, np.maximum(captured, length), link_type, comments
         )
-
-    def _hold_lengths(self, data: UInt8, at: Ints, size: Ints, order: Order) -> None:
-        """The lengths at either end of blocks against each other."""
-        whole = at + size <= len(data)
-        other = np.flatnonzero(unsigned(data, (at + size - 4)[whole], 4, order) != size[whole])
-        if len(other):
-            count, packet = self._mismatches
-            self._mismatches = (count + len(other), packet or self.packets + int(other[0]) + 1)
 
     def _snaplen(self, section: _Section) -> int:
         return (section.interfaces[0].snaplen if section.interfaces else 0) or 1 << 31

@@ -86,6 +86,15 @@ def test_more_comments_than_are_kept_are_counted(tmp_path: Path) -> None:
         assert words(capture)[-1] == "8 more comments are not kept"
 
 
+def test_an_interface_whose_lengths_differ_is_taken(tmp_path: Path) -> None:
+    packets = clean_packets()[:6]
+    described = interface(options=nanoseconds())[:-4] + b"\xff" * 4
+    data = section() + described + b"".join(enhanced(packet, packet.time_ns) for packet in packets)
+    with read(written(tmp_path, data)) as capture:
+        assert capture.start_ns == packets[0].time_ns
+        assert words(capture) == ["1 blocks say another length at their end; the first is packet 1"]
+
+
 def test_a_block_whose_lengths_differ_is_read_and_told(tmp_path: Path) -> None:
     packets = clean_packets()[:6]
     blocks = [bytearray(enhanced(packet, packet.time_ns)) for packet in packets]
