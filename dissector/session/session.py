@@ -80,6 +80,7 @@ class Session:
             self._settle()
 
     def _settle(self) -> None:
+        self.knowledge.rearranged()
         first = np.where(self.table.request.values >= 0, self.table.request.values, self.table.response.values)
         start = np.zeros(len(first), np.int64)
         start[first >= 0] = self.frames.start.values[first[first >= 0]]
