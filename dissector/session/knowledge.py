@@ -31,6 +31,7 @@ TEACHERS: Final = (
 """API keys of what names things: Metadata, JoinGroup, CreateTopics, DescribeCluster and the like."""
 KEPT_OFFERS: Final = 64
 """Different bodies of ApiVersions responses that are read once."""
+_NONE: Final = np.zeros(0, np.int64)
 _TOPIC_NAMES: Final = ("name", "topic_name", "topic")
 _NODE_IDS: Final = ("node_id", "broker_id")
 
@@ -44,6 +45,10 @@ class Knowledge:
         self._read: set[int] = set()
         self._bodies: set[int] = set()
         self._looked_at = -1
+        self._rows = 0
+        """Rows that were looked at: a capture that grows is not to be looked at from its beginning again and again."""
+        self._waiting = _NONE
+        """Those of them that will tell something once they are answered."""
         self._topics = {CLUSTER_METADATA_ID: CLUSTER_METADATA}
         self._groups: dict[str, str] = {}
         self._nodes: dict[int, str] = {}
@@ -76,12 +81,21 @@ class Knowledge:
             return
         self._looked_at = generation
         table = self._table
-        telling = np.isin(table.api_key.values, TEACHERS) & (table.response.values != NO_FRAME)
-        for row in np.flatnonzero(telling & (table.request.values != NO_FRAME)).tolist():
+        new = np.arange(self._rows, len(table))
+        self._rows = len(table)
+        telling = np.isin(table.api_key.values[new], TEACHERS) & (table.request.values[new] != NO_FRAME)
+        rows = np.concatenate([self._waiting, new[telling]])
+        answered = table.response.values[rows] != NO_FRAME
+        self._waiting = rows[~answered]
+        for row in rows[answered].tolist():
             response = int(table.response.values[row])
             if response not in self._read:
                 self._read.add(response)
                 self._learn_from(row, response)
+
+    def rearranged(self) -> None:
+        """Rows have changed their places: look at all of them again."""
+        self._rows, self._waiting = 0, _NONE
 
     def _learn_from(self, row: int, response: int) -> None:
         table = self._table

@@ -85,6 +85,7 @@ class Session:
         self._orphans(self._pairing.finish())
         self._not_kafka()
         if settled:
+            self.knowledge.rearranged()
             self.table.settle(self.frames.start)
 
     def leave(self, connections: Ints) -> None:

@@ -339,8 +339,8 @@ class Slow(Capture):
         super().__init__(paths)
         self.may_end = threading.Event()
 
-    def read(self) -> Iterator[Progress]:
-        for progress in super().read():
+    def read(self, *, settled: bool = True) -> Iterator[Progress]:
+        for progress in super().read(settled=settled):
             yield progress._replace(done=progress.total // 2)
             self.may_end.wait(20)
 
