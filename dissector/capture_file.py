@@ -23,6 +23,7 @@ from dissector.session.exchange import Exchange, Row
 from dissector.session.listing import FACTS, Listing, Value
 from dissector.session.lookup import Lookup
 from dissector.session.session import Session
+from dissector.session.table import NO_FRAME
 from dissector.storage import KafkaFiles
 from dissector.store import Store
 from dissector.transport import Transport
@@ -39,6 +40,18 @@ class Progress(NamedTuple):
     total: int
     packets: int
     exchanges: int
+
+
+class Span(NamedTuple):
+    """Where a frame, or what stands between frames, is in its stream."""
+
+    direction: int
+    start: int
+    """Stream offset of its first byte."""
+    size: int
+    packet: int
+    """With its first byte."""
+    of_client: bool
 
 
 class Capture:
@@ -75,6 +88,7 @@ class Capture:
         )
         self._listing = Listing(self._session, self._lookup)
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
+        self.bounds = bounds
         self.names = [path.path if isinstance(path, Following) else path for path in paths]
         self.comments: dict[int, str] = {}
         """What somebody wrote on packets, by the packet's number."""
@@ -235,6 +249,21 @@ class Capture:
         if number < entries:
             return self._files.file_of(number)
         return int(self._session.table.connection.values[number - entries]) + 1 + self._files.count
+
+    def spans(self, number: int) -> list[Span]:
+        """Where what a row holds stands in the streams: nowhere for an entry of a file of Kafka's."""
+        at = number - len(self._files)
+        if at < 0:
+            return []
+        table, frames = self._session.table, self._session.frames
+        sides = ((int(table.request.values[at]), True), (int(table.response.values[at]), False))
+        columns = (frames.direction.values, frames.start.values, frames.size.values, frames.packet.values)
+        spans = []
+        for frame, of_client in sides:
+            if frame != NO_FRAME:
+                direction, start, size, packet = (int(column[frame]) for column in columns)
+                spans.append(Span(direction, start, size, packet, of_client))
+        return spans
 
     def learn(self) -> None:
         """Learn now what the conversations teach, and not when the first exchange is decoded."""

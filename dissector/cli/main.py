@@ -133,6 +133,21 @@ def live(
     )
 
 
+@app.command("export", epilog="Example: kdissect export orders.pcapng --rows 17,20-25 -w some.pcapng")
+def export(
+    files: Files,
+    out: Annotated[str, typer.Option("-w", metavar="OUT", help="The pcapng capture to write.")],
+    rows: Annotated[
+        str | None, typer.Option(metavar="N,N-M", help="Rows by their numbers in show, else all of them.")
+    ] = None,
+    port: Ports = None,
+) -> None:
+    """Write exchanges as a capture: the packets that carried them, with comments. Secrets are in them as they were."""
+    from dissector.cli.export import export as run
+
+    _answer(lambda: run(files, out, rows, frozenset(port or ())))
+
+
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
 def encode(
     file: Annotated[str, typer.Argument(metavar="[FILE]", help="JSON lines of show, or - for standard input.")] = "-",

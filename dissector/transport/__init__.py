@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from dissector.events import PacketBatch, RunBatch
+from dissector.events import Int64, PacketBatch, RunBatch, SegmentBatch
 from dissector.limits import Limits
 from dissector.store import Store
 from dissector.transport.flows import Flows
@@ -30,9 +30,22 @@ class Transport:
 
     def feed(self, packets: PacketBatch) -> RunBatch:
         """Bytes that these packets complete. `left` has then the connections of which nothing more can come."""
+        return self.reassemble(self.segments(packets))
+
+    def segments(self, packets: PacketBatch) -> SegmentBatch:
+        """The TCP segments of these packets: the first half of `feed`."""
         read = segments(packets, self.flows, self._peeling, self.ignored)
         self.left = self.flows.take_left()
+        return read
+
+    def reassemble(self, read: SegmentBatch) -> RunBatch:
+        """The other half."""
         return self._reassembler.feed(read, self.left)
+
+    @property
+    def fragments(self) -> Int64:
+        """Rows of the packets fed last that are fragments of IP datagrams."""
+        return self._peeling.fragments
 
     @property
     def left_out(self) -> dict[str, int]:

@@ -18,7 +18,7 @@ from dissector.store import Store
 from dissector.transport.registry import REGISTRY
 from dissector.transport.slow_path import SlowPath, stored
 from dissector.transport.steps import Goal, Next, Numbers, Protocol, Step
-from dissector.transport.view import Layer
+from dissector.transport.view import Ints, Layer
 
 DEEPEST: Final = 48
 """Headers before the slow path, and so many again behind it: twelve tunnels of Ethernet, IP, UDP and VXLAN."""
@@ -36,10 +36,13 @@ class Peeling:
         self._ignored = ignored
         self._slow_paths = [SlowPath(limits, ignored) for _ in range(MOST_TUNNELS)]
         """One for each depth, so that each meets its fragments in capture order, however deep others are."""
+        self.fragments: Ints = np.zeros(0, np.int64)
+        """Rows of the last batch that are fragments."""
 
     def segments(self, packets: PacketBatch) -> list[Layer]:
         """The TCP segments, each row of the batch at most once."""
         found: list[Layer] = []
+        self.fragments = self.fragments[:0]
         self._find(packets, found)
         return [stored(layer, self._store) if layer.base == NOWHERE else layer for layer in found]
 
@@ -54,6 +57,7 @@ class Peeling:
             if not slow:
                 return
             now = [layer for layer in slow if layer.depth == depth]
+            self.fragments = np.concatenate([self.fragments, *(layer.rows for layer in now)])
             again = self._peel(slow_path.read(now), found)
             self._leave_out(NESTED, (layer for layer in again if layer.depth == depth))
             slow = [layer for layer in [*slow, *again] if layer.depth > depth]

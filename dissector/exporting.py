@@ -1,0 +1,162 @@
+"""Chosen exchanges as a capture of their own: the very packets that carried them, with comments on what each brought.
+
+Of every connection that is chosen from, packets with SYN, FIN or RST come along: so the copy tells who opened it, and
+how it ended, as the original does. What the chosen exchanges leave out is a gap in the copy. Where one of the packets
+was a fragment of an IP datagram all fragments come along, as nothing tells which of them go together.
+
+The capture's files are read twice more, a batch at a time: once to learn which packets brought which bytes of which
+stream, once to write them. Connections have the same numbers each time.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from dissector.capture import open_capture
+from dissector.capture.merge import Merged
+from dissector.capture_file import Capture, Span
+from dissector.conversation import Packet
+from dissector.events import NOWHERE, Int64, PacketBatch, RunBatch, RunKind, SegmentBatch
+from dissector.store import Store
+from dissector.text import duration
+from dissector.transport import Transport
+from dissector.transport.flows import FIN, RST, SYN
+
+_OFFSETS: Final = 1 << 41
+"""No stream of a capture is longer: two terabytes."""
+_FACTS: Final = ("kind", "api", "api_version", "correlation_id", "latency_ns")
+
+
+def packets_of(capture: Capture, rows: Iterable[int]) -> Iterator[Packet]:
+    """The packets of these rows, from 0, in capture order. The capture has been read to its end, and can be again."""
+    wanted = _Wanted(capture, rows)
+    numbers = wanted.carriers(capture)
+    for batch in _batches(capture, Store()):
+        low, high = np.searchsorted(numbers, [batch.first, batch.first + len(batch)])
+        for number in numbers[low:high].tolist():
+            at = number - batch.first
+            start, size = int(batch.offset[at]), int(batch.captured[at])
+            written = [capture.comments[number]] if number in capture.comments else []
+            yield Packet(
+                int(batch.time_ns[at]),
+                batch.data[start : start + size].tobytes(),
+                int(batch.length[at]),
+                int(batch.link_type[at]),
+                (*written, *wanted.comments.get(number, ())),
+            )
+
+
+def _passed_over(name: str, data: object) -> bool:
+    """A file without packets has none to export."""
+    return True
+
+
+def _batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
+    """All packets of the capture's files, read anew."""
+    readers = [open_capture(name, store, _passed_over, limits=capture.bounds) for name in capture.names]
+    merged = Merged(readers, store, capture.bounds)
+    try:
+        yield from (batch for batch in merged.batches() if len(batch))
+    finally:
+        store.release()
+        merged.close()
+        for reader in readers:
+            reader.close()
+
+
+class _Wanted:
+    """The stretches of streams that are wanted, and the packets that bring them."""
+
+    def __init__(self, capture: Capture, rows: Iterable[int]) -> None:
+        self.comments: defaultdict[int, list[str]] = defaultdict(list)
+        """By the packet with the frame's first byte."""
+        spans: list[Span] = []
+        for number in rows:
+            for span in capture.spans(number):
+                spans.append(span)
+                self.comments[span.packet].append(_words(capture, number, of_client=span.of_client))
+        spans.sort()
+        columns = np.array([(span.direction, span.start, span.size) for span in spans], np.int64).reshape(-1, 3)
+        self._direction, self._start, size = columns.T
+        self._directions = np.unique(self._direction)
+        self._ends = self._key(self._direction, self._start + size)
+
+    def carriers(self, capture: Capture) -> Int64:
+        """Numbers of the packets, in order."""
+        store = Store()
+        transport = Transport(store, capture.bounds)
+        brought, places = _Found(), _Found()
+        numbers, fragments = [np.array(list(self.comments), np.int64)], [np.zeros(0, np.int64)]
+        for batch in _batches(capture, store):
+            segments = transport.segments(batch)
+            fragments.append(batch.first + transport.fragments)
+            numbers.append(self._opened_or_closed(segments))
+            ours = np.flatnonzero(np.isin(segments.direction, self._directions))
+            places.add(segments.address[ours], segments.packet[ours])
+            brought.add(*self._brought(transport.reassemble(segments)))
+        brought.add(*self._brought(transport.finish()))
+        carriers = np.unique(np.concatenate([*numbers, _carriers(places, brought)]))
+        pieces = np.concatenate(fragments)
+        return np.union1d(carriers, pieces) if np.isin(carriers, pieces).any() else carriers
+
+    def _key(self, direction: Int64, offset: Int64) -> Int64:
+        key: Int64 = np.searchsorted(self._directions, direction).astype(np.int64) * _OFFSETS + offset
+        return key
+
+    def _brought(self, runs: RunBatch) -> tuple[Int64, Int64]:
+        """Addresses of runs that have a byte of a stretch; and their packets, which count where there is no byte."""
+        ours = np.flatnonzero(np.isin(runs.direction, self._directions) & (runs.kind != RunKind.LOST))
+        if not len(ours):
+            return ours, ours
+        direction, start = runs.direction[ours], runs.start[ours]
+        at = np.searchsorted(self._ends, self._key(direction, start), side="right")
+        inside = np.minimum(at, len(self._ends) - 1)
+        hit = (at < len(self._ends)) & (self._direction[inside] == direction)
+        rows = ours[hit & (self._start[inside] < start + runs.size[ours])]
+        return runs.address[rows], runs.packet[rows]
+
+    def _opened_or_closed(self, segments: SegmentBatch) -> Int64:
+        marks = np.flatnonzero(segments.flags & (SYN | FIN | RST))
+        ours = marks[np.isin(segments.direction[marks] >> 1, self._directions >> 1)]
+        return segments.packet[ours]
+
+
+class _Found:
+    """Addresses and packets, collected a batch at a time."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Int64, Int64]] = []
+
+    def add(self, address: Int64, packet: Int64) -> None:
+        self._parts.append((address, packet))
+
+    def columns(self) -> tuple[Int64, Int64]:
+        """All of them, by address."""
+        address, packet = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        order = np.argsort(address, kind="stable")
+        return address[order], packet[order]
+
+
+def _carriers(places: _Found, brought: _Found) -> Int64:
+    """The packets that have the bytes of runs. A run's own packet is another one where TCP had to wait for bytes before
+    it; it counts where the snap length left no byte."""
+    begins, packets = places.columns()
+    address, shown_by = brought.columns()
+    at = np.searchsorted(begins, address, side="right") - 1
+    carriers: Int64 = np.where(address == NOWHERE, shown_by, packets[np.maximum(at, 0)]) if len(begins) else shown_by
+    return carriers
+
+
+def _words(capture: Capture, number: int, *, of_client: bool) -> str:
+    """What a packet brought, as its comment says it."""
+    kind, api, version, correlation_id, latency_ns = (
+        values[0] for values in capture.columns(_FACTS, number, number + 1)
+    )
+    if kind != "exchange":
+        return f"kdissect {number + 1}: {kind}"
+    name = f"{api or 'API not known'}" + ("" if version is None else f" v{version}")
+    after = f", after {duration(int(latency_ns))}" if isinstance(latency_ns, int) and not of_client else ""
+    side = "request" if of_client else "response"
+    return f"kdissect {number + 1}: {name} {side}, correlation id {correlation_id}{after}"
