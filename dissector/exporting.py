@@ -10,6 +10,7 @@ stream, once to write them. Connections have the same numbers each time.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from dissector.capture.merge import Merged
 from dissector.capture_file import Capture, Span
 from dissector.conversation import Packet
 from dissector.events import NOWHERE, Int64, PacketBatch, RunBatch, RunKind, SegmentBatch
+from dissector.session.listing import Value
 from dissector.store import Store
 from dissector.text import duration
 from dissector.transport import Transport
@@ -26,6 +28,8 @@ from dissector.transport.flows import FIN, RST, SYN
 
 _OFFSETS: Final = 1 << 41
 """No stream of a capture is longer: two terabytes."""
+TOGETHER: Final = 4096
+"""Rows of the index that are looked up at once."""
 _FACTS: Final = ("kind", "api", "api_version", "correlation_id", "latency_ns")
 
 
@@ -73,10 +77,10 @@ class _Wanted:
         self.comments: defaultdict[int, list[str]] = defaultdict(list)
         """By the packet with the frame's first byte."""
         spans: list[Span] = []
-        for number in rows:
+        for number, facts in _facts(capture, rows):
             for span in capture.spans(number):
                 spans.append(span)
-                self.comments[span.packet].append(_words(capture, number, of_client=span.of_client))
+                self.comments[span.packet].append(_words(number, *facts, of_client=span.of_client))
         spans.sort()
         columns = np.array([(span.direction, span.start, span.size) for span in spans], np.int64).reshape(-1, 3)
         self._direction, self._start, size = columns.T
@@ -149,14 +153,21 @@ def _carriers(places: _Found, brought: _Found) -> Int64:
     return carriers
 
 
-def _words(capture: Capture, number: int, *, of_client: bool) -> str:
+def _facts(capture: Capture, rows: Iterable[int]) -> Iterator[tuple[int, tuple[Value, ...]]]:
+    """Each row with what the index has of it: looked up a stretch at a time."""
+    for stretch, numbers in groupby(rows, lambda number: number // TOGETHER):
+        start = stretch * TOGETHER
+        table = list(zip(*capture.columns(_FACTS, start, min(start + TOGETHER, len(capture))), strict=True))
+        yield from ((number, table[number - start]) for number in numbers)
+
+
+def _words(
+    number: int, kind: Value, api: Value, version: Value, correlation_id: Value, latency_ns: Value, *, of_client: bool
+) -> str:
     """What a packet brought, as its comment says it."""
-    kind, api, version, correlation_id, latency_ns = (
-        values[0] for values in capture.columns(_FACTS, number, number + 1)
-    )
     if kind != "exchange":
         return f"kdissect {number + 1}: {kind}"
     name = f"{api or 'API not known'}" + ("" if version is None else f" v{version}")
-    after = f", after {duration(int(latency_ns))}" if isinstance(latency_ns, int) and not of_client else ""
+    after = f", after {duration(int(latency_ns))}" if latency_ns is not None and not of_client else ""
     side = "request" if of_client else "response"
     return f"kdissect {number + 1}: {name} {side}, correlation id {correlation_id}{after}"
