@@ -281,9 +281,11 @@ class Capture:
                 column += [cast(int, value) + added[name] for value in more] if entries and name in added else more
         return columns
 
-    def sizes(self) -> npt.NDArray[np.int64]:
-        """Bytes of each row, `(n,)`: of its two frames, or of its entry."""
-        return np.concatenate((self._files.sizes(), self._lookup.sizes()))
+    def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
+        """Bytes of each row from `start` to before `stop`, `(n,)`: of its two frames, or of its entry."""
+        entries = len(self._files)
+        frames = self._lookup.sizes(max(0, start - entries), max(0, stop - entries))
+        return np.concatenate((self._files.sizes()[start:stop], frames))
 
     def is_trouble(self, number: int) -> bool:
         """Whether a row has a finding that is a warning or worse."""

@@ -44,12 +44,12 @@ def show(
 def _print(capture: Capture, printing: Printing, limit: int | None) -> None:
     """Read it all, and then print."""
     read_with_progress(capture)
-    sizes = capture.sizes()[:limit]
-    if len(sizes) or printing.form is Format.CSV:
+    count = min(len(capture), limit or len(capture))
+    if count or printing.form is Format.CSV:
         sys.stdout.buffer.write(printing.head)
     if not printing.is_cheap:
         capture.learn()
-    print_rows(printing.render(capture), sizes, 1 if printing.is_cheap else None)
+    print_rows(printing.render(capture), count, capture.sizes, 1 if printing.is_cheap else None)
     sys.stdout.buffer.flush()
 
 

@@ -23,10 +23,13 @@ import numpy.typing as npt
 
 Render = Callable[[int, int], Iterator[bytes]]
 """What stdout gets for the rows from one number to before another."""
-Sizes = npt.NDArray[np.int64]
+Sizes = Callable[[int, int], npt.NDArray[np.int64]]
+"""How many bytes of the capture these rows have, `(n,)`."""
 
 ROW_COST: Final = 2048
 """What a row costs beside its bytes, counted in bytes."""
+STRETCH: Final = 1 << 16
+"""Rows whose sizes are looked at together."""
 CHUNK: Final = 256 << 10
 PAYS: Final = 64
 """Chunks below which one process is done before others could help."""
@@ -43,31 +46,36 @@ class WorkerError(RuntimeError):
     """A worker ended before its work did."""
 
 
-def print_rows(render: Render, sizes: Sizes, workers: int | None = None) -> None:
-    """Write rows to stdout; `sizes` are their bytes in the capture, `(n,)`. Raises `WorkerError`, or `BrokenPipeError`
-    when nobody reads any more."""
+def print_rows(render: Render, count: int, sizes: Sizes, workers: int | None = None) -> None:
+    """Write the first `count` rows to stdout. Raises `WorkerError`, or `BrokenPipeError` when nobody reads any more."""
     usual = gc.get_threshold()
     gc.set_threshold(COLLECT_AFTER)
     try:
-        _print_all(render, sizes, workers)
+        _print_all(render, count, sizes, workers)
     finally:
         gc.set_threshold(*usual)
 
 
-def _print_all(render: Render, sizes: Sizes, workers: int | None) -> None:
-    chunks = _chunks(sizes)
-    count = min(workers or _workers(len(chunks) - 1), len(chunks) - 1)
-    if count > 1:
-        _Ring(render, chunks, count).run()
-        return
-    for piece in render(0, len(sizes)):
+def _print_all(render: Render, count: int, sizes: Sizes, workers: int | None) -> None:
+    if workers != 1:
+        chunks = _chunks(count, sizes)
+        workers = min(workers or _workers(len(chunks) - 1), len(chunks) - 1)
+        if workers > 1:
+            _Ring(render, chunks, workers).run()
+            return
+    for piece in render(0, count):
         sys.stdout.buffer.write(piece)
 
 
-def _chunks(sizes: Sizes) -> list[int]:
+def _chunks(count: int, sizes: Sizes) -> list[int]:
     """Where chunks begin, and the end of the last."""
-    which = np.cumsum(sizes + ROW_COST) // CHUNK
-    return [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(sizes)]
+    begins, before = [0], 0
+    for start in range(0, count, STRETCH):
+        after = before + np.cumsum(sizes(start, min(start + STRETCH, count)) + ROW_COST)
+        edges = start + np.flatnonzero(np.diff(after // CHUNK, prepend=before // CHUNK))
+        begins += edges[edges > 0].tolist()
+        before = int(after[-1])
+    return [*begins, count]
 
 
 def _workers(chunks: int) -> int:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
@@ -23,12 +24,16 @@ from dissector.session.frames import FrameTable
 from dissector.session.structs import structs
 from dissector.session.table import NO_FRAME, ExchangeTable
 
+Ints = npt.NDArray[np.int64]
 LEADER_AND_ISR, UPDATE_METADATA, SASL_HANDSHAKE, API_VERSIONS, INIT_PRODUCER_ID = 4, 6, 17, 18, 22
 TEACHERS: Final = (
-    3, LEADER_AND_ISR, UPDATE_METADATA, 10, 11, 15, 16, SASL_HANDSHAKE, API_VERSIONS, 19, 20, INIT_PRODUCER_ID,
+    3, Ints = npt.NDArray[np.int64]
+LEADER_AND_ISR, UPDATE_METADATA, 10, 11, 15, 16, SASL_HANDSHAKE, API_VERSIONS, 19, 20, INIT_PRODUCER_ID,
     60, 65, 68, 69, 75, 76, 77, 88, 89,
 )  # fmt: skip
 """API keys of what names things: Metadata, JoinGroup, CreateTopics, DescribeCluster and the like."""
+STRETCH: Final = 1 << 16
+"""Rows of the index that are looked at together."""
 KEPT_OFFERS: Final = 64
 """Different bodies of ApiVersions responses that are read once."""
 _NONE: Final = np.zeros(0, np.int64)
@@ -81,10 +86,7 @@ class Knowledge:
             return
         self._looked_at = generation
         table = self._table
-        new = np.arange(self._rows, len(table))
-        self._rows = len(table)
-        telling = np.isin(table.api_key.values[new], TEACHERS) & (table.request.values[new] != NO_FRAME)
-        rows = np.concatenate([self._waiting, new[telling]])
+        rows = np.concatenate([self._waiting, *self._telling()])
         answered = table.response.values[rows] != NO_FRAME
         self._waiting = rows[~answered]
         for row in rows[answered].tolist():
@@ -92,6 +94,15 @@ class Knowledge:
             if response not in self._read:
                 self._read.add(response)
                 self._learn_from(row, response)
+
+    def _telling(self) -> Iterator[Ints]:
+        """New rows that may teach something."""
+        table = self._table
+        first, self._rows = self._rows, len(table)
+        for start in range(first, self._rows, STRETCH):
+            stretch = slice(start, min(start + STRETCH, self._rows))
+            telling = np.isin(table.api_key.values[stretch], TEACHERS) & (table.request.values[stretch] != NO_FRAME)
+            yield start + np.flatnonzero(telling)
 
     def rearranged(self) -> None:
         """Rows have changed their places: look at all of them again."""

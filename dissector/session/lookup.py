@@ -110,11 +110,14 @@ class Lookup:
             for number, line in enumerate(lines, first):
                 yield self._of(number, line)
 
-    def sizes(self) -> Ints:
-        """Bytes of the frames of each row, `(n,)`."""
-        table = self._session.table
-        sizes: Ints = np.append(self._session.frames.size.values, np.int64(0))  # of no frame, at -1
-        both: Ints = sizes[table.request.values] + sizes[table.response.values]
+    def sizes(self, start: int, stop: int) -> Ints:
+        """Bytes of the frames of each row from `start` to before `stop`, `(n,)`."""
+        table, size = self._session.table, self._session.frames.size
+        both = np.zeros(stop - start, np.int64)
+        for column in (table.request, table.response):
+            frames = column.values[start:stop]
+            there = frames != NO_FRAME
+            both[there] += size.values[frames[there]]
         return both
 
     def learn(self) -> None:

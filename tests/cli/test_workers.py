@@ -20,7 +20,7 @@ def render(start, stop):
         {meets}
         yield b"row %d\\n" % number * 100
 try:
-    print_rows(render, np.full({count}, CHUNK // 3), {workers})
+    print_rows(render, {count}, lambda start, stop: np.full(stop - start, CHUNK // 3), {workers})
 except WorkerError as error:
     sys.exit(str(error))
 """
