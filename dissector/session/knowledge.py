@@ -27,8 +27,7 @@ from dissector.session.table import NO_FRAME, ExchangeTable
 Ints = npt.NDArray[np.int64]
 LEADER_AND_ISR, UPDATE_METADATA, SASL_HANDSHAKE, API_VERSIONS, INIT_PRODUCER_ID = 4, 6, 17, 18, 22
 TEACHERS: Final = (
-    3, Ints = npt.NDArray[np.int64]
-LEADER_AND_ISR, UPDATE_METADATA, 10, 11, 15, 16, SASL_HANDSHAKE, API_VERSIONS, 19, 20, INIT_PRODUCER_ID,
+    3, LEADER_AND_ISR, UPDATE_METADATA, 10, 11, 15, 16, SASL_HANDSHAKE, API_VERSIONS, 19, 20, INIT_PRODUCER_ID,
     60, 65, 68, 69, 75, 76, 77, 88, 89,
 )  # fmt: skip
 """API keys of what names things: Metadata, JoinGroup, CreateTopics, DescribeCluster and the like."""
