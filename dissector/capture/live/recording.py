@@ -134,13 +134,17 @@ class Recording:
 
     def _run(self, wanted: Wanted) -> subprocess.Popen[bytes]:
         path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "dissector.capture.live.recorder", wanted.as_json()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": path},
-            start_new_session=True,  # Ctrl+C is for us alone, who then end it
-        )
+        command = [sys.executable, "-P", "-m", "dissector.capture.live.recorder", wanted.as_json()]
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": path},
+                start_new_session=True,  # Ctrl+C is for us alone, who then end it
+            )
+        except OSError as error:
+            raise CaptureError(f"{sys.executable}: {(error.strerror or str(error)).lower()}") from None
 
     def _wait_for_start(self, wanted: Wanted) -> None:
         began = self._started.wait(START_SECONDS)
