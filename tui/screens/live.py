@@ -66,7 +66,8 @@ class LiveScreen(MainScreen):
 
     def _draw_title(self) -> None:
         where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
-        title = Text("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
+        title = Text()  # styles of its parts alone: only the mark is red
+        title.append("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
         title.append(clean(f" {where}"), "bold").append(f" · {len(self._capture):,} exchanges")
         if not self._done and len(self._steps) > 1:
             (since, before), (now, count) = self._steps[0], self._steps[-1]
@@ -75,7 +76,9 @@ class LiveScreen(MainScreen):
         title.append(f" · {lost:,} packets dropped", "bold red" if lost else "dim")
         state = f"with {self._recording.engine}"
         room = self.app.size.width - 2 - title.cell_len - len(state)
-        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+        if room > 0:
+            title.append(" " * room).append(state, "dim")
+        self.query_one("#title", Static).update(title)
 
     @property
     def _ports(self) -> str:
