@@ -9,6 +9,9 @@ from typing import Final
 BATCH_PACKETS: Final = 65_536
 """Packets in one `PacketBatch`: large enough for column code to win, small enough for progress to be smooth."""
 
+FIRST_PACKETS: Final = 4_096
+"""Packets in the first batch of a file: a screen has its first rows at once. The next ones are twice as large each."""
+
 BATCH_BYTES: Final = 32 << 20
 """Bytes of the file that one `PacketBatch` spans: what of a mapped file becomes resident before it is let go of."""
 

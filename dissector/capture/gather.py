@@ -15,10 +15,17 @@ _CHUNK: Final = 1 << 20
 
 def unsigned(data: npt.NDArray[np.uint8], at: Ints, width: int, order: Order) -> Ints:
     """The unsigned integers of `width` bytes (1 to 4) at each place, as `(n,)` int64. The caller keeps in bounds."""
+    if width == 4:
+        return words(data, order)[at].astype(np.int64)
     value = np.zeros(len(at), np.int64)
     for n in range(width):
         value |= data[at + n].astype(np.int64) << (8 * (width - 1 - n if order == ">" else n))
     return value
+
+
+def words(data: npt.NDArray[np.uint8], order: Order) -> UInt32:
+    """The words of 4 bytes that begin at each of the bytes, a view: those that overlap cost nothing until asked for."""
+    return np.ndarray((max(0, len(data) - 3),), f"{order}u4", data, strides=(1,))
 
 
 def places_where(

@@ -1,7 +1,7 @@
 """The pcap format: a 24-byte header, then packets of a record header and their bytes.
 
 draft-ietf-opsawg-pcap. Both byte orders, microseconds and nanoseconds, and those who wrote longer record headers
-(`pcap_records.py`). Record headers are hopped over in Python, collecting their places; all fields are then read at
+(`pcap_records.py`). Record headers are hopped over (`lanes.py`), collecting their places; all fields are then read at
 once.
 
 Invariants:
@@ -11,16 +11,18 @@ Invariants:
 """
 
 import struct
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage
-from dissector.capture.gather import Ints, unsigned
+from dissector.capture.gather import Ints, unsigned, words
+from dissector.capture.lanes import Looks, hop
 from dissector.capture.pcap_records import MAGICS, NOWHERE, Sense, layout_of, next_record
 from dissector.events import PacketBatch, UInt8
 from dissector.findings import Finding
-from dissector.limits import BATCH_BYTES, BATCH_PACKETS, Limits
+from dissector.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
 
 FILE_HEADER: Final = 24
 LARGEST_PACKET: Final = 262_144
@@ -45,6 +47,8 @@ class Pcap:
         """Where a record stands that is believed, although it makes no sense beside the one before."""
         self._trusted = False
         """Whether all of them are."""
+        self._mean = 256
+        """Bytes of a record, about."""
         self._damage = Damage(name)
         self.packets = 0
         self.done = 0
@@ -60,7 +64,7 @@ class Pcap:
         if not self.open(data, ended=ended):
             return None
         while self.done < len(data) and not self.over:
-            places = np.array(self._hop(data, most or BATCH_PACKETS), np.int64)
+            places = self._hop(data, most or min(BATCH_PACKETS, FIRST_PACKETS + self.packets))
             fields = self._fields(data, places)
             if len(places) and (sound := self._sound(places, fields)):
                 return self._batch(data, places[:sound], [field[:sound] for field in fields])
@@ -92,23 +96,39 @@ class Pcap:
         self.done = FILE_HEADER
         return True
 
-    def _hop(self, data: UInt8, most: int) -> list[int]:
+    def _hop(self, data: UInt8, most: int) -> Ints:
         """Offsets of the next record headers, up to one that can't be, or is not all there."""
-        at, end = self.done, len(data)
-        header, largest = self._sense.layout.header, self._sense.largest
-        last = min(end - header, at + BATCH_BYTES)
+        stop = min(len(data) - self._sense.layout.header, self.done + BATCH_BYTES) + 1
+        looks, walk = self._looks(data), partial(self._walk, data)
+        places, at = hop(data, self.done, stop, most, self._mean, looks, walk)
+        if len(places):
+            self._mean = (at - self.done) // len(places)
+        self.done = at
+        return places
+
+    def _walk(self, data: UInt8, at: int, until: int, most: int) -> tuple[list[int], int]:
+        header, largest, end = self._sense.layout.header, self._sense.largest, len(data)
         read = struct.Struct(self._sense.layout.order + "8xI").unpack_from
         places: list[int] = []
         buffer = memoryview(data.data)
-        while at <= last and len(places) < most:
+        while at < until and len(places) < most:
             (captured,) = read(buffer, at)
             after = at + header + captured
             if after > end or captured > largest or (not captured and _is_blank(buffer, at)):
                 break
             places.append(at)
             at = after
-        self.done = at
-        return places
+        return places, at
+
+    def _looks(self, data: UInt8) -> Looks:
+        order, _, header = self._sense.layout
+        longest, end = header + self._sense.largest, len(data)
+        captured_at = words(data[8:], order)
+        return Looks(
+            *self._sense.mark,
+            sizes=lambda at: captured_at[at] + np.int64(header),
+            good=lambda at, size: (size > header) & (size <= longest) & (at + size <= end),
+        )
 
     def _fields(self, data: UInt8, places: Ints) -> list[Ints]:
         """Seconds, fractions, captured lengths, lengths."""

@@ -4,12 +4,14 @@ A header begins with four words: seconds, fraction, captured length, length. The
 distributions and of Nokia wrote more behind them, under magics of others: there the first records tell.
 """
 
+import re
 import struct
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.capture.gather import Flags, Ints, Order, UInt32, places_where
+from dissector.capture.lanes import mark
 from dissector.events import UInt8
 
 CHAIN: Final = 3
@@ -49,6 +51,24 @@ class Sense(NamedTuple):
     largest: int
     second: int | None
     """When the last good packet came."""
+
+    @property
+    def mark(self) -> tuple[re.Pattern[bytes], int]:
+        """What the header of a usual record looks like, and how many bytes of it are before that: seconds whose upper
+        half is that of the last one's, a fraction, lengths."""
+        high = [re.escape(bytes([part])) for part in struct.pack(">I", self.second or 0)[:2]]
+        fraction = (
+            (b"\\0", b"[\\0-\x0f]", b".", b".") if self.layout.fractions == 10**6 else (b"[\\0-\x3b]", b".", b".", b".")
+        )
+        pattern = mark(
+            self.layout.order,
+            (high[0], high[1], b".", b"."),
+            fraction,
+            (b"\\0", b"[\\0-\4]", b".", b"."),
+            (b"\\0", b".", b".", b"."),
+        )
+        before = 2 if self.layout.order == "<" else 0  # patterns that begin with a byte that is known are found faster
+        return re.compile(pattern[before:], re.DOTALL), before
 
     def all(self, words: list[UInt32]) -> Flags:
         """Which of many places make sense, by four words each."""

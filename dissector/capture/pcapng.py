@@ -1,24 +1,28 @@
 """The pcapng format: sections of blocks, several interfaces, each with its own link type and clock.
 
 draft-ietf-opsawg-pcapng. Packets are read from enhanced, simple and (obsolete) packet blocks; what else is said goes to
-`pcapng_notes.py`; unknown blocks are skipped by their length. Blocks are hopped over in Python; packet fields are then
-read at once.
+`pcapng_notes.py`; unknown blocks are skipped by their length. Blocks are hopped over (`lanes.py`); packet fields are
+then read at once.
 
 Invariants:
   * the file may still grow: the same packets and findings come, however it was cut when it was looked at;
   * `done` is where the next block stands; what can't be one is skipped up to the next blocks that make sense, and told.
 """
 
+import re
 import struct
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from dissector.capture.errors import CaptureError, Damage, mismatch
-from dissector.capture.gather import Ints, Order, unsigned
+from dissector.capture.gather import Ints, Order, unsigned, words
+from dissector.capture.lanes import Looks, hop, mark
 from dissector.capture.pcapng_blocks import (
+    BYTE_ORDER_MAGIC,
     DECRYPTION_SECRETS,
     ENHANCED_PACKET,
     INTERFACE,
@@ -39,7 +43,7 @@ from dissector.capture.pcapng_blocks import (
 from dissector.capture.pcapng_notes import COMMENT, Notes, options
 from dissector.events import PacketBatch, UInt8, UInt16
 from dissector.findings import Finding
-from dissector.limits import BATCH_BYTES, BATCH_PACKETS, Limits
+from dissector.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
 
 TAKEN: Final = frozenset((SECTION, INTERFACE, NAME_RESOLUTION, INTERFACE_STATISTICS, DECRYPTION_SECRETS))
 """Blocks that say something beside packets."""
@@ -48,6 +52,14 @@ IF_TSRESOL: Final = 9
 IF_TSOFFSET: Final = 14
 USUAL: Final = 1 << 17
 """Bytes of a packet's block above which its length is held against the one at its end at once."""
+USUAL_MARKS: Final[dict[Order, re.Pattern[bytes]]] = {
+    order: re.compile(
+        mark(order, (b"\\0", b"\\0", b"\\0", b"\6"), (b"\\0", b"[\\0-\2]", b".", b"."), (b"\\0", b"\\0", b".", b".")),
+        re.DOTALL,
+    )
+    for order in BYTE_ORDER_MAGIC.values()
+}
+"""What the head of a usual packet's block looks like: type, length, interface."""
 SECOND: Final = 1_000_000_000
 FINEST: Final = 1 << 63
 """Ticks a second at the most: finer clocks don't fit 64 bits and don't exist."""
@@ -88,6 +100,8 @@ class Pcapng:
         """Up to where no block was found behind the damage at `done`."""
         self._believed = -1
         """Where a block stands that says two lengths and is believed."""
+        self._mean = 256
+        """Bytes of a record, about."""
         self._damage = Damage(name)
         self._mismatches = (0, 0)
         """How many blocks say two lengths, and the first one's packet."""
@@ -117,7 +131,7 @@ class Pcapng:
         if not self.open(data, ended=ended):
             return None
         while self.done < len(data) and not self.over:
-            places = np.array(self._hop(data, most or BATCH_PACKETS), np.int64)
+            places = self._hop(data, most or min(BATCH_PACKETS, FIRST_PACKETS + self.packets))
             if len(places) and (sound := self._sound(data, places)):
                 return self._batch(data, places[:sound])
             if len(places):
@@ -132,38 +146,68 @@ class Pcapng:
                 break
         return None
 
-    def _hop(self, data: UInt8, most: int) -> list[int]:
+    def _hop(self, data: UInt8, most: int) -> Ints:
         """Offsets of the next packet blocks, up to one that says something else, that can't be, or is not all there.
 
         What says something else is taken before the packets: so these can be gone over again."""
-        at, end = self.done, len(data)
-        stop = at + BATCH_BYTES
+        self._take_ahead(data)
+        stop = min(len(data) - LEAST, self.done + BATCH_BYTES) + 1
+        looks, walk = self._looks(data), partial(self._walk, data)
+        places, at = hop(data, self.done, stop, most, self._mean, looks, walk)
+        if len(places):
+            self._mean = (at - self.done) // len(places)
+        self.done = at
+        return places
+
+    def _take_ahead(self, data: UInt8) -> None:
+        """Go on to the next block that is a packet, or none."""
+        buffer = memoryview(data.data)
+        while self.done + LEAST <= len(data):
+            kind, size = self._head(buffer, self.done)
+            if kind in PACKETS or not self._is_there(buffer, self.done, kind, size):
+                return
+            if kind in TAKEN:
+                self._take(buffer, self.done, kind, size)
+            self.done += size
+
+    def _head(self, data: memoryview, at: int) -> tuple[int, int]:
+        """Type and length of the block that begins here; of a section in the order that it says, else a length of 0."""
+        kind, size = struct.unpack_from(self._section.order + "II", data, at)
+        if kind == SECTION:
+            order = order_at(data, at)
+            size = struct.unpack_from(order + "I", data, at + 4)[0] if order else 0
+        return kind, size
+
+    def _walk(self, data: UInt8, at: int, until: int, most: int) -> tuple[list[int], int]:
+        end = len(data)
         read = struct.Struct(self._section.order + "II").unpack_from
         buffer = memoryview(data.data)
         places: list[int] = []
-        while at + LEAST <= end and at < stop and len(places) < most:
+        while at < until and len(places) < most:
             kind, size = read(buffer, at)
             if kind == ENHANCED_PACKET and 32 <= size <= USUAL and at + size <= end and not size & 3:
                 places.append(at)
                 at += size
                 continue
-            if places and kind in TAKEN:
-                break
-            if kind == SECTION:
-                order = order_at(buffer, at)
-                if order is None:
-                    break
-                size = struct.unpack_from(order + "I", buffer, at + 4)[0]
-            if not self._is_there(buffer, at, kind, size):
+            if kind in TAKEN or not self._is_there(buffer, at, kind, size):
                 break
             if kind in PACKETS:
                 places.append(at)
-            elif kind in TAKEN:
-                self._take(buffer, at, kind, size)
-                read = struct.Struct(self._section.order + "II").unpack_from
             at += size
-        self.done = at
-        return places
+        return places, at
+
+    def _looks(self, data: UInt8) -> Looks:
+        order, end = self._section.order, len(data)
+        kind_at = words(data, order)
+        size_at = words(data[4:], order)
+        return Looks(
+            mark=USUAL_MARKS[order],
+            offset=0,
+            sizes=lambda at: np.maximum(size_at[at], np.int64(LEAST)),
+            good=lambda at, size: (
+                (kind_at[at] == ENHANCED_PACKET) & (size >= 32) & (size <= USUAL) & (at + size <= end) & (size & 3 == 0)
+            ),
+        )
 
     def _sound(self, data: UInt8, places: Ints) -> int:
         """How many of the blocks come before one that says another length at its end. `done` is behind them."""
