@@ -10,6 +10,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 import orjson
@@ -81,14 +82,21 @@ def names_line(names: Sequence[str]) -> bytes:
 
 
 def _as_tabs(columns: Sequence[Sequence[object]]) -> bytes:
-    texts = (map(_text, column) for column in columns)
-    return "".join(f"{line}\n" for line in map("\t".join, zip(*texts, strict=True))).encode()
+    """All rows by one format: half the time of a row at a time."""
+    cells = [*map(_cells, columns)]
+    line = "\t".join("%d" if column is given else "%s" for column, given in zip(cells, columns, strict=True)) + "\n"
+    return (line * len(columns[0]) % tuple(chain.from_iterable(zip(*cells, strict=True)))).encode()
 
 
 def _as_csv(columns: Sequence[Sequence[object]]) -> bytes:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(zip(*(map(_text, column) for column in columns), strict=True))
+    csv.writer(out, lineterminator="\n").writerows(zip(*map(_cells, columns), strict=True))
     return out.getvalue().encode()
+
+
+def _cells(column: Sequence[object]) -> Sequence[object]:
+    """A column's values, each as one cell has it: the column itself where all are numbers."""
+    return column if set(map(type, column)) == {int} else [*map(_text, column)]
 
 
 def _text(value: object) -> str:
