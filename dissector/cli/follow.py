@@ -32,9 +32,9 @@ def follow(
     after what there was is printed."""
     printed = 0
     render = printing.render(capture)
-    out.write(printing.head)
-    out.flush()
     for rows in completed(capture):
+        if len(rows) and not printed:
+            out.write(printing.head)  # not before there is something: a pipe may turn out to be no capture
         for number in rows.tolist():
             out.writelines(render(number, number + 1))
             printed += 1
