@@ -31,8 +31,6 @@ CHUNK: Final = 256 << 10
 PAYS: Final = 64
 """Chunks below which one process is done before others could help."""
 MOST: Final = 16
-COLLECT_AFTER: Final = 500_000
-"""Objects between two collections: decoded rows have no cycles, and looking for some takes a fifth of the time."""
 _TOLD: Final = 1
 """Exit codes of workers: what went wrong is on stderr; nobody reads; the one before did not finish."""
 _PIPE_CLOSED: Final = 3
@@ -46,15 +44,6 @@ class WorkerError(RuntimeError):
 def print_rows(render: Render, sizes: Sizes, workers: int | None = None) -> None:
     """Write rows to stdout; `sizes` are their bytes in the capture, `(n,)`. Raises `WorkerError`, or `BrokenPipeError`
     when nobody reads any more."""
-    usual = gc.get_threshold()
-    gc.set_threshold(COLLECT_AFTER)
-    try:
-        _print_all(render, sizes, workers)
-    finally:
-        gc.set_threshold(*usual)
-
-
-def _print_all(render: Render, sizes: Sizes, workers: int | None) -> None:
     chunks = _chunks(sizes)
     count = min(workers or _workers(len(chunks) - 1), len(chunks) - 1)
     if count > 1:
