@@ -8,7 +8,6 @@ Invariants:
 
 import mmap
 import os
-import secrets
 import tempfile
 import weakref
 from pathlib import Path
@@ -24,7 +23,7 @@ _STEP: Final = 1 << 22
 """Bytes that a file grows by at least."""
 _LOOKS: Final = 4096
 """Looks at a column before it is let go of: each may have made some pages resident."""
-_FACTORS: Final = np.array([secrets.randbits(64) | 1 for _ in range(64)], np.uint64)
+_FACTORS: Final = np.frombuffer(os.urandom(64 * 8), np.uint64) | np.uint64(1)
 """Drawn anew each time, so that nobody can make rows that share their sums."""
 
 
@@ -114,6 +113,17 @@ def _lengthen(file: int, have: int, room: int) -> None:
         os.posix_fallocate(file, have, room - have)
     else:
         os.ftruncate(file, room)
+
+
+def unique(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The values of a column, each once, ascending.
+
+    `numpy.unique`, asked for nothing else, imports masked arrays first: a tenth of what a command takes to start.
+    """
+    ordered = np.sort(values)
+    changes = np.ones(len(ordered), np.bool_)
+    changes[1:] = ordered[1:] != ordered[:-1]
+    return ordered[changes]
 
 
 def distinct(words: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

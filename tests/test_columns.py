@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector import columns
-from dissector.columns import Column, distinct
+from dissector.columns import Column, distinct, unique
 
 steps = st.lists(
     st.one_of(
@@ -96,3 +96,8 @@ def test_rows_that_share_their_sums_are_told_apart(monkeypatch: pytest.MonkeyPat
     firsts, which = distinct(np.array(rows, np.uint64))
     assert firsts.tolist() == [0, 1, 2]
     assert which.tolist() == [0, 1, 2, 1, 0]
+
+
+@given(values=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3)))
+def test_values_come_once_each_in_order(values: list[int]) -> None:
+    assert unique(np.array(values, np.int64)).tolist() == sorted(set(values))

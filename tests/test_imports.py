@@ -50,6 +50,14 @@ print(kept, file=sys.stderr)
     assert done.stderr.strip() == "['tables/index.json']"
 
 
+def test_printing_a_capture_imports_no_masked_arrays_and_no_secrets() -> None:
+    words = ["-m", "dissector.cli.main", "show", str(PCAPS / "java.pcapng"), "--fields", "api_key"]
+    done = subprocess.run([sys.executable, "-X", "importtime", *words], capture_output=True, text=True, check=True)
+    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "numpy" in modules
+    assert not modules & {"numpy.ma", "secrets"}
+
+
 def test_help_imports_nothing_heavy() -> None:
     called = "import contextlib, sys; sys.argv = ['kdissect', '--help']; from dissector.cli.main import main"
     modules = imported(f"{called}\nwith contextlib.suppress(SystemExit): main()")

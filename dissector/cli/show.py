@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence, Set
 
 from dissector.capture_file import Capture
+from dissector.cli.collecting import collecting_seldom
 from dissector.cli.follow import follow
 from dissector.cli.formats import Format
 from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
@@ -24,7 +25,7 @@ def show(
 ) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it."""
     printing = Printing.of(form, fields)
-    with Capture(files, asked=asked, ports=ports, show_secrets=show_secrets) as capture:
+    with collecting_seldom(), Capture(files, asked=asked, ports=ports, show_secrets=show_secrets) as capture:
         try:
             if capture.grows:
                 follow(capture, printing, sys.stdout.buffer, limit)

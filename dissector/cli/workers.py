@@ -34,8 +34,6 @@ CHUNK: Final = 256 << 10
 PAYS: Final = 64
 """Chunks below which one process is done before others could help."""
 MOST: Final = 16
-COLLECT_AFTER: Final = 500_000
-"""Objects between two collections: decoded rows have no cycles, and looking for some takes a fifth of the time."""
 _TOLD: Final = 1
 """Exit codes of workers: what went wrong is on stderr; nobody reads; the one before did not finish."""
 _PIPE_CLOSED: Final = 3
@@ -48,15 +46,6 @@ class WorkerError(RuntimeError):
 
 def print_rows(render: Render, count: int, sizes: Sizes, workers: int | None = None) -> None:
     """Write the first `count` rows to stdout. Raises `WorkerError`, or `BrokenPipeError` when nobody reads any more."""
-    usual = gc.get_threshold()
-    gc.set_threshold(COLLECT_AFTER)
-    try:
-        _print_all(render, count, sizes, workers)
-    finally:
-        gc.set_threshold(*usual)
-
-
-def _print_all(render: Render, count: int, sizes: Sizes, workers: int | None) -> None:
     if workers != 1:
         chunks = _chunks(count, sizes)
         workers = min(workers or _workers(len(chunks) - 1), len(chunks) - 1)

@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from dissector.columns import unique
 from dissector.protocol.inference.evidence import API_VERSIONS, Evidence, Pair
 from dissector.protocol.inference.verdict import Confidence, Verdict, judge
 from dissector.protocol.message import read
@@ -124,5 +125,5 @@ class Inference:
         """What each server offered to whoever asked."""
         asked = self._asked()
         asked = asked[self._table.api_key.values[asked] == API_VERSIONS]
-        connections = np.unique(self._table.connection.values[asked]).tolist()
+        connections = unique(self._table.connection.values[asked]).tolist()
         return {self._server(each): offer for each in connections if (offer := self._knowledge.offered(each))}

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.columns import Column
+from dissector.columns import Column, unique
 
 FIN: Final = 1
 SYN: Final = 2
@@ -130,7 +130,7 @@ class Lives:
         nothing was noted, as there is something unusual to see: their entries."""
         openings = _Openings(rows, first)
         endings = _Endings(self, rows, connection, direction)
-        odd = np.union1d(openings.odd, endings.odd)
+        odd = unique(np.concatenate([openings.odd, endings.odd]))
         self._note_openings(rows, direction, openings, odd)
         endings.note(odd)
         return odd
@@ -164,7 +164,7 @@ class _Openings:
         answers[1:] &= ((rows.flags[syn[:-1]] & ACK) == 0) & ((rows.flags[syn[1:]] & ACK) != 0)
         answers[1:] &= ((rows.ack[syn[1:]] - 1) & _MASK) == rows.seq[syn[:-1]]
         self.rows: Ints = syn
-        self.odd: Ints = np.unique(entry[~(opens | answers)])
+        self.odd: Ints = unique(entry[~(opens | answers)])
 
 
 class _Endings:
@@ -182,7 +182,7 @@ class _Endings:
             at = np.minimum(np.searchsorted(self._numbers, connection), len(self._numbers) - 1)
             over = np.where(self._numbers[at] == connection, self._over[at], over)
         late = np.flatnonzero((rows.size > 0) & (rows.packet > over))
-        marks = np.union1d(self._closing, late)
+        marks = unique(np.concatenate([self._closing, late]))
         self._marks = marks = marks[np.argsort(direction[marks], kind="stable")]
         self._ends = (rows.seq[marks] + rows.size[marks] + (rows.flags[marks] & FIN)) & _MASK
         before = np.empty_like(self._ends)
@@ -190,7 +190,7 @@ class _Endings:
         firsts = np.diff(direction[marks], prepend=-1) != 0
         before[firsts] = lives.ends().values[direction[marks[firsts]]]
         far = np.isin(marks, late) & (rows.flags[marks] & (SYN | RST) != SYN) & ~_near_all(before, rows.seq[marks])
-        self.odd: Ints = np.unique(rows.entry[marks[far]])
+        self.odd: Ints = unique(rows.entry[marks[far]])
 
     def _when(self, connection: Ints, packet: Ints) -> tuple[Ints, Ints]:
         """The connections that close, and the packets with which they are over."""

@@ -6,7 +6,7 @@ told apart. The multipliers of the hash are drawn anew each time, so nobody can 
 Entries are numbered from 0 in the order in which they came; `keep` numbers those that stay anew.
 """
 
-import secrets
+import os
 from typing import Final, TypeVar
 
 import numpy as np
@@ -47,7 +47,7 @@ class Pairs:
     """The table. `connection` and `last` are columns of the entries: the newest connection of each, its last packet."""
 
     def __init__(self) -> None:
-        self._factors = [np.uint64(secrets.randbits(64) | 1) for _ in range(WORDS + 1)]
+        self._factors: Words = np.frombuffer(os.urandom(8 * (WORDS + 1)), np.uint64) | np.uint64(1)
         self._keys: Words = np.zeros((1 << _FIRST_BITS, WORDS), np.uint64)
         self._connection: Ints = np.zeros(1 << _FIRST_BITS, np.int64)
         self._last: Ints = np.zeros(1 << _FIRST_BITS, np.int64)
@@ -72,7 +72,7 @@ class Pairs:
 
     def hashed(self, keys: Words) -> Words:
         """A word each."""
-        mixed = keys[:, 0] * self._factors[0]
+        mixed: Words = keys[:, 0] * self._factors[0]
         for word in range(1, WORDS):
             mixed += keys[:, word] * self._factors[word]
         mixed ^= mixed >> np.uint64(32)

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.columns import Column
+from dissector.columns import Column, unique
 from dissector.events import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.limits import Limits
 from dissector.transport.careful import MASK, CarefulDirection, Piece
@@ -83,7 +83,7 @@ class Reassembler:
         own = segments.direction[rows]
         now = int(segments.packet[-1]) + 1
         parts = []
-        for direction in sorted({*np.unique(own).tolist(), *waiting}):
+        for direction in sorted({*unique(own).tolist(), *waiting}):
             mine = rows[slice(*np.searchsorted(own, [direction, direction + 1]))]
             heard = acks[slice(*np.searchsorted(whose, [direction ^ 1, (direction ^ 1) + 1]))]
             if len(mine) or len(heard):
