@@ -16,9 +16,10 @@ from dissector.session.acks import awaited
 from dissector.session.bare_tokens import BareTokens
 from dissector.session.frames import FrameTable
 from dissector.session.headers import RESPONSE_HEAD, ClientIds, request_heads, response_correlation_ids
+from dissector.session.heads import HEAD
 from dissector.session.knowledge import Knowledge
 from dissector.session.pairing import NOBODY, Pairing, Waiting, key_of
-from dissector.session.recogniser import HEAD, Flows, KafkaRecogniser
+from dissector.session.recogniser import Flows, KafkaRecogniser
 from dissector.session.strangers import Protocol
 from dissector.session.table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.store import Store
