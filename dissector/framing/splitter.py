@@ -117,8 +117,17 @@ class Splitter:
         fresh = (self._mode.values[runs.direction[firsts]] == Verdict.UNDECIDED) & (runs.start[firsts] == 0)
         fresh &= (runs.kind[firsts] == RunKind.DATA) & (runs.size[firsts] >= LEAST_HEAD)
         rows = firsts[fresh]
+        if not len(rows):
+            return
         rows = rows[np.argsort(runs.packet[rows], kind="stable")]
-        for row in rows.tolist():
+        heads = self._store.gather(runs.address[rows], HEAD)
+        plain = self._recogniser.begin(runs.direction[rows], heads, runs.size[rows])
+        taken = runs.direction[rows[plain]]
+        self._mode.values[taken] = Verdict.FRAMES
+        settled = np.isin(self._mode.values[taken ^ 1], (Verdict.UNDECIDED, Verdict.FRAMES)) & (not self._untold)
+        for direction in taken[~settled].tolist():
+            self._settle_peer(direction)
+        for row in rows[~plain].tolist():
             direction = int(runs.direction[row])
             head = bytes(self._store.read(int(runs.address[row]), min(HEAD, int(runs.size[row]))))
             verdict = self._recogniser.verdict(direction, head, from_start=True, final=False)

@@ -3,7 +3,13 @@
 from enum import IntEnum
 from typing import Protocol
 
-from dissector.framing.resync import Heads
+import numpy as np
+import numpy.typing as npt
+
+from dissector.events import Int64
+from dissector.framing.resync import Heads, Mask
+
+Bytes = npt.NDArray[np.uint8]
 
 
 class Verdict(IntEnum):
@@ -27,6 +33,10 @@ class Recogniser(Protocol):
     def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
         """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if
         there is no more to wait for."""
+
+    def begin(self, directions: Int64, heads: Bytes, sizes: Int64) -> Mask:
+        """Of directions that begin here, in the order of their packets, those that columns tell to be frames: of others
+        the verdict is asked for. `heads` is `(n, HEAD)`, `sizes` says how many of these bytes are there, and more."""
 
     def asks(self, direction: int) -> bool:
         """Whether a direction is a client's, as far as can be told."""

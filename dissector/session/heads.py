@@ -22,6 +22,10 @@ HEAD: Final = 64
 NEWER_VERSIONS: Final = 3
 """A client newer than the tables may use versions this far past those known."""
 PRODUCE: Final = b"\0\0"
+_PRODUCE, _METADATA = 0, 3
+"""Of their versions 0 the one begins as requests of ZooKeeper do, the other as those of PostgreSQL."""
+_LOW_SIZE: Final = (1 << 24) - 1
+"""Frames up to this size begin with a zero, as the least other protocols do."""
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]*")
 _SERIES: Final = 3
 """Responses in a row by which they are told on any port."""
@@ -37,6 +41,7 @@ _ACKS: Final = (b"\xff\xff", b"\0\0", b"\0\x01")
 _LEAST_BODY: Final = 7
 """Bytes of a Produce request from its acks on."""
 _NAME: Final = re.compile(rb"[a-zA-Z0-9._-]*")
+Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -55,11 +60,31 @@ class Requests:
         )
         for key, (low, high) in self._versions.items():
             self._known[key, low : high + 1] = True
+        self._plain = self._known.copy()
+        self._plain[_PRODUCE] = self._plain[_METADATA, 0] = False
 
     def strong(self, words: Words, lengths: Words) -> Mask:
         key, version = words >> 16, words & 0xFFFF
         fits = (lengths > 0) & (lengths <= _LONGEST_NAME) & (key < len(self._known)) & (version < self._known.shape[1])
         fits[fits] = self._known[key[fits], version[fits]]
+        return fits
+
+    def plain(self, heads: Bytes, sizes: Words) -> Mask:
+        """Which heads, `(n, HEAD)`, of which so many bytes are there, are requests that no other protocol's beginning
+        can be taken for: with a client id that is plain text."""
+        size, word = np.ascontiguousarray(heads[:, :8]).view(">i4").astype(np.int64).T
+        length = np.ascontiguousarray(heads[:, 12:14]).view(">i2").reshape(-1).astype(np.int64)
+        name = np.arange(HEAD - REQUEST_HEAD) < length[:, None]
+        text = (heads[:, REQUEST_HEAD:] >= 0x20) & (heads[:, REQUEST_HEAD:] < 0x7F)
+        fits = (
+            (text | ~name).all(axis=1)
+            & (length >= -1)
+            & (REQUEST_HEAD + np.maximum(length, 0) <= np.minimum(sizes, HEAD))
+        )
+        fits &= (REQUEST_HEAD - 4 + np.maximum(length, 0) <= size) & (size <= min(self._largest, _LOW_SIZE))
+        key, version = word >> 16, word & 0xFFFF
+        fits &= (key >= 0) & (key < len(self._plain)) & (version < self._plain.shape[1])
+        fits[fits] = self._plain[key[fits], version[fits]]
         return fits
 
     def judge(self, head: bytes, packet: int) -> Evidence:

@@ -20,13 +20,26 @@ from typing import Final, Protocol
 import numpy as np
 
 from dissector.columns import Column
+from dissector.events import Int64
 from dissector.framing import Evidence, Heads, Verdict
 from dissector.limits import Limits
 from dissector.session import strangers
-from dissector.session.heads import PRODUCE, Either, Requests, Responses, is_cut_short, is_named, is_printable, produces
+from dissector.session.heads import (
+    PRODUCE,
+    Bytes,
+    Either,
+    Mask,
+    Requests,
+    Responses,
+    is_cut_short,
+    is_named,
+    is_printable,
+    produces,
+)
 from dissector.session.strangers import Protocol as Spoken
 
 KAFKA_PORTS: Final = frozenset({9092})
+NOBODY: Final = -1
 Outstanding = Callable[[int], Mapping[int, int]]
 """Correlation ids of a connection's requests that wait for a response, each with the packet of the oldest."""
 
@@ -45,6 +58,9 @@ class Flows(Protocol):
 
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
+
+    def syn_sides(self, connections: Int64) -> Int64:
+        """The same for many, `(n,)`."""
 
     def first_packet(self, connection: int) -> int:
         """The number of its first packet."""
@@ -65,26 +81,44 @@ class KafkaRecogniser:
         self._ports = ports
         self._outstanding = outstanding
         self._requests = Requests(limits.frame_size)
-        self.client_side: dict[int, int] = {}
-        """Side of the client, of connections that speak Kafka."""
+        self.client_side = Column(np.int8, NOBODY)
+        """Side of each connection's client, `NOBODY` where it does not speak Kafka, as far as is known."""
         self.spoken = Column(np.uint8)
         """What each connection speaks that does not speak Kafka, as `strangers.Protocol`."""
 
     def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
         """What a direction is of which `head` is seen first."""
         connection, side = divmod(direction, 2)
-        self.spoken.grow(connection + 1)
-        if connection in self.client_side:
+        self._grow(connection + 1)
+        if self.client_side.values[connection] != NOBODY:
             return self._verdict_known(connection, side, head, from_start=from_start)
         if self.spoken.values[connection] >= Spoken.UNKNOWN and self._flows.syn_side(connection) >= 0:
             return Verdict.OTHER
         return self._verdict_unknown(connection, side, head, from_start=from_start, final=final)
 
+    def begin(self, directions: Int64, heads: Bytes, sizes: Int64) -> Mask:
+        """Connections whose first bytes are their opener's, and plainly a request, and the answers to them."""
+        connection, side = directions >> 1, directions & 1
+        self._grow(int(connection.max()) + 1)
+        opener = self._flows.syn_sides(connection)
+        first = np.zeros(len(directions), np.bool_)
+        first[np.unique(connection, return_index=True)[1]] = True
+        opens = first & (opener == side) & (self.spoken.values[connection] == Spoken.NOTHING)
+        opens[opens] = self._requests.plain(heads[opens], sizes[opens])
+        self.client_side.values[connection[opens]] = side[opens]
+        self.spoken.values[connection[opens]] = Spoken.DOUBTFUL
+        frames: Mask = opens | ((opener >= 0) & (self.client_side.values[connection] == 1 - side))
+        return frames
+
+    def _grow(self, connections: int) -> None:
+        self.spoken.grow(connections)
+        self.client_side.grow(connections)
+
     def _verdict_known(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Verdict:
         """Of a connection that speaks Kafka: frames begin where its stream begins, else they are searched for."""
         if not from_start or self._flows.syn_side(connection) < 0:
             return Verdict.SEARCH
-        asks = self.client_side[connection] == side
+        asks = self.client_side.values[connection] == side
         return Verdict.SEARCH if asks and not self.is_request(head) else Verdict.FRAMES
 
     def _verdict_unknown(self, connection: int, side: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
@@ -97,12 +131,12 @@ class KafkaRecogniser:
             return Verdict.UNDECIDED
         asks = opener == side or (opener < 0 and self.kafka_side(connection) != side)
         if asks and self._is_first(connection, side, head):
-            self.client_side[connection] = side
+            self.client_side.values[connection] = side
             return Verdict.FRAMES
         if begins and opener == side:
             return self._verdict_at_start(connection, side)
         if server is not None:
-            self.client_side[connection] = 1 - server
+            self.client_side.values[connection] = 1 - server
             return self._verdict_known(connection, side, head, from_start=from_start)
         if begins and self.kafka_side(connection) == side:
             return self._verdict_of_silence(connection, side, head) if final else Verdict.UNDECIDED
@@ -113,7 +147,7 @@ class KafkaRecogniser:
         believed, unless its first bytes are no response."""
         if Responses({}, known=True).judge(head, 0) is Evidence.NONE:
             return Verdict.PERHAPS
-        self.client_side[connection] = 1 - side
+        self.client_side.values[connection] = 1 - side
         return Verdict.FRAMES
 
     def _is_stranger(self, connection: int, head: bytes, *, begins: bool, asks: bool) -> bool:
@@ -129,7 +163,7 @@ class KafkaRecogniser:
     def _verdict_at_start(self, connection: int, side: int) -> Verdict:
         """Of a client whose first bytes are no request."""
         if self._said_server(connection) == 1 - side:
-            self.client_side[connection] = side
+            self.client_side.values[connection] = side
             return Verdict.SEARCH
         if self.spoken.values[connection] == Spoken.DOUBTFUL:
             self.spoken.values[connection] = Spoken.UNKNOWN
@@ -154,7 +188,7 @@ class KafkaRecogniser:
         server = self.kafka_side(connection)
         if server is None:
             server = 1 - side if self._requests.judge(head, 0) is Evidence.STRONG else side
-        self.client_side[connection] = 1 - server
+        self.client_side.values[connection] = 1 - server
 
     def expects(self, direction: int) -> bool:
         """Whether to go on searching: on Kafka's port, unless it looks like another protocol."""
@@ -176,36 +210,38 @@ class KafkaRecogniser:
             return 1 - self._flows.syn_side(connection)
         return sides[0] if len(sides) == 1 else None
 
+    def client(self, connection: int) -> int:
+        """The side of a connection's client, `NOBODY` where it is not known to speak Kafka."""
+        return int(self.client_side.values[connection]) if connection < len(self.client_side) else NOBODY
+
     def asks(self, direction: int) -> bool:
         """Whether a direction is a client's, as far as can be told."""
         connection, side = divmod(direction, 2)
-        client = self.client_side.get(connection)
-        if client is not None:
-            return client == side
-        return self.kafka_side(connection) != side
+        client = self.client(connection)
+        return self.kafka_side(connection) != side if client == NOBODY else client == side
 
     def heads(self, direction: int) -> Heads:
         """How frames of this direction begin."""
         connection = direction >> 1
-        if connection not in self.client_side and self.kafka_side(connection) is None:
+        known = self.client(connection) != NOBODY
+        if not known and self.kafka_side(connection) is None:
             return Either(self._requests, may_ask=self._flows.syn_side(connection) in (-1, direction & 1))
         if self.asks(direction):
             return self._requests
-        return Responses(self._outstanding(connection), known=connection in self.client_side)
+        return Responses(self._outstanding(connection), known=known)
 
     def strangers(self) -> list[int]:
         """Connections on Kafka's port with data that is not Kafka's."""
-        data = np.flatnonzero(self.spoken.values != Spoken.NOTHING).tolist()
-        return [c for c in data if c not in self.client_side and self.kafka_side(c) is not None]
+        others = (self.spoken.values != Spoken.NOTHING) & (self.client_side.values == NOBODY)
+        return [c for c in np.flatnonzero(others).tolist() if self.kafka_side(c) is not None]
 
     def protocols(self) -> dict[str, int]:
         """How many connections speak what, the most frequent first."""
-        mine = np.fromiter(self.client_side, np.int64, len(self.client_side))
-        others = np.delete(self.spoken.values, mine)
+        others = self.spoken.values[self.client_side.values == NOBODY]
         counts: Counter[str] = Counter()
         for number, count in zip(*np.unique(others, return_counts=True), strict=True):
             counts[Spoken(number).words] += int(count)
-        counts["Kafka"] = len(mine)
+        counts["Kafka"] = len(self.spoken) - len(others)
         counts[Spoken.NOTHING.words] += len(self._flows) - len(self.spoken)
         return {name: count for name, count in counts.most_common() if count}
 

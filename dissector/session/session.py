@@ -96,10 +96,9 @@ class Session:
 
     def _from_client(self, direction: Ints) -> npt.NDArray[np.bool_]:
         """Whether each direction is that of the client."""
-        seen, inverse = np.unique(direction, return_inverse=True)
-        sides = self.recogniser.client_side
-        answer = np.array([sides.get(d >> 1, d & 1) == d & 1 for d in seen.tolist()], np.bool_)
-        return answer[inverse]
+        side: Ints = self.recogniser.client_side.values[direction >> 1]
+        asking: npt.NDArray[np.bool_] = side != 1 - (direction & 1)
+        return asking
 
     def _requests(self, batch: FrameBatch, rows: Ints, asking: Ints) -> Waiting:
         """Enter requests in the index; those that wait for a response."""
