@@ -29,6 +29,8 @@ _LOW_SIZE: Final = (1 << 24) - 1
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]*")
 _SERIES: Final = 3
 """Responses in a row by which they are told on any port."""
+_LONG_SERIES: Final = 6
+"""As many in one segment."""
 _STEP: Final = 16
 """How much ids go up by at the most: a client may count for all its connections."""
 _LONGEST_NAME: Final = 1 << 10
@@ -94,7 +96,7 @@ class Requests:
             return Evidence.STRONG
         return Evidence.FAIR if head[4:6] != PRODUCE or produces(head) else Evidence.NONE
 
-    def together(self, heads: list[bytes]) -> bool:
+    def together(self, heads: list[bytes], ends: int) -> bool:
         return True
 
     def is_request(self, head: bytes) -> bool:
@@ -141,8 +143,8 @@ class Responses:
         possible = identifier in self._near and int.from_bytes(head[:4], "big") >= _LEAST_RESPONSE
         return Evidence.FAIR if possible else Evidence.NONE
 
-    def together(self, heads: list[bytes]) -> bool:
-        return (len(heads) >= _SERIES or self._known) and _go_up(heads, _NEAR)
+    def together(self, heads: list[bytes], ends: int) -> bool:
+        return (self._known or _is_series(heads, ends)) and _go_up(heads, _NEAR)
 
 
 class Either:
@@ -164,9 +166,9 @@ class Either:
             return Evidence.STRONG
         return Evidence.FAIR if head[4] <= 0x7F else Evidence.NONE
 
-    def together(self, heads: list[bytes]) -> bool:
+    def together(self, heads: list[bytes], ends: int) -> bool:
         """Responses whose ids go up."""
-        return len(heads) >= _SERIES and _go_up(heads, _STEP) and not _is_zookeeper(heads)
+        return _is_series(heads, ends) and _go_up(heads, _STEP) and not _is_zookeeper(heads)
 
 
 def _is_zookeeper(heads: list[bytes]) -> bool:
@@ -185,6 +187,12 @@ def is_cut_short(head: bytes) -> bool:
         return head[:1] in (b"", b"\0")
     nameless = head[4:6] == PRODUCE and head[12:14] in (b"\xff\xff", b"\0\0")
     return nameless and len(head) < min(HEAD, 4 + int.from_bytes(head[:4], "big"))
+
+
+def _is_series(heads: list[bytes], ends: int) -> bool:
+    """Whether frames are so many that chance is out of the question. Three are, if they end several segments: three in
+    one segment are found in small integers, of which other protocols are full."""
+    return len(heads) >= (_SERIES if ends > 1 else _LONG_SERIES)
 
 
 def _go_up(heads: list[bytes], most: int) -> bool:

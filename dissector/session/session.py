@@ -93,6 +93,7 @@ class Session:
         """Nothing more comes of these connections: what waits there stays alone."""
         self.generation += 1
         self._orphans(self._pairing.leave(connections))
+        self._tokens.leave(connections)
 
     def _from_client(self, direction: Ints) -> npt.NDArray[np.bool_]:
         """Whether each direction is that of the client."""

@@ -30,7 +30,7 @@ class Metadata:
     def judge(self, head: bytes, packet: int) -> Evidence:
         return Evidence.STRONG if head[4:6] == b"\x00\x03" and len(head) >= 14 else Evidence.NONE
 
-    def together(self, heads: list[bytes]) -> bool:
+    def together(self, heads: list[bytes], ends: int) -> bool:
         return True
 
 
