@@ -54,9 +54,9 @@ class Heads(Protocol):
     def judge(self, head: bytes, packet: int) -> Evidence:
         """What speaks for a frame that begins with `head`, size prefix included, in packet number `packet`."""
 
-    def together(self, heads: list[bytes]) -> bool:
+    def together(self, heads: list[bytes], ends: int) -> bool:
         """Whether the heads of frames that follow each other fit each other: enough, even of heads that are not strong,
-        where the frames begin and end with segments."""
+        where the frames begin and end with segments; `ends` of these are where a frame of them ends."""
 
 
 class Search:
@@ -134,12 +134,18 @@ class _Look:
         while True:
             if here > self._end:
                 good = strong and (aligned or (len(heads) > 1 and self._heads.alone))
-                good |= aligned and self._closed and self._ends_segment(here) and self._heads.together(heads)
+                good |= (
+                    aligned
+                    and self._closed
+                    and self._ends_segment(here)
+                    and self._heads.together(heads, boundaries + 1)
+                )
                 return self._cut(here - at, at, good=good)
             if heads and self._ends_segment(here):
                 boundaries += 1
                 exact = first.start + first.size == here
-                if self._enough(heads, aligned=aligned, strong=strong, fitting=exact or boundaries >= 2):
+                fitting = aligned and (exact or boundaries >= 2) and self._heads.together(heads, boundaries)
+                if fitting or (strong and (aligned or self._heads.alone)):
                     return here
             head = self._stream.peek(self._store, min(HEAD, self._end - here), here - self._stream.at) or b""
             evidence = self._judge(head, here)
@@ -149,16 +155,9 @@ class _Look:
             heads.append(head)
             if not (aligned or strong):
                 return _NEVER
-            if len(heads) == _CHAIN and strong and self._heads.together(heads):
+            if len(heads) == _CHAIN and strong and self._heads.together(heads, boundaries):
                 return here + LEAST_FRAME
             here += 4 + int.from_bytes(head[:4], "big")
-
-    def _enough(self, heads: list[bytes], *, aligned: bool, strong: bool, fitting: bool) -> bool:
-        """Whether a chain that has come to a segment's end is sure. It is `fitting` if it is one segment exactly, or
-        came to the ends of several."""
-        if aligned:
-            return strong or (fitting and self._heads.together(heads))
-        return strong and self._heads.alone
 
     def _cut(self, size: int, at: int, *, good: bool) -> int:
         """What is to be thought of a chain whose last frame goes on behind the bytes that are there."""

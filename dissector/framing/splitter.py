@@ -13,9 +13,8 @@ Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `sess
 
 import struct
 from collections.abc import Collection
-from enum import IntEnum
 from itertools import takewhile
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -23,50 +22,16 @@ from dissector.columns import Column
 from dissector.events import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch, RunKind
 from dissector.framing.chains import Chains
 from dissector.framing.frames import FrameRow, FrameRows
-from dissector.framing.resync import Heads, Search
+from dissector.framing.resync import Search
 from dissector.framing.sizes import HEAD, LEAST_FRAME, LEAST_HEAD, PREFIX
 from dissector.framing.stream import Piece, Stream
+from dissector.framing.verdicts import Recogniser, Verdict
 from dissector.limits import Limits
 from dissector.store import Store
 
 _SIZE: Final = struct.Struct(">i")
 _UNTOLD: Final = 8
 """Rows kept of what was passed over before a direction is known to be Kafka."""
-
-
-class Verdict(IntEnum):
-    """What a direction is."""
-
-    UNDECIDED = 0
-    """More bytes, or the other direction, must tell."""
-    PERHAPS = 1
-    """Kafka, if a frame is found in it."""
-    FRAMES = 2
-    """Kafka, a frame begins here."""
-    SEARCH = 3
-    """Kafka, but its place is lost, or the capture began in the middle of a frame."""
-    OTHER = 4
-    """Not Kafka: its bytes are not framed."""
-
-
-class Recogniser(Protocol):
-    """Knows Kafka from other protocols."""
-
-    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
-        """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if
-        there is no more to wait for."""
-
-    def asks(self, direction: int) -> bool:
-        """Whether a direction is a client's, as far as can be told."""
-
-    def heads(self, direction: int) -> Heads:
-        """How frames of this direction begin, for finding one."""
-
-    def expects(self, direction: int) -> bool:
-        """Whether to go on searching a direction in which no frame was found for long."""
-
-    def found(self, direction: int, head: bytes) -> None:
-        """A frame was found in a direction that was perhaps Kafka's; it begins with `head`."""
 
 
 class Splitter:
@@ -152,8 +117,17 @@ class Splitter:
         fresh = (self._mode.values[runs.direction[firsts]] == Verdict.UNDECIDED) & (runs.start[firsts] == 0)
         fresh &= (runs.kind[firsts] == RunKind.DATA) & (runs.size[firsts] >= LEAST_HEAD)
         rows = firsts[fresh]
+        if not len(rows):
+            return
         rows = rows[np.argsort(runs.packet[rows], kind="stable")]
-        for row in rows.tolist():
+        heads = self._store.gather(runs.address[rows], HEAD)
+        plain = self._recogniser.begin(runs.direction[rows], heads, runs.size[rows])
+        taken = runs.direction[rows[plain]]
+        self._mode.values[taken] = Verdict.FRAMES
+        settled = np.isin(self._mode.values[taken ^ 1], (Verdict.UNDECIDED, Verdict.FRAMES)) & (not self._untold)
+        for direction in taken[~settled].tolist():
+            self._settle_peer(direction)
+        for row in rows[~plain].tolist():
             direction = int(runs.direction[row])
             head = bytes(self._store.read(int(runs.address[row]), min(HEAD, int(runs.size[row]))))
             verdict = self._recogniser.verdict(direction, head, from_start=True, final=False)

@@ -28,6 +28,11 @@ class BareTokens:
         self._since: dict[int, list[list[int]]] = {}
         """Per connection: from the packet of a handshake to that of the next request."""
 
+    def leave(self, connections: Ints) -> None:
+        """Nothing more comes of these connections."""
+        for connection in connections.tolist() if self._since else ():
+            self._since.pop(connection, None)
+
     def of_client(self, connection: Ints, packet: Ints, heads: RequestHeads, is_request: Look) -> Flags:
         """Which of a batch's client frames, in order of time, are tokens. `is_request(n)` looks at frame `n`."""
         handshakes = (heads.api_key == SASL_HANDSHAKE) & (heads.version == 0)

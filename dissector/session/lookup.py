@@ -16,7 +16,7 @@ from dissector.session.by_connection import ByConnection
 from dissector.session.exchange import UNKNOWN_API, Exchange, Message, Row, worst
 from dissector.session.fetch_sessions import FETCH, FetchSessions, is_incremental
 from dissector.session.inference import Inference
-from dissector.session.recogniser import Flows
+from dissector.session.recogniser import NOBODY, Flows
 from dissector.session.session import Session
 from dissector.session.strangers import Protocol
 from dissector.session.summary import error_findings, info, session_words
@@ -166,8 +166,8 @@ class Lookup:
 
     def _client_side(self, connection: int) -> int:
         recogniser = self._session.recogniser
-        side = recogniser.client_side.get(connection)
-        if side is None:
+        side = recogniser.client(connection)
+        if side == NOBODY:
             kafka = recogniser.kafka_side(connection)
             return 0 if kafka is None else 1 - kafka
         return side

@@ -16,9 +16,10 @@ from dissector.session.acks import awaited
 from dissector.session.bare_tokens import BareTokens
 from dissector.session.frames import FrameTable
 from dissector.session.headers import RESPONSE_HEAD, ClientIds, request_heads, response_correlation_ids
+from dissector.session.heads import HEAD
 from dissector.session.knowledge import Knowledge
 from dissector.session.pairing import NOBODY, Pairing, Waiting, key_of
-from dissector.session.recogniser import HEAD, Flows, KafkaRecogniser
+from dissector.session.recogniser import Flows, KafkaRecogniser
 from dissector.session.strangers import Protocol
 from dissector.session.table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.store import Store
@@ -92,13 +93,13 @@ class Session:
         """Nothing more comes of these connections: what waits there stays alone."""
         self.generation += 1
         self._orphans(self._pairing.leave(connections))
+        self._tokens.leave(connections)
 
     def _from_client(self, direction: Ints) -> npt.NDArray[np.bool_]:
         """Whether each direction is that of the client."""
-        seen, inverse = np.unique(direction, return_inverse=True)
-        sides = self.recogniser.client_side
-        answer = np.array([sides.get(d >> 1, d & 1) == d & 1 for d in seen.tolist()], np.bool_)
-        return answer[inverse]
+        side: Ints = self.recogniser.client_side.values[direction >> 1]
+        asking: npt.NDArray[np.bool_] = side != 1 - (direction & 1)
+        return asking
 
     def _requests(self, batch: FrameBatch, rows: Ints, asking: Ints) -> Waiting:
         """Enter requests in the index; those that wait for a response."""

@@ -75,6 +75,10 @@ class Flows:
         """The side that opened the connection, -1 where the capture did not see it."""
         return int(self._lives.syn_side.values[connection])
 
+    def syn_sides(self, connections: Ints) -> Ints:
+        """The same for many, `(n,)`."""
+        return self._lives.syn_side.values[connections]
+
     def first_packet(self, connection: int) -> int:
         """The number of its first packet."""
         return int(self._packet.values[connection])

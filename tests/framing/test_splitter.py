@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.events import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
+from dissector.events import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch, RunKind
 from dissector.framing import Evidence, Heads, Splitter, Verdict
 from dissector.limits import DEFAULT, Limits
 from dissector.store import Store
@@ -30,7 +30,7 @@ class Metadata:
     def judge(self, head: bytes, packet: int) -> Evidence:
         return Evidence.STRONG if head[4:6] == b"\x00\x03" and len(head) >= 14 else Evidence.NONE
 
-    def together(self, heads: list[bytes]) -> bool:
+    def together(self, heads: list[bytes], ends: int) -> bool:
         return True
 
 
@@ -43,6 +43,9 @@ class Anything:
 
     def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
         return self._begins
+
+    def begin(self, directions: Int64, heads: npt.NDArray[np.uint8], sizes: Int64) -> npt.NDArray[np.bool_]:
+        return np.full(len(directions), self._begins is Verdict.FRAMES)
 
     def asks(self, direction: int) -> bool:
         return True

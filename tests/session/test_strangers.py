@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissector import limits
@@ -168,7 +168,22 @@ def test_a_port_scan_is_no_rows(tmp_path: Path) -> None:
     assert seen(capture_of(tmp_path, packets)) == ([], {"without data": 2000})
 
 
+@pytest.mark.parametrize("server", [KAFKAS, ELSEWHERE])
+def test_small_integers_in_one_segment_are_no_responses(tmp_path: Path, server: tuple[str, int]) -> None:
+    """Three that read as responses, up to the segment's end, are chance; a segment each they are not."""
+    words = (8, 3, 0, 8, 5, 0, 8, 9, 0)
+    packets = conversation([Turn(False, struct.pack(">9i", *words))], handshake=False, server=server)
+    rows, spoken = seen(capture_of(tmp_path, packets))
+    assert spoken == {"unknown": 1}
+    assert [row for row in rows if row.kind == "exchange"] == []
+    packets = conversation([Turn(False, struct.pack(">9i", *words))], segment=12, handshake=False, server=server)
+    rows, spoken = seen(capture_of(tmp_path, packets))
+    assert spoken == {"Kafka": 1}
+    assert [row.correlation_id for row in rows] == [3, 5, 9]
+
+
 @given(chance=seeds, handshake=st.booleans())
+@example(chance=random.Random(34292112), handshake=False)
 def test_noise_is_never_kafka(tmp_path: Path, chance: random.Random, handshake: bool) -> None:
     """Random bytes, and the zeros and small numbers that binary protocols are full of."""
     packets: list[Packet] = []

@@ -1,0 +1,251 @@
+"""How requests and responses of Kafka begin: what tells a frame's head from other bytes.
+
+A request has an API key that is known, a version in range, and a client id that fits; a response has the id of a
+request that waits. Responses to correlation ids below 2**16 read as Produce requests: so a Produce request must have
+its acks where they belong.
+"""
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.framing import Evidence
+from dissector.protocol.schema.loader import apis
+
+REQUEST_HEAD: Final = 14
+HEAD: Final = 64
+"""Bytes that are looked at to tell a request by its header and client id."""
+NEWER_VERSIONS: Final = 3
+"""A client newer than the tables may use versions this far past those known."""
+PRODUCE: Final = b"\0\0"
+_PRODUCE, _METADATA = 0, 3
+"""Of their versions 0 the one begins as requests of ZooKeeper do, the other as those of PostgreSQL."""
+_LOW_SIZE: Final = (1 << 24) - 1
+"""Frames up to this size begin with a zero, as the least other protocols do."""
+_TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]*")
+_SERIES: Final = 3
+"""Responses in a row by which they are told on any port."""
+_LONG_SERIES: Final = 6
+"""As many in one segment."""
+_STEP: Final = 16
+"""How much ids go up by at the most: a client may count for all its connections."""
+_LONGEST_NAME: Final = 1 << 10
+"""A client id longer than this is not looked for where a frame's place is lost."""
+_NEAR: Final = 1 << 12
+"""How far the ids of a connection may be apart."""
+_LEAST_RESPONSE: Final = 6
+"""A correlation id and an error code."""
+_ACKS: Final = (b"\xff\xff", b"\0\0", b"\0\x01")
+_LEAST_BODY: Final = 7
+"""Bytes of a Produce request from its acks on."""
+_NAME: Final = re.compile(rb"[a-zA-Z0-9._-]*")
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Requests:
+    """How requests begin."""
+
+    alone = True
+    inside = True
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+        self._versions = {api.key: (api.versions.low, api.versions.high + NEWER_VERSIONS) for api in apis()}
+        self._known = np.zeros(
+            (max(self._versions) + 1, max(high for _, high in self._versions.values()) + 1), np.bool_
+        )
+        for key, (low, high) in self._versions.items():
+            self._known[key, low : high + 1] = True
+        self._plain = self._known.copy()
+        self._plain[_PRODUCE] = self._plain[_METADATA, 0] = False
+
+    def strong(self, words: Words, lengths: Words) -> Mask:
+        key, version = words >> 16, words & 0xFFFF
+        fits = (lengths > 0) & (lengths <= _LONGEST_NAME) & (key < len(self._known)) & (version < self._known.shape[1])
+        fits[fits] = self._known[key[fits], version[fits]]
+        return fits
+
+    def plain(self, heads: Bytes, sizes: Words) -> Mask:
+        """Which heads, `(n, HEAD)`, of which so many bytes are there, are requests that no other protocol's beginning
+        can be taken for: with a client id that is plain text."""
+        size, word = np.ascontiguousarray(heads[:, :8]).view(">i4").astype(np.int64).T
+        length = np.ascontiguousarray(heads[:, 12:14]).view(">i2").reshape(-1).astype(np.int64)
+        name = np.arange(HEAD - REQUEST_HEAD) < length[:, None]
+        text = (heads[:, REQUEST_HEAD:] >= 0x20) & (heads[:, REQUEST_HEAD:] < 0x7F)
+        fits = (
+            (text | ~name).all(axis=1)
+            & (length >= -1)
+            & (REQUEST_HEAD + np.maximum(length, 0) <= np.minimum(sizes, HEAD))
+        )
+        fits &= (REQUEST_HEAD - 4 + np.maximum(length, 0) <= size) & (size <= min(self._largest, _LOW_SIZE))
+        key, version = word >> 16, word & 0xFFFF
+        fits &= (key >= 0) & (key < len(self._plain)) & (version < self._plain.shape[1])
+        fits[fits] = self._plain[key[fits], version[fits]]
+        return fits
+
+    def judge(self, head: bytes, packet: int) -> Evidence:
+        if not self.is_request(head) or not is_printable(head):
+            return Evidence.NONE
+        if is_named(head):
+            return Evidence.STRONG
+        return Evidence.FAIR if head[4:6] != PRODUCE or produces(head) else Evidence.NONE
+
+    def together(self, heads: list[bytes], ends: int) -> bool:
+        return True
+
+    def is_request(self, head: bytes) -> bool:
+        """Whether a known API in a known version, with a size and a client id that make sense."""
+        versions = self._versions.get(int.from_bytes(head[4:6], "big"))
+        if versions is None or not versions[0] <= int.from_bytes(head[6:8], "big") <= versions[1]:
+            return False
+        return self.is_header(head)
+
+    def is_known(self, head: bytes) -> bool:
+        """Whether the API is known."""
+        return int.from_bytes(head[4:6], "big") in self._versions
+
+    def is_header(self, head: bytes) -> bool:
+        """Whether size and client id of a request make sense."""
+        if len(head) < REQUEST_HEAD:
+            return False
+        size = int.from_bytes(head[:4], "big", signed=True)
+        length = int.from_bytes(head[12:14], "big", signed=True)
+        return REQUEST_HEAD - 4 <= size <= self._largest and -1 <= length <= size - (REQUEST_HEAD - 4)
+
+
+class Responses:
+    """How responses begin: with the id of a request that was seen before. Another id, near those that wait, may answer
+    a request that was not seen; where the connection is not `known` to be Kafka's, several with ids that go up may."""
+
+    alone = False
+    inside = True
+
+    def __init__(self, waiting: Mapping[int, int], *, known: bool) -> None:
+        self._known = known
+        self._waiting = waiting
+        self._ids = np.fromiter(waiting, np.int64, len(waiting)) & 0xFFFFFFFF
+        self._near = range(min(waiting) - _NEAR, max(waiting) + _NEAR) if waiting else range(1 << 31)
+
+    def strong(self, words: Words, lengths: Words) -> Mask:
+        return np.isin(words, self._ids)
+
+    def judge(self, head: bytes, packet: int) -> Evidence:
+        identifier = int.from_bytes(head[4:8], "big", signed=True)
+        asked = self._waiting.get(identifier)
+        if asked is not None and asked < packet:
+            return Evidence.STRONG
+        possible = identifier in self._near and int.from_bytes(head[:4], "big") >= _LEAST_RESPONSE
+        return Evidence.FAIR if possible else Evidence.NONE
+
+    def together(self, heads: list[bytes], ends: int) -> bool:
+        return (self._known or _is_series(heads, ends)) and _go_up(heads, _NEAR)
+
+
+class Either:
+    """How frames begin on a port that says nothing: where segments begin, as a request with a client's name (if this
+    side `may_ask`) or as responses."""
+
+    alone = False
+    inside = False
+
+    def __init__(self, requests: Requests, *, may_ask: bool) -> None:
+        self._requests = requests
+        self._may_ask = may_ask
+
+    def strong(self, words: Words, lengths: Words) -> Mask:
+        return np.ones(len(words), np.bool_)
+
+    def judge(self, head: bytes, packet: int) -> Evidence:
+        if self._may_ask and self._requests.judge(head, packet) is Evidence.STRONG:
+            return Evidence.STRONG
+        return Evidence.FAIR if head[4] <= 0x7F else Evidence.NONE
+
+    def together(self, heads: list[bytes], ends: int) -> bool:
+        """Responses whose ids go up."""
+        return _is_series(heads, ends) and _go_up(heads, _STEP) and not _is_zookeeper(heads)
+
+
+def _is_zookeeper(heads: list[bytes]) -> bool:
+    """Whether frames with ids are those of ZooKeeper: its requests have an operation and a path behind the id, its
+    replies a transaction id, which is never 0 and goes up, and an error, mostly 0."""
+    if any(head[16:17] == b"/" and head[12:14] == bytes(2) for head in heads):
+        return True
+    transactions = [int.from_bytes(head[8:16], "big") for head in heads]
+    return transactions[0] > 0 and transactions == sorted(transactions) and all(h[16:20] == bytes(4) for h in heads)
+
+
+def is_cut_short(head: bytes) -> bool:
+    """Whether more bytes must tell if this is a request: of Produce without a client's name even those behind its
+    header."""
+    if len(head) < REQUEST_HEAD:
+        return head[:1] in (b"", b"\0")
+    nameless = head[4:6] == PRODUCE and head[12:14] in (b"\xff\xff", b"\0\0")
+    return nameless and len(head) < min(HEAD, 4 + int.from_bytes(head[:4], "big"))
+
+
+def _is_series(heads: list[bytes], ends: int) -> bool:
+    """Whether frames are so many that chance is out of the question. Three are, if they end several segments: three in
+    one segment are found in small integers, of which other protocols are full."""
+    return len(heads) >= (_SERIES if ends > 1 else _LONG_SERIES)
+
+
+def _go_up(heads: list[bytes], most: int) -> bool:
+    """Whether each response's correlation id is above that of the one before it, by so much at the most."""
+    ids = [int.from_bytes(head[4:8], "big") for head in heads]
+    return all(0 < two - one <= most for one, two in pairwise(ids))
+
+
+def is_named(head: bytes) -> bool:
+    """Whether a request names its client; one of Produce must have what its body begins with, too."""
+    length = int.from_bytes(head[12:14], "big", signed=True)
+    if length <= 0 or not is_printable(head):
+        return False
+    return head[4:6] != PRODUCE or produces(head)
+
+
+def produces(head: bytes) -> bool:
+    """Whether what stands behind the client id reads as the body of a Produce request, as far as `head` goes: a
+    transactional id from version 3 on, acks from -1 to 1, a timeout of less than hours, topics."""
+    at = REQUEST_HEAD + max(0, int.from_bytes(head[12:14], "big", signed=True))
+    version = int.from_bytes(head[6:8], "big")
+    length = -1
+    if version >= 9:
+        # Behind the header's tagged fields, of which there are none.
+        if head[at : at + 1] > b"\0":
+            return False
+        length, at = int.from_bytes(head[at + 1 : at + 2], "big") - 1, at + 2
+    elif version >= 3:
+        length, at = int.from_bytes(head[at : at + 2], "big", signed=True), at + 2
+    if at > len(head):
+        return True
+    body = at + max(0, length)
+    if length == 0 or length < -1 or body + _LEAST_BODY > 4 + int.from_bytes(head[:4], "big"):
+        return False
+    return _is_text(head[at:body]) and _is_produced(head[body : body + 13], flexible=version >= 9)
+
+
+def _is_produced(body: bytes, *, flexible: bool) -> bool:
+    """Whether acks, timeout, and number and name of topics make sense, as far as `body` goes."""
+    if (len(body) >= 2 and body[:2] not in _ACKS) or body[2:3] > b"\0":
+        return False
+    if flexible:
+        return len(body) < 7 or body[6] >= 2
+    count, name = body[6:10], body[12:13]
+    return len(count) < 4 or (count[:2] == bytes(2) != count[2:] and _NAME.fullmatch(name) is not None)
+
+
+def is_printable(head: bytes) -> bool:
+    """Whether the client id has no control characters. Where a frame's place is a guess it must not; where it is
+    known a hostile one may."""
+    length = max(0, int.from_bytes(head[12:14], "big", signed=True))
+    return _is_text(head[14 : 14 + length])
+
+
+def _is_text(raw: bytes) -> bool:
+    return _TEXT.fullmatch(raw.decode("utf-8", "ignore")) is not None
