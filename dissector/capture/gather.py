@@ -28,6 +28,21 @@ def words(data: npt.NDArray[np.uint8], order: Order) -> UInt32:
     return np.ndarray((max(0, len(data) - 3),), f"{order}u4", data, strides=(1,))
 
 
+def heads(data: npt.NDArray[np.uint8], at: Ints, count: int, order: Order) -> list[Ints]:
+    """The next `count` words of 4 bytes at each of some ascending places, `(n,)` int64 each; zeros behind the data.
+
+    What stands at a place is fetched at once: several times faster than word by word."""
+    size = 4 * count
+    inside = int(np.searchsorted(at, len(data) - size, side="right"))
+    if inside < len(at):
+        start = int(at[inside])
+        rest = heads(np.concatenate([data[start:], np.zeros(size, np.uint8)]), at[inside:] - start, count, order)
+        return [np.concatenate(pair) for pair in zip(heads(data, at[:inside], count, order), rest, strict=True)]
+    pieces = np.ndarray((max(0, len(data) - size + 1),), f"V{size}", data, strides=(1,))
+    found = pieces[at].view(f"{order}u4").reshape(len(at), count)
+    return [found[:, n].astype(np.int64) for n in range(count)]
+
+
 def places_where(
     data: npt.NDArray[np.uint8], start: int, count: int, order: Order, wanted: Callable[[list[UInt32]], Flags]
 ) -> Iterator[Ints]:

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage
-from dissector.capture.gather import Ints, unsigned, words
+from dissector.capture.gather import Ints, heads, unsigned, words
 from dissector.capture.lanes import Looks, hop
 from dissector.capture.pcap_records import MAGICS, NOWHERE, Sense, layout_of, next_record
 from dissector.events import PacketBatch, UInt8
@@ -132,7 +132,7 @@ class Pcap:
 
     def _fields(self, data: UInt8, places: Ints) -> list[Ints]:
         """Seconds, fractions, captured lengths, lengths."""
-        return [unsigned(data, places + 4 * n, 4, self._sense.layout.order) for n in range(4)]
+        return heads(data, places, 4, self._sense.layout.order)
 
     def _sound(self, places: Ints, fields: list[Ints]) -> int:
         """How many of the records come before one that makes no sense, as damage may have led here. `done` is there."""

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.capture.errors import CaptureError, Damage, mismatch
-from dissector.capture.gather import Ints, Order, unsigned, words
+from dissector.capture.gather import Ints, Order, heads, unsigned, words
 from dissector.capture.lanes import Looks, hop, mark
 from dissector.capture.pcapng_blocks import (
     BYTE_ORDER_MAGIC,
@@ -347,21 +347,15 @@ class Pcapng:
 
     def _batch(self, data: UInt8, at: Ints) -> PacketBatch:
         section, order = self._section, self._section.order
-
-        def u32(offset: int | Ints) -> Ints:
-            return unsigned(data, at + offset, 4, order)
-
-        kind, size = u32(0), u32(4)
+        kind, size, wide, high, low, captured, length = heads(data, at, 7, order)
         simple = kind == SIMPLE_PACKET
-        wide = u32(8)
         narrow = wide & 0xFFFF if order == "<" else wide >> 16
         interface = np.where(kind == ENHANCED_PACKET, wide, np.where(simple, 0, narrow))
-        captured, length = u32(np.where(simple, 0, 20)), u32(np.where(simple, 8, 24))
+        length = np.where(simple, wide, length)
         start = np.where(simple, 12, 28)
         captured = np.where(simple, np.minimum(length, self._snaplen(section)), captured)
         end = np.minimum(at + size - 4, len(data))
         captured = np.minimum(captured, end - at - start)
-        high, low = u32(np.where(simple, 0, 12)), u32(np.where(simple, 0, 16))  # a simple one may end before them
         ticks = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         time_ns, link_type = _clock(section.interfaces, interface, ticks, simple)
         behind = np.where(simple, end, at + start + (captured + 3 & ~3))
