@@ -187,8 +187,5 @@ class _Look:
 
 def _word(raw: npt.NDArray[np.uint8], offsets: Int64) -> Int64:
     """The four bytes at each offset as a number."""
-    wide = raw.astype(np.int64) if len(offsets) * 4 > len(raw) else None
-    if wide is not None:
-        return (wide[offsets] << 24) | (wide[offsets + 1] << 16) | (wide[offsets + 2] << 8) | wide[offsets + 3]
-    parts = [raw[offsets + n].astype(np.int64) << (24 - 8 * n) for n in range(4)]
-    return parts[0] | parts[1] | parts[2] | parts[3]
+    words: npt.NDArray[np.uint32] = np.ndarray((len(raw) - 3,), ">u4", raw, strides=(1,))
+    return words[offsets].astype(np.int64)
