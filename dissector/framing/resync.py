@@ -9,7 +9,6 @@ Better to skip a frame than to invent one. Of several candidates the one whose c
 matter in what portions the bytes came.
 """
 
-from bisect import bisect_left
 from enum import IntEnum
 from typing import Final, Protocol
 
@@ -26,6 +25,7 @@ _CHAIN: Final = 3
 """Strong heads in a row that need no segment's end."""
 _NEVER: Final = -1
 _LATER: Final = -2
+_NOWHERE: Final[Int64] = np.zeros((2, 0), np.int64)
 Mask = npt.NDArray[np.bool_]
 
 
@@ -37,6 +37,10 @@ class Evidence(IntEnum):
     """Nothing speaks against it."""
     STRONG = 2
     """Hardly by chance."""
+
+
+_NONE, _STRONG = Evidence.NONE, Evidence.STRONG
+"""Bound once: members of an enum are slow to look up."""
 
 
 class Heads(Protocol):
@@ -65,26 +69,28 @@ class Search:
     def __init__(self, at: int) -> None:
         self._looked = at
         """Stream offset before which all candidates are known."""
-        self._candidates: list[int] = []
-        """Those not decided yet."""
+        self._candidates = _NOWHERE
+        """Those not decided yet, ascending, each with the offset that must be in view before a look can decide it."""
 
     def find(self, stream: Stream, store: Store, heads: Heads, limits: Limits, *, end: int, closed: bool) -> int | None:
         """The stream offset of a frame before offset `end`; None where none can be told yet. `closed`: nothing will
         come behind it."""
         look = _Look(stream, store, heads, limits, end=end, closed=closed)
         upto = end - LEAST_FRAME + 1
+        candidates = self._candidates[:, np.searchsorted(self._candidates[0], stream.at) :]
         if upto > self._looked:
-            self._candidates += look.candidates(max(self._looked, stream.at), upto)
+            candidates = np.hstack((candidates, look.candidates(max(self._looked, stream.at), upto)))
             self._looked = upto
         best: tuple[int, int] | None = None
-        waiting: list[int] = []
-        for at in self._candidates[bisect_left(self._candidates, stream.at) :]:
+        waiting = candidates[1] > end
+        for n in np.flatnonzero(~waiting).tolist():
+            at = int(candidates[0, n])
             sure = look.resolve(at)
             if sure == _LATER:
-                waiting.append(at)
+                waiting[n] = True
             elif sure != _NEVER and (best is None or (sure, at) < best):
                 best = sure, at
-        self._candidates = waiting
+        self._candidates = candidates[:, waiting]
         return best[1] if best else None
 
 
@@ -99,31 +105,34 @@ class _Look:
         self._end = end
         self._closed = closed
 
-    def candidates(self, low: int, high: int) -> list[int]:
-        """Where a frame may begin from offset `low` on and before `high`: by size prefix and the word behind it."""
+    def candidates(self, low: int, high: int) -> Int64:
+        """Where a frame may begin from offset `low` on and before `high`, by size prefix and the word behind it; and
+        what must be in view to decide each, `(2, n)`. One in the middle of a segment is nothing without its end."""
         starts, sizes = self._stream.segments(low, high)
         starts = starts[sizes >= LEAST_FRAME]
         data = (
             self._stream.peek(self._store, min(high + LEAST_FRAME - 1, self._end) - low, low - self._stream.at) or b""
         )
         if len(data) < LEAST_FRAME:
-            return []
+            return _NOWHERE
         raw = np.frombuffer(data, np.uint8)
         starts = starts[starts - low <= len(data) - LEAST_FRAME]
         if not self._heads.inside:
             prefixes = _word(raw, starts - low)
             fits = (prefixes >= LEAST_FRAME - 4) & (prefixes <= self._limits.frame_size)
-            found: list[int] = starts[fits].tolist()
-            return found
-        offsets = np.arange(len(data) - LEAST_FRAME + 1)
+            return np.stack((starts[fits], starts[fits]))
+        aligned = np.zeros(len(data) - LEAST_FRAME + 1, np.bool_)
+        aligned[starts - low] = True
+        offsets = np.arange(len(aligned))
         offsets = offsets[raw[offsets] <= self._limits.frame_size >> 24]
         prefixes = _word(raw, offsets)
-        offsets = offsets[(prefixes >= LEAST_FRAME - 4) & (prefixes <= self._limits.frame_size)]
+        fits = (prefixes >= LEAST_FRAME - 4) & (prefixes <= self._limits.frame_size)
+        offsets, prefixes = offsets[fits], prefixes[fits]
         at_12 = np.minimum(offsets + 12, len(raw) - 4)
         lengths = np.where(at_12 == offsets + 12, _word(raw, at_12) >> 16, 1)
-        here = self._heads.strong(_word(raw, offsets + 4), lengths) | np.isin(offsets + low, starts)
-        both: list[int] = (offsets[here] + low).tolist()
-        return both
+        here = self._heads.strong(_word(raw, offsets + 4), lengths) | aligned[offsets]
+        at = offsets[here] + low
+        return np.stack((at, np.where(aligned[offsets[here]], at, at + 4 + prefixes[here])))
 
     def resolve(self, at: int) -> int:
         """The offset at which a candidate's chain is sure; `_NEVER`, or `_LATER` where more bytes must tell."""
@@ -149,9 +158,9 @@ class _Look:
                     return here
             head = self._stream.peek(self._store, min(HEAD, self._end - here), here - self._stream.at) or b""
             evidence = self._judge(head, here)
-            if evidence is Evidence.NONE:
+            if evidence is _NONE:
                 return _LATER if self._end - here < HEAD and not self._closed else _NEVER
-            strong &= evidence is Evidence.STRONG
+            strong &= evidence is _STRONG
             heads.append(head)
             if not (aligned or strong):
                 return _NEVER
@@ -172,14 +181,11 @@ class _Look:
 
     def _judge(self, head: bytes, at: int) -> Evidence:
         if len(head) < LEAST_FRAME or not LEAST_FRAME - 4 <= int.from_bytes(head[:4], "big") <= self._limits.frame_size:
-            return Evidence.NONE
+            return _NONE
         return self._heads.judge(head, self._stream.run(at - self._stream.at).seen[1])
 
 
 def _word(raw: npt.NDArray[np.uint8], offsets: Int64) -> Int64:
     """The four bytes at each offset as a number."""
-    wide = raw.astype(np.int64) if len(offsets) * 4 > len(raw) else None
-    if wide is not None:
-        return (wide[offsets] << 24) | (wide[offsets + 1] << 16) | (wide[offsets + 2] << 8) | wide[offsets + 3]
-    parts = [raw[offsets + n].astype(np.int64) << (24 - 8 * n) for n in range(4)]
-    return parts[0] | parts[1] | parts[2] | parts[3]
+    words: npt.NDArray[np.uint32] = np.ndarray((len(raw) - 3,), ">u4", raw, strides=(1,))
+    return words[offsets].astype(np.int64)

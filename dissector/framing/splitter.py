@@ -32,6 +32,8 @@ from dissector.store import Store
 _SIZE: Final = struct.Struct(">i")
 _UNTOLD: Final = 8
 """Rows kept of what was passed over before a direction is known to be Kafka."""
+_UNDECIDED, _PERHAPS, _FRAMES, _SEARCH, _OTHER = Verdict
+"""Bound once: members of an enum are slow to look up."""
 
 
 class Splitter:
@@ -41,7 +43,7 @@ class Splitter:
         self._store = store
         self._recogniser = recogniser
         self._limits = limits
-        self._mode = Column(np.uint8, Verdict.UNDECIDED)
+        self._mode = Column(np.uint8, _UNDECIDED)
         self._next = Column(np.int64, 0)
         """Where the next frame begins, for directions of which nothing is held."""
         self._ignored = Column(np.int64, 0)
@@ -104,7 +106,7 @@ class Splitter:
         held = sorted(direction for direction in directions if direction in self._held)
         self._decide(sorted(held, key=self._recogniser.asks, reverse=True))
         for direction in held:
-            if direction in self._held and self._mode.values[direction] == Verdict.FRAMES:
+            if direction in self._held and self._mode.values[direction] == _FRAMES:
                 self._split(direction, self._held[direction])
         self._stirred |= directions
 
@@ -114,7 +116,7 @@ class Splitter:
 
     def _recognise(self, runs: RunBatch, firsts: Int64) -> None:
         """Directions that begin here with enough to tell them by are settled at once, the client's side first."""
-        fresh = (self._mode.values[runs.direction[firsts]] == Verdict.UNDECIDED) & (runs.start[firsts] == 0)
+        fresh = (self._mode.values[runs.direction[firsts]] == _UNDECIDED) & (runs.start[firsts] == 0)
         fresh &= (runs.kind[firsts] == RunKind.DATA) & (runs.size[firsts] >= LEAST_HEAD)
         rows = firsts[fresh]
         if not len(rows):
@@ -123,18 +125,18 @@ class Splitter:
         heads = self._store.gather(runs.address[rows], HEAD)
         plain = self._recogniser.begin(runs.direction[rows], heads, runs.size[rows])
         taken = runs.direction[rows[plain]]
-        self._mode.values[taken] = Verdict.FRAMES
-        settled = np.isin(self._mode.values[taken ^ 1], (Verdict.UNDECIDED, Verdict.FRAMES)) & (not self._untold)
+        self._mode.values[taken] = _FRAMES
+        settled = np.isin(self._mode.values[taken ^ 1], (_UNDECIDED, _FRAMES)) & (not self._untold)
         for direction in taken[~settled].tolist():
             self._settle_peer(direction)
         for row in rows[~plain].tolist():
             direction = int(runs.direction[row])
             head = bytes(self._store.read(int(runs.address[row]), min(HEAD, int(runs.size[row]))))
             verdict = self._recogniser.verdict(direction, head, from_start=True, final=False)
-            if verdict == Verdict.FRAMES:
-                self._mode.values[direction] = Verdict.FRAMES
+            if verdict == _FRAMES:
+                self._mode.values[direction] = _FRAMES
                 self._settle_peer(direction)
-            elif verdict == Verdict.OTHER:
+            elif verdict == _OTHER:
                 self._leave(direction)
                 self._ask_again(direction ^ 1)
 
@@ -147,7 +149,7 @@ class Splitter:
                 lows[group] = self._catch_up(runs, int(lows[group]), int(highs[group]))
         row = np.minimum(lows, len(runs) - 1)
         at = self._next.values[direction]
-        fast = (self._mode.values[direction] == Verdict.FRAMES) & (lows < highs)
+        fast = (self._mode.values[direction] == _FRAMES) & (lows < highs)
         fast &= (runs.start[row] <= at) & (at < runs.start[row] + runs.size[row])
         if self._held:
             fast &= ~np.isin(direction, np.fromiter(self._held, np.int64))
@@ -156,7 +158,7 @@ class Splitter:
             stops = chains.follow(lows[fast], highs[fast], at[fast])
             self._rows.add_batch(chains.frames())
             lows[fast], self._next.values[direction[fast]] = np.array(stops, np.int64).T
-        other = self._mode.values[direction] == Verdict.OTHER
+        other = self._mode.values[direction] == _OTHER
         last = highs[other] - 1
         self._ignored.values[direction[other]] += runs.start[last] + runs.size[last] - runs.start[lows[other]]
         left = (lows < highs) & ~other
@@ -167,7 +169,7 @@ class Splitter:
         direction = int(runs.direction[low])
         ends = runs.start[low:high] + runs.size[low:high]
         first = low
-        while low < high and self._mode.values[direction] == Verdict.FRAMES:
+        while low < high and self._mode.values[direction] == _FRAMES:
             stream = self._held.get(direction)
             if stream is None:
                 break
@@ -175,7 +177,7 @@ class Splitter:
             self._take(runs, low, upto)
             low = upto
             if (
-                self._mode.values[direction] == Verdict.FRAMES
+                self._mode.values[direction] == _FRAMES
                 and direction in self._held
                 and stream.at >= runs.start[upto - 1]
             ):
@@ -193,20 +195,20 @@ class Splitter:
             stream = self._held[direction] = Stream(int(self._next.values[direction]))
         stream.extend(runs, low, high)
         self._held_runs += high - low
-        if mode in (Verdict.SEARCH, Verdict.PERHAPS):
+        if mode in (_SEARCH, _PERHAPS):
             self._stirred.add(direction)
-        elif mode == Verdict.FRAMES and stream.end >= stream.need:
+        elif mode == _FRAMES and stream.end >= stream.need:
             self._split(direction, stream)
 
     def _decide(self, directions: Collection[int]) -> None:
         """Ask what directions are that are undecided; one that is decided may settle its peer."""
-        waiting = [d for d in directions if self._mode.values[d] == Verdict.UNDECIDED]
+        waiting = [d for d in directions if self._mode.values[d] == _UNDECIDED]
         while waiting:
             settled = [direction for direction in waiting if self._decide_one(direction)]
             if not settled:
                 return
             peers = {direction ^ 1 for direction in settled}
-            waiting = [d for d in peers if d in self._held and self._mode.values[d] == Verdict.UNDECIDED]
+            waiting = [d for d in peers if d in self._held and self._mode.values[d] == _UNDECIDED]
 
     def _decide_one(self, direction: int) -> bool:
         stream = self._held[direction]
@@ -215,15 +217,15 @@ class Splitter:
         from_start = stream.at == missing == 0
         final = self._is_over(direction) or stream.end - stream.at >= self._limits.undecided_bytes
         verdict = self._recogniser.verdict(direction, head, from_start=from_start, final=final)
-        if verdict == Verdict.UNDECIDED:
+        if verdict == _UNDECIDED:
             if not final:
                 return False
-            verdict = Verdict.OTHER
+            verdict = _OTHER
         self._mode.values[direction] = verdict
-        if verdict == Verdict.OTHER:
+        if verdict == _OTHER:
             self._leave(direction)
             self._ask_again(direction ^ 1)
-        elif verdict == Verdict.FRAMES:
+        elif verdict == _FRAMES:
             self._skip(direction, stream, FrameKind.GAP, missing)
             self._settle_peer(direction)
             self._split(direction, stream)
@@ -233,7 +235,7 @@ class Splitter:
 
     def _leave(self, direction: int) -> None:
         """A direction is not Kafka's."""
-        self._mode.values[direction] = Verdict.OTHER
+        self._mode.values[direction] = _OTHER
         stream = self._held.pop(direction, None)
         held = stream.end - stream.at if stream else 0
         self._ignored.values[direction] += held + sum(row.size for row in self._untold.pop(direction, ()))
@@ -243,12 +245,12 @@ class Splitter:
         """A direction is Kafka's, and so is its peer."""
         peer = direction ^ 1
         mode = int(self._mode.values[peer])
-        if mode == Verdict.UNDECIDED and peer not in self._untold:
+        if mode == _UNDECIDED and peer not in self._untold:
             return
-        if mode == Verdict.OTHER:
-            self._mode.values[peer] = Verdict.SEARCH
+        if mode == _OTHER:
+            self._mode.values[peer] = _SEARCH
         elif self._untold.get(peer):
-            self._mode.values[peer] = Verdict.SEARCH
+            self._mode.values[peer] = _SEARCH
             self._stirred.add(peer)
             self._tell(peer)
         else:
@@ -256,8 +258,8 @@ class Splitter:
 
     def _ask_again(self, direction: int) -> None:
         """What a direction is, of which the peer is known now."""
-        if self._mode.values[direction] == Verdict.PERHAPS:
-            self._mode.values[direction] = Verdict.UNDECIDED
+        if self._mode.values[direction] == _PERHAPS:
+            self._mode.values[direction] = _UNDECIDED
             self._searches.pop(direction, None)
             if direction in self._held:
                 self._decide([direction])
@@ -285,7 +287,7 @@ class Splitter:
                     if not self._frame(direction, stream, size):
                         return
                     continue
-            self._mode.values[direction] = Verdict.SEARCH
+            self._mode.values[direction] = _SEARCH
             self._stirred.add(direction)
             return
         self._next.values[direction] = stream.at
@@ -333,7 +335,7 @@ class Splitter:
             return
         row = FrameRow(direction, kind, stream.at, size, stream.run().seen, stream.pieces(size))
         stream.advance(size)
-        if self._mode.values[direction] != Verdict.PERHAPS:
+        if self._mode.values[direction] != _PERHAPS:
             self._rows.add(row)
             return
         untold = self._untold.setdefault(direction, [])
@@ -343,9 +345,9 @@ class Splitter:
 
     def _seek(self, direction: int) -> None:
         """Find the next frame of a direction, and cut off those that follow. What is passed over becomes a row."""
-        perhaps = self._mode.values[direction] == Verdict.PERHAPS
+        perhaps = self._mode.values[direction] == _PERHAPS
         stream = self._held.get(direction)
-        if stream is not None and (perhaps or self._mode.values[direction] == Verdict.SEARCH):
+        if stream is not None and (perhaps or self._mode.values[direction] == _SEARCH):
             while stream.at < stream.end:
                 self._skip(direction, stream, FrameKind.GAP, stream.gap())
                 passed = self._look(direction, stream)
@@ -377,11 +379,11 @@ class Splitter:
 
     def _found(self, direction: int, stream: Stream, at: int) -> None:
         del self._searches[direction]
-        if self._mode.values[direction] == Verdict.PERHAPS:
+        if self._mode.values[direction] == _PERHAPS:
             self._recogniser.found(direction, stream.peek(self._store, HEAD, at - stream.at) or b"")
             self._tell(direction)
             self._settle_peer(direction)
-        self._mode.values[direction] = Verdict.FRAMES
+        self._mode.values[direction] = _FRAMES
         self._skip(direction, stream, FrameKind.UNPARSED, at - stream.at)
         self._split(direction, stream)
 
@@ -393,10 +395,10 @@ class Splitter:
         for direction in sorted(self._held, key=lambda d: self._held[d].run().seen[1]):
             stream = self._held[direction]
             self._held_runs -= len(stream)
-            if self._mode.values[direction] in (Verdict.UNDECIDED, Verdict.PERHAPS):
+            if self._mode.values[direction] in (_UNDECIDED, _PERHAPS):
                 self._leave(direction)
             else:
-                self._mode.values[direction] = Verdict.SEARCH
+                self._mode.values[direction] = _SEARCH
                 self._searches.pop(direction, None)
                 self._skip(direction, stream, FrameKind.UNPARSED, stream.end - stream.at)
                 del self._held[direction]

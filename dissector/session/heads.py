@@ -48,6 +48,10 @@ Words = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
+_NONE, _FAIR, _STRONG = Evidence.NONE, Evidence.FAIR, Evidence.STRONG
+"""Bound once: members of an enum are slow to look up."""
+
+
 class Requests:
     """How requests begin."""
 
@@ -91,10 +95,10 @@ class Requests:
 
     def judge(self, head: bytes, packet: int) -> Evidence:
         if not self.is_request(head) or not is_printable(head):
-            return Evidence.NONE
+            return _NONE
         if is_named(head):
-            return Evidence.STRONG
-        return Evidence.FAIR if head[4:6] != PRODUCE or produces(head) else Evidence.NONE
+            return _STRONG
+        return _FAIR if head[4:6] != PRODUCE or produces(head) else _NONE
 
     def together(self, heads: list[bytes], ends: int) -> bool:
         return True
@@ -139,9 +143,9 @@ class Responses:
         identifier = int.from_bytes(head[4:8], "big", signed=True)
         asked = self._waiting.get(identifier)
         if asked is not None and asked < packet:
-            return Evidence.STRONG
+            return _STRONG
         possible = identifier in self._near and int.from_bytes(head[:4], "big") >= _LEAST_RESPONSE
-        return Evidence.FAIR if possible else Evidence.NONE
+        return _FAIR if possible else _NONE
 
     def together(self, heads: list[bytes], ends: int) -> bool:
         return (self._known or _is_series(heads, ends)) and _go_up(heads, _NEAR)
@@ -162,9 +166,9 @@ class Either:
         return np.ones(len(words), np.bool_)
 
     def judge(self, head: bytes, packet: int) -> Evidence:
-        if self._may_ask and self._requests.judge(head, packet) is Evidence.STRONG:
-            return Evidence.STRONG
-        return Evidence.FAIR if head[4] <= 0x7F else Evidence.NONE
+        if self._may_ask and self._requests.judge(head, packet) is _STRONG:
+            return _STRONG
+        return _FAIR if head[4] <= 0x7F else _NONE
 
     def together(self, heads: list[bytes], ends: int) -> bool:
         """Responses whose ids go up."""

@@ -9,6 +9,7 @@ Invariants:
   * what waits is bounded: `limits.pending_requests` a side, the oldest leave first, and leave as unpaired.
 """
 
+from bisect import bisect_right, insort
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -52,14 +53,14 @@ class Pairing:
         self._requests = NOBODY
         self._responses = NOBODY
         self._losses: dict[int, list[int]] = defaultdict(list)
-        """Packets that showed a loss of a connection's responses."""
+        """Packets that showed a loss of a connection's responses, ascending."""
         self._order: Ints | None = None
         """Requests that wait, by key, the oldest of each first; made when somebody asks."""
 
     def lost(self, connection: Ints, packet: Ints) -> None:
         """Some of what servers sent is not there: told before what came after it is paired."""
         for each, at in zip(connection.tolist(), packet.tolist(), strict=True):
-            self._losses[each].append(at)
+            insort(self._losses[each], at)
 
     def outstanding(self, connection: int) -> dict[int, int]:
         """Correlation ids that wait for a response on a connection, as signed integers, each with the packet of the
@@ -144,10 +145,16 @@ def _in_order(
     for position in answering[np.argsort(responses.packet[answering], kind="stable")].tolist():
         key, packet = int(responses.key[position]), responses.packet[position]
         queue = queues[key]
-        if queue and any(requests.packet[queue[0]] < loss <= packet for loss in losses.get(key >> 32, ())):
+        if queue and _is_between(losses.get(key >> 32, ()), int(requests.packet[queue[0]]), int(packet)):
             while len(queue) > 1 and requests.packet[queue[1]] < packet:
                 queue.popleft()
         if queue and requests.packet[queue[0]] < packet:
             asked.append(queue.popleft())
             answer.append(position)
     return np.array(asked, np.int64), np.array(answer, np.int64)
+
+
+def _is_between(losses: Sequence[int], asked: int, answered: int) -> bool:
+    """Whether there was a loss behind the one packet, up to the other."""
+    at = bisect_right(losses, asked)
+    return at < len(losses) and losses[at] <= answered

@@ -15,6 +15,7 @@ says is Kafka's is believed whatever its content, unless that is TLS.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Set
+from functools import lru_cache
 from typing import Final, Protocol
 
 import numpy as np
@@ -78,6 +79,7 @@ class KafkaRecogniser:
 
     def __init__(self, flows: Flows, limits: Limits, outstanding: Outstanding, ports: Set[int] = frozenset()) -> None:
         self._flows = flows
+        self._ports_of = lru_cache(maxsize=1024)(flows.ports)
         self._ports = ports
         self._outstanding = outstanding
         self._requests = Requests(limits.frame_size)
@@ -205,10 +207,11 @@ class KafkaRecogniser:
         return self._side_on(connection, KAFKA_PORTS) if said is None else said
 
     def _side_on(self, connection: int, ports: Set[int]) -> int | None:
-        sides = [side for side, port in enumerate(self._flows.ports(connection)) if port in ports]
-        if len(sides) == 2 and self._flows.syn_side(connection) >= 0:
-            return 1 - self._flows.syn_side(connection)
-        return sides[0] if len(sides) == 1 else None
+        one, other = self._ports_of(connection)
+        if (one in ports) != (other in ports):
+            return 0 if one in ports else 1
+        opener = self._flows.syn_side(connection) if one in ports else -1
+        return None if opener < 0 else 1 - opener
 
     def client(self, connection: int) -> int:
         """The side of a connection's client, `NOBODY` where it is not known to speak Kafka."""

@@ -2,16 +2,20 @@
 
 import random
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_file import Capture
-from tests.traffic import capture_of, conversation, exchanges, lossy
+from tests.traffic import Packet, capture_of, conversation, exchanges, lossy
+
+Network = Callable[[int], list[Packet]]
+"""The packets of one connection with so many exchanges."""
 
 
-def calls(folder: Path, count: int) -> int:
-    """Calls of functions while a lossy capture of so many exchanges is read."""
-    packets = conversation(exchanges(count, pipelined=8, size=200), segment=100)
-    path = capture_of(folder, lossy(packets, random.Random(1)))
+def calls(path: str) -> int:
+    """Calls of functions while a capture is read."""
     seen = 0
 
     def profile(_frame: object, event: str, _arg: object) -> None:
@@ -28,6 +32,33 @@ def calls(folder: Path, count: int) -> int:
     return seen
 
 
-def test_what_losses_cost_grows_with_the_capture(tmp_path: Path) -> None:
-    few, many = calls(tmp_path, 250), calls(tmp_path, 1000)
-    assert many < 5 * few
+def whole(count: int) -> list[Packet]:
+    return conversation(exchanges(count, pipelined=8, size=200), segment=100)
+
+
+def holed(count: int) -> list[Packet]:
+    return lossy(whole(count), random.Random(1))
+
+
+def late(count: int) -> list[Packet]:
+    """The beginning is not there, and some of the rest is not."""
+    return holed(count)[count // 10 :]
+
+
+def bytewise(count: int) -> list[Packet]:
+    """A byte a segment."""
+    return conversation(exchanges(count), segment=1)
+
+
+def bytewise_holed(count: int) -> list[Packet]:
+    return lossy(bytewise(count), random.Random(1))
+
+
+@pytest.mark.parametrize(
+    ("network", "few"), [(whole, 120), (holed, 120), (late, 120), (bytewise, 25), (bytewise_holed, 25)]
+)
+def test_ten_times_the_frames_of_one_connection_cost_ten_times_the_work(
+    tmp_path: Path, network: Network, few: int
+) -> None:
+    once = calls(capture_of(tmp_path, network(few)))
+    assert calls(capture_of(tmp_path, network(10 * few))) < 12 * once
