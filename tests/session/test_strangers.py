@@ -168,6 +168,7 @@ def test_a_port_scan_is_no_rows(tmp_path: Path) -> None:
     assert seen(capture_of(tmp_path, packets)) == ([], {"without data": 2000})
 
 
+@pytest.mark.slow
 @given(chance=seeds, handshake=st.booleans())
 def test_noise_is_never_kafka(tmp_path: Path, chance: random.Random, handshake: bool) -> None:
     """Random bytes, and the zeros and small numbers that binary protocols are full of."""
