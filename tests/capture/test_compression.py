@@ -61,6 +61,7 @@ def test_bytes_that_follow_and_are_not_compressed_are_told(tmp_path: Path, way: 
     assert opened(written(tmp_path, data + bytes(512)))[1] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", COMPRESSIONS)
 def test_zeros_without_end_are_given_up(tmp_path: Path, way: str) -> None:
     bomb = COMPRESSIONS[way](pcap(clean_packets()) + bytes(24 << 20))

@@ -55,6 +55,7 @@ def made(times: list[int], mark: int) -> list[Seen]:
     return [Seen(time, bytes([mark]) + n.to_bytes(3, "big"), 4) for n, time in enumerate(times)]
 
 
+@pytest.mark.slow
 @given(
     files=st.lists(st.lists(st.integers(0, 40), max_size=30), min_size=1, max_size=5),
     batch=st.integers(1, 9),
@@ -94,6 +95,7 @@ def test_files_of_a_ring_are_read_in_the_order_of_time_and_nothing_is_copied(tmp
     assert shown(*paths) == (clean(), [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pcap", "gzip"])
 def test_a_ring_may_have_more_files_than_a_shell_allows(tmp_path: Path, name: str) -> None:
     packets = clean_packets()

@@ -30,6 +30,7 @@ def at(value: Any, path: str) -> str:
     return "" if value is None else str(value)
 
 
+@pytest.mark.slow
 def test_a_column_has_what_the_json_has() -> None:
     names = [name for name in FACTS if name != "time_ns"]
     for path in (JAVA, TRANSACTIONS, str(PCAPS / "librdkafka-acks0.pcapng")):

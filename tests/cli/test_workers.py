@@ -66,6 +66,7 @@ def test_a_worker_that_fails_is_told_and_no_later_row_is_printed(meets: str, sai
     assert rows(50).startswith(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "text", "tree"])
 def test_a_capture_is_printed_as_by_one_process(form: str) -> None:
     files = [str(PCAPS / "java-transactions.pcapng"), str(PCAPS / "librdkafka-pipelined.pcapng")]

@@ -48,6 +48,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(steps=steps, seed=st.integers(0, 99))
 def test_any_session_looked_at_in_any_order(
     tmp_path_factory: Any, steps: list[tuple[str, str, int]], seed: int

@@ -60,6 +60,7 @@ def test_a_network_that_loses_nothing_changes_nothing(
     assert said(capture_of(tmp_path, packets)) == clean
 
 
+@pytest.mark.slow
 @given(chance=seeds, batch=st.integers(1, 9), lossy=st.booleans())
 def test_the_size_of_batches_makes_no_difference(
     tmp_path: Path, chance: random.Random, batch: int, lossy: bool
@@ -74,6 +75,7 @@ def test_the_size_of_batches_makes_no_difference(
         assert rows(path) == whole
 
 
+@pytest.mark.slow
 @given(seen=st.integers(0, 40), lost=st.integers(1, 3))
 def test_lost_packets_cost_their_exchanges_and_are_told(tmp_path: Path, seen: int, lost: int) -> None:
     packets = conversation(exchanges(20))
@@ -90,6 +92,7 @@ def test_lost_packets_cost_their_exchanges_and_are_told(tmp_path: Path, seen: in
     assert told == sum(len(p.payload) for p in visible)
 
 
+@pytest.mark.slow
 @given(chance=seeds, at=st.integers(0, 400))
 def test_a_capture_cut_anywhere_keeps_what_came_before(tmp_path: Path, chance: random.Random, at: int) -> None:
     packets = resegmented(conversation(exchanges(10)), chance)

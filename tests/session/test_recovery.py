@@ -49,6 +49,7 @@ def talk(chance: random.Random, count: int, port: int) -> list[Packet]:
     return conversation(turns, handshake=chance.random() < 0.5, server=("10.0.0.2", port), client=("10.0.0.1", 50_001))
 
 
+@pytest.mark.slow
 @given(
     chance=seeds,
     count=st.integers(20, 40),

@@ -182,6 +182,7 @@ def test_small_integers_in_one_segment_are_no_responses(tmp_path: Path, server: 
     assert [row.correlation_id for row in rows] == [3, 5, 9]
 
 
+@pytest.mark.slow
 @given(chance=seeds, handshake=st.booleans())
 @example(chance=random.Random(34292112), handshake=False)
 def test_noise_is_never_kafka(tmp_path: Path, chance: random.Random, handshake: bool) -> None:

@@ -106,6 +106,7 @@ def nested(link: str, tunnels: list[str]) -> tuple[int, Wrap]:
     return LINKS[link][0], wrap
 
 
+@pytest.mark.slow
 @given(nesting=nestings.filter(lambda nesting: nesting[0] != "ipv4"))
 def test_tunnels_in_tunnels_give_the_same_exchanges(
     tmp_path_factory: pytest.TempPathFactory, nesting: tuple[str, list[str]]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ def test_a_network_that_loses_nothing_changes_nothing(said: Streams, mangle: Man
     assert read(mangle(packets)).streams == spoken(said)
 
 
+@pytest.mark.slow
 @given(
     said=streams(700),
     mangle=manglings(loss=True),
@@ -109,6 +111,7 @@ def test_bytes_cut_off_by_the_snap_length_keep_their_place(said: Streams, snaple
         assert all(byte in (ord("?"), said[direction][at]) for at, byte in enumerate(data))
 
 
+@pytest.mark.slow
 @given(said=streams(), mangle=manglings(loss=True))
 def test_along_a_stream_packets_never_run_backwards(said: Streams, mangle: Mangling) -> None:
     runs = read(mangle(packets_of(said))).runs

@@ -10,6 +10,7 @@ from dissector.capture.live import Ring, Wanted
 RINGS = st.none() | st.builds(Ring, *[st.integers(0, 10**9)] * 3)
 
 
+@pytest.mark.slow
 @given(
     st.builds(Wanted, st.text(), st.lists(st.integers(1, 65535)).map(tuple), st.text(), st.booleans(), st.text(), RINGS)
 )

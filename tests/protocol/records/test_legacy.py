@@ -76,6 +76,7 @@ def test_messages_are_read_as_they_were_made_and_tile(messages: list[Made], magi
     assert [node.value for node in tree.tree.walk() if node.name == "key"][codec > 0 :] == [m.key for m in messages]
 
 
+@pytest.mark.slow
 @given(messages=many, magic=st.integers(0, 1), codec=st.integers(0, 3), data=st.data())
 def test_damage_is_a_finding_and_loses_no_byte(
     messages: list[Made], magic: int, codec: int, data: st.DataObject

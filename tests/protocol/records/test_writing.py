@@ -21,6 +21,7 @@ def through_json(value: Object) -> Object:
     return done
 
 
+@pytest.mark.slow
 @given(records=many_records, codec=st.integers(0, 4), messages=many, magic=st.integers(0, 1), cut=st.integers(0, 40))
 def test_what_show_prints_is_written_to_the_same_bytes(
     records: list[Record], codec: int, messages: list[Made], magic: int, cut: int
