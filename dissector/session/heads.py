@@ -5,6 +5,7 @@ request that waits. Responses to correlation ids below 2**16 read as Produce req
 its acks where they belong.
 """
 
+import codecs
 import re
 from collections.abc import Mapping
 from itertools import pairwise
@@ -252,4 +253,8 @@ def is_printable(head: bytes) -> bool:
 
 
 def _is_text(raw: bytes) -> bool:
-    return _TEXT.fullmatch(raw.decode("utf-8", "ignore")) is not None
+    try:
+        text, _ = codecs.utf_8_decode(raw, "strict", False)  # a head may end in the middle of a character
+    except UnicodeDecodeError:
+        return False
+    return _TEXT.fullmatch(text) is not None

@@ -257,9 +257,9 @@ class KafkaRecogniser:
         return self._requests.is_request(head)
 
     def _is_newer_request(self, connection: int, head: bytes) -> bool:
-        """Whether bytes at the start of a connection begin with a request of an API or version that is not known: its
-        client must have a name, and its API be known unless the server is on Kafka's port."""
+        """Whether bytes at the start of a connection begin with a request of an API or version that is not known: it
+        must be below 16 MB, its client have a name, and its API be known unless the server is on Kafka's port."""
         requests = self._requests
-        if not requests.is_header(head) or not is_named(head) or max(head[4], head[6]) > 0x7F:
+        if not requests.is_header(head) or not is_named(head) or max(head[4], head[6]) > 0x7F or head[0]:
             return False
         return requests.is_known(head) or self.kafka_side(connection) is not None

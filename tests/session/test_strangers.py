@@ -185,6 +185,7 @@ def test_small_integers_in_one_segment_are_no_responses(tmp_path: Path, server: 
 @pytest.mark.slow
 @given(chance=seeds, handshake=st.booleans())
 @example(chance=random.Random(34292112), handshake=False)
+@example(chance=random.Random(3144), handshake=True)
 def test_noise_is_never_kafka(tmp_path: Path, chance: random.Random, handshake: bool) -> None:
     """Random bytes, and the zeros and small numbers that binary protocols are full of."""
     packets: list[Packet] = []
