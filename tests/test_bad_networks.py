@@ -279,7 +279,9 @@ def test_a_loss_costs_what_it_touched(tmp_path: Path, mangle: Mangling, missed: 
     assert read(rows) <= clean.whole
     assert (kept - read(rows)).total() == missed
     assert read(rows) <= kept
-    assert told(rows) == reach(clean.said, streams)
+    # All that was seen is told; and of a frame whose end was not seen, its whole size or none of what is missing.
+    told_of = told(rows)
+    assert Counter({side: len(marks) for side, marks in streams.items()}) <= told_of <= reach(clean.said, streams)
 
 
 @pytest.mark.parametrize("tunnels", [("vxlan",), ("vxlan", "gre"), ("geneve", "vxlan over ipv6")])
@@ -408,8 +410,9 @@ def test_any_network_gives_what_it_left(
         assert sizes[side] >= len(marks)  # how far beyond is the test below
 
 
-@pytest.mark.xfail(strict=True, reason="after losses, bytes inside a frame are believed as a size of 128 MiB")
-def test_a_search_after_losses_believes_no_size_inside_a_frame(tmp_path: Path) -> None:
-    clean, chance = traffic(), random.Random(13)
+@pytest.mark.parametrize("seed", [13, 38])
+def test_a_search_after_losses_believes_no_size_inside_a_frame(tmp_path: Path, seed: int) -> None:
+    """Of 128 and 16 MB they are, where zeros inside of a frame are read as one."""
+    clean, chance = traffic(), random.Random(seed)
     left = resegmented([packet for packet in clean.packets if not packet.payload or chance.random() >= 0.25], chance)
     assert told(found(one_file(tmp_path, left))) <= reach(clean.said, there(left))

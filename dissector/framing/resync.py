@@ -143,6 +143,8 @@ class _Look:
         while True:
             if here > self._end:
                 good = strong and (aligned or (len(heads) > 1 and self._heads.alone))
+                # One head without its frame's end is little: ids below 256 are what small integers and zeros read as.
+                good &= self._heads.alone or len(heads) > 1 or heads[0][4:7] != bytes(3)
                 good |= (
                     aligned
                     and self._closed
@@ -169,10 +171,12 @@ class _Look:
             here += 4 + int.from_bytes(head[:4], "big")
 
     def _cut(self, size: int, at: int, *, good: bool) -> int:
-        """What is to be thought of a chain whose last frame goes on behind the bytes that are there."""
+        """What is to be thought of a chain whose last frame goes on behind the bytes that are there. A large size is
+        believed when many bytes came in one piece that do not speak against it: in few, zeros read as one."""
+        large = size > self._limits.resync_bytes
         if self._closed:
-            return self._end if good else _NEVER
-        return at + LEAST_FRAME if good and size > self._limits.resync_bytes else _LATER
+            return self._end if good and not large else _NEVER
+        return at + LEAST_FRAME if good and large and self._end - at > self._limits.resync_bytes else _LATER
 
     def _ends_segment(self, offset: int) -> bool:
         """Whether a segment, or a gap, ends right before an offset; tiny ones say nothing."""
