@@ -26,12 +26,12 @@ class Work(NamedTuple):
 FIELDS: Final = ("--fields", "api_key,api_version,correlation_id,latency_ns")
 JSON: Final = ("-f", "json")
 WORKS: Final = (
-    Work("packets, fields", chatty, 100_000, FIELDS),
-    Work("packets, JSON", chatty, 20_000, JSON),
-    Work("connections, fields", connections, 10_000, FIELDS),
-    Work("frames of one connection, fields", pipelined, 20_000, FIELDS),
-    Work("records of a batch, JSON", lambda path, size: bulk(path, 40, batch_records=size), 100, JSON),
-    Work("bulk exchanges, fields", bulk, 40, FIELDS),
+    Work("packets, fields", chatty, 300_000, FIELDS),
+    Work("packets, JSON", chatty, 30_000, JSON),
+    Work("connections, fields", connections, 20_000, FIELDS),
+    Work("frames of one connection, fields", pipelined, 40_000, FIELDS),
+    Work("records of a batch, JSON", lambda path, size: bulk(path, 40, batch_records=size), 1_000, JSON),
+    Work("bulk exchanges, fields", bulk, 100, FIELDS),
 )
 
 
