@@ -145,7 +145,7 @@ class _Ring:
             code = self._print(number, turn, following)
         except BrokenPipeError:
             code = _PIPE_CLOSED
-        except Exception:
+        except Exception:  # a mistake of ours: told as Python tells it, and the parent ends with one plain line
             sys.excepthook(*sys.exc_info())
         finally:
             os._exit(code)

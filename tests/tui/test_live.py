@@ -63,6 +63,22 @@ async def test_rows_appear_and_the_cursor_goes_along_while_it_is_on_the_last() -
             assert "with AF_PACKET" in screen.title
 
 
+async def test_a_field_that_is_looked_at_stays_while_rows_come() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: screen.row == 2)
+            await screen.pilot.press("enter", "down")
+            node = screen.main.model.node
+            assert node is not None
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "6 exchanges" in screen.title)
+            assert (screen.row, screen.main.model.node) == (2, node)
+            await screen.pilot.press("shift+tab", "G")
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: screen.row == 8)
+
+
 async def test_the_screen_stays_when_the_capture_ends() -> None:
     with broker() as port:
         async with watched(port) as (screen, recording):

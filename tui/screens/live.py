@@ -44,7 +44,9 @@ class LiveScreen(MainScreen):
         self._progress, self._done = progress, done
         if progress.packets != self._seen or done:
             self._seen = progress.packets
-            self._list.show(len(self._capture), anew=True, along=True)
+            # Who looks at fields or bytes stays with that exchange; back in the list, G goes along again.
+            looks = self.focused in (self._fields, self._bytes)
+            self._list.show(len(self._capture), anew=True, along=not looks)
             self._look_again()
         self._draw_title()
         self._draw_waiting()
