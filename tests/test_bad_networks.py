@@ -348,7 +348,6 @@ def test_a_snap_length_is_told_to_the_byte(tmp_path: Path, limit: int) -> None:
     assert told(rows) == Counter({side: len(marks) for side, marks in there(clean.packets).items()})
 
 
-@pytest.mark.xfail(strict=True, reason="a row for bytes that could not be told counts holes of the server only")
 def test_headers_alone_are_told_to_the_byte(tmp_path: Path) -> None:
     """As a snap length of 54 leaves them: no byte of any payload."""
     clean = traffic()

@@ -350,6 +350,8 @@ class Splitter:
         if stream is not None and (perhaps or self._mode.values[direction] == _SEARCH):
             while stream.at < stream.end:
                 self._skip(direction, stream, FrameKind.GAP, stream.gap())
+                if stream.at == stream.end:
+                    break  # nothing behind the gap to look at, and nothing to wait for
                 passed = self._look(direction, stream)
                 if passed == 0:
                     return
