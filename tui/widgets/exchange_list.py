@@ -21,6 +21,7 @@ from textual.strip import Strip
 
 from dissector.capture_file import Capture
 from dissector.session.exchange import Row
+from tui.view import View
 from tui.words import MARKS, row_cells
 
 KEPT_STRIPS = 512
@@ -78,27 +79,33 @@ class ExchangeList(ScrollView, can_focus=True):
     class Opened(Message):
         """A row was clicked twice: its fields are wanted."""
 
-    def __init__(self, capture: Capture, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
+    def __init__(self, capture: Capture, view: View, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own
         super().__init__(id=id)
         self._capture = capture
-        self._count = 0
+        self._view = view
         self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()
         self._typed = ""
 
+    @property
+    def number(self) -> int:
+        """The row under the cursor, from 0."""
+        return self._view.number(self.cursor)
+
     def show(self, count: int, *, anew: bool = False, along: bool = False) -> None:
-        """There are `count` rows now; `anew` if those shown before may have changed; `along` if the cursor goes with
-        the last row where it stands on that."""
-        first = not self._count and count
-        on_last = along and self.cursor >= self._count - 1
-        self._count = count
+        """The capture has `count` rows now; `anew` if those shown before may have changed; `along` if the cursor goes
+        with the last row where it stands on that."""
+        before = len(self._view)
+        on_last = along and self.cursor >= before - 1
+        self._view.grow(count)
+        now = len(self._view)
         if anew:
             self._strips.clear()
-        self.virtual_size = Size(self._across, count + 1)
+        self.virtual_size = Size(self._across, now + 1)
         self.refresh()
-        if first:
-            self.post_message(self.Chosen(self.cursor))
+        if now and not before:
+            self.post_message(self.Chosen(self.number))
         if on_last:
-            self.cursor = count - 1
+            self.cursor = now - 1
 
     def columns(self) -> list[Column]:
         """The columns that fit, Info last with what is left."""
@@ -122,12 +129,13 @@ class ExchangeList(ScrollView, can_focus=True):
             style = self.get_component_rich_style("list--head")
             cells = {column.name: column.name for column in self.columns()}
             return self._strip("  ", cells, style)
-        number = self.scroll_offset.y + y - 1
-        if number >= self._count:
+        position = self.scroll_offset.y + y - 1
+        if position >= len(self._view):
             return Strip.blank(self._across, self.rich_style)
-        key = (number, self._across, number == self.cursor)
+        number, chosen = self._view.number(position), position == self.cursor
+        key = (number, self._across, chosen)
         if key not in self._strips:
-            self._strips[key] = self._row_strip(self._capture.row(number), number == self.cursor)
+            self._strips[key] = self._row_strip(self._capture.row(number), chosen)
             if len(self._strips) > KEPT_STRIPS:
                 self._strips.popitem(last=False)
         return self._strips[key]
@@ -166,18 +174,18 @@ class ExchangeList(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._strips.clear()
-        self.virtual_size = Size(self._across, self._count + 1)
+        self.virtual_size = Size(self._across, len(self._view) + 1)
         self._into_view()
 
     def validate_cursor(self, cursor: int) -> int:
-        return max(0, min(cursor, self._count - 1))
+        return max(0, min(cursor, len(self._view) - 1))
 
     def watch_cursor(self, before: int, now: int) -> None:
         if before != now:
             self._into_view()
             for number in (before, now):
                 self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
-            self.post_message(self.Chosen(now))
+            self.post_message(self.Chosen(self._view.number(now)))
 
     def _into_view(self) -> None:
         rows = self.size.height - 1
@@ -195,7 +203,7 @@ class ExchangeList(ScrollView, can_focus=True):
     def action_go(self, number: int) -> None:
         """To the first row, the last, or the one whose number was typed before."""
         typed, self._typed = self._typed, ""
-        self.cursor = int(typed) - 1 if typed else number if number >= 0 else self._count - 1
+        self.cursor = int(typed) - 1 if typed else number if number >= 0 else len(self._view) - 1
 
     def on_key(self, event: events.Key) -> None:
         if event.character is not None and event.character.isdecimal() and event.character.isascii():
@@ -204,7 +212,7 @@ class ExchangeList(ScrollView, can_focus=True):
             self._typed = ""
 
     def on_click(self, event: events.Click) -> None:
-        if event.y > 0 and self.scroll_offset.y + event.y - 1 < self._count:
+        if event.y > 0 and self.scroll_offset.y + event.y - 1 < len(self._view):
             self.cursor = self.scroll_offset.y + event.y - 1
             if event.chain > 1:
                 self.post_message(self.Opened())
