@@ -314,6 +314,11 @@ class Capture:
         self.learn()
         return self._session.knowledge.offered(connection - 1 - self._files.count)
 
+    def software(self, connection: int) -> tuple[str, str]:
+        """Name and version of the software that the client of a connection said it is (KIP-511); else empty."""
+        self.learn()
+        return self._session.knowledge.software(connection - 1 - self._files.count)
+
     def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Bytes of each row from `start` to before `stop`, `(n,)`: of its two frames, or of its entry."""
         entries = len(self._files)

@@ -28,7 +28,6 @@ from dissector.analysis.stats.tallies import (
 )
 from dissector.analysis.stats.topics import named
 from dissector.capture_file import Capture
-from dissector.protocol.message import API_VERSIONS
 from dissector.session.exchange import Exchange, Message
 from dissector.session.figures import ENTRY, Figures
 from dissector.session.structs import structs_with
@@ -39,7 +38,6 @@ STRETCH: Final = 1 << 16
 """Rows of the index counted at a step."""
 DECODED: Final = 256
 """Exchanges decoded at a step."""
-_VERSIONS: Final = 1 << 16
 _EXCHANGE: Final = RowKind.EXCHANGE.name.lower()
 
 
@@ -57,11 +55,10 @@ class Counting:
         self._capture = capture
         self._rows = rows
         self._count = len(capture) if rows is None else len(rows)
-        self._software: dict[int, tuple[str, str]] = {}
-        """By connection, what its ApiVersions requests say."""
         self._clients = Numbers[Client]()
         self._servers = Numbers[str]()
-        self._offered: dict[str, Mapping[int, tuple[int, int]]] = {}
+        self._offered: dict[tuple[str, int], Mapping[int, tuple[int, int]]] = {}
+        """Offers that are noted, by the server and the identity of the offer, which is kept so that it stays one."""
         self._sampling = Sampling()
         self.statistics = Statistics()
 
@@ -69,7 +66,6 @@ class Counting:
         """Count. `statistics` grows with each step and is complete behind the last."""
         total = 2 * self._count
         done = 0
-        self._learn_software()
         for rows in self._stretches():
             self._index(rows)
             done += len(rows)
@@ -96,18 +92,6 @@ class Counting:
                     some = run[start : start + DECODED]
                     yield list(self._capture.between(int(some[0]), int(some[-1]) + 1))
 
-    def _learn_software(self) -> None:
-        """What clients say of themselves, on whichever row of the capture they do."""
-        for start in range(0, len(self._capture), STRETCH):
-            rows = np.arange(start, min(start + STRETCH, len(self._capture)))
-            found = self._capture.figures(rows)
-            for number in rows[found.is_exchange & (found.api_key == API_VERSIONS)].tolist():
-                exchange = self._capture.exchange(number)
-                asked = exchange.request.body if exchange.request is not None else {}
-                name = asked.get("client_software_name")
-                if isinstance(name, str) and name:
-                    self._software[exchange.facts.connection] = name, str(asked.get("client_software_version"))
-
     def _index(self, rows: Ints) -> None:
         """Count what the index has of some rows."""
         statistics = self.statistics
@@ -123,7 +107,7 @@ class Counting:
             statistics.total.merge(tally)
         for number, tally in tallied(found.connection, found):
             statistics.connections.of(self._connection(number)).merge(tally)
-        apis = (found.api_key + 1) * _VERSIONS + found.version + 1
+        apis = found.api_key << 16 | found.version & 0xFFFF
         for number, tally in tallied(apis, found):
             statistics.apis.of(_api_version(number)).merge(tally)
         clients, servers = self._ends(found)
@@ -137,23 +121,21 @@ class Counting:
 
     def _ends(self, found: Figures) -> tuple[Ints, Ints]:
         """The client and the server of each row, as numbers; what servers offer is noted."""
-        pairs, inverse = np.unique(np.stack((found.connection, found.client_id)), axis=1, return_inverse=True)
+        pairs, inverse = np.unique(found.connection << 32 | found.client_id, return_inverse=True)
         clients, servers = [], []
-        for connection, client_id in pairs.T.tolist():
-            software = self._software.get(connection, ("", ""))
+        for pair in pairs.tolist():
+            connection, client_id = pair >> 32, pair & 0xFFFFFFFF
+            software = self._capture.software(connection)
             clients.append(self._clients.of(Client(self._capture.client_id(client_id), *software)))
             server = self._capture.ends(connection)[1]
             servers.append(self._servers.of(server))
-            offered = self._capture.offered(connection)
-            if offered:
-                self._offer(server, offered)
-        inverse = inverse.reshape(-1)
+            self._offer(server, self._capture.offered(connection))
         return np.array(clients, np.int64)[inverse], np.array(servers, np.int64)[inverse]
 
     def _offer(self, server: str, offered: Mapping[int, tuple[int, int]]) -> None:
-        if self._offered.get(server) is offered:  # one of many connections
+        if (server, id(offered)) in self._offered:  # one of many connections
             return
-        self._offered[server] = offered
+        self._offered[server, id(offered)] = offered
         if server in self.statistics.offers or len(self.statistics.offers) < MOST:
             known = self.statistics.offers.setdefault(server, {})
             for key, (low, high) in offered.items():
@@ -162,14 +144,13 @@ class Counting:
     def _use(self, clients: Ints, servers: Ints, found: Figures) -> None:
         """Which versions clients use of which servers."""
         asks = found.api_key >= 0
-        columns = np.stack((clients, servers, found.api_key, found.version))[:, asks]
-        uses, inverse = np.unique(columns, axis=1, return_inverse=True)
-        of_uses = uses.T.tolist()
-        for number, tally in tallied(inverse.reshape(-1), found.where(asks)):
-            client, server, key, version = of_uses[number]
-            self.statistics.uses.of(
-                Use(self._clients.values[client], self._servers.values[server], key, version)
-            ).merge(tally)
+        found, clients, servers = found.where(asks), clients[asks], servers[asks]
+        pairs, pair = np.unique(clients << 32 | servers, return_inverse=True)
+        for number, tally in tallied(pair << 32 | found.api_key << 16 | found.version & 0xFFFF, found):
+            client, server = divmod(int(pairs[number >> 32]), 1 << 32)
+            key, version = number >> 16 & 0xFFFF, _signed(number & 0xFFFF)
+            use = Use(self._clients.values[client], self._servers.values[server], key, version)
+            self.statistics.uses.of(use).merge(tally)
 
     def _body(self, exchange: Exchange) -> None:
         """Count what bodies say: errors, topics, partitions."""
@@ -181,7 +162,7 @@ class Counting:
         api = ApiVersion(exchange.api_key or 0, facts.version or 0) if asked else ApiVersion(-1, -1)
         codes = _error_codes(exchange.response)
         if codes:
-            client = Client(facts.client_id, *self._software.get(facts.connection, ("", "")))
+            client = Client(facts.client_id, *self._capture.software(facts.connection))
             for tally in (
                 statistics.total, statistics.apis.of(api), statistics.clients.of(client),
                 statistics.connections.of(Connection(facts.connection, facts.client, facts.server)),
@@ -207,8 +188,12 @@ class Counting:
 
 
 def _api_version(number: int) -> ApiVersion:
-    key, version = divmod(number, _VERSIONS)
-    return ApiVersion(key - 1, version - 1)
+    return ApiVersion(number >> 16, _signed(number & 0xFFFF))
+
+
+def _signed(number: int) -> int:
+    """An int16 of which the low 16 bits are known."""
+    return (number ^ 0x8000) - 0x8000
 
 
 def _error_codes(response: Message | None) -> set[int]:
