@@ -292,13 +292,21 @@ class Capture:
         others = self.figures(rows[~is_entry])
         columns = []
         for name, column in zip(Figures._fields, others, strict=True):
-            whole = np.full(len(rows), {"kind": ENTRY, "client_id": 0, "flags": 0, "latency_ns": 0}.get(name, -1))
+            whole = np.full(
+                len(rows), -1 if name in ("api_key", "version", "answered_size") else ENTRY if name == "kind" else 0
+            )
             whole[~is_entry] = column
             columns.append(whole)
         made = Figures(*columns)
         made.asked_size[is_entry] = self._files.sizes()[rows[is_entry]]
         made.connection[is_entry] = [self._files.file_of(number) for number in rows[is_entry].tolist()]
         return made
+
+    @property
+    def nodes(self) -> Mapping[int, str]:
+        """The addresses (`host:port`) of nodes, by their ids, as far as the conversations teach them."""
+        self.learn()
+        return self._session.knowledge.nodes
 
     def client_id(self, number: int) -> str | None:
         """The client id of that number in `Figures`."""

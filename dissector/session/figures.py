@@ -32,8 +32,15 @@ class Figures(NamedTuple):
     asked_size: Ints
     """Bytes of the request's frame, -1 where it is not there; `answered_size` of the response's."""
     answered_size: Ints
-    latency_ns: Ints
-    """0 where not both sides of an exchange are there."""
+    asked_ns: Ints
+    """Time of the request, 0 where it is not there; `answered_ns` of the response."""
+    answered_ns: Ints
+
+    @property
+    def latency_ns(self) -> Ints:
+        """From request to response; 0 where not both sides of an exchange are there."""
+        latency: Ints = np.where(self.has_latency, self.answered_ns - self.asked_ns, 0)
+        return latency
 
     @property
     def is_exchange(self) -> npt.NDArray[np.bool_]:
@@ -66,9 +73,7 @@ def figures(table: ExchangeTable, frames: FrameTable, rows: Ints) -> Figures:
         column.values[rows].astype(np.int64)
         for column in (table.kind, table.connection, table.api_key, table.version, table.client_id, table.flags)
     )
-    paired = there[0] & there[1] & (kind == RowKind.EXCHANGE)
-    latency = np.where(paired, times[1] - times[0], 0)
     return Figures(
         kind, connection + 1, np.where(there[0], key, -1), np.where(there[0], version, -1), client, flags,
-        sizes[0], sizes[1], latency,
+        *sizes, *times,
     )  # fmt: skip

@@ -79,6 +79,11 @@ class Knowledge:
         """The versions that the server of a connection said it has, by API key; empty where it was not asked."""
         return self._offered.get(connection, {})
 
+    @property
+    def nodes(self) -> Mapping[int, str]:
+        """Addresses of nodes by their ids."""
+        return self._nodes
+
     def software(self, connection: int) -> tuple[str, str]:
         """Name and version of the software that the client of a connection said it is (KIP-511); else empty."""
         return self._software.get(connection, ("", ""))
