@@ -5,7 +5,7 @@ talk to this module alone.
 """
 
 import threading
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from types import TracebackType
 from typing import Final, NamedTuple, Self, cast
@@ -20,6 +20,7 @@ from dissector.events import PacketBatch, RunBatch
 from dissector.findings import Finding, Severity
 from dissector.framing import Splitter
 from dissector.session.exchange import Exchange, Row
+from dissector.session.figures import ENTRY, Figures, figures
 from dissector.session.listing import FACTS, Listing, Value
 from dissector.session.lookup import Lookup
 from dissector.session.session import Session
@@ -280,6 +281,51 @@ class Capture:
             for name, column, more in zip(names, columns, found, strict=True):
                 column += [cast(int, value) + added[name] for value in more] if entries and name in added else more
         return columns
+
+    def figures(self, rows: npt.NDArray[np.int64]) -> Figures:
+        """What the index has of these rows, from 0, as numbers; an entry's size stands where a request's does."""
+        entries = len(self._files)
+        is_entry = rows < entries
+        if not is_entry.any():
+            found = figures(self._session.table, self._session.frames, rows - entries)
+            return found._replace(connection=found.connection + self._files.count)
+        others = self.figures(rows[~is_entry])
+        columns = []
+        for name, column in zip(Figures._fields, others, strict=True):
+            whole = np.full(
+                len(rows), -1 if name in ("api_key", "version", "answered_size") else ENTRY if name == "kind" else 0
+            )
+            whole[~is_entry] = column
+            columns.append(whole)
+        made = Figures(*columns)
+        made.asked_size[is_entry] = self._files.sizes()[rows[is_entry]]
+        made.connection[is_entry] = [self._files.file_of(number) for number in rows[is_entry].tolist()]
+        return made
+
+    @property
+    def nodes(self) -> Mapping[int, str]:
+        """The addresses (`host:port`) of nodes, by their ids, as far as the conversations teach them."""
+        self.learn()
+        return self._session.knowledge.nodes
+
+    def client_id(self, number: int) -> str | None:
+        """The client id of that number in `Figures`."""
+        return self._session.client_ids.texts[number]
+
+    def ends(self, connection: int) -> tuple[str, str]:
+        """The client's end of a connection and the server's, as `host:port`; of a file of Kafka's, its name."""
+        at = connection - 1 - self._files.count
+        return self._lookup.ends(at) if at >= 0 else ("", self._files.name_of(connection))
+
+    def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
+        """The versions that the server of a connection said it has, by API key; empty where it was not asked."""
+        self.learn()
+        return self._session.knowledge.offered(connection - 1 - self._files.count)
+
+    def software(self, connection: int) -> tuple[str, str]:
+        """Name and version of the software that the client of a connection said it is (KIP-511); else empty."""
+        self.learn()
+        return self._session.knowledge.software(connection - 1 - self._files.count)
 
     def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Bytes of each row from `start` to before `stop`, `(n,)`: of its two frames, or of its entry."""

@@ -1,12 +1,23 @@
-"""A progress bar on stderr while a capture is read, for whoever watches a terminal and has to wait."""
+"""A progress bar on stderr while a capture is read or counted, for whoever watches a terminal and has to wait."""
 
 import sys
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, Protocol
 
 from dissector.capture_file import Capture
 
 WORTH_A_BAR: Final = 1 << 25
 """Bytes below which reading is over before a bar could be read."""
+
+
+class Steps(Protocol):
+    """How far something is: so much of so much."""
+
+    @property
+    def done(self) -> int: ...
+
+    @property
+    def total(self) -> int: ...
 
 
 def read_with_progress(capture: Capture) -> None:
@@ -23,3 +34,14 @@ def read_with_progress(capture: Capture) -> None:
         task = bar.add_task("reading", total=capture.total)
         for step in steps:
             bar.update(task, completed=step.done, description=f"{step.exchanges:,} exchanges")
+
+
+def step_with_progress(steps: Iterable[Steps], words: str) -> None:
+    """Take all steps; those that are many with a bar."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(words)
+        for step in steps:
+            bar.update(task, completed=step.done, total=step.total)
