@@ -8,6 +8,7 @@ sentence about each: help and palette are made of those.
 
 from typing import ClassVar
 
+import numpy as np
 from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
@@ -120,6 +121,8 @@ class CoreScreen(Screen[None]):
     def _loaded(self, progress: Progress, done: bool) -> None:
         """A step further: more rows, and at the end the final order."""
         self._progress, self._done = progress, done
+        if done:
+            self._settled()
         self._list.show(len(self.capture), anew=done)
         self._draw_title()
         if not done:
@@ -132,6 +135,10 @@ class CoreScreen(Screen[None]):
             notice = self.query_one("#notice", Static)
             notice.update(Text("\n".join("! " + clean(problem.message) for problem in self.capture.problems)))
             notice.add_class("shown")
+
+    def _settled(self) -> None:
+        """Rows have their final order: whoever kept their numbers takes the new ones."""
+        self._list.follow(int(self.capture.moved(np.array([self._list.place]))[0]))
 
     def _draw_title(self) -> None:
         names = ", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names)

@@ -85,27 +85,44 @@ class ExchangeList(ScrollView, can_focus=True):
         self._view = view
         self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()
         self._typed = ""
+        self.place = 0
+        """The row that the user went to. Where it is hidden the cursor stands near it, until it is shown again."""
+        self._said: int | None = None
+        """The row that was last told as chosen."""
 
     @property
     def number(self) -> int:
-        """The row under the cursor, from 0."""
-        return self._view.number(self.cursor)
+        """The row under the cursor, from 0; the one that the user went to where none is shown."""
+        return self._view.number(self.cursor) if len(self._view) else self.place
 
     def show(self, count: int, *, anew: bool = False, along: bool = False) -> None:
         """The capture has `count` rows now; `anew` if those shown before may have changed; `along` if the cursor goes
         with the last row where it stands on that."""
-        before = len(self._view)
-        on_last = along and self.cursor >= before - 1
+        on_last = along and self.cursor >= len(self._view) - 1
         self._view.grow(count)
-        now = len(self._view)
+        self.rearranged(anew=anew)
+        if on_last:
+            self.cursor = len(self._view) - 1
+
+    def rearranged(self, *, anew: bool = True) -> None:
+        """The view shows other rows: the cursor stays with its own, or goes to the nearest. `anew` if rows that were
+        drawn may look different."""
         if anew:
             self._strips.clear()
-        self.virtual_size = Size(self._across, now + 1)
+        self.virtual_size = Size(self._across, len(self._view) + 1)
+        position = self._view.nearest(self.place)
+        if position is not None:
+            place = self.place
+            if self.cursor != position:
+                self.cursor = position
+            self.place = place
+            self._into_view()
+            self._tell()
         self.refresh()
-        if now and not before:
-            self.post_message(self.Chosen(self.number))
-        if on_last:
-            self.cursor = now - 1
+
+    def follow(self, number: int) -> None:
+        """Go with a row that has another number now."""
+        self.place = self._said = number
 
     def columns(self) -> list[Column]:
         """The columns that fit, Info last with what is left."""
@@ -185,7 +202,14 @@ class ExchangeList(ScrollView, can_focus=True):
             self._into_view()
             for number in (before, now):
                 self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
-            self.post_message(self.Chosen(self._view.number(now)))
+            self.place = self.number
+            self._tell()
+
+    def _tell(self) -> None:
+        """Say which row is chosen, once."""
+        if len(self._view) and self._said != self.number:
+            self._said = self.number
+            self.post_message(self.Chosen(self.number))
 
     def _into_view(self) -> None:
         rows = self.size.height - 1
