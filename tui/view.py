@@ -1,7 +1,7 @@
 """Which rows the list shows, and in which order: positions in the list to rows of the capture and back.
 
-Rows are all of them, those that a filter kept, or the marked ones among either; in the order of their numbers, or in one
-that sorting gave. Rows that came after sorting stand behind those that were sorted.
+Rows are all of them, those that a filter kept, or the marked ones among either; in the order of their numbers, or
+in one that sorting gave. Rows that came after sorting stand behind those that were sorted.
 
 Invariants:
   * no row stands at two positions;
