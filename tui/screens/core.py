@@ -21,8 +21,11 @@ from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture, Progress
+from dissector.protocol.tree import Node
 from dissector.text import clean
+from tui.history import Place
 from tui.loader import load
+from tui.messages import GoTo
 from tui.model import Model
 from tui.view import View
 from tui.widgets.bytes_pane import BytesPane
@@ -91,12 +94,44 @@ class CoreScreen(Screen[None]):
         """The row under the list's cursor, from 0."""
         return self._list.number
 
+    @property
+    def place(self) -> Place | None:
+        """Where the user is: row, side, field; None before there is a row."""
+        model = self.model
+        if model.number is None:
+            return None
+        return Place(model.number, model.side, model.node.path if model.node is not None else "")
+
     def go_to(self, number: int) -> bool:
         """Put the cursor on a row, from 0; whether the list has it."""
-        position = self.view.position(number)
-        if position is not None:
-            self._list.cursor = position
-        return position is not None
+        return self.go_to_place(Place(number))
+
+    def go_to_place(self, place: Place) -> bool:
+        """Jump to a row, and to a side and a field of it where they are named; whether the list has the row."""
+        position = self.view.position(place.number)
+        if position is None:
+            return False
+        self._list.cursor = position
+        if place.number != self.model.number:
+            self._choose(place.number)
+        if place.side is not None and place.side != self.model.side and self.model.flip():
+            self._draw_message()
+        node = self.model.look.message.tree.find(place.path) if self.model.look is not None and place.path else None
+        if node is not None:
+            self.choose_field(node)
+        return True
+
+    def choose_field(self, node: Node) -> None:
+        """Show a field of the message in all panes, wherever the user is."""
+        self.model.node = node
+        self._fields.reveal(node)
+        self._bytes.update()
+        self._draw_titles()
+        self._draw_inspector()
+
+    def on_go_to(self, event: GoTo) -> None:
+        if not self.go_to_place(event.place):
+            self.notify(f"exchange {event.place.number + 1} is not among those shown", timeout=2)
 
     def on_mount(self) -> None:
         self._list.focus()
@@ -204,7 +239,8 @@ class CoreScreen(Screen[None]):
         self.query_one("#inspector", Static).update(text)
 
     def on_exchange_list_chosen(self, event: ExchangeList.Chosen) -> None:
-        self._choose(event.number)
+        if event.number != self.model.number:
+            self._choose(event.number)
 
     def on_exchange_list_opened(self) -> None:
         self._fields.focus()
