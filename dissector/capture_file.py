@@ -266,6 +266,11 @@ class Capture:
                 spans.append(Span(direction, start, size, packet, of_client))
         return spans
 
+    def moved(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where rows stand since reading ended that stood at `rows`, from 0, before: for who kept their numbers."""
+        entries = len(self._files)
+        return np.where(rows < entries, rows, self._session.table.moved(np.maximum(rows - entries, 0)) + entries)
+
     def learn(self) -> None:
         """Learn now what the conversations teach, and not when the first exchange is decoded."""
         self._lookup.learn()
