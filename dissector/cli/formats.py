@@ -1,4 +1,4 @@
-"""The formats that `show` and `probe` print in."""
+"""The formats that commands print and write in."""
 
 from enum import StrEnum
 
@@ -18,3 +18,13 @@ class ProbeFormat(StrEnum):
     TEXT = "text"
     TREE = "tree"
     JSON = "json"
+
+
+class ExportFormat(StrEnum):
+    """What `export` writes."""
+
+    PCAPNG = "pcapng"
+    TRANSCRIPT = "transcript"
+    JSON = "json"
+    PYTEST = "pytest"
+    COMMAND = "command"
