@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import By, Format, ProbeFormat, StatsFormat
+from dissector.cli.formats import By, ExportFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain
 
 
@@ -152,19 +152,27 @@ def live(
     )
 
 
-@app.command("export", epilog="Example: kdissect export orders.pcapng --rows 17,20-25 -w some.pcapng")
+@app.command(
+    "export",
+    epilog="Examples: kdissect export orders.pcapng --rows 17,20-25 -w some.pcapng; export orders.pcapng -w replay.py",
+)
 def export(
     files: Files,
-    out: Annotated[str, typer.Option("-w", metavar="OUT", help="The pcapng capture to write.")],
+    out: Annotated[str, typer.Option("-w", metavar="OUT", help="The file to write; - is standard output.")],
     rows: Annotated[
         str | None, typer.Option(metavar="N,N-M", help="Rows by their numbers in show, else all of them.")
     ] = None,
+    form: Annotated[
+        ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
+    ] = None,
     port: Ports = None,
+    show_secrets: Secrets = False,
 ) -> None:
-    """Write exchanges as a capture: the packets that carried them, with comments. Secrets are in them as they were."""
+    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a pytest file that
+    replays them, the command that shows them. Secrets are masked in all but a capture, which has them as they were."""
     from dissector.cli.export import export as run
 
-    _answer(lambda: run(files, out, rows, frozenset(port or ())))
+    _answer(lambda: run(files, out, form, rows, frozenset(port or ()), show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
