@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from dissector.capture import CaptureError
 from dissector.capture.files import STDIN
 from dissector.capture_file import Capture
+from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.formats import ExportFormat
 from dissector.cli.json_lines import json_line
 from dissector.cli.outcome import NEGATIVE, complain
@@ -38,13 +41,16 @@ def export(
     out: str,
     form: ExportFormat | None,
     chosen: str | None,
+    filter: str | None,  # noqa: A002  # what it is
     ports: frozenset[int],
     *,
     show_secrets: bool,
 ) -> int:
-    """Write; the exit code: 0, or 1 where no exchange was chosen. `chosen` is as `ranges_of` takes it, None for all."""
+    """Write; the exit code: 0, or 1 where no exchange was chosen. `chosen` is as `ranges_of` takes it, None for all; of
+    these, the rows that fit the filter."""
     form = form or _format_of(out)
     ranges = None if chosen is None else ranges_of(chosen)
+    fitting = wanted(filter)
     if form is ExportFormat.PCAPNG and STDIN in files:
         raise CaptureError("standard input: export reads a capture twice: save it to a file first")
     if any(_same(name, out) for name in files):
@@ -56,14 +62,19 @@ def export(
         if not len(capture):
             complain(nothing_found(capture))
             return NEGATIVE
-        rows = range(len(capture)) if ranges is None else _rows(ranges, len(capture))
+        rows: Sequence[int] = range(len(capture)) if ranges is None else _rows(ranges, len(capture))
         if not rows:
             complain(f"no row {chosen}: there are {len(capture):,} rows")
+            return NEGATIVE
+        if fitting is not None:
+            rows = capture.matching(fitting, np.asarray(rows, np.int64)).tolist()
+        if not rows and fitting is not None:
+            complain(nothing_fits(fitting, len(capture)))
             return NEGATIVE
         if form is ExportFormat.PCAPNG and not any(capture.spans(number) for number in rows):
             complain(f"no packets carried row {chosen or '1-'}: only rows of packets can be a capture")
             return NEGATIVE
-        _save(_pieces(form, capture, rows, chosen), out)
+        _save(_pieces(form, capture, rows, chosen, filter), out)
     if out != STDOUT:
         complain(f"{out}: {len(rows):,} rows")
     return 0
@@ -79,7 +90,13 @@ def _format_of(out: str) -> ExportFormat:
     return form
 
 
-def _pieces(form: ExportFormat, capture: Capture, rows: Sequence[int], chosen: str | None) -> Iterator[bytes]:
+def _pieces(
+    form: ExportFormat,
+    capture: Capture,
+    rows: Sequence[int],
+    chosen: str | None,
+    filter: str | None,  # noqa: A002  # what it is
+) -> Iterator[bytes]:
     """What the file holds."""
     if form is ExportFormat.PCAPNG:
         words = f"kdissect export: {len(rows):,} rows of {', '.join(capture.names)}"
@@ -89,7 +106,7 @@ def _pieces(form: ExportFormat, capture: Capture, rows: Sequence[int], chosen: s
     texts: dict[ExportFormat, Callable[[], Iterable[str]]] = {
         ExportFormat.TRANSCRIPT: lambda: (f"{line}\n" for line in transcript(capture, rows)),
         ExportFormat.PYTEST: lambda: pytest_file(capture, rows),
-        ExportFormat.COMMAND: lambda: [command(capture.names, chosen) + "\n"],
+        ExportFormat.COMMAND: lambda: [command(capture.names, chosen, filter) + "\n"],
     }
     return (piece.encode() for piece in texts[form]())
 

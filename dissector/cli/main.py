@@ -53,6 +53,9 @@ Ports = Annotated[
 Fields = Annotated[
     str | None, typer.Option(metavar="A,B,C", help="Columns in place of rows: names and paths of the JSON object.")
 ]
+Wanted = Annotated[
+    str | None, typer.Option("-Y", metavar="FILTER", help='Only what fits: "api == Fetch && latency > 50ms".')
+]
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
@@ -154,7 +157,7 @@ def live(
 
 @app.command(
     "export",
-    epilog="Examples: kdissect export orders.pcapng --rows 17,20-25 -w some.pcapng; export orders.pcapng -w replay.py",
+    epilog="Examples: kdissect export orders.pcapng -Y error -w errors.pcapng; ... --rows 17 -w replay.py",
 )
 def export(
     files: Files,
@@ -162,6 +165,7 @@ def export(
     rows: Annotated[
         str | None, typer.Option(metavar="N,N-M", help="Rows by their numbers in show, else all of them.")
     ] = None,
+    filter: Wanted = None,  # noqa: A002  # what it is
     form: Annotated[
         ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
     ] = None,
@@ -172,7 +176,7 @@ def export(
     replays them, the command that shows them. Secrets are masked in all but a capture, which has them as they were."""
     from dissector.cli.export import export as run
 
-    _answer(lambda: run(files, out, form, rows, frozenset(port or ()), show_secrets=show_secrets))
+    _answer(lambda: run(files, out, form, rows, filter, frozenset(port or ()), show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
@@ -276,7 +280,7 @@ def _answer(run: Callable[[], int]) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except (CaptureError, SchemaError) as error:
-        code = complain(str(error))
+        code = complain(str(error), *getattr(error, "__notes__", ()))
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     raise typer.Exit(code)
