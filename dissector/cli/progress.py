@@ -20,20 +20,25 @@ class Steps(Protocol):
     def total(self) -> int: ...
 
 
-def read_with_progress(capture: Capture) -> None:
-    """Read it all."""
-    steps = capture.read()
+def read_with_progress(capture: Capture, *, examine: bool = False) -> None:
+    """Read it all, and `examine` what was read."""
     if capture.total < WORTH_A_BAR or not sys.stderr.isatty():
-        for _ in steps:
+        for _ in capture.read():
             pass
+        if examine:
+            for _ in capture.examine():
+                pass
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=capture.total)
-        for step in steps:
+        for step in capture.read():
             bar.update(task, completed=step.done, description=f"{step.exchanges:,} exchanges")
+        if examine:
+            for step in capture.examine():
+                bar.update(task, completed=step.done, total=step.total, description="examining")
 
 
 def step_with_progress(steps: Iterable[Steps], words: str) -> None:

@@ -88,6 +88,14 @@ class Knowledge:
         """Name and version of the software that the client of a connection said it is (KIP-511); else empty."""
         return self._software.get(connection, ("", ""))
 
+    def offers(self) -> Iterator[tuple[int, Mapping[int, tuple[int, int]]]]:
+        """What servers offered, by connection."""
+        return ((connection, offer) for connection, offer in self._offered.items() if offer)
+
+    def topic_name(self, topic_id: str) -> str:
+        """The name of a topic, or else its id."""
+        return self._topics.get(topic_id, topic_id)
+
     def words(self) -> frozenset[str]:
         """Names and ids that were learned: of topics, groups, members, hosts."""
         hosts = (address.rpartition(":")[0] for address in self._nodes.values())
