@@ -14,7 +14,7 @@ from dissector.analysis.findings.produce import PRODUCE
 from dissector.analysis.findings.rows import Rows
 from dissector.analysis.findings.seen import Seen
 from dissector.analysis.findings.uneventful import Uneventful
-from dissector.protocol.message import PREFIX, Shape, Values, read, request_shape, response_shape
+from dissector.protocol.message import PREFIX, Shape, Values, read, response_shape
 from dissector.session.frames import FrameTable
 from dissector.session.structs import structs_with
 from dissector.session.summary import ERROR_CODES
@@ -59,7 +59,7 @@ class Bodies:
             if errors or body.get("throttle_time_ms"):
                 looks = looks + self._at_trouble
             if looks:
-                asked = partial(self._asked, key, version, *request)
+                asked = partial(self._read, *request)
                 seen = Seen(row, connection, key, version, asked_ns, answered_ns, asked, body, errors)
                 for look in looks:
                     look(seen)
@@ -70,10 +70,6 @@ class Bodies:
         if found is None:
             found = self._by_key[key] = [each.look for each in self._finders if key in each.apis]
         return found
-
-    def _asked(self, key: int, version: int, frame: int, address: int, size: int) -> Values:
-        data, whole = self._read(frame, address, size)
-        return read(data, request_shape(key, version, data), whole).body
 
     def _read(self, frame: int, address: int, size: int) -> tuple[bytes, int]:
         """A frame's bytes, and how many come before the first hole. Most are in one piece."""

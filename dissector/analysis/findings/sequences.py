@@ -58,7 +58,7 @@ class SequenceGap(RowFinder, BodyFinder):
 
     def look(self, seen: Seen) -> None:
         """Each batch that has a sequence number."""
-        if not seen.request:
+        if not seen.batches and not seen.request:
             self._holes.of(seen.connection)[:] = [seen.row]
         for batch in seen.batches:
             if batch.producer_id < 0 or batch.base_sequence < 0:
