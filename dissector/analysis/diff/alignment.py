@@ -10,6 +10,7 @@ Invariants: a match has equal keys; both columns of matches ascend; an element i
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
+from itertools import pairwise
 from typing import Final
 
 LARGEST: Final = 250_000
@@ -36,10 +37,7 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Match]:
         if anchors:
             edges = [(-1, -1), *anchors, (len(part_a), len(part_b))]
             matches += [(low_a + i, low_b + j) for i, j in anchors]
-            waiting += [
-                (low_a + i + 1, low_a + k, low_b + j + 1, low_b + m)
-                for (i, j), (k, m) in zip(edges, edges[1:], strict=False)
-            ]
+            waiting += [(low_a + i + 1, low_a + k, low_b + j + 1, low_b + m) for (i, j), (k, m) in pairwise(edges)]
         else:
             small = len(part_a) * len(part_b) <= LARGEST
             found = _common(part_a, part_b) if small else _in_turn(part_a, part_b)

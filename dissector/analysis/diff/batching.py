@@ -41,11 +41,11 @@ class Content:
 class Batching:
     """What was produced on one side."""
 
-    records: array[int] = field(default_factory=lambda: array("q"))
+    records: "array[int]" = field(default_factory=lambda: array("q"))
     """In each batch."""
-    sizes: array[int] = field(default_factory=lambda: array("q"))
+    sizes: "array[int]" = field(default_factory=lambda: array("q"))
     """Bytes of each batch, on the wire."""
-    per_request: array[int] = field(default_factory=lambda: array("q"))
+    per_request: "array[int]" = field(default_factory=lambda: array("q"))
     """Batches of each request."""
     codecs: Counter[str] = field(default_factory=Counter)
     topics: dict[str, Content] = field(default_factory=dict)
@@ -62,7 +62,8 @@ class Batching:
             for partition in _list(topic.get("partition_data")):
                 records = partition.get("records")
                 if isinstance(records, bytes):
-                    count += self._section(str(name), int(partition.get("index", 0)), records)
+                    index = partition.get("index")
+                    count += self._section(str(name), index if isinstance(index, int) else 0, records)
         if len(self.per_request) < MOST_KEPT:
             self.per_request.append(count)
 

@@ -37,7 +37,7 @@ class Retries:
 
     times: dict[str, int] = field(default_factory=dict)
     """How often, by the error."""
-    pauses: array[int] = field(default_factory=lambda: array("q"))
+    pauses: "array[int]" = field(default_factory=lambda: array("q"))
     """Nanoseconds from such an answer to the next try."""
 
 
@@ -45,14 +45,14 @@ class Retries:
 class Facts:
     """All that one side says under one key."""
 
-    rows: array[int] = field(default_factory=lambda: array("q"))
+    rows: "array[int]" = field(default_factory=lambda: array("q"))
     versions: Counter[int] = field(default_factory=Counter)
     fields: dict[Place, Counter[Value]] = field(default_factory=dict)
     first: dict[Place, int] = field(default_factory=dict)
     """The first row that has a field."""
-    intervals: array[int] = field(default_factory=lambda: array("q"))
+    intervals: "array[int]" = field(default_factory=lambda: array("q"))
     """Nanoseconds from one request to the next on the same connection."""
-    latencies: array[int] = field(default_factory=lambda: array("q"))
+    latencies: "array[int]" = field(default_factory=lambda: array("q"))
     retries: Retries = field(default_factory=Retries)
     last: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By connection, when it was asked last, and when an error answered it that may be tried again, else 0."""
@@ -161,5 +161,3 @@ class Gathered:
         known = self.names.setdefault(symbol.kind, {})
         if len(known) < MOST_NAMES:
             known.setdefault(symbol.text)
-
-

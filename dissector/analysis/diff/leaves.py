@@ -61,7 +61,7 @@ def _struct(
         name = field.name
         if name in values:
             decoded = values.get(name + SUFFIX)
-            if decoded is None:
+            if decoded is None or name == TOPIC_ID:
                 yield from _field(field, values[name], (*path, name), topics, records=records)
             else:
                 yield from _plain(decoded, (*path, name), name)
@@ -69,9 +69,7 @@ def _struct(
             yield (*path, name), default
 
 
-def _field(
-    field: FieldPlan, value: Any, path: Path, topics: Mapping[str, str], *, records: bool
-) -> Iterator[Leaf]:
+def _field(field: FieldPlan, value: Any, path: Path, topics: Mapping[str, str], *, records: bool) -> Iterator[Leaf]:
     layout = field.type
     if isinstance(layout, StructPlan):
         if value is None:
@@ -124,7 +122,10 @@ def _plain(value: object, path: Path, name: str) -> Iterator[Leaf]:
             yield from _plain(element, (*path, Label(None)), name)
     else:
         # An assignment's topics are plain texts in an array of that name.
-        yield path, Symbol("topic", value) if name == "topics" and isinstance(value, str) else value_of(None, name, value)
+        yield (
+            path,
+            Symbol("topic", value) if name == "topics" and isinstance(value, str) else value_of(None, name, value),
+        )
 
 
 def _batches(records: bytes, path: Path) -> Iterator[Leaf]:
@@ -137,7 +138,6 @@ def _batches(records: bytes, path: Path) -> Iterator[Leaf]:
             yield (*path, "timestamp_type"), batch.timestamp_type
             yield (*path, "transactional"), batch.is_transactional
             yield (*path, "producer_id"), value_of(None, "producer_id", batch.producer_id)
-            yield (*path, "base_sequence"), value_of(None, "base_sequence", batch.base_sequence)
         elif part.kind is PartKind.MESSAGE:
             yield (*path, "magic"), records[part.start + 16]
 
