@@ -98,8 +98,11 @@ class _Comparing:
 
     def _entry(self, key: Key, found: Found) -> Entry:
         path = wildcard(found.path)
-        known = [setting(key.api, found.part, path or found.reason.value, side.roles.clients) for side in self._sides]
-        settings = tuple((name, each.name) for name, each in dict.fromkeys(each for each in known if each))
+        place = ".".join(filter(None, (key.api, found.part, path)))
+        if found.reason in (Reason.BATCHING, Reason.CONTENT):
+            place += f":{found.reason}"
+        known = [setting(place, side.roles.clients) for side in self._sides]
+        settings = tuple(dict.fromkeys(each for each in known if each))
         return Entry(
             key.api, found.part, path, found.reason, found.a, found.b, found.count_a, found.count_b,
             found.words, settings, found.row_a, found.row_b,

@@ -14,6 +14,7 @@ from dissector.analysis.diff.comparison import Reason
 from dissector.analysis.diff.fields import Found
 from dissector.analysis.diff.gathering import Facts
 from dissector.analysis.diff.kinds import Symbol, Value
+from dissector.analysis.diff.leaves import Path
 from dissector.analysis.diff.meaning import LOOPS, Key
 from dissector.analysis.diff.names import Names
 from dissector.analysis.diff.wording import every, times, word
@@ -52,7 +53,7 @@ def compare_shapes(key: Key, a: Facts, b: Facts) -> Iterator[Found]:
         yield _found(Reason.COUNT, times(retried[0]), times(retried[1]), retried, a, b, words)
     pauses = [facts.retries.pauses for facts in (a, b)]
     if all(pauses):
-        yield from _timing(pauses, a, b, "pause before it is tried again")
+        yield from _timing(pauses, a, b)
     if loop:
         yield from _interval(a, b)
 
@@ -64,22 +65,27 @@ def _interval(a: Facts, b: Facts) -> Iterator[Found]:
         middles = [median(each) for each in intervals]
         if _apart(*middles):
             counts = [len(each) for each in intervals]
-            yield _found(Reason.TIMING, every(middles[0]), every(middles[1]), counts, a, b, "median interval")
+            told = [every(middle) for middle in middles]
+            yield _found(Reason.TIMING, told[0], told[1], counts, a, b, "median", ("interval",))
 
 
-def _timing(pauses: Sequence[Sequence[int]], a: Facts, b: Facts, words: str) -> Iterator[Found]:
+def _timing(pauses: Sequence[Sequence[int]], a: Facts, b: Facts) -> Iterator[Found]:
     middles = [median(each) for each in pauses]
     if _apart(*middles):
         told = [duration(round(middle)) for middle in middles]
-        yield _found(Reason.TIMING, told[0], told[1], [len(each) for each in pauses], a, b, words)
+        yield _found(
+            Reason.TIMING, told[0], told[1], [len(each) for each in pauses], a, b, "median", ("retry_backoff",)
+        )
 
 
 def _apart(a: float, b: float) -> bool:
     return abs(a - b) > LEAST_APART_NS and not same_ratio(a, b)
 
 
-def _found(reason: Reason, a: str, b: str, counts: Sequence[int], of_a: Facts, of_b: Facts, words: str = "") -> Found:
-    return Found("", (), reason, a, b, counts[0], counts[1], words, of_a.rows[0], of_b.rows[0])
+def _found(
+    reason: Reason, a: str, b: str, counts: Sequence[int], of_a: Facts, of_b: Facts, words: str = "", path: Path = ()
+) -> Found:
+    return Found("", path, reason, a, b, counts[0], counts[1], words, of_a.rows[0], of_b.rows[0])
 
 
 def compare_batching(a: Batching, b: Batching, names: Names) -> Iterator[Found]:
