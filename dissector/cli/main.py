@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import By, ExportFormat, Format, ProbeFormat, StatsFormat
+from dissector.cli.formats import By, DiffFormat, ExportFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain
 
 
@@ -106,6 +106,25 @@ def stats(
     from dissector.cli.stats import stats as run
 
     _answer(lambda: run(files, by, form, asked(response), ports=frozenset(port or ())))
+
+
+@app.command(
+    "diff",
+    epilog="Examples: kdissect diff java.pcapng librdkafka.pcapng; kdissect diff *.pcapng -f markdown",
+)
+def diff(
+    files: Annotated[list[str], typer.Argument(metavar="A B…", help="Captures: two, or more for a matrix.")],
+    form: Annotated[DiffFormat, typer.Option("--format", "-f", help="The form of the report.")] = DiffFormat.TEXT,
+    match: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A:N=B:M", help="Connections, by number, that are the same; may be repeated."),
+    ] = None,
+    port: Ports = None,
+) -> None:
+    """Compare what two clients do, or put several beside each other; exit code 0 for the same, 1 for different."""
+    from dissector.cli.diff import compare as run
+
+    _answer(lambda: run(files, form, match or [], ports=frozenset(port or ())))
 
 
 @app.command(

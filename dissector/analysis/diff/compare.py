@@ -1,12 +1,13 @@
 """Two sides, compared: gathered, their names matched, their keys compared, what is found grouped by its cause."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
 from typing import Final
 
 from dissector.analysis.diff.alignment import align, out_of_order
 from dissector.analysis.diff.causes import folded
-from dissector.analysis.diff.comparison import Comparison, Entry, Pair, Reason, SideSummary, Verdict
+from dissector.analysis.diff.comparison import Comparison, Entry, Pair, Reason, SideSummary, Timing, Verdict
 from dissector.analysis.diff.details import PairDetails
 from dissector.analysis.diff.fields import Found, compare_fields
 from dissector.analysis.diff.gathering import Facts, Gathered
@@ -28,6 +29,7 @@ IGNORED: Final = (
     "one turn of a loop, or a tenth of them, more or less",
     "which records share a batch, where either side has less than 20 batches; up to half more is the same",
 )
+NO_FACTS: Final = Facts()
 Matches = tuple[tuple[int, int], ...]
 
 
@@ -64,6 +66,7 @@ class _Comparing:
             self._summary(1),
             tuple(sorted(folded([*entries, *disorder]), key=self._place())),
             tuple(sorted(pairs, key=self._row_of)),
+            tuple(self._timings()),
             (*IGNORED, *(f"{kind} #{n} is {one} in A, {other} in B" for kind, n, one, other in self._names.matched)),
             PairDetails(self._sides[0].side, self._sides[1].side, self._names, self._differing),
         )
@@ -121,6 +124,19 @@ class _Comparing:
                     else:
                         found = Found("", (), Reason.ONLY_HERE, "never", times(count), 0, count, words, None, row)
                     yield key, found
+
+    def _timings(self) -> Iterator[Timing]:
+        """The times of all that is said, whether they differ or not."""
+        for key in dict.fromkeys((*self._facts[0], *self._facts[1])):
+            a, b = (side.get(key, NO_FACTS) for side in self._facts)
+            yield Timing(
+                key.api,
+                _about(key),
+                (len(a.rows), len(b.rows)),
+                (_middle(a.intervals), _middle(b.intervals)),
+                (_middle(a.latencies), _middle(b.latencies)),
+                (_middle(a.retries.pauses), _middle(b.retries.pauses)),
+            )
 
     def _versions(self) -> Iterator[Entry]:
         """The versions of each API that both sides speak."""
@@ -207,6 +223,10 @@ class _Comparing:
         reasons = list(Reason)
         return lambda entry: (first[entry.api], entry.api, entry.path != "version", entry.part, entry.path,
                               reasons.index(entry.reason), entry.words)  # fmt: skip
+
+
+def _middle(times_ns: Sequence[int]) -> int | None:
+    return round(median(times_ns)) if times_ns else None
 
 
 def _joined(one: Entry, other: Entry) -> Entry:

@@ -54,8 +54,10 @@ class Facts:
     """Nanoseconds from one request to the next on the same connection."""
     latencies: "array[int]" = field(default_factory=lambda: array("q"))
     retries: Retries = field(default_factory=Retries)
-    last: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """By connection, when it was asked last, and when an error answered it that may be tried again, else 0."""
+    last: dict[int, int] = field(default_factory=dict)
+    """By connection, when it was asked last."""
+    failed: int = 0
+    """When an error came that may be tried again, if it was not tried again yet."""
     bodies: dict[tuple[str, int, bytes], list[tuple[int, int, Message]]] = field(default_factory=dict)
     """What is to be looked into: by part, version and bytes: the first row, how often, the message."""
 
@@ -74,6 +76,7 @@ class Gathered:
         self.roles = Roles()
         self.left_out: Counter[str] = Counter()
         self.exchanges = 0
+        self.unanswered = 0
         for exchange in side.exchanges():
             self._take(exchange, matched.get(exchange.facts.connection, 0))
         self._finish()
@@ -102,24 +105,28 @@ class Gathered:
             else:
                 steps.append((key, [number]))
         if row.api == "Produce":
-            self.batching.take(exchange.request.body, dict(exchange.request.context.topic_names))
+            self.batching.take(exchange.request.body, exchange.request.context.topic_names, row.time_ns)
         self.roles.take(exchange)
         self._body(facts, "request", number, exchange.request)
+        if exchange.response is None and not any(f.code == "no-response-expected" for f in exchange.own_findings):
+            self.unanswered += 1
         if exchange.response is not None and not again:
             self._body(facts, "response", number, exchange.response)
 
     def _time(self, facts: Facts, exchange: Exchange, again: str) -> None:
         row = exchange.facts
-        asked, failed = facts.last.get(row.connection, (0, 0))
-        if asked and len(facts.intervals) < MOST_INTERVALS:
+        asked = facts.last.get(row.connection)
+        if asked is not None and len(facts.intervals) < MOST_INTERVALS:
             facts.intervals.append(row.time_ns - asked)
-        if failed and len(facts.retries.pauses) < MOST_INTERVALS:
-            facts.retries.pauses.append(row.time_ns - failed)
+        facts.last[row.connection] = row.time_ns
         if row.latency_ns is not None and len(facts.latencies) < MOST_INTERVALS:
             facts.latencies.append(row.latency_ns)
+        if facts.failed and row.time_ns >= facts.failed and len(facts.retries.pauses) < MOST_INTERVALS:
+            facts.retries.pauses.append(row.time_ns - facts.failed)
+            facts.failed = 0
         if again:
             facts.retries.times[again] = facts.retries.times.get(again, 0) + 1
-        facts.last[row.connection] = (row.time_ns, row.time_ns + (row.latency_ns or 0) if again else 0)
+            facts.failed = row.time_ns + (row.latency_ns or 0)
 
     def _body(self, facts: Facts, part: str, number: int, message: Message) -> None:
         found = facts.bodies.setdefault((part, message.shape.body_version, message.data[HEADER[part] :]), [])

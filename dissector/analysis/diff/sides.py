@@ -1,6 +1,6 @@
-"""A side of a comparison: a capture, or what of it a filter chooses."""
+"""A side of a comparison: a capture, or what of it is chosen."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dissector.capture_file import Capture
@@ -13,8 +13,11 @@ class Side:
 
     capture: Capture
     label: str
-    """What people call it: a file's name."""
+    """What people call it: a file's name, and what was chosen of it."""
+    chosen: Callable[[Exchange], bool] | None = None
+    """Whether an exchange is of this side; None for all of them."""
 
     def exchanges(self) -> Iterator[Exchange]:
         """Its exchanges, in order."""
-        return self.capture.between(0, len(self.capture))
+        exchanges = self.capture.between(0, len(self.capture))
+        return exchanges if self.chosen is None else filter(self.chosen, exchanges)
