@@ -12,7 +12,7 @@ from typing import Final
 
 from dissector.analysis.diff.batching import Batching
 from dissector.analysis.diff.kinds import Symbol, Value, Word
-from dissector.analysis.diff.leaves import Label, Path, leaves
+from dissector.analysis.diff.leaves import UNLABELLED, Label, Path, leaves
 from dissector.analysis.diff.meaning import Key, Strand, key_of, strand_of
 from dissector.analysis.diff.roles import Roles
 from dissector.analysis.diff.sides import Side
@@ -151,18 +151,22 @@ class Gathered:
         facts.bodies.clear()
 
     def _leaf(self, facts: Facts, place: Place, first: int, count: int, value: Value) -> None:
+        values = facts.fields.get(place)
+        if values is None:
+            values = self._new(facts, place, first)
+        if isinstance(value, Symbol):
+            self._name(value)
+        values[value if value in values or len(values) < MOST_VALUES else MANY] += count
+
+    def _new(self, facts: Facts, place: Place, first: int) -> Counter[Value]:
+        """Where the values go of a field that was not seen before; without labels where there are too many of them."""
         for step in place[1]:
             if isinstance(step, Label) and isinstance(step.value, Symbol):
                 self._name(step.value)
-        if isinstance(value, Symbol):
-            self._name(value)
-        values = facts.fields.get(place)
-        if values is None:
-            if len(facts.fields) >= MOST_PATHS:
-                place = (place[0], tuple(Label(None) if isinstance(step, Label) else step for step in place[1]))
-            values = facts.fields.setdefault(place, Counter())
-            facts.first.setdefault(place, first)
-        values[value if value in values or len(values) < MOST_VALUES else MANY] += count
+        if len(facts.fields) >= MOST_PATHS:
+            place = (place[0], tuple(UNLABELLED if isinstance(step, Label) else step for step in place[1]))
+        facts.first.setdefault(place, first)
+        return facts.fields.setdefault(place, Counter())
 
     def _name(self, symbol: Symbol) -> None:
         known = self.names.setdefault(symbol.kind, {})
