@@ -68,7 +68,7 @@ class _Comparing:
             tuple(sorted(pairs, key=self._row_of)),
             tuple(self._timings()),
             (*IGNORED, *(f"{kind} #{n} is {one} in A, {other} in B" for kind, n, one, other in self._names.matched)),
-            PairDetails(self._sides[0].side, self._sides[1].side, self._names, self._differing),
+            PairDetails(self._sides[0].side, self._sides[1].side, self._names, self._differing, self._sides[0].matched),
         )
 
     def _summary(self, side: int) -> SideSummary:

@@ -67,6 +67,7 @@ class Gathered:
 
     def __init__(self, side: Side, matched: dict[int, int]) -> None:
         self.side = side
+        self.matched = matched
         self.facts: dict[Key, Facts] = {}
         self.strands: dict[Strand, list[tuple[Key, list[int]]]] = {}
         """The steps of each strand, in order, each with its rows: the same again is one step."""
