@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from dissector.analysis.diff.leaves import Path as Steps
+from dissector.analysis.diff.wording import path_words
+
 Path = str
 """Where a field is, as the JSON of `show` has it: ``topics[orders].partitions[0].partition_max_bytes``."""
 
@@ -37,12 +40,24 @@ class Difference(NamedTuple):
 
     part: str
     """``request`` or ``response``."""
-    path_a: Path | None
-    path_b: Path | None
+    path: Path
+    """Without labels, as the entry that tells it has it."""
+    where_a: Steps | None
+    """The field's own path in A's message, as `places.node_of` takes it."""
+    where_b: Steps | None
     value_a: str
     value_b: str
     reason: Reason
     words: str
+    """Why, where the two values do not say it; ``{a}`` and ``{b}`` stand for the names of the sides."""
+
+    @property
+    def path_a(self) -> Path | None:
+        return None if self.where_a is None else path_words(self.where_a)
+
+    @property
+    def path_b(self) -> Path | None:
+        return None if self.where_b is None else path_words(self.where_b)
 
 
 class Verdict(StrEnum):
@@ -141,11 +156,18 @@ class Comparison:
         """What differs in one pair, field by field: of that which the entries tell, what these two exchanges show."""
         return self._details.differences(pair)
 
+    def shows(self, pair: Pair, entry: Entry) -> bool:
+        """Whether a pair is one of those that an entry tells of."""
+        return self._details.shows(pair, entry)
+
 
 class Details:
     """Looks at pairs one by one; `compare` has the one that does."""
 
     def differences(self, pair: Pair) -> list[Difference]:
+        raise NotImplementedError
+
+    def shows(self, pair: Pair, entry: Entry) -> bool:
         raise NotImplementedError
 
 
