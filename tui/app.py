@@ -1,22 +1,29 @@
 """The application: opens a capture on the main screen."""
 
+import signal
 from collections.abc import Iterable, Sequence, Set
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from dissector.analysis.diff import Side
 from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted
 from dissector.capture_file import Capture
+from tui.comparing import Rows
 from tui.screens.core import CoreScreen
+from tui.screens.diff import DiffCore
+from tui.screens.diffing import DiffScreen
 from tui.screens.help import HelpScreen, keys_of
 from tui.screens.live import LiveScreen
 from tui.screens.main import MainScreen
 from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
+
+LEFT: Final = 128 + signal.SIGINT
 
 
 class KDissectApp(App[None]):
@@ -30,7 +37,7 @@ class KDissectApp(App[None]):
         )
     ]
 
-    def __init__(self, main: MainScreen) -> None:
+    def __init__(self, main: Screen[None]) -> None:
         super().__init__()
         self._main = main
         self.error: CaptureError | None = None
@@ -55,7 +62,13 @@ class KDissectApp(App[None]):
                 yield SystemCommand(f"{binding.description} ({self.get_key_display(binding)})", tooltip, run)
 
     def on_core_screen_unreadable(self, message: CoreScreen.Unreadable) -> None:
-        self.error = message.error
+        self._end(message.error)
+
+    def on_diff_core_unreadable(self, message: DiffCore.Unreadable) -> None:
+        self._end(message.error)
+
+    def _end(self, error: CaptureError) -> None:
+        self.error = error
         self.exit(return_code=2)
 
     def action_help(self) -> None:
@@ -82,6 +95,17 @@ def run(
         if app.error is not None:
             raise app.error
         return app.return_code or 0
+
+
+def run_diff(a: Side, b: Side, connections: Rows = ()) -> int:
+    """Show two sides beside each other; the exit code: 0 for the same, 1 for different, 130 where the user left before
+    that was known. Raises `capture.CaptureError` where a pipe turned out to be no capture."""
+    screen = DiffScreen(a, b, connections)
+    app = KDissectApp(screen)
+    app.run()
+    if app.error is not None:
+        raise app.error
+    return LEFT if screen.comparison is None else 0 if screen.comparison.is_same else 1
 
 
 def run_live(capture: Capture, recording: Recording, wanted: Wanted) -> None:

@@ -39,13 +39,19 @@ class BytesPane(ScrollView, can_focus=True):
     class ByteChosen(Message):
         """The cursor was moved to another byte."""
 
-        def __init__(self, offset: int) -> None:
+        def __init__(self, pane: "BytesPane", offset: int) -> None:
             super().__init__()
+            self.pane = pane
             self.offset = offset
 
     def __init__(self, model: Model, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
         super().__init__(id=id)
         self._model = model
+
+    def look_at(self, model: Model) -> None:
+        """Show what another model has chosen."""
+        self._model = model
+        self.update()
 
     @property
     def per_line(self) -> int:
@@ -123,7 +129,7 @@ class BytesPane(ScrollView, can_focus=True):
             self.cursor = max(0, min(offset, len(self._data) - 1))
             self._into_view(self.cursor)
             self.refresh()
-            self.post_message(self.ByteChosen(self.cursor))
+            self.post_message(self.ByteChosen(self, self.cursor))
 
     def action_move(self, count: int) -> None:
         self._go(self.cursor + count)

@@ -3,6 +3,7 @@ any number of sides beside each other."""
 
 from dissector.analysis.diff.compare import diff
 from dissector.analysis.diff.comparison import (
+    Aligned,
     Comparison,
     Difference,
     Entry,
@@ -16,6 +17,7 @@ from dissector.analysis.diff.matrix import Matrix, matrix
 from dissector.analysis.diff.sides import Side
 
 __all__ = [
+    "Aligned",
     "Comparison",
     "Difference",
     "Entry",

@@ -9,7 +9,7 @@ Invariants:
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from dissector.analysis.diff.leaves import Path as Steps
 from dissector.analysis.diff.wording import path_words
@@ -58,6 +58,17 @@ class Difference(NamedTuple):
     @property
     def path_b(self) -> Path | None:
         return None if self.where_b is None else path_words(self.where_b)
+
+
+class Aligned(NamedTuple):
+    """One field of a pair, with what is there on either side: in a message's own path; None where it is not there."""
+
+    part: str
+    where_a: Steps | None
+    where_b: Steps | None
+    alike: bool
+    """Whether both sides have the same; what differs and is no difference is ignored."""
+    difference: Difference | None
 
 
 class Verdict(StrEnum):
@@ -156,19 +167,23 @@ class Comparison:
         """What differs in one pair, field by field: of that which the entries tell, what these two exchanges show."""
         return self._details.differences(pair)
 
+    def fields(self, pair: Pair) -> list[Aligned]:
+        """All that both exchanges of a pair have, or its only one, field by field, in A's order."""
+        return self._details.fields(pair)
+
     def shows(self, pair: Pair, entry: Entry) -> bool:
         """Whether a pair is one of those that an entry tells of."""
         return self._details.shows(pair, entry)
 
 
-class Details:
-    """Looks at pairs one by one; `compare` has the one that does."""
+class Details(Protocol):
+    """Looks at pairs one by one, as they are asked for."""
 
-    def differences(self, pair: Pair) -> list[Difference]:
-        raise NotImplementedError
+    def differences(self, pair: Pair) -> list[Difference]: ...
 
-    def shows(self, pair: Pair, entry: Entry) -> bool:
-        raise NotImplementedError
+    def fields(self, pair: Pair) -> list[Aligned]: ...
+
+    def shows(self, pair: Pair, entry: Entry) -> bool: ...
 
 
 def by_verdict(pairs: tuple[Pair, ...], verdict: Verdict) -> Iterator[Pair]:

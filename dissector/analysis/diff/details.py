@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 
-from dissector.analysis.diff.comparison import Details, Difference, Entry, Pair, Reason, Verdict
+from dissector.analysis.diff.comparison import Aligned, Difference, Entry, Pair, Reason, Verdict
 from dissector.analysis.diff.fields import Found
 from dissector.analysis.diff.gathering import Gathered
 from dissector.analysis.diff.kinds import Value
@@ -18,7 +18,7 @@ Own = dict[Path, list[tuple[Path, Value]]]
 """What one message has, by the path in the comparison: the path that the message has it at, and the value."""
 
 
-class PairDetails(Details):
+class PairDetails:
     """Decodes the two exchanges of a pair; keeps none."""
 
     def __init__(self, a: Gathered, b: Gathered, names: Names, differing: Callable[[Key], list[Found]]) -> None:
@@ -37,6 +37,18 @@ class PairDetails(Details):
             out += [each for one in found if one.part == part and (each := _shown(one, own)) is not None]
         return out
 
+    def fields(self, pair: Pair) -> list[Aligned]:
+        exchanges = [None if row is None else self._exchange(n, row) for n, row in enumerate((pair.a, pair.b))]
+        told = {(each.part, each.where_a, each.where_b): each for each in self.differences(pair)}
+        out: list[Aligned] = []
+        for part in ("request", "response"):
+            a, b = ({} if each is None else self._own(side, each, part) for side, each in enumerate(exchanges))
+            for path in dict.fromkeys((*a, *b)):
+                where = [side[path][0][0] if path in side else None for side in (a, b)]
+                alike = {value for _, value in a.get(path, ())} == {value for _, value in b.get(path, ())}
+                out.append(Aligned(part, where[0], where[1], alike, told.get((part, where[0], where[1]))))
+        return out
+
     def shows(self, pair: Pair, entry: Entry) -> bool:
         rows = (pair.a, pair.b)
         keys = [self._key(side, row) for side, row in enumerate(rows) if row is not None]
@@ -47,8 +59,9 @@ class PairDetails(Details):
         if entry.reason is Reason.ORDER:
             return pair.verdict is Verdict.ORDER
         if entry.reason is Reason.ONLY_HERE and not entry.part:
-            alone = Verdict.ONLY_B if entry.row_a is None else Verdict.ONLY_A
-            return pair.verdict is alone and entry.words.startswith(about(keys[0]))
+            side, alone = (1, Verdict.ONLY_B) if entry.row_a is None else (0, Verdict.ONLY_A)
+            other_speaks = any(key.api == entry.api for key in self._sides[1 - side].facts)
+            return pair.verdict is alone and (not other_speaks or entry.words.startswith(about(keys[0])))
         if entry.part and entry.reason not in (Reason.BATCHING, Reason.CONTENT):
             wanted = (entry.part, entry.path, entry.reason)
             return any((each.part, each.path, each.reason) == wanted for each in self.differences(pair))
