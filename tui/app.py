@@ -15,6 +15,8 @@ from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted
 from dissector.capture_file import Capture
 from tui.comparing import Rows
+from tui.messages import OpenAside
+from tui.screens.aside import Aside
 from tui.screens.core import CoreScreen
 from tui.screens.diff import DiffCore
 from tui.screens.diffing import DiffScreen
@@ -66,6 +68,9 @@ class KDissectApp(App[None]):
 
     def on_diff_core_unreadable(self, message: DiffCore.Unreadable) -> None:
         self._end(message.error)
+
+    def on_open_aside(self, message: OpenAside) -> None:
+        self.push_screen(Aside(message.capture, message.place))
 
     def _end(self, error: CaptureError) -> None:
         self.error = error

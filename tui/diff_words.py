@@ -27,6 +27,7 @@ PARTS: Final = {"request": "→ ", "response": "← ", "": ""}
 WIDE, WIDER = 96, 130
 """Cells of a line from which on it says more."""
 VERDICT_WIDTH: Final = 19
+LEAST_FIELD: Final = 10
 
 
 def fit(text: str, width: int, *, tail: bool = False) -> str:
@@ -37,6 +38,7 @@ def fit(text: str, width: int, *, tail: bool = False) -> str:
         return "…"[:width]
     if not tail:
         return set_cell_size(set_cell_size(text, width - 1).rstrip() + "…", width)
+    text = text[-4 * width :]
     while cell_len(text) > width - 1:
         text = text[1:]
     return set_cell_size("…" + text, width)
@@ -76,6 +78,12 @@ def _exchange(model: DiffModel, side: int, row: int | None) -> tuple[str, str]:
     return f"{row + 1:>6} {clean(model.api(side, row))}{'' if version is None else f' v{version}'}", clean(info)
 
 
+def pair_text(model: DiffModel, pair: Pair) -> str:
+    """A pair in one line, for who takes it elsewhere."""
+    a, b = (_exchange(model, side, row_of(pair, side))[0].strip() for side in SIDES)
+    return f"A {a} ⇄ B {b}: {verdict(model, pair)[2]}"
+
+
 def verdict(model: DiffModel, pair: Pair) -> tuple[str, str, str]:
     """A pair's sign, its tone, its verdict in words: what these two exchanges show of what their kind does."""
     sign, tone = SIGNS[pair.verdict]
@@ -102,12 +110,12 @@ def cause_cells(entry: Entry, width: int, *, first: bool) -> list[Cell]:
     API."""
     sign, tone = cause_sign(entry)
     what, value, often, why = _cause_widths(width)
-    api, field = clean(entry.api) or "Connections", cause_field(entry)
+    api, field = clean(entry.api) or "connections", cause_field(entry)
     room = what - cell_len(api) - 1
-    if room < 8:
-        api, room = fit(api, max(4, what - 9)), 8
+    if room < LEAST_FIELD:
+        api, room = fit(api, max(4, what - LEAST_FIELD - 1)), LEAST_FIELD
     return [
-        (f"{sign} ", tone), (f"{api} ", "strong" if first else "dim"), (fit(field, room, tail=True), ""), (" ", ""),
+        (f"{sign} ", tone), (f"{api} ", "strong" if first else "dim"), (_field(entry.part, field, room), ""), (" ", ""),
         (fit(clean(entry.a) or NOTHING, value), "a"), (" ", ""), (fit(clean(entry.b) or NOTHING, value), "b"),
         (f" {fit(_often(entry), often)}" if often else "", "dim"), (" ", ""), (fit(_why(entry, width), why), "dim"),
     ]  # fmt: skip
@@ -135,7 +143,7 @@ def cause_sign(entry: Entry) -> Cell:
 def cause_field(entry: Entry) -> str:
     """What of an API an entry is about."""
     if entry.path:
-        return PARTS[entry.part] + clean(entry.path)
+        return clean(entry.path) if entry.api else "all"
     return {Reason.ORDER: "order", Reason.COUNT: "how often"}.get(entry.reason, "sent")
 
 
@@ -144,6 +152,12 @@ def _often(entry: Entry) -> str:
         return ""
     a, b = entry.count_a, entry.count_b
     return f"{a:,}×" if a == b or not b else f"{b:,}×" if not a else f"{a:,}/{b:,}×"
+
+
+def _field(part: str, path: str, width: int) -> str:
+    """A field with the way of its message; of a long path the end, which tells most."""
+    arrow = PARTS[part]
+    return arrow + fit(path, width - len(arrow), tail=True)
 
 
 def _why(entry: Entry, width: int) -> str:
@@ -178,7 +192,7 @@ def line_cells(model: DiffModel, line: Line, width: int) -> list[Cell]:
     quiet = "dim" if tone == "dim" else ""
     texts = [line_value(model, side, line) for side in SIDES]
     return [
-        (f"{sign} ", tone), (fit(PARTS[line.part] + clean(line.path), path, tail=True), quiet), (" ", ""),
+        (f"{sign} ", tone), (_field(line.part, clean(line.path), path), quiet), (" ", ""),
         (fit(texts[0], value), quiet or "a"), (" ", ""), (fit(texts[1], value), quiet or "b"), (" ", ""),
         (fit(line_why(line), why), "dim"),
     ]  # fmt: skip
@@ -216,8 +230,10 @@ def line_value(model: DiffModel, side: int, line: Line) -> str:
 
 def line_why(line: Line) -> str:
     found = line.difference
+    if not line.part:
+        return "" if line.alike else Reason.VERSION.value
     if found is None:
-        return "" if line.alike or not line.part or not all(line.where) else "ignored"
+        return "" if line.alike or not all(line.where) else "ignored"
     words = clean(said(found.words))
     return words if words and found.reason is Reason.VERSION else ": ".join(filter(None, (found.reason.value, words)))
 

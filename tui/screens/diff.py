@@ -79,7 +79,7 @@ class DiffCore(Screen[None]):
         self.model: DiffModel | None = None
         self.matched: Rows = ()
         """Rows of A and of B that the user matched."""
-        self._connections = connections
+        self.connections = connections
         self._state = ""
         self._shows_bytes: bool | None = None
         """None where the room decides."""
@@ -143,7 +143,7 @@ class DiffCore(Screen[None]):
 
     def compare(self) -> None:
         """Compare, anew where there is a comparison: what is shown stays until the new one is there."""
-        self._compare(self.ends, self._connections, self.matched)
+        self._compare(self.ends, self.connections, self.matched)
 
     @work(thread=True, exclusive=True, group="compare")
     def _compare(self, ends: tuple[Side, Side], connections: Rows, rows: Rows) -> None:
@@ -332,7 +332,7 @@ class DiffCore(Screen[None]):
             self.app.call_from_thread(self._preview, model, entry, place)
 
     def _preview(self, model: DiffModel, entry: Entry, place: int | None) -> None:
-        if model is self.model:
+        if model is self.model and not self.shows_pairs:
             self.show_pair(place)
             model.choose_line(model.line_of_cause(entry))
             self.draw_pair()

@@ -53,9 +53,7 @@ class LineList(ScrollView, can_focus=True):
     """
     cursor: reactive[int] = reactive(0, repaint=False)
 
-    class Chosen(Message):
-        """The cursor is on another line."""
-
+    class _OfLine(Message):
         def __init__(self, lines: "LineList", number: int) -> None:
             super().__init__()
             self.lines = lines
@@ -65,7 +63,10 @@ class LineList(ScrollView, can_focus=True):
         def control(self) -> "LineList":
             return self.lines
 
-    class Opened(Chosen):
+    class Chosen(_OfLine):
+        """The cursor is on another line."""
+
+    class Opened(_OfLine):
         """What is behind a line is wanted."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002  # Textual's own name
