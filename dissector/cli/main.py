@@ -71,11 +71,7 @@ def open_files(files: Files, response: Response = None, port: Ports = None, show
     _answer(lambda: run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets))
 
 
-@app.command(
-    "show",
-    epilog="Examples: kdissect show orders.pcapng --port 19092 --format json | jq .api; "
-    "kdissect show orders.pcapng -Y 'api == Fetch && error && latency > 50ms'",
-)
+@app.command("show", epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api")
 def show(
     files: Files,
     form: Annotated[Format, typer.Option("--format", "-f", help="A line, a tree, a JSON object, CSV.")] = (Format.TEXT),
@@ -146,10 +142,7 @@ def live(
     )
 
 
-@app.command(
-    "export",
-    epilog="Examples: kdissect export orders.pcapng --rows 17,20-25 -w some.pcapng; ... -Y 'error' -w errors.pcapng",
-)
+@app.command("export", epilog="Example: kdissect export orders.pcapng -Y error --rows 17,20-25 -w some.pcapng")
 def export(
     files: Files,
     out: Annotated[str, typer.Option("-w", metavar="OUT", help="The pcapng capture to write.")],
