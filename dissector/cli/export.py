@@ -56,7 +56,8 @@ def export(
     if any(_same(name, out) for name in files):
         raise CaptureError(f"{out}: is read from: choose another name to write to")
     with Capture(files, ports=ports, show_secrets=show_secrets) as capture:
-        read_with_progress(capture)
+        asks_findings = fitting is not None and fitting.asks_findings
+        read_with_progress(capture, examine=form is ExportFormat.JSON or asks_findings)
         for problem in capture.problems:
             complain(problem.message)
         if not len(capture):

@@ -71,11 +71,12 @@ def open_files(files: Files, response: Response = None, port: Ports = None, show
     _answer(lambda: run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets))
 
 
-@app.command("show", epilog="Example: kdissect show orders.pcapng --port 19092 --format json | jq .api")
+@app.command("show", epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api")
 def show(
     files: Files,
     form: Annotated[Format, typer.Option("--format", "-f", help="A line, a tree, a JSON object, CSV.")] = (Format.TEXT),
     fields: Fields = None,
+    filter: Wanted = None,  # noqa: A002  # what it is
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     response: Response = None,
     port: Ports = None,
@@ -86,7 +87,7 @@ def show(
     from dissector.cli.show import show as run
 
     ports = frozenset(port or ())
-    _answer(lambda: run(files, form, limit, asked(response), fields, ports=ports, show_secrets=show_secrets))
+    _answer(lambda: run(files, form, limit, asked(response), fields, filter, ports=ports, show_secrets=show_secrets))
 
 
 @app.command("stats", epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng --by topic -f json")
@@ -130,17 +131,21 @@ def live(
     text: Annotated[bool, typer.Option("--text", help="Rows on stdout, as where it is no terminal.")] = False,
     form: Annotated[Format | None, typer.Option("--format", help="The form of what goes to stdout.")] = None,
     fields: Fields = None,
+    filter: Annotated[  # noqa: A002  # what it is
+        str | None, typer.Option("-Y", metavar="FILTER", help="Of the rows on stdout, only those that fit.")
+    ] = None,
     duration: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after so long.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     show_secrets: Secrets = False,
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> None:
     """Watch clients and brokers while they talk."""
+    from dissector.cli.filtering import wanted as fitting
     from dissector.cli.live import list_interfaces, wanted
     from dissector.cli.live import live as run
     from dissector.cli.printing import Printing
 
-    prints = text or any(option is not None for option in (form, fields, limit))
+    prints = text or any(option is not None for option in (form, fields, limit, filter))
     on_screen = not prints and sys.stdin.isatty() and sys.stdout.isatty()
     if listed:
         _answer(list_interfaces)
@@ -150,6 +155,7 @@ def live(
             None if on_screen else Printing.of(form or Format.TEXT, fields),
             duration,
             limit,
+            fitting(filter),
             show_secrets=show_secrets,
         )
     )
