@@ -174,7 +174,7 @@ OF_FILES: Final = (
     ),
     Explanation(
         "connections-forgotten", "Connections told as two", WARNING,
-        "So many connections were open at a time that idle ones were forgotten; those that went on are two in the rows.",
+        "So many connections were open at a time that idle ones were forgotten; those that went on are two here.",
         "The bound on open connections keeps memory flat.",
         "Capture fewer hosts or ports at a time.",
     ),
