@@ -19,7 +19,7 @@ MANY: Final = 50
 SPAN_NS: Final = 5 * SECOND
 LARGE: Final = 8 << 10
 """Bytes of a batch from which on compression pays."""
-ENOUGH: Final = 64 << 10
+ENOUGH: Final = 32 << 10
 """Bytes of such batches on one connection before anything is said."""
 SAMPLE: Final = 4 << 10
 """Bytes that are compressed to see whether it would help."""
