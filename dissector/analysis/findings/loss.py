@@ -1,18 +1,16 @@
 """Bytes that the capture lacks, and the exchanges that stand next to them."""
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, RowFinder
 from dissector.analysis.findings.found import Found
-from dissector.analysis.findings.recurring import SECOND, Recent
+from dissector.analysis.findings.recurring import Recent
 from dissector.analysis.findings.rows import Rows
 from dissector.findings import Severity
 from dissector.session.table import NO_FRAME, RowKind
-
-NEAR_NS: Final = SECOND
 
 
 class NearLoss(RowFinder):
@@ -30,35 +28,33 @@ class NearLoss(RowFinder):
         "Do not judge latency or missing answers here by this capture alone. Capture nearer, with a larger buffer; see "
         "whether TCP repeats itself in Wireshark (tcp.analysis.retransmission).",
     )
-    quiet_ns: ClassVar = 10 * SECOND
 
     def __init__(self, found: Found, around: Around) -> None:
         super().__init__(found, around)
         self._waiting: Recent[int, list[int]] = Recent(list)
-        """By connection: row and time of its newest request without an answer."""
+        """By connection: its newest request without an answer."""
 
     def take(self, rows: Rows) -> None:
         """Holes are few, and so are requests without an answer."""
         alone = (rows.kind == RowKind.EXCHANGE) & (rows.response == NO_FRAME)
         some = rows.where((rows.kind == RowKind.GAP) | alone)
-        sizes, times = some.asked_size + some.answered_size, np.maximum(some.asked_ns, some.answered_ns)
-        columns = (some.row, some.kind, some.connection, sizes, times)
-        for row, kind, connection, size, time_ns in zip(*(column.tolist() for column in columns), strict=True):
+        of_client = some.request != NO_FRAME
+        ends = np.where(of_client, some.asked_start + some.asked_size, some.answered_start + some.answered_size)
+        times = np.maximum(some.asked_ns, some.answered_ns)
+        columns = (some.row, some.kind, some.connection, of_client, ends, times)
+        for row, kind, connection, is_asked, end, time_ns in zip(*(column.tolist() for column in columns), strict=True):
             if kind == RowKind.EXCHANGE:
-                self._waiting.of(connection)[:] = row, time_ns
+                self._waiting.of(connection)[:] = [row]
+            elif not is_asked and (waiting := self._waiting.of(connection)):
+                words = f"the answer may be among the bytes that row {row + 1:,} lacks"
+                self._tell(waiting.pop(), connection, time_ns, words)
             else:
-                self._hole(rows, row, connection, size, time_ns)
+                starts = rows.asked_start if is_asked else rows.answered_start
+                behind = (rows.connection == connection) & (rows.kind == RowKind.EXCHANGE) & (starts == end)
+                for number in rows.row[behind][:1].tolist():
+                    side = "request" if is_asked else "response"
+                    words = f"bytes are missing right before the {side}: see row {row + 1:,}"
+                    self._tell(number, connection, time_ns, words)
 
-    def _hole(self, rows: Rows, row: int, connection: int, size: int, time_ns: int) -> None:
-        """Tell the request before it that has no answer; else the exchange behind it."""
-        waiting = self._waiting.of(connection)
-        if waiting and 0 <= time_ns - waiting[1] <= NEAR_NS:
-            words = f"{size:,} bytes are missing behind it (row {row + 1:,}): the answer may be among them"
-            self.again(connection, waiting[0], time_ns, words, "request", "losses on this connection")
-            waiting.clear()
-            return
-        later = (rows.connection == connection) & (rows.row > row) & (rows.kind == RowKind.EXCHANGE)
-        later &= (rows.asked_ns >= time_ns) & (rows.asked_ns - time_ns <= NEAR_NS)
-        if later.any():
-            words = f"{size:,} bytes are missing before it (row {row + 1:,})"
-            self.again(connection, int(rows.row[later][0]), time_ns, words, "request", "losses on this connection")
+    def _tell(self, row: int, connection: int, time_ns: int, words: str) -> None:
+        self.again(connection, row, time_ns, words, "", "losses on this connection")

@@ -46,13 +46,6 @@ class Client:
         assert api is not None
         return dissector.decode_response(self._frame(), api_key=api.key, api_version=version).body
 
-    def begin(self, size: int, data: bytes) -> None:
-        """A frame's size, and the first bytes of it; then wait until the broker hangs up."""
-        with suppress(ConnectionError):
-            self._socket.sendall(size.to_bytes(4, "big") + data)
-            while self._socket.recv(4096):
-                pass
-
     def close(self) -> None:
         self._socket.close()
 
@@ -213,14 +206,6 @@ def created(name: str, partitions: int, *, validate_only: bool) -> Values:
     return {"topics": [wanted], "timeout_ms": 20_000, "validate_only": validate_only}
 
 
-def closed_in_flight(servers: str) -> None:
-    """Gone before the answers come."""
-    client = Client(servers)
-    for n in range(3):
-        client.send("CreateTopics", CREATE_TOPICS, created(f"left-{n}", 50, validate_only=False))
-    client.close()
-
-
 def version_not_offered(servers: str) -> None:
     """A version that Kafka 4 took out."""
     client = Client(servers)
@@ -230,17 +215,9 @@ def version_not_offered(servers: str) -> None:
     client.close()
 
 
-def oversized_request(servers: str) -> None:
-    """A size above 100 MiB, and the beginning of a Produce request."""
-    client = Client(servers)
-    frame = dissector.encode_request("Produce", PRODUCE, sent("large", 1), correlation_id=2, client_id="trouble")
-    client.begin((100 << 20) + 1, frame[4:])
-    client.close()
-
-
 TROUBLES = (
     tiny_batches, uncompressed_batches, throttled, error_storm, metadata_storm, rebalance_loop, fetch_session_error,
-    sequence_gap, retried_batch, consumer_lag, slow, closed_in_flight, version_not_offered, oversized_request,
+    sequence_gap, retried_batch, consumer_lag, slow, version_not_offered,
 )  # fmt: skip
 
 if __name__ == "__main__":
