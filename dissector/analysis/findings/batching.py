@@ -66,7 +66,7 @@ class UncompressedBatches(BodyFinder):
         Severity.NOTE,
         "A producer sent batches of 8 KiB or more without a codec, and a sample of them comes down by a third or more "
         "when it is compressed.",
-        "compression.type is none unless it is set.",
+        "Producers do not compress unless compression.type is set.",
         "Set compression.type on the producer: lz4 or zstd for little work, gzip where consumers have nothing else. It "
         "saves network, disk and replication alike, and batches fill up better with linger.ms above 0.",
     )
