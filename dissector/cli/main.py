@@ -196,15 +196,17 @@ def encode(
     _answer(lambda: run(file, out))
 
 
-@app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain RequestHeader; explain records")
+@app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain records; explain tiny-batches")
 def explain(
     word: Annotated[
         str,
-        typer.Argument(metavar="API", help="A name, key or message; or primitives, records, headers, errors."),
+        typer.Argument(
+            metavar="API", help="A name, key, message or finding; or primitives, records, headers, errors, findings."
+        ),
     ],
     version: Annotated[str | None, typer.Argument(metavar="[VERSION]", help="Else the newest stable one.")] = None,
 ) -> None:
-    """Explain a message: fields, bytes, versions, an example."""
+    """Explain a message (fields, bytes, versions, an example) or a finding."""
     from dissector.cli.explain import explain as run
 
     _answer(lambda: run(word, version))
