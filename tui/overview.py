@@ -1,0 +1,259 @@
+"""What the overview shows, without a screen: statistics as they stand at one moment, and their lines for a width.
+
+A `Picture` does not change, so that one thread can count on while another draws. Bars are made of blocks; all that a
+colour says is said by a number too.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from dissector.analysis.stats.histogram import Histogram
+from dissector.analysis.stats.sections import SECTIONS, api_words
+from dissector.analysis.stats.sections import Line as Counted
+from dissector.analysis.stats.statistics import Statistics
+from dissector.analysis.stats.tallies import ApiVersion
+from dissector.analysis.stats.versions import Negotiated, negotiated
+from dissector.text import clean, duration, size
+from tui.widgets.line_list import Line
+
+PAGES: Final = {
+    "summary": "Summary", "api": "APIs", "client": "Clients", "connection": "Connections", "topic": "Topics",
+    "partition": "Partitions", "version": "Versions", "error": "Errors", "field": "Fields", "latency": "Latency",
+}  # fmt: skip
+MOST: Final = 2_000
+"""Lines of a page."""
+FEW: Final = 5
+"""Lines of a part of the summary."""
+BLOCKS: Final = " ▏▎▍▌▋▊▉█"
+_COUNTS: Final = "exchanges     out     in  errors     p50     p99"
+
+
+class Entry(NamedTuple):
+    """A group of exchanges at one moment; words are clean."""
+
+    words: str
+    filter: str
+    exchanges: int
+    bytes_out: int
+    bytes_in: int
+    errors: int
+    p50: int | None
+    p99: int | None
+
+
+class VersionEntry(NamedTuple):
+    """An API that a client uses: which versions, of those that the server offers."""
+
+    api: str
+    who: str
+    filter: str
+    used: tuple[int, int]
+    offered: tuple[int, int] | None
+    highest_common: int | None
+
+
+class Picture(NamedTuple):
+    """The statistics at one moment."""
+
+    summary: str
+    groups: dict[str, tuple[tuple[Entry, ...], int]]
+    """By page: its first lines, and how many there are."""
+    versions: tuple[VersionEntry, ...]
+    fields: tuple[tuple[str, int, str], ...]
+    """Path, bytes, filter."""
+    estimated: str
+    """How fields were measured, where not all messages were."""
+    latencies: tuple[tuple[int, int], ...]
+    """Exponents of two, in nanoseconds, and how many exchanges took less than that, and half of it or more."""
+
+
+def picture_of(statistics: Statistics) -> Picture:
+    """The picture of statistics that nobody changes meanwhile."""
+    total = statistics.total
+    summary = (
+        f"{total.exchanges:,} exchanges · {size(total.bytes_out)}B out · {size(total.bytes_in)}B in · "
+        f"{total.errors:,} with errors · {total.unanswered:,} unanswered"
+    )
+    groups = {}
+    for page, section in SECTIONS.items():
+        if page != "version":
+            lines = section(statistics)
+            groups[page] = tuple(map(_entry, lines[:MOST])), len(lines)
+    versions = tuple(_version_entry(each, line) for each, line in _versions(statistics))
+    how = "" if statistics.fields.is_whole else f"estimated from {statistics.fields.traced:,} messages"
+    return Picture(summary, groups, versions, _fields(statistics), how, _powers(total.latency))
+
+
+def _entry(line: Counted) -> Entry:
+    tally = line.tally
+    p50, p99 = tally.latency.percentile(50), tally.latency.percentile(99)
+    return Entry(
+        clean(line.words), line.filter, tally.exchanges, tally.bytes_out, tally.bytes_in, tally.errors, p50, p99
+    )
+
+
+def _versions(statistics: Statistics) -> Iterator[tuple[Negotiated, Counted]]:
+    return zip(negotiated(statistics)[:MOST], SECTIONS["version"](statistics), strict=False)
+
+
+def _version_entry(each: Negotiated, line: Counted) -> VersionEntry:
+    client = each.asked.client
+    return VersionEntry(
+        clean(line.facts["api"]),
+        clean(f"{client.client_id or '(no client id)'} → {each.asked.server}"),
+        line.filter,
+        (each.used.low, each.used.high),
+        None if each.offered is None else (each.offered.low, each.offered.high),
+        each.highest_common,
+    )
+
+
+def _fields(statistics: Statistics) -> tuple[tuple[str, int, str], ...]:
+    found = [
+        (
+            clean(f"{api_words(ApiVersion(kind.api_key, kind.version))} {kind.side}.{path}"),
+            count,
+            (kind.api_key, kind.version),
+        )
+        for kind, sample in statistics.fields.kinds.items()
+        for path, count in sample.estimated()
+    ]
+    filters = {(line.facts["api_key"], line.facts["api_version"]): line.filter for line in SECTIONS["api"](statistics)}
+    ranked = sorted(found, key=lambda each: -each[1])[:MOST]
+    return tuple((words, count, filters.get(api, "")) for words, count, api in ranked)
+
+
+def _powers(latency: Histogram) -> tuple[tuple[int, int], ...]:
+    """Counts by powers of two, without holes between the least and the greatest."""
+    counts: dict[int, int] = {}
+    for bucket, count in latency.counts.items():
+        power = Histogram.power(bucket)
+        counts[power] = counts.get(power, 0) + count
+    return tuple((power, counts.get(power, 0)) for power in range(min(counts), max(counts) + 1)) if counts else ()
+
+
+def bar(share: float, width: int) -> str:
+    """A bar of `width` cells at most; anything more than nothing is seen."""
+    eighths = max(round(share * width * 8), 1 if share > 0 else 0)
+    whole, rest = divmod(min(eighths, width * 8), 8)
+    return ("█" * whole + (BLOCKS[rest] if rest else "")).ljust(width)
+
+
+def lines_of(picture: Picture, page: str, width: int) -> list[Line]:
+    """A page's lines."""
+    if page == "summary":
+        return list(_summary(picture, width))
+    return list(_page(picture, page, width, MOST))
+
+
+def _summary(picture: Picture, width: int) -> Iterator[Line]:
+    yield Line(((picture.summary, ""),))
+    for page in PAGES:
+        if page not in ("summary", "partition"):
+            lines = list(_page(picture, page, width, FEW if page != "latency" else MOST))
+            if len(lines) > 1:
+                yield Line()
+                yield from lines
+
+
+def _page(picture: Picture, page: str, width: int, most: int) -> Iterator[Line]:
+    if page == "version":
+        yield from _version_lines(picture, width, most)
+    elif page == "field":
+        yield from _field_lines(picture, width, most)
+    elif page == "latency":
+        yield from _latency_lines(picture, width)
+    else:
+        yield from _group_lines(picture, page, width, most)
+
+
+def _head(words: str) -> Line:
+    return Line(((words, "head"),), is_head=True)
+
+
+def _rest(left: int) -> Iterator[Line]:
+    if left > 0:
+        yield Line(((f"{left:>9,} more", "dim"),))
+
+
+def _group_lines(picture: Picture, page: str, width: int, most: int) -> Iterator[Line]:
+    entries, count = picture.groups[page]
+    highest = max((entry.exchanges for entry in entries), default=1)
+    room = max(0, min(24, (width - 58) // 3))
+    words = "bytes of records: " if page in ("topic", "partition") else ""
+    yield _head(f"{_COUNTS}  {' ' * room}{PAGES[page]}" + (f" ({words.rstrip(': ')})" if words else ""))
+    for entry in entries[:most]:
+        latencies = ["" if ns is None else duration(ns).replace(" ", "") for ns in (entry.p50, entry.p99)]
+        numbers = f"{entry.exchanges:>9,}{size(entry.bytes_out):>8}{size(entry.bytes_in):>7}"
+        yield Line(
+            (
+                (numbers, ""), (f"{entry.errors or '':>8}", "bad"), (f"{latencies[0]:>8}{latencies[1]:>8}  ", ""),
+                (bar(entry.exchanges / highest, room), "bar"), (entry.words, "name"),
+            ),
+            entry.filter or None,
+        )  # fmt: skip
+    yield from _rest(count - most)
+
+
+def _version_lines(picture: Picture, width: int, most: int) -> Iterator[Line]:
+    yield _head(f"{'used':>9}{'offered':>9}{'best':>6}  versions: ░ offered, █ used, ▲ highest common")
+    for entry in picture.versions[:most]:
+        behind = entry.highest_common not in (None, entry.used[1])
+        best = "" if entry.highest_common is None else f"v{entry.highest_common}"
+        yield Line(
+            (
+                (f"{_range(entry.used):>9}{'-' if entry.offered is None else _range(entry.offered):>9}", ""),
+                (f"{best:>6}", "bad" if behind else "good"), ("  ", ""), (_cells(entry), "bar"),
+                (f"  {entry.api}", "name"), (f"  {entry.who}", "dim"),
+            ),
+            entry.filter,
+        )  # fmt: skip
+    yield from _rest(len(picture.versions) - most)
+
+
+def _range(versions: tuple[int, int]) -> str:
+    return f"v{versions[0]}" if versions[0] == versions[1] else f"v{versions[0]}-{versions[1]}"
+
+
+def _cells(entry: VersionEntry) -> str:
+    """A cell a version, from 0 on."""
+    low, high = entry.offered or entry.used
+    cells = []
+    for version in range(min(20, max(high, entry.used[1]) + 1)):
+        if entry.used[0] <= version <= entry.used[1]:
+            cells.append("█")
+        elif version == entry.highest_common:
+            cells.append("▲")
+        else:
+            cells.append("░" if low <= version <= high and entry.offered else " ")
+    return "".join(cells).ljust(20)
+
+
+def _field_lines(picture: Picture, width: int, most: int) -> Iterator[Line]:
+    total = sum(count for _, count, _ in picture.fields) or 1
+    highest = max((count for _, count, _ in picture.fields), default=1)
+    room = max(8, min(30, width // 5))
+    how = f" ({picture.estimated})" if picture.estimated else ""
+    yield _head(f"{'bytes':>9}{'share':>8}  {' ' * room}Fields{how}")
+    for words, count, chosen in picture.fields[:most]:
+        yield Line(
+            ((f"{size(count):>9}{count / total:>8.1%}  ", ""), (bar(count / highest, room), "bar"), (words, "name")),
+            chosen or None,
+        )
+    yield from _rest(len(picture.fields) - most)
+
+
+def _latency_lines(picture: Picture, width: int) -> Iterator[Line]:
+    yield _head(f"{'exchanges':>9}{'below':>10}  Latency, each line twice the one before")
+    highest = max((count for _, count in picture.latencies), default=1)
+    for power, count in picture.latencies:
+        below = duration(1 << power) if power >= 10 else f"{1 << power} ns"
+        chosen = f"latency >= {_nanoseconds(power - 1)} && latency < {_nanoseconds(power)}"
+        yield Line(
+            ((f"{count:>9,}{below:>10}  ", ""), (bar(count / highest, max(8, width - 26)), "bar")),
+            chosen if count else None,
+        )
+
+
+def _nanoseconds(power: int) -> str:
+    return f"{1 << power}ns" if power >= 0 else "0ns"
