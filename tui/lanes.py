@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from rich.cells import set_cell_size
 
 from dissector.analysis.ladder import Event, Lane
-from dissector.analysis.ladder.words import event_words, lane_words
+from dissector.analysis.ladder.words import lane_words, message_words
 
 WIDE: Final = 34
 """Cells from lane to lane at least."""
@@ -45,26 +45,40 @@ class Layout:
         return self.cells[self.lanes.index(lane)] if lane in self.lanes else None
 
 
-def layout(lanes: Sequence[Lane], first: int, width: int) -> Layout:
-    """The lanes from client `first` on, as they fit."""
-    clients = [number for number, lane in enumerate(lanes) if lane.is_client]
-    brokers = [number for number, lane in enumerate(lanes) if not lane.is_client]
+class _Order(NamedTuple):
+    """Lanes that pass sideways, and those that stay at their right; how many of the first there is room for."""
+
+    passing: tuple[int, ...]
+    pinned: tuple[int, ...]
+    room: int
+
+
+def _order(lanes: Sequence[Lane], width: int) -> _Order:
+    """All brokers stay where that leaves room for a client; else the first one does."""
+    clients = tuple(number for number, lane in enumerate(lanes) if lane.is_client)
+    brokers = tuple(number for number, lane in enumerate(lanes) if not lane.is_client)
     fit = max(2, width // (WIDE if width >= 2 * WIDE + 10 else NARROW) + 1)
-    pinned = brokers[: max(1, fit - 1)] if len(brokers) < fit else brokers[:1]
-    passing = [*clients, *brokers[len(pinned) :]]
-    room = max(1, fit - len(pinned))
-    first = max(0, min(first, len(passing) - room))
-    shown = (*passing[first : first + room], *pinned)
+    stay = len(brokers) if len(brokers) < fit else 1
+    return _Order(clients + brokers[stay:], brokers[:stay], fit - stay)
+
+
+def layout(lanes: Sequence[Lane], first: int, width: int) -> Layout:
+    """The lanes that pass from `first` on, as they fit, and those that stay."""
+    order = _order(lanes, width)
+    first = max(0, min(first, len(order.passing) - order.room))
+    shown = order.passing[first : first + order.room] + order.pinned
     margin = min(8, width // 8)
     gap = (width - 2 * margin) // max(1, len(shown) - 1)
     return Layout(shown, tuple(margin + gap * at for at in range(len(shown))), width)
 
 
 def scroll_to(lanes: Sequence[Lane], first: int, width: int, lane: int) -> int:
-    """The first client to show so that a lane is seen; the same where it is seen already."""
-    if lane in layout(lanes, first, width).lanes:
+    """The first lane to show so that one is seen; the same where it is seen already."""
+    order = _order(lanes, width)
+    if lane in order.pinned:
         return first
-    return max(0, sum(1 for each in lanes[:lane] if each.is_client) - 1)
+    at = order.passing.index(lane)
+    return at if at < first else max(first, at - order.room + 1)
 
 
 def head(lanes: Sequence[Lane], shown: Layout) -> list[str]:
@@ -87,7 +101,7 @@ def line(event: Event, lanes: Sequence[Lane], shown: Layout, in_flight: dict[int
     }
     source, target = shown.cell(event.source), shown.cell(event.target)
     if source is None and target is None:
-        return _spread(marks, shown.width, f"  {event_words(event)} (lanes are aside)")
+        return _spread(marks, shown.width, f"  {message_words(event)} (lanes are aside)")
     right = source < target if source is not None and target is not None else event.source < event.target
     left_end, right_end = (source, target) if right else (target, source)
     return _arrow(event, marks, -1 if left_end is None else left_end, shown.width if right_end is None else right_end,
@@ -98,8 +112,8 @@ def _arrow(event: Event, marks: dict[int, str], low: int, high: int, width: int,
     """The arrow between two cells; a lane that is not shown is beyond the line's edge."""
     room = high - low - 1
     dash = "─" if event.is_request else "╌"
-    words = f" {event_words(event)} "
-    words = words if len(words) <= room - 4 else words[: max(0, room - 5)] + "…"
+    words = f" {message_words(event)} "
+    words = words if len(words) <= room - 4 else words[: max(0, room - 6)] + "… "
     left = max(0, (room - len(words)) // 2)
     tip = "✕" if event.error else "▶" if right else "◀"
     shaft = dash * left + words + dash * (room - left - len(words))

@@ -20,12 +20,15 @@ PAGES: Final = {
     "summary": "Summary", "api": "APIs", "client": "Clients", "connection": "Connections", "topic": "Topics",
     "partition": "Partitions", "version": "Versions", "error": "Errors", "field": "Fields", "latency": "Latency",
 }  # fmt: skip
+SHORT: Final = {"connection": "Conns", "partition": "Parts"}
+"""Names of pages where there is little room."""
 MOST: Final = 2_000
 """Lines of a page."""
 FEW: Final = 5
 """Lines of a part of the summary."""
 BLOCKS: Final = " ▏▎▍▌▋▊▉█"
-_COUNTS: Final = "exchanges     out     in  errors     p50     p99"
+SLIM: Final = 72
+"""Width below which groups have no bytes."""
 
 
 class Entry(NamedTuple):
@@ -139,6 +142,28 @@ def bar(share: float, width: int) -> str:
     return ("█" * whole + (BLOCKS[rest] if rest else "")).ljust(width)
 
 
+class Tab(NamedTuple):
+    """A page's name in the bar above the lines, and the cells that it takes."""
+
+    page: str
+    name: str
+    cells: range
+
+
+def tabs(page: str, width: int) -> list[Tab]:
+    """The names that fit, that of the shown page among them."""
+    pages = list(PAGES)
+    names = [PAGES[each] if width >= 100 else SHORT.get(each, PAGES[each]) for each in pages]
+    first = 0
+    while first < pages.index(page) and sum(len(name) + 2 for name in names[first : pages.index(page) + 1]) > width:
+        first += 1
+    found: list[Tab] = []
+    for each, name in zip(pages[first:], names[first:], strict=True):
+        start = found[-1].cells.stop if found else 0
+        found.append(Tab(each, f" {name} ", range(start, start + len(name) + 2)))
+    return [tab for tab in found if tab.cells.stop <= width or tab.page == page]
+
+
 def lines_of(picture: Picture, page: str, width: int) -> list[Line]:
     """A page's lines."""
     if page == "summary":
@@ -173,22 +198,25 @@ def _head(words: str) -> Line:
 
 def _rest(left: int) -> Iterator[Line]:
     if left > 0:
-        yield Line(((f"{left:>9,} more", "dim"),))
+        yield Line(((f"{left:>8,} more", "dim"),))
 
 
 def _group_lines(picture: Picture, page: str, width: int, most: int) -> Iterator[Line]:
     entries, count = picture.groups[page]
     highest = max((entry.exchanges for entry in entries), default=1)
-    room = max(0, min(24, (width - 58) // 3))
+    room = max(4, min(24, (width - 76) // 2))
     words = "bytes of records: " if page in ("topic", "partition") else ""
-    yield _head(f"{_COUNTS}  {' ' * room}{PAGES[page]}" + (f" ({words.rstrip(': ')})" if words else ""))
+    slim = width < SLIM
+    sizes = "" if slim else f"{'out':>7}{'in':>6}"
+    columns = f"{'count':>8}{sizes}{'err':>6}{'p50':>9}{'p99':>9}"
+    yield _head(f"{columns}  {' ' * room} {PAGES[page]}" + (f" ({words.rstrip(': ')})" if words else ""))
     for entry in entries[:most]:
         latencies = ["" if ns is None else duration(ns).replace(" ", "") for ns in (entry.p50, entry.p99)]
-        numbers = f"{entry.exchanges:>9,}{size(entry.bytes_out):>8}{size(entry.bytes_in):>7}"
+        sizes = "" if slim else f"{size(entry.bytes_out):>7}{size(entry.bytes_in):>6}"
         yield Line(
             (
-                (numbers, ""), (f"{entry.errors or '':>8}", "bad"), (f"{latencies[0]:>8}{latencies[1]:>8}  ", ""),
-                (bar(entry.exchanges / highest, room), "bar"), (entry.words, "name"),
+                (f"{entry.exchanges:>8,}{sizes}", ""), (f"{entry.errors or '':>6}", "bad"), (f"{latencies[0]:>9}{latencies[1]:>9}  ", ""),
+                (bar(entry.exchanges / highest, room), "bar"), (f" {entry.words}", "name"),
             ),
             entry.filter or None,
         )  # fmt: skip
@@ -234,10 +262,14 @@ def _field_lines(picture: Picture, width: int, most: int) -> Iterator[Line]:
     highest = max((count for _, count, _ in picture.fields), default=1)
     room = max(8, min(30, width // 5))
     how = f" ({picture.estimated})" if picture.estimated else ""
-    yield _head(f"{'bytes':>9}{'share':>8}  {' ' * room}Fields{how}")
+    yield _head(f"{'bytes':>9}{'share':>8}  {' ' * room} Fields{how}")
     for words, count, chosen in picture.fields[:most]:
         yield Line(
-            ((f"{size(count):>9}{count / total:>8.1%}  ", ""), (bar(count / highest, room), "bar"), (words, "name")),
+            (
+                (f"{size(count):>9}{count / total:>8.1%}  ", ""),
+                (bar(count / highest, room), "bar"),
+                (f" {words}", "name"),
+            ),
             chosen or None,
         )
     yield from _rest(len(picture.fields) - most)

@@ -11,7 +11,8 @@ _KINDS: Final = {
     "classic": "group, classic protocol", "consumer": "group, consumer protocol (KIP-848)",
     "share": "share group", "streams": "streams group", "transaction": "transactional id",
 }  # fmt: skip
-_NARROW: Final = 90
+_SLIM, _NARROW = 76, 90
+"""Widths below which there is less room for who it is, and none for the time."""
 _LEFT_OUT: Final = "events more are not kept"
 
 
@@ -36,13 +37,13 @@ def _timeline(timeline: Timeline, start_ns: int, width: int) -> Iterator[Line]:
 
 def _event(event: Event, start_ns: int, members: Sequence[str], width: int) -> Line:
     """Number, time, who, what, and what it is about; an error stands before what it is about."""
-    who = event.member
-    room = 14 if width < _NARROW else min(40, max(map(len, members), default=14))
-    short = who if len(who) <= room else f"…{who[1 - room :]}"
+    room = 12 if width < _SLIM else 14 if width < _NARROW else min(40, max(map(len, members), default=14))
+    who = clean(event.member)
+    when = "" if width < _SLIM else f" {seconds(event.time_ns - start_ns):>11}"
     pieces = [
-        (f"{event.number + 1:>8} {seconds(event.time_ns - start_ns):>11}  ", "dim"),
-        (f"{clean(short):<{room}}  ", "name"),
-        (f"{event.what:<{18 if width >= _NARROW else 13}}  ", ""),
+        (f"{event.number + 1:>8}{when}  ", "dim"),
+        (f"{who if len(who) <= room else f'…{who[1 - room :]}':<{room}}  ", "name"),
+        (f"{event.what:<{18 if width >= _NARROW else 15}}  ", ""),
     ]
     if event.error:
         pieces.append((f"‼ {clean(event.error)}  ", "bad"))

@@ -18,7 +18,7 @@ from textual.worker import get_current_worker
 from dissector.analysis.stats import Counting
 from dissector.capture_file import Capture
 from tui.messages import ApplyFilter
-from tui.overview import PAGES, Picture, lines_of, picture_of
+from tui.overview import PAGES, Picture, Tab, lines_of, picture_of, tabs
 from tui.screens.whole import Whole
 from tui.widgets.line_list import LineList
 
@@ -84,8 +84,8 @@ class OverviewScreen(Screen[str | None]):
         room = self.app.size.width - 2 - title.cell_len - len(state)
         self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
         pages = Text()
-        for page, name in PAGES.items():
-            pages.append(f" {name} ", "reverse bold" if page == self._page else "")
+        for tab in self._tabs:
+            pages.append(tab.name, "reverse bold" if tab.page == self._page else "")
         self.query_one("#pages", Static).update(pages)
         picture, page = self.picture, self._page
         if picture is not None:
@@ -108,13 +108,15 @@ class OverviewScreen(Screen[str | None]):
     def on_click(self, event: events.Click) -> None:
         """A page's name."""
         if event.widget is self.query_one("#pages"):
-            left = 0
-            for page, name in PAGES.items():
-                left += len(name) + 2
-                if event.x < left:
-                    self._page = page
+            for tab in self._tabs:
+                if event.get_content_offset_capture(event.widget).x in tab.cells:
+                    self._page = tab.page
                     self._draw(anew=True)
                     return
+
+    @property
+    def _tabs(self) -> list[Tab]:
+        return tabs(self._page, self.app.size.width - 2)
 
     def on_line_list_opened(self, event: LineList.Opened) -> None:
         self.dismiss(str(event.target))

@@ -153,7 +153,9 @@ class LineList(ScrollView, can_focus=True):
         here = max((at for at in heads if at <= self.cursor), default=-1)
         found = [at for at in heads if (at > here if step > 0 else at < here)]
         if found:
-            self.cursor = self._near(found[0] if step > 0 else found[-1], 1)
+            head = found[0] if step > 0 else found[-1]
+            self.cursor = self._near(head, 1)
+            self.scroll_to(y=head, animate=False, force=True)
 
     def action_open(self) -> None:
         if self.target is not None:
