@@ -213,13 +213,12 @@ def _group_lines(picture: Picture, page: str, width: int, most: int) -> Iterator
     for entry in entries[:most]:
         latencies = ["" if ns is None else duration(ns).replace(" ", "") for ns in (entry.p50, entry.p99)]
         sizes = "" if slim else f"{size(entry.bytes_out):>7}{size(entry.bytes_in):>6}"
-        yield Line(
-            (
-                (f"{entry.exchanges:>8,}{sizes}", ""), (f"{entry.errors or '':>6}", "bad"), (f"{latencies[0]:>9}{latencies[1]:>9}  ", ""),
-                (bar(entry.exchanges / highest, room), "bar"), (f" {entry.words}", "name"),
-            ),
-            entry.filter or None,
+        pieces = (
+            (f"{entry.exchanges:>8,}{sizes}", ""), (f"{entry.errors or '':>6}", "bad"),
+            (f"{latencies[0]:>9}{latencies[1]:>9}  ", ""), (bar(entry.exchanges / highest, room), "bar"),
+            (f" {entry.words}", "name"),
         )  # fmt: skip
+        yield Line(pieces, entry.filter or None)
     yield from _rest(count - most)
 
 
