@@ -205,8 +205,12 @@ def _error_codes(response: Message | None) -> set[int]:
 
 
 def _named(exchange: Exchange) -> dict[str | Partition, tuple[int, int, bool]]:
-    """By topic and by partition that an exchange names: bytes of records out and in, whether there is an error."""
+    """By topic and by partition that an exchange names, or that its fetch session has: bytes of records out and in,
+    whether there is an error."""
     found: dict[str | Partition, tuple[int, int, bool]] = {}
+    for topic, numbers in (exchange.fetched or {}).items():
+        found[topic] = (0, 0, False)
+        found |= {Partition(topic, number): (0, 0, False) for number in numbers}
     for message, out in ((exchange.request, True), (exchange.response, False)):
         for each in () if message is None else named(message):
             wholes: list[str | Partition] = [each.topic]

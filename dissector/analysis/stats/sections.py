@@ -120,7 +120,7 @@ def _version_line(each: Negotiated) -> Line:
     used = f"v{each.used.low}" if each.used.low == each.used.high else f"v{each.used.low}-{each.used.high}"
     offered = "nothing offered" if each.offered is None else f"offered v{each.offered.low}-{each.offered.high}"
     common = "" if each.is_highest else f", highest common v{each.highest_common}"
-    chosen = f"api == {_named(key)}" + (
+    chosen = f"api == {_named(key)} && server == {quoted(server)}" + (
         "" if client.client_id is None else f" && client_id == {quoted(client.client_id)}"
     )
     facts = {
