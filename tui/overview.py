@@ -20,9 +20,14 @@ PAGES: Final = {
     "summary": "Summary", "api": "APIs", "client": "Clients", "connection": "Connections", "topic": "Topics",
     "partition": "Partitions", "version": "Versions", "error": "Errors", "field": "Fields", "latency": "Latency",
 }  # fmt: skip
+GROUPS: Final = {
+    "api": "apis", "client": "clients", "connection": "connections", "topic": "topics", "partition": "partitions",
+    "error": "errors",
+}  # fmt: skip
+"""The fields of `Statistics`, by page."""
 SHORT: Final = {"connection": "Conns", "partition": "Parts"}
 """Names of pages where there is little room."""
-MOST: Final = 2_000
+MOST: Final = 500
 """Lines of a page."""
 FEW: Final = 5
 """Lines of a part of the summary."""
@@ -80,8 +85,8 @@ def picture_of(statistics: Statistics) -> Picture:
     groups = {}
     for page, section in SECTIONS.items():
         if page != "version":
-            lines = section(statistics)
-            groups[page] = tuple(map(_entry, lines[:MOST])), len(lines)
+            count = len(getattr(statistics, GROUPS[page]).tallies)
+            groups[page] = tuple(map(_entry, section(statistics, MOST))), count
     versions = tuple(_version_entry(each, line) for each, line in _versions(statistics))
     how = "" if statistics.fields.is_whole else f"estimated from {statistics.fields.traced:,} messages"
     return Picture(summary, groups, versions, _fields(statistics), how, _powers(total.latency))
@@ -96,7 +101,7 @@ def _entry(line: Counted) -> Entry:
 
 
 def _versions(statistics: Statistics) -> Iterator[tuple[Negotiated, Counted]]:
-    return zip(negotiated(statistics)[:MOST], SECTIONS["version"](statistics), strict=False)
+    return zip(negotiated(statistics)[:MOST], SECTIONS["version"](statistics, MOST), strict=True)
 
 
 def _version_entry(each: Negotiated, line: Counted) -> VersionEntry:

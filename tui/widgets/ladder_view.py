@@ -141,7 +141,7 @@ class LadderView(ScrollView, can_focus=True):
         """Requests in flight by the broker's lane, behind each event of a block of lines."""
         assert self.ladder is not None
         ladder, start = self.ladder, block * BLOCK
-        before = np.flatnonzero((ladder.partner[:start] >= start) & (ladder.is_request[:start] == 1))
+        before = np.flatnonzero((ladder.partner[:start] >= start) & ladder.is_request[:start])
         lanes, counts = np.unique(ladder.target[before], return_counts=True)
         now = dict(zip(lanes.tolist(), counts.tolist(), strict=True))
         found = []
