@@ -90,7 +90,10 @@ def show(
     _answer(lambda: run(files, form, limit, asked(response), fields, filter, ports=ports, show_secrets=show_secrets))
 
 
-@app.command("stats", epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng --by topic -f json")
+@app.command(
+    "stats",
+    epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng -Y 'latency > 1s' --by topic -f json",
+)
 def stats(
     files: Files,
     by: Annotated[By | None, typer.Option(help="One table, with all its lines; else all tables, the first lines.")] = (
@@ -99,6 +102,7 @@ def stats(
     form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Tables, or a JSON object a line.")] = (
         StatsFormat.TEXT
     ),
+    filter: Wanted = None,  # noqa: A002  # what it is
     response: Response = None,
     port: Ports = None,
 ) -> None:
@@ -106,7 +110,7 @@ def stats(
     from dissector.cli.asked import asked
     from dissector.cli.stats import stats as run
 
-    _answer(lambda: run(files, by, form, asked(response), ports=frozenset(port or ())))
+    _answer(lambda: run(files, by, form, filter, asked(response), ports=frozenset(port or ())))
 
 
 @app.command(
