@@ -242,7 +242,12 @@ def _joined(one: Entry, other: Entry) -> Entry:
 def _about(key: Key) -> str:
     """What tells a key from others of its API."""
     subject = " ".join(word(each) if isinstance(each, Symbol) else each for each in key.subject)
-    return ", ".join(filter(None, (f"for {subject}" if subject else "", f"answered {key.step}" if key.step else "")))
+    words = (
+        f"for {subject}" if subject else "",
+        f"answered {key.step}" if key.step else "",
+        f"on the connections of match {key.matched}" if key.matched else "",
+    )
+    return ", ".join(filter(None, words))
 
 
 def _disorder(keys: list[list[Key]], steps: list[list[tuple[Key, list[int]]]]) -> Entry:
