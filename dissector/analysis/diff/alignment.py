@@ -1,8 +1,8 @@
 """Two sequences of keys, aligned: which element of one is which of the other.
 
-Common ends go first. A short stretch between gets a longest common subsequence; a long one is cut at what stands once on
-either side (patience), and where there is nothing like it, matched key by key, the n-th with the n-th, as far as these
-are in order. So the work is bounded: O(n log n), and `LARGEST` for a short stretch.
+Common ends go first. A short stretch between gets a longest common subsequence; a long one is cut at what stands once
+on either side (patience), and where there is nothing like it, matched key by key, the n-th with the n-th, as far as
+these are in order. So the work is bounded: O(n log n), and `LARGEST` for a short stretch.
 
 Invariants: a match has equal keys; both columns of matches ascend; an element is matched once at most.
 """
