@@ -48,3 +48,12 @@ class ExportFormat(StrEnum):
     JSON = "json"
     PYTEST = "pytest"
     COMMAND = "command"
+
+
+class DiffFormat(StrEnum):
+    """How a comparison is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"

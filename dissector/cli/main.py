@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import By, ExportFormat, Format, ProbeFormat, StatsFormat
+from dissector.cli.formats import By, DiffFormat, ExportFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain
 
 
@@ -111,6 +111,28 @@ def stats(
     from dissector.cli.stats import stats as run
 
     _answer(lambda: run(files, by, form, filter, asked(response), ports=frozenset(port or ())))
+
+
+@app.command(
+    "diff",
+    epilog="Examples: kdissect diff java.pcapng librdkafka.pcapng; diff *.pcapng -f html; "
+    "diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'",
+)
+def diff(
+    files: Annotated[list[str], typer.Argument(metavar="A B…", help="Captures: two, or more for a matrix.")],
+    form: Annotated[DiffFormat, typer.Option("--format", "-f", help="The form of the report.")] = DiffFormat.TEXT,
+    a: Annotated[str | None, typer.Option("--a", metavar="FILTER", help="What of A, or of one capture.")] = None,
+    b: Annotated[str | None, typer.Option("--b", metavar="FILTER", help="What of B, or of the same capture.")] = None,
+    match: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A:N=B:M", help="Connections, by number, that are the same; may be repeated."),
+    ] = None,
+    port: Ports = None,
+) -> None:
+    """Compare what two clients do, or put several beside each other; exit code 0 for the same, 1 for different."""
+    from dissector.cli.diff import compare as run
+
+    _answer(lambda: run(files, form, (a, b), match or [], ports=frozenset(port or ())))
 
 
 @app.command(
