@@ -5,21 +5,23 @@ talk to this module alone.
 """
 
 import threading
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from types import TracebackType
-from typing import Final, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from dissector import limits
+from dissector.analysis.findings.examination import Examination
 from dissector.capture.files import Following, make_room, open_capture
 from dissector.capture.merge import Merged
 from dissector.events import PacketBatch, RunBatch
 from dissector.findings import Finding, Severity
 from dissector.framing import Splitter
 from dissector.session.exchange import Exchange, Row
+from dissector.session.figures import ENTRY, Figures, figures
 from dissector.session.listing import FACTS, Listing, Value
 from dissector.session.lookup import Lookup
 from dissector.session.session import Session
@@ -28,6 +30,12 @@ from dissector.storage import KafkaFiles
 from dissector.store import Store
 from dissector.transport import Transport
 
+if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
+    from dissector.analysis.filter import Filter
+    from dissector.analysis.filter.columns import IndexRows
+    from dissector.analysis.filter.selection import Selected
+
+Rows = npt.NDArray[np.int64]
 KEPT_EXCHANGES: Final = 256
 """Decoded exchanges kept for who looks at the same rows again: a screenful and more."""
 
@@ -87,6 +95,7 @@ class Capture:
             self._session, self._store, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
         )
         self._listing = Listing(self._session, self._lookup)
+        self._examination: Examination | None = None
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.bounds = bounds
         self.names = [path.path if isinstance(path, Following) else path for path in paths]
@@ -139,6 +148,8 @@ class Capture:
         with self._lock:
             self._session.finish(settled=settled)
             self._look.cache_clear()
+            if settled:
+                self._examination = None  # rows have changed their places
         self.problems += _strangers(self._session.strangers_untold)
         self._finished = True
         yield Progress(self.done, self.total, self.packets, len(self))
@@ -215,22 +226,67 @@ class Capture:
         """Row `number`, from 0, decoded on demand."""
         return self._look(number, self._answered_by(number))
 
-    def exchanges(self) -> Iterator[Exchange]:
-        """All exchanges in order, reading the capture first if nobody has."""
+    def exchanges(self, filter: str | None = None) -> Iterator[Exchange]:  # noqa: A002  # the promised name
+        """All exchanges in order, or those that fit a filter, reading the capture first if nobody has.
+
+        Raises `analysis.filter.FilterError` at once, before anything is read."""
+        if filter is None:
+            self._read_all()
+            return self.between(0, len(self))
+        from dissector.analysis.filter import parse
+
+        wanted = parse(filter)
+        self._read_all()
+        return (exchange for found in self.select(wanted) for exchange in self.at(found.rows))
+
+    def _read_all(self) -> None:
         if not self._finished:
             for _ in self.read():
                 pass
-        return self.between(0, len(self))
 
     def between(self, start: int, stop: int) -> Iterator[Exchange]:
         """The exchanges from row `start`, from 0, to before `stop`, once all is read; none of them is kept."""
-        entries = len(self._files)
-        for number in range(start, min(stop, entries)):
-            yield self._files.exchange(number)
-        for exchange in self._lookup.exchanges(max(0, start - entries), max(0, stop - entries)):
-            if entries:
+        return self.at(range(start, stop))
+
+    def at(self, rows: range | Rows) -> Iterator[Exchange]:
+        """The exchanges of these rows, from 0 and ascending; none of them is kept."""
+        stored, indexed = self._parted(rows)
+        for number in stored:
+            yield self._files.exchange(int(number))
+        for row, exchange in zip(indexed, self._lookup.exchanges(indexed), strict=True):
+            self._mark(exchange, int(row))
+            if len(self._files):
                 self._count_files(exchange)
             yield exchange
+
+    def _parted(self, rows: range | Rows) -> tuple[range | Rows, range | Rows]:
+        """The entries of files among rows; and the others, as rows of the index."""
+        entries = len(self._files)
+        if isinstance(rows, range):
+            indexed = range(max(0, rows.start - entries), max(0, rows.stop - entries))
+            return range(rows.start, min(rows.stop, entries)), indexed
+        return rows[rows < entries], rows[rows >= entries] - entries
+
+    def select(self, filter: "Filter", start: int = 0, stop: int | None = None) -> "Iterator[Selected]":  # noqa: A002
+        """The rows from `start` to before `stop`, or to the last one that there is now, that fit a filter, from 0 and
+        ascending: in short steps, decoded on demand. Rows that are not complete yet may fit later: see `matching`."""
+        from dissector.analysis.filter.selection import select
+
+        return select(filter, self, start, len(self) if stop is None else min(stop, len(self)))
+
+    def matching(self, filter: "Filter", rows: Rows) -> Rows:  # noqa: A002
+        """Which of these rows, from 0 and ascending, fit a filter as they are now."""
+        from dissector.analysis.filter.selection import matching
+
+        return matching(filter, self, rows)
+
+    def index_rows(self, rows: range | Rows) -> "tuple[int, IndexRows]":
+        """How many of these rows, which stand first, are entries of files; and the others as columns of the index."""
+        from dissector.analysis.filter.columns import IndexRows
+
+        stored, indexed = self._parted(rows)
+        columns = IndexRows(self._session, self._lookup, indexed, self.start_ns, len(self._files), self._files.count)
+        return len(stored), columns
 
     def row(self, number: int) -> Row:
         """Row `number`, from 0, for a list; its frames are decoded for the words."""
@@ -265,21 +321,103 @@ class Capture:
                 spans.append(Span(direction, start, size, packet, of_client))
         return spans
 
+    def moved(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where rows stand since reading ended that stood at `rows`, from 0, before: for who kept their numbers."""
+        entries = len(self._files)
+        return np.where(rows < entries, rows, self._session.table.moved(np.maximum(rows - entries, 0)) + entries)
+
+    def examine(self) -> Iterator[Progress]:
+        """Find what only several rows together tell; `done` and `total` are rows here. From then on exchanges have it
+        in their findings. Called again where a capture grows, it goes on where it stopped, with rows that are complete;
+        once reading is over it takes them all."""
+        if self._examination is None:
+            self._examination = Examination(self._session, self._store, self._lookup, self._transport.flows)
+        entries = len(self._files)
+        for rows in self._examination.go_on(self.bounds.pending_requests, final=self._finished):
+            self._look.cache_clear()
+            yield Progress(entries + rows, len(self), self.packets, len(self))
+        if self._finished:
+            self.problems += _untold(self._examination.found.take_left_out())
+
+    def troubles(self) -> list[tuple[int, Finding]]:
+        """All that `examine` has found so far, with rows from 0, by row."""
+        if self._examination is None:
+            return []
+        entries = len(self._files)
+        return [(entries + row, finding) for row, finding in self._examination.found.all()]
+
+    def _mark(self, exchange: Exchange, row: int) -> Exchange:
+        """Add what was found about a row of the index."""
+        found = self._examination.found.of(row) if self._examination is not None else []
+        if found:
+            exchange.mark(found)
+        return exchange
+
     def learn(self) -> None:
         """Learn now what the conversations teach, and not when the first exchange is decoded."""
         self._lookup.learn()
 
     def columns(self, names: Sequence[str], start: int, stop: int) -> list[list[Value]]:
         """Columns of the index by name (`session.listing.FACTS`), with the rows from `start` to before `stop`."""
+        return self.columns_at(names, range(start, stop))
+
+    def columns_at(self, names: Sequence[str], rows: range | Rows) -> list[list[Value]]:
+        """Columns of the index by name, with these rows, from 0 and ascending."""
         entries = len(self._files)
-        stored = [self._files.exchange(number) for number in range(start, min(stop, entries))]
-        columns: list[list[Value]] = [[FACTS[name](exchange) for exchange in stored] for name in names]
-        if stop > entries:
-            found = self._listing.columns(names, max(0, start - entries), stop - entries)
+        stored, indexed = self._parted(rows)
+        exchanges = [self._files.exchange(int(number)) for number in stored]
+        columns: list[list[Value]] = [[FACTS[name](exchange) for exchange in exchanges] for name in names]
+        if len(indexed):
+            found = self._listing.columns(names, indexed)
             added = {"number": entries, "connection": self._files.count}
             for name, column, more in zip(names, columns, found, strict=True):
                 column += [cast(int, value) + added[name] for value in more] if entries and name in added else more
         return columns
+
+    def figures(self, rows: npt.NDArray[np.int64]) -> Figures:
+        """What the index has of these rows, from 0, as numbers; an entry's size stands where a request's does."""
+        entries = len(self._files)
+        is_entry = rows < entries
+        if not is_entry.any():
+            found = figures(self._session.table, self._session.frames, rows - entries)
+            return found._replace(connection=found.connection + self._files.count)
+        others = self.figures(rows[~is_entry])
+        columns = []
+        for name, column in zip(Figures._fields, others, strict=True):
+            whole = np.full(
+                len(rows), -1 if name in ("api_key", "version", "answered_size") else ENTRY if name == "kind" else 0
+            )
+            whole[~is_entry] = column
+            columns.append(whole)
+        made = Figures(*columns)
+        made.asked_size[is_entry] = self._files.sizes()[rows[is_entry]]
+        made.connection[is_entry] = [self._files.file_of(number) for number in rows[is_entry].tolist()]
+        return made
+
+    @property
+    def nodes(self) -> Mapping[int, str]:
+        """The addresses (`host:port`) of nodes, by their ids, as far as the conversations teach them."""
+        self.learn()
+        return self._session.knowledge.nodes
+
+    def client_id(self, number: int) -> str | None:
+        """The client id of that number in `Figures`."""
+        return self._session.client_ids.texts[number]
+
+    def ends(self, connection: int) -> tuple[str, str]:
+        """The client's end of a connection and the server's, as `host:port`; of a file of Kafka's, its name."""
+        at = connection - 1 - self._files.count
+        return self._lookup.ends(at) if at >= 0 else ("", self._files.name_of(connection))
+
+    def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
+        """The versions that the server of a connection said it has, by API key; empty where it was not asked."""
+        self.learn()
+        return self._session.knowledge.offered(connection - 1 - self._files.count)
+
+    def software(self, connection: int) -> tuple[str, str]:
+        """Name and version of the software that the client of a connection said it is (KIP-511); else empty."""
+        self.learn()
+        return self._session.knowledge.software(connection - 1 - self._files.count)
 
     def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Bytes of each row from `start` to before `stop`, `(n,)`: of its two frames, or of its entry."""
@@ -301,7 +439,7 @@ class Capture:
         if number < entries:
             return self._files.exchange(number)
         with self._lock:
-            exchange = self._lookup.exchange(number - entries)
+            exchange = self._mark(self._lookup.exchange(number - entries), number - entries)
         if entries:
             self._count_files(exchange)
         return exchange
@@ -319,6 +457,12 @@ def _strangers(count: int) -> list[Finding]:
         return []
     words = f"{count:,} more connections on Kafka's port are not Kafka: they have no row"
     return [Finding("strangers", Severity.WARNING, words)]
+
+
+def _untold(counts: dict[str, int]) -> list[Finding]:
+    """A line about findings that are not kept, as there are too many of a code."""
+    words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()))
+    return [Finding("findings-left-out", Severity.NOTE, f"more was found than is kept: {words}")] if counts else []
 
 
 def _left_out(reasons: dict[str, int]) -> list[Finding]:

@@ -7,9 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import numpy as np
+
+from dissector.analysis.ladder import ladder_of, mermaid, svg
 from dissector.capture import CaptureError
 from dissector.capture.files import STDIN
 from dissector.capture_file import Capture
+from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.formats import ExportFormat
 from dissector.cli.json_lines import json_line
 from dissector.cli.outcome import NEGATIVE, complain
@@ -32,6 +36,8 @@ SUFFIXES: Final = {
     ".hex": ExportFormat.TRANSCRIPT,
     ".json": ExportFormat.JSON,
     ".ndjson": ExportFormat.JSON,
+    ".mmd": ExportFormat.MERMAID,
+    ".svg": ExportFormat.SVG,
     ".py": ExportFormat.PYTEST,
     ".sh": ExportFormat.COMMAND,
 }
@@ -42,14 +48,17 @@ def export(
     out: str,
     form: ExportFormat | None,
     chosen: str | None,
+    filter: str | None,  # noqa: A002  # what it is
     ports: frozenset[int],
     *,
     redact: bool,
     show_secrets: bool,
 ) -> int:
-    """Write; the exit code: 0, or 1 where no exchange was chosen. `chosen` is as `ranges_of` takes it, None for all."""
+    """Write; the exit code: 0, or 1 where no exchange was chosen. `chosen` is as `ranges_of` takes it, None for all; of
+    these, the rows that fit the filter."""
     form = form or _format_of(out)
     ranges = None if chosen is None else ranges_of(chosen)
+    fitting = wanted(filter)
     _check(files, out, form, redact=redact)
     with Capture(files, ports=ports, show_secrets=show_secrets) as capture:
         read_with_progress(capture)
@@ -58,14 +67,19 @@ def export(
         if not len(capture):
             complain(nothing_found(capture))
             return NEGATIVE
-        rows = range(len(capture)) if ranges is None else _rows(ranges, len(capture))
+        rows: Sequence[int] = range(len(capture)) if ranges is None else _rows(ranges, len(capture))
         if not rows:
             complain(f"no row {chosen}: there are {len(capture):,} rows")
+            return NEGATIVE
+        if fitting is not None:
+            rows = capture.matching(fitting, np.asarray(rows, np.int64)).tolist()
+        if not rows and fitting is not None:
+            complain(nothing_fits(fitting, len(capture)))
             return NEGATIVE
         if (redact or form is ExportFormat.PCAPNG) and not any(capture.spans(number) for number in rows):
             complain(f"no packets carried row {chosen or '1-'}: only rows of packets can be a capture, or be redacted")
             return NEGATIVE
-        _save(_redacted(form, capture, rows, ports) if redact else _pieces(form, capture, rows, chosen), out)
+        _save(_redacted(form, capture, rows, ports) if redact else _pieces(form, capture, rows, chosen, filter), out)
     if out != STDOUT:
         complain(f"{out}: {len(rows):,} rows")
     return 0
@@ -91,7 +105,13 @@ def _format_of(out: str) -> ExportFormat:
     return form
 
 
-def _pieces(form: ExportFormat, capture: Capture, rows: Sequence[int], chosen: str | None) -> Iterator[bytes]:
+def _pieces(
+    form: ExportFormat,
+    capture: Capture,
+    rows: Sequence[int],
+    chosen: str | None,
+    filter: str | None,  # noqa: A002  # what it is
+) -> Iterator[bytes]:
     """What the file holds."""
     if form is ExportFormat.PCAPNG:
         words = f"kdissect export: {len(rows):,} rows of {', '.join(capture.names)}"
@@ -100,8 +120,10 @@ def _pieces(form: ExportFormat, capture: Capture, rows: Sequence[int], chosen: s
         return (json_line(capture.exchange(row)) for row in rows)
     texts: dict[ExportFormat, Callable[[], Iterable[str]]] = {
         ExportFormat.TRANSCRIPT: lambda: (f"{line}\n" for line in transcript(capture, rows)),
+        ExportFormat.MERMAID: lambda: [mermaid(ladder_of(capture, rows))],
+        ExportFormat.SVG: lambda: [svg(ladder_of(capture, rows))],
         ExportFormat.PYTEST: lambda: pytest_file(capture, rows),
-        ExportFormat.COMMAND: lambda: [command(capture.names, chosen) + "\n"],
+        ExportFormat.COMMAND: lambda: [command(capture.names, chosen, filter) + "\n"],
     }
     return (piece.encode() for piece in texts[form]())
 
@@ -123,7 +145,7 @@ def _redacted(form: ExportFormat, capture: Capture, rows: Sequence[int], ports: 
                     "damaged: reads otherwise once it is redacted: redact a capture (-w x.pcapng), not text"
                 )
             number = {row: at for at, row in enumerate(carried)}
-            yield from _pieces(form, copy, [number[row] for row in rows if row in number], None)
+            yield from _pieces(form, copy, [number[row] for row in rows if row in number], None, None)
 
 
 def _redacted_capture(capture: Capture, rows: Sequence[int]) -> Iterator[bytes]:

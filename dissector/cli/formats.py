@@ -20,11 +20,33 @@ class ProbeFormat(StrEnum):
     JSON = "json"
 
 
+class StatsFormat(StrEnum):
+    """How statistics are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class By(StrEnum):
+    """What exchanges are grouped by."""
+
+    API = "api"
+    CLIENT = "client"
+    CONNECTION = "connection"
+    TOPIC = "topic"
+    PARTITION = "partition"
+    VERSION = "version"
+    ERROR = "error"
+    FIELD = "field"
+
+
 class ExportFormat(StrEnum):
     """What `export` writes."""
 
     PCAPNG = "pcapng"
     TRANSCRIPT = "transcript"
     JSON = "json"
+    MERMAID = "mermaid"
+    SVG = "svg"
     PYTEST = "pytest"
     COMMAND = "command"

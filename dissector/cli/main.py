@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import ExportFormat, Format, ProbeFormat
+from dissector.cli.formats import By, ExportFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain
 
 
@@ -53,6 +53,9 @@ Ports = Annotated[
 Fields = Annotated[
     str | None, typer.Option(metavar="A,B,C", help="Columns in place of rows: names and paths of the JSON object.")
 ]
+Wanted = Annotated[
+    str | None, typer.Option("-Y", metavar="FILTER", help='Only what fits: "api == Fetch && latency > 50ms".')
+]
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
@@ -84,6 +87,25 @@ def show(
 
     ports = frozenset(port or ())
     _answer(lambda: run(files, form, limit, asked(response), fields, ports=ports, show_secrets=show_secrets))
+
+
+@app.command("stats", epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng --by topic -f json")
+def stats(
+    files: Files,
+    by: Annotated[By | None, typer.Option(help="One table, with all its lines; else all tables, the first lines.")] = (
+        None
+    ),
+    form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Tables, or a JSON object a line.")] = (
+        StatsFormat.TEXT
+    ),
+    response: Response = None,
+    port: Ports = None,
+) -> None:
+    """Count the exchanges of captures: bytes, errors, latencies, by API, client, topic and more."""
+    from dissector.cli.asked import asked
+    from dissector.cli.stats import stats as run
+
+    _answer(lambda: run(files, by, form, asked(response), ports=frozenset(port or ())))
 
 
 @app.command(
@@ -135,7 +157,7 @@ def live(
 
 @app.command(
     "export",
-    epilog="Examples: kdissect export orders.pcapng --rows 17,20-25 -w some.pcapng; export orders.pcapng -w replay.py",
+    epilog="Examples: kdissect export orders.pcapng -Y error -w errors.pcapng; ... --rows 17 -w replay.py",
 )
 def export(
     files: Files,
@@ -143,6 +165,7 @@ def export(
     rows: Annotated[
         str | None, typer.Option(metavar="N,N-M", help="Rows by their numbers in show, else all of them.")
     ] = None,
+    filter: Wanted = None,  # noqa: A002  # what it is
     form: Annotated[
         ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
     ] = None,
@@ -152,13 +175,13 @@ def export(
     port: Ports = None,
     show_secrets: Secrets = False,
 ) -> None:
-    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a pytest file that
-    replays them, the command that shows them. Secrets are masked in all but a capture, which has them as they were
+    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a sequence diagram
+    (Mermaid, SVG), a pytest file that replays them, the command that shows them. Secrets are masked in all but a capture, which has them as they were
     unless it is redacted. What is redacted keeps its sizes and its structure, and the same name is the same again."""
     from dissector.cli.export import export as run
 
     ports = frozenset(port or ())
-    _answer(lambda: run(files, out, form, rows, ports, redact=redact, show_secrets=show_secrets))
+    _answer(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
@@ -262,7 +285,7 @@ def _answer(run: Callable[[], int]) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except (CaptureError, SchemaError) as error:
-        code = complain(str(error))
+        code = complain(str(error), *getattr(error, "__notes__", ()))
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     raise typer.Exit(code)

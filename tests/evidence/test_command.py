@@ -5,6 +5,11 @@ import shlex
 from dissector.evidence.command import command
 
 
+def test_a_filter_is_quoted_for_the_shell() -> None:
+    words = command(["orders.pcapng"], None, "topic == 'it''s' && latency > 50ms")
+    assert shlex.split(words) == ["kdissect", "show", "orders.pcapng", "-Y", "topic == 'it''s' && latency > 50ms"]
+
+
 def test_all_rows_are_shown() -> None:
     assert command(["orders.pcapng"], None) == "kdissect show orders.pcapng"
 

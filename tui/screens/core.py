@@ -8,6 +8,7 @@ sentence about each: help and palette are made of those.
 
 from typing import ClassVar
 
+import numpy as np
 from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
@@ -20,8 +21,12 @@ from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture, Progress
+from dissector.protocol.tree import Node
 from dissector.text import clean
+from tui.appearance import Appearance
+from tui.history import Place
 from tui.loader import load
+from tui.messages import GoTo
 from tui.model import Model
 from tui.view import View
 from tui.widgets.bytes_pane import BytesPane
@@ -58,6 +63,7 @@ class CoreScreen(Screen[None]):
         super().__init__()
         self.capture = capture
         self.view = View()
+        self.appearance = Appearance()
         self.model = Model(capture)
         self._progress = Progress(0, 0, 0, 0)
         self._done = False
@@ -66,7 +72,8 @@ class CoreScreen(Screen[None]):
         yield Static(id="title", markup=False)
         yield Static(id="notice", markup=False)
         yield Static(id="empty", markup=False)
-        yield ExchangeList(self.capture, self.view, id="list")
+        yield ExchangeList(self.capture, self.view, self.appearance, id="list")
+        yield Static(id="legend", markup=False)
         with Horizontal(id="lower"):
             yield FieldTree(id="fields")
             yield BytesPane(self.model, id="bytes")
@@ -90,12 +97,44 @@ class CoreScreen(Screen[None]):
         """The row under the list's cursor, from 0."""
         return self._list.number
 
+    @property
+    def place(self) -> Place | None:
+        """Where the user is: row, side, field; None before there is a row."""
+        model = self.model
+        if model.number is None:
+            return None
+        return Place(model.number, model.side, model.node.path if model.node is not None else "")
+
     def go_to(self, number: int) -> bool:
         """Put the cursor on a row, from 0; whether the list has it."""
-        position = self.view.position(number)
-        if position is not None:
-            self._list.cursor = position
-        return position is not None
+        return self.go_to_place(Place(number))
+
+    def go_to_place(self, place: Place) -> bool:
+        """Jump to a row, and to a side and a field of it where they are named; whether the list has the row."""
+        position = self.view.position(place.number)
+        if position is None:
+            return False
+        self._list.cursor = position
+        if place.number != self.model.number:
+            self._choose(place.number)
+        if place.side is not None and place.side != self.model.side and self.model.flip():
+            self._draw_message()
+        node = self.model.look.message.tree.find(place.path) if self.model.look is not None and place.path else None
+        if node is not None:
+            self.choose_field(node)
+        return True
+
+    def choose_field(self, node: Node) -> None:
+        """Show a field of the message in all panes, wherever the user is."""
+        self.model.node = node
+        self._fields.reveal(node)
+        self._bytes.update()
+        self._draw_titles()
+        self._draw_inspector()
+
+    def on_go_to(self, event: GoTo) -> None:
+        if not self.go_to_place(event.place):
+            self.notify(f"exchange {event.place.number + 1} is not among those shown", timeout=2)
 
     def on_mount(self) -> None:
         self._list.focus()
@@ -120,7 +159,10 @@ class CoreScreen(Screen[None]):
     def _loaded(self, progress: Progress, done: bool) -> None:
         """A step further: more rows, and at the end the final order."""
         self._progress, self._done = progress, done
+        if done:
+            self._settled()
         self._list.show(len(self.capture), anew=done)
+        self._grown(done=done)
         self._draw_title()
         if not done:
             return
@@ -132,6 +174,13 @@ class CoreScreen(Screen[None]):
             notice = self.query_one("#notice", Static)
             notice.update(Text("\n".join("! " + clean(problem.message) for problem in self.capture.problems)))
             notice.add_class("shown")
+
+    def _grown(self, *, done: bool) -> None:
+        """There may be more rows; when it is `done`, there will be no more. For features that go along."""
+
+    def _settled(self) -> None:
+        """Rows have their final order: whoever kept their numbers takes the new ones."""
+        self._list.follow(int(self.capture.moved(np.array([self._list.place]))[0]))
 
     def _draw_title(self) -> None:
         names = ", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names)
@@ -197,7 +246,8 @@ class CoreScreen(Screen[None]):
         self.query_one("#inspector", Static).update(text)
 
     def on_exchange_list_chosen(self, event: ExchangeList.Chosen) -> None:
-        self._choose(event.number)
+        if event.number != self.model.number:
+            self._choose(event.number)
 
     def on_exchange_list_opened(self) -> None:
         self._fields.focus()
