@@ -176,8 +176,11 @@ def export(
     show_secrets: Secrets = False,
 ) -> None:
     """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a sequence diagram
-    (Mermaid, SVG), a pytest file that replays them, the command that shows them. Secrets are masked in all but a capture, which has them as they were
-    unless it is redacted. What is redacted keeps its sizes and its structure, and the same name is the same again."""
+    (Mermaid, SVG), a pytest file that replays them, the command that shows them.
+
+    Secrets are masked in all but a capture, which has them as they were unless it is redacted. What is redacted keeps
+    its sizes and its structure, and the same name is the same again.
+    """
     from dissector.cli.export import export as run
 
     ports = frozenset(port or ())
