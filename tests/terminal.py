@@ -1,6 +1,7 @@
 """A real terminal's two ends for tests: programs run in a pty, and what they write is taken apart as ECMA-48 has it."""
 
 import fcntl
+import math
 import os
 import pty
 import re
@@ -8,6 +9,7 @@ import select
 import struct
 import subprocess
 import termios
+import time
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +18,8 @@ from typing import Final
 
 QUIET: Final = 0.4
 """Seconds without output after which a program is taken to have drawn what it has to."""
+LONGEST: Final = 1.0
+"""Seconds after which one that never stops drawing is taken to have answered to a key."""
 HANGS: Final = 20.0
 """Seconds without any output that are a hang."""
 _SEQUENCE: Final = re.compile(
@@ -66,10 +70,11 @@ class Terminal:
     end: int
     written: bytes = b""
 
-    def rest(self, quiet: float = HANGS) -> bytes:
-        """What it writes until it ends, or writes nothing for so long."""
+    def rest(self, quiet: float = HANGS, longest: float = math.inf) -> bytes:
+        """What it writes until it ends, or writes nothing for so long, or goes on for longer than that."""
         came = []
-        while select.select([self.end], [], [], quiet)[0]:
+        began = time.monotonic()
+        while time.monotonic() - began < longest and select.select([self.end], [], [], quiet)[0]:
             try:
                 data = os.read(self.end, 1 << 16)
             except OSError:  # Linux's way to say that the other end is closed
@@ -90,7 +95,7 @@ class Terminal:
     def press(self, keys: str) -> None:
         """Type, and let it draw."""
         os.write(self.end, keys.encode())
-        self.rest(QUIET)
+        self.rest(QUIET, LONGEST)
 
 
 @contextmanager

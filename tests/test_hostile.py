@@ -199,7 +199,7 @@ def talk(port: int) -> None:
 @pytest.mark.parametrize("text", [True, False], ids=["text", "screen"])
 def test_live_says_the_words_and_does_nothing(text: bool, talker: int) -> None:
     with terminal([*KDISSECT, "live", "-p", str(talker), *(["--text"] if text else [])]) as its:
-        its.until("listening on lo")
+        its.until("on lo, port")
         thread = threading.Thread(target=talk, args=(talker,), daemon=True)
         thread.start()
         its.until(MARK)
