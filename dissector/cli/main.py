@@ -201,14 +201,22 @@ def export(
     form: Annotated[
         ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
     ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")
+    ] = False,
     port: Ports = None,
     show_secrets: Secrets = False,
 ) -> None:
-    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a pytest file that
-    replays them, the command that shows them. Secrets are masked in all but a capture, which has them as they were."""
+    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a sequence diagram
+    (Mermaid, SVG), a pytest file that replays them, the command that shows them.
+
+    Secrets are masked in all but a capture, which has them as they were unless it is redacted. What is redacted keeps
+    its sizes and its structure, and the same name is the same again.
+    """
     from dissector.cli.export import export as run
 
-    _answer(lambda: run(files, out, form, rows, filter, frozenset(port or ()), show_secrets=show_secrets))
+    ports = frozenset(port or ())
+    _answer(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
