@@ -1,6 +1,6 @@
 """Pairs, causes and fields of a comparison as cells of a line. Every word from the wire passes `clean` here.
 
-A cell is a text and its tone: what `LineList` has a style for. No tone says what its sign or words do not.
+A cell is a text and its tone: what `CellList` has a style for. No tone says what its sign or words do not.
 """
 
 from typing import Final

@@ -46,6 +46,8 @@ class ExportFormat(StrEnum):
     PCAPNG = "pcapng"
     TRANSCRIPT = "transcript"
     JSON = "json"
+    MERMAID = "mermaid"
+    SVG = "svg"
     PYTEST = "pytest"
     COMMAND = "command"
 

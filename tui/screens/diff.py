@@ -25,8 +25,8 @@ from tui.diff_words import cause_text
 from tui.model import Model
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.causes import Causes
+from tui.widgets.cell_list import CellList
 from tui.widgets.differences import Differences
-from tui.widgets.line_list import LineList
 from tui.widgets.pair_list import PairList
 from tui.words import byte_readings, inspector_text
 
@@ -297,21 +297,21 @@ class DiffCore(Screen[None]):
             text.append_text(inspector_text(side.node, message, side.side))
         self.query_one("#inspector", Static).update(text)
 
-    @on(LineList.Chosen, "#pairs")
-    def _pair_chosen(self, event: LineList.Chosen) -> None:
+    @on(CellList.Chosen, "#pairs")
+    def _pair_chosen(self, event: CellList.Chosen) -> None:
         self.choose_pair(event.number)
 
-    @on(LineList.Chosen, "#causes")
+    @on(CellList.Chosen, "#causes")
     def _cause_chosen(self) -> None:
         self.preview()
 
-    @on(LineList.Chosen, "#differences")
-    def _line_chosen(self, event: LineList.Chosen) -> None:
+    @on(CellList.Chosen, "#differences")
+    def _line_chosen(self, event: CellList.Chosen) -> None:
         if self.model is not None:
             self.model.choose_line(event.number)
             self.draw_line()
 
-    @on(LineList.Opened, "#pairs")
+    @on(CellList.Opened, "#pairs")
     def _pair_opened(self) -> None:
         self.differences.focus()
 

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from tui.screens.diff import DiffCore
-from tui.widgets.line_list import LineList
+from tui.widgets.cell_list import CellList
 
 
 class Along(DiffCore):
@@ -26,7 +26,7 @@ class Along(DiffCore):
                 tooltip="Show or hide what is equal: pairs, or in the fields those of the pair", id="diff.equal"),
     ]  # fmt: skip
 
-    @on(LineList.Opened, "#causes")
+    @on(CellList.Opened, "#causes")
     def _cause_opened(self) -> None:
         """To the first pair that shows the cause; n goes along the further ones."""
         entry, model = self.entry, self.model
@@ -73,7 +73,7 @@ class Along(DiffCore):
                 model.cause = None
             return
         self.show_view(pairs=True)
-        with self.prevent(LineList.Chosen):
+        with self.prevent(CellList.Chosen):
             self.pairs.cursor = position
         self.choose_pair(position)
         if model.cause is not None:

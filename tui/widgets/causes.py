@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from dissector.analysis.diff import Entry
 from tui.diff_words import Cell, cause_cells, cause_head
-from tui.widgets.line_list import LineList
+from tui.widgets.cell_list import CellList
 
 
-class Causes(LineList):
+class Causes(CellList):
     """The entries of a comparison."""
 
     entries: Sequence[Entry] = ()

@@ -2,10 +2,10 @@
 
 from tui.diff_model import DiffModel
 from tui.diff_words import Cell, line_cells, line_head
-from tui.widgets.line_list import LineList
+from tui.widgets.cell_list import CellList
 
 
-class Differences(LineList):
+class Differences(CellList):
     """What differs in the chosen pair, or all that it has."""
 
     model: DiffModel | None = None

@@ -1,187 +1,169 @@
-"""A list drawn line by line, whatever its length, with a head, a cursor, and the keys of the list of exchanges.
+"""A list of lines made of styled pieces, some of which can be chosen: what overview and timelines are drawn on.
 
-Invariants:
-  * only lines on the screen are asked for; their strips are kept in a bounded cache;
-  * moving the cursor repaints two lines.
+Lines are made for the width that there is, and anew when it changes. Their text must be clean.
 """
 
-from collections import OrderedDict
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final, NamedTuple
 
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-KEPT_STRIPS = 512
-CURSOR_WIDTH = 1
+ROLES: Final = ("head", "bar", "bad", "good", "dim", "name")
+"""What a piece may be, besides plain text: each has a colour of the theme's."""
+
+
+class Line(NamedTuple):
+    """Pieces of text, each with its role or none; what is opened by Enter, None where the line can't be chosen."""
+
+    pieces: tuple[tuple[str, str], ...] = ()
+    target: object = None
+    is_head: bool = False
+    """Whether a section begins here."""
+
+
+Build = Callable[[int], Sequence[Line]]
+"""Makes the lines for a width in cells."""
 
 
 class LineList(ScrollView, can_focus=True):
-    """Lines of cells. Who makes one says how its head and a line are drawn."""
+    """Lines, a cursor on one that can be chosen."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "lines--head", "lines--cursor", "lines--dim", "lines--strong", "lines--different", "lines--order", "lines--a",
-        "lines--b",
-    }  # fmt: skip
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{role}" for role in (*ROLES, "cursor")}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", "Down", show=False, id="lines.down"),
-        Binding("up,k", "move(-1)", "Up", show=False, id="lines.up"),
-        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, id="lines.page_down"),
-        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="lines.page_up"),
-        Binding("g,home", "go(0)", "First", show=False, id="lines.first"),
-        Binding("G,end", "go(-1)", "Last", show=False, id="lines.last"),
-        Binding("enter", "open", "Open", show=False, id="lines.open"),
-    ]
-    DEFAULT_CSS = """
-    LineList { background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
-    LineList > .lines--head { background: $panel; color: $secondary; text-style: bold; }
-    LineList > .lines--cursor { background: $primary 20%; }
-    LineList:focus > .lines--cursor { background: $primary 40%; }
-    LineList > .lines--dim { color: $foreground 60%; }
-    LineList > .lines--strong { text-style: bold; }
-    LineList > .lines--different { color: $warning; text-style: bold; }
-    LineList > .lines--order { color: $accent; text-style: bold; }
-    LineList > .lines--a { color: $hue0; }
-    LineList > .lines--b { color: $hue1; }
-    """
+        Binding("down,j", "move(1)", "Down", show=False, tooltip="The next line", id="lines.down"),
+        Binding("up,k", "move(-1)", "Up", show=False, tooltip="The line before", id="lines.up"),
+        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, tooltip="A page on", id="lines.page_down"),
+        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, tooltip="A page back", id="lines.page_up"),
+        Binding("g,home", "end(-1)", "First", show=False, tooltip="The first line", id="lines.first"),
+        Binding("G,end", "end(1)", "Last", show=False, tooltip="The last line", id="lines.last"),
+        Binding("right_curly_bracket,J", "section(1)", "Next part", show=False, tooltip="The next heading",
+                id="lines.next_part"),
+        Binding("left_curly_bracket,K", "section(-1)", "Part before", show=False, tooltip="The heading before",
+                id="lines.previous_part"),
+        Binding("enter", "open", "Open", tooltip="Go to what the line is about", id="lines.open"),
+    ]  # fmt: skip
     cursor: reactive[int] = reactive(0, repaint=False)
 
-    class _OfLine(Message):
-        def __init__(self, lines: "LineList", number: int) -> None:
+    class Opened(Message):
+        """A line is to be opened."""
+
+        def __init__(self, target: object) -> None:
             super().__init__()
-            self.lines = lines
-            self.number = number
+            self.target = target
 
-        @property
-        def control(self) -> "LineList":
-            return self.lines
-
-    class Chosen(_OfLine):
-        """The cursor is on another line."""
-
-    class Opened(_OfLine):
-        """What is behind a line is wanted."""
-
-    def __init__(self, *, id: str) -> None:  # noqa: A002  # Textual's own name
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
         super().__init__(id=id)
-        self._count = 0
-        self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()
+        self._build: Build = lambda _: ()
+        self._lines: Sequence[Line] = ()
 
-    def head(self, width: int) -> str:
-        """What stands above so many cells of a line."""
-        raise NotImplementedError
-
-    def cells(self, number: int, width: int) -> Sequence[tuple[str, str]]:
-        """The cells of a line, together so many wide: texts, and the names of their styles."""
-        raise NotImplementedError
+    def show(self, build: Build, *, anew: bool = False) -> None:
+        """Show other lines; `anew` from their beginning, else the cursor stays on the same target."""
+        chosen = self.target
+        self._build = build
+        self._lay()
+        if anew:
+            self.cursor = 0
+            self.scroll_to(y=0, animate=False, force=True)
+        same = next((at for at, line in enumerate(self._lines) if chosen is not None and line.target == chosen), None)
+        self.cursor = self._near(self.cursor if anew or same is None else same, 1)
 
     @property
-    def count(self) -> int:
-        return self._count
+    def target(self) -> object:
+        """What the line under the cursor is about."""
+        return self._lines[self.cursor].target if self.cursor < len(self._lines) else None
 
-    def show(self, count: int, cursor: int = 0) -> None:
-        """There are other lines now, so many; the cursor is on one of them. Nobody is told."""
-        self._count = count
-        self._strips.clear()
-        self.virtual_size = Size(self._across, count + 1)
-        with self.prevent(self.Chosen):
-            self.cursor = cursor
-        self._into_view()
-        self.refresh()
-
-    def redraw(self) -> None:
-        """The same lines, told anew."""
-        self._strips.clear()
+    def _lay(self) -> None:
+        self._lines = self._build(self._across) if self._across > 0 else ()
+        self.virtual_size = Size(self._across, len(self._lines))
         self.refresh()
 
     @property
     def _across(self) -> int:
-        """Cells of a line, the scroll bar's not among them."""
         return self.scrollable_content_region.width
 
     def render_line(self, y: int) -> Strip:
-        """One line of the pane; the head stays on top."""
-        if y == 0:
-            style = self.get_component_rich_style("lines--head")
-            text = "   " + self.head(self._across - CURSOR_WIDTH)
-            return Strip([Segment(text, style)]).adjust_cell_length(self._across, style)
-        number = self.scroll_offset.y + y - 1
-        if number >= self._count:
+        """One line of the pane."""
+        at = self.scroll_offset.y + y
+        if at >= len(self._lines):
             return Strip.blank(self._across, self.rich_style)
-        key = (number, self._across, number == self.cursor)
-        if key not in self._strips:
-            self._strips[key] = self._strip(number, chosen=number == self.cursor)
-            if len(self._strips) > KEPT_STRIPS:
-                self._strips.popitem(last=False)
-        return self._strips[key]
-
-    def _strip(self, number: int, *, chosen: bool) -> Strip:
-        over = self.get_component_rich_style("lines--cursor") if chosen else Style()
+        line = self._lines[at]
+        style = self.rich_style
+        chosen = at == self.cursor and line.target is not None
         if chosen:
-            over = Style(bgcolor=over.bgcolor, bold=True, reverse=self.app.no_color)
-        plain = self.rich_style
-        segments = [Segment("▸" if chosen else " ", plain + over)]
-        for text, tone in self.cells(number, self._across - CURSOR_WIDTH):
-            style = plain + self.get_component_rich_style(f"lines--{tone}", partial=True) if tone else plain
-            segments.append(Segment(text, style + over))
-        return Strip(segments).adjust_cell_length(self._across, plain + over)
-
-    def notify_style_update(self) -> None:
-        self._strips.clear()
-        super().notify_style_update()
-
-    def on_focus(self) -> None:
-        self.redraw()
-
-    def on_blur(self) -> None:
-        self.redraw()
+            style += self.get_component_rich_style("lines--cursor")
+            style += Style(bold=True, reverse=self.app.no_color)
+        segments = [Segment("▸" if chosen else " ", style)]
+        room = self._across - 1
+        for text, role in line.pieces:
+            width = cell_len(text)
+            shown = text if width <= room else set_cell_size(text, max(0, room - 1)) + "…" if room > 0 else ""
+            own = self.get_component_rich_style(f"lines--{role}", partial=True) if role else Style.null()
+            segments.append(Segment(shown, style + own))
+            room -= min(room, width)
+        return Strip(segments).adjust_cell_length(self._across, style)
 
     def on_resize(self) -> None:
-        self._strips.clear()
-        self.virtual_size = Size(self._across, self._count + 1)
+        self._lay()
         self._into_view()
 
-    def validate_cursor(self, cursor: int) -> int:
-        return max(0, min(cursor, self._count - 1))
-
-    def watch_cursor(self, before: int, now: int) -> None:
-        if before != now:
-            self._into_view()
-            for number in (before, now):
-                self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
-            self.post_message(self.Chosen(self, now))
+    def watch_cursor(self) -> None:
+        self._into_view()
+        self.refresh()
 
     def _into_view(self) -> None:
-        rows = self.size.height - 1
-        if self.cursor < self.scroll_offset.y:
-            self.scroll_to(y=self.cursor, animate=False, force=True)
-        elif rows > 0 and self.cursor >= self.scroll_offset.y + rows:
-            self.scroll_to(y=self.cursor - rows + 1, animate=False, force=True)
+        """The cursor's line in view, and the heading above it where the cursor stands on the first line of a part."""
+        above = self.cursor - 1 if self.cursor and self._lines[self.cursor - 1 : self.cursor] else self.cursor
+        top = above if above < len(self._lines) and self._lines[above].target is None else self.cursor
+        if top < self.scroll_offset.y:
+            self.scroll_to(y=top, animate=False, force=True)
+        elif self.size.height and self.cursor >= self.scroll_offset.y + self.size.height:
+            self.scroll_to(y=self.cursor - self.size.height + 1, animate=False, force=True)
 
-    def action_move(self, lines: int) -> None:
-        self.cursor += lines
+    def _near(self, at: int, step: int) -> int:
+        """The line at a place, or the next one that can be chosen, or the one before."""
+        ways = (range(max(0, at), len(self._lines)), range(min(at, len(self._lines) - 1), -1, -1))
+        for way in ways if step > 0 else ways[::-1]:
+            for number in way:
+                if self._lines[number].target is not None:
+                    return number
+        return self.cursor
 
-    def action_page(self, pages: int) -> None:
-        self.cursor += pages * max(1, self.size.height - 2)
+    def action_move(self, step: int) -> None:
+        self.cursor = self._near(self.cursor + step, step)
 
-    def action_go(self, number: int) -> None:
-        self.cursor = number if number >= 0 else self._count - 1
+    def action_page(self, step: int) -> None:
+        self.cursor = self._near(self.cursor + step * max(1, self.size.height - 1), step)
+
+    def action_end(self, step: int) -> None:
+        self.cursor = self._near(len(self._lines) - 1 if step > 0 else 0, -step)
+        if step < 0:
+            self.scroll_to(y=0, animate=False, force=True)
+
+    def action_section(self, step: int) -> None:
+        heads = [at for at, line in enumerate(self._lines) if line.is_head]
+        here = max((at for at in heads if at <= self.cursor), default=-1)
+        found = [at for at in heads if (at > here if step > 0 else at < here)]
+        if found:
+            head = found[0] if step > 0 else found[-1]
+            self.cursor = self._near(head, 1)
+            self.scroll_to(y=head, animate=False, force=True)
 
     def action_open(self) -> None:
-        if self._count:
-            self.post_message(self.Opened(self, self.cursor))
+        if self.target is not None:
+            self.post_message(self.Opened(self.target))
 
     def on_click(self, event: events.Click) -> None:
-        place = event.get_content_offset(self)
-        number = self.scroll_offset.y + place.y - 1 if place is not None else -1
-        if place is not None and place.y > 0 and number < self._count:
-            self.cursor = number
+        at = self.scroll_offset.y + event.y
+        if at < len(self._lines) and self._lines[at].target is not None:
+            self.cursor = at
             if event.chain > 1:
                 self.action_open()

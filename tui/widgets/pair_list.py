@@ -3,10 +3,10 @@
 from dissector.analysis.diff import Pair
 from tui.diff_model import DiffModel
 from tui.diff_words import Cell, pair_cells, pair_head
-from tui.widgets.line_list import LineList
+from tui.widgets.cell_list import CellList
 
 
-class PairList(LineList):
+class PairList(CellList):
     """The pairs of a comparison that are shown. How much differs is worked out for those on the screen."""
 
     model: DiffModel | None = None

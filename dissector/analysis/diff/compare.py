@@ -42,7 +42,7 @@ def diff(a: Side, b: Side, matches: Matches = (), rows: Matches = ()) -> Compari
         Gathered(
             side,
             {pair[n]: number for number, pair in enumerate(matches, 1)},
-            {pair[n]: number for number, pair in enumerate(rows, len(matches) + 1)},
+            {pair[n]: -number for number, pair in enumerate(rows, 1)},
         )
         for n, side in enumerate((a, b))
     )

@@ -156,19 +156,20 @@ class Gathered:
             self._look_into(facts)
 
     def _look_into(self, facts: Facts) -> None:
+        fields = facts.fields
         for (part, _, _), found in facts.bodies.items():
             for first, count, message in found:
-                for path, value in leaves(message):
-                    self._leaf(facts, (part, path), first, count, value)
+                for path, value in leaves(message):  # the innermost of all loops: written out, and not a function
+                    values = fields.get((part, path))
+                    if values is None:
+                        values = self._new(facts, (part, path), first)
+                    if value in values:
+                        values[value] += count
+                        continue
+                    if isinstance(value, Symbol):
+                        self._name(value)
+                    values[value if len(values) < MOST_VALUES else MANY] += count
         facts.bodies.clear()
-
-    def _leaf(self, facts: Facts, place: Place, first: int, count: int, value: Value) -> None:
-        values = facts.fields.get(place)
-        if values is None:
-            values = self._new(facts, place, first)
-        if isinstance(value, Symbol):
-            self._name(value)
-        values[value if value in values or len(values) < MOST_VALUES else MANY] += count
 
     def _new(self, facts: Facts, place: Place, first: int) -> Counter[Value]:
         """Where the values go of a field that was not seen before; without labels where there are too many of them."""

@@ -60,7 +60,13 @@ def _step(n: int, step: Step) -> str:
 def about(key: Key) -> str:
     """What tells a key from others of its API."""
     subject = " ".join(word(each) if isinstance(each, Symbol) else each for each in key.subject)
-    return ", ".join(filter(None, (f"for {subject}" if subject else "", f"answered {key.step}" if key.step else "")))
+    words = (
+        f"for {subject}" if subject else "",
+        f"answered {key.step}" if key.step else "",
+        f"on the connections of match {key.matched}" if key.matched > 0 else "",
+        f"matched by hand as number {-key.matched}" if key.matched < 0 else "",
+    )
+    return ", ".join(filter(None, words))
 
 
 def times(count: int) -> str:
