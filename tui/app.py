@@ -10,11 +10,10 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from dissector.analysis.diff import Side
+from dissector.analysis.diff import Matches, Side
 from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted
 from dissector.capture_file import Capture
-from tui.comparing import Rows
 from tui.messages import OpenAside
 from tui.screens.aside import Aside
 from tui.screens.core import CoreScreen
@@ -102,15 +101,19 @@ def run(
         return app.return_code or 0
 
 
-def run_diff(a: Side, b: Side, connections: Rows = ()) -> int:
-    """Show two sides beside each other; the exit code: 0 for the same, 1 for different, 130 where the user left before
-    that was known. Raises `capture.CaptureError` where a pipe turned out to be no capture."""
+def run_diff(a: Side, b: Side, connections: Matches = ()) -> int:
+    """Show two sides beside each other; the exit code: 0 for the same, 1 for different, 2 where there is nothing to
+    compare, 130 where the user left before that was known. Raises `capture.CaptureError` where a pipe turned out to be
+    no capture."""
     screen = DiffScreen(a, b, connections)
     app = KDissectApp(screen)
     app.run()
     if app.error is not None:
         raise app.error
-    return LEFT if screen.comparison is None else 0 if screen.comparison.is_same else 1
+    found = screen.comparison
+    if found is None:
+        return LEFT
+    return 2 if not (found.a.exchanges and found.b.exchanges) else 0 if found.is_same else 1
 
 
 def run_live(capture: Capture, recording: Recording, wanted: Wanted) -> None:

@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from dissector.analysis.diff import Comparison, Side, diff
+from dissector.analysis.diff import Comparison, Matches, Side, diff
 from dissector.capture_file import Progress
 from dissector.session.exchange import Exchange
 from dissector.text import clean
 from tui.loader import SECONDS_BETWEEN, SWITCH_SECONDS, load
 
-Rows = tuple[tuple[int, int], ...]
 EXCHANGES_BETWEEN = 64
 """Looked at before the clock is."""
 
@@ -34,7 +33,7 @@ class _Watched(Side):
 
 
 def compare(
-    a: Side, b: Side, connections: Rows, rows: Rows, tell: Callable[[str], None], stopped: Callable[[], bool]
+    a: Side, b: Side, connections: Matches, rows: Matches, tell: Callable[[str], None], stopped: Callable[[], bool]
 ) -> Comparison:
     """Read both sides' captures where nobody has, and compare them; `connections` and `rows` are what the user matched.
     `tell` gets what is being done, in words. Runs in a thread of its own.

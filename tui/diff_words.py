@@ -71,11 +71,12 @@ def _side_width(width: int) -> int:
 
 
 def _exchange(model: DiffModel, side: int, row: int | None) -> tuple[str, str]:
+    digits = len(str(len(model.sides[side].capture)))
     if row is None:
-        return f"{NOTHING:>6}", ""
+        return NOTHING.rjust(digits), ""
     version = model.version(side, row)
     info = model.sides[side].capture.row(row).info
-    return f"{row + 1:>6} {clean(model.api(side, row))}{'' if version is None else f' v{version}'}", clean(info)
+    return f"{row + 1:>{digits}} {clean(model.api(side, row))}{'' if version is None else f' v{version}'}", clean(info)
 
 
 def pair_text(model: DiffModel, pair: Pair) -> str:

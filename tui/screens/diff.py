@@ -6,6 +6,7 @@ The comparison is made beside the screen, and made anew when the user matches ex
 
 from typing import ClassVar, Final
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -16,12 +17,12 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 from textual.worker import get_current_worker
 
-from dissector.analysis.diff import Comparison, Entry, Side
+from dissector.analysis.diff import Comparison, Entry, Matches, Side
 from dissector.capture import CaptureError
 from dissector.text import clean
-from tui.comparing import Rows, Stopped, compare
+from tui.comparing import Stopped, compare
 from tui.diff_model import SIDES, DiffModel, row_of
-from tui.diff_words import cause_text
+from tui.diff_words import cause_text, fit
 from tui.model import Model
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.causes import Causes
@@ -33,6 +34,9 @@ from tui.words import byte_readings, inspector_text
 LEAST_HEIGHT, LEAST_WIDTH = 22, 70
 """Of a screen that has room for bytes without being asked."""
 NAMES: Final = ("A", "B")
+NARROW, WIDE = 76, 118
+"""Cells of the title below which it is short, and from which on it names the clients."""
+LEAST_NAME: Final = 8
 
 
 class DiffCore(Screen[None]):
@@ -72,13 +76,13 @@ class DiffCore(Screen[None]):
             super().__init__()
             self.error = error
 
-    def __init__(self, a: Side, b: Side, connections: Rows = ()) -> None:
+    def __init__(self, a: Side, b: Side, connections: Matches = ()) -> None:
         """`connections` of A and of B that are the same, as the user says."""
         super().__init__()
         self.ends = (a, b)
         self.model: DiffModel | None = None
-        self.matched: Rows = ()
-        """Rows of A and of B that the user matched."""
+        self.matched: Matches = ()
+        """Matches of A and of B that the user matched."""
         self.connections = connections
         self._state = ""
         self._shows_bytes: bool | None = None
@@ -86,6 +90,7 @@ class DiffCore(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
+        yield Static(id="notice", markup=False)
         yield Static(id="empty", markup=False)
         yield Causes(id="causes")
         yield PairList(id="pairs")
@@ -146,7 +151,7 @@ class DiffCore(Screen[None]):
         self._compare(self.ends, self.connections, self.matched)
 
     @work(thread=True, exclusive=True, group="compare")
-    def _compare(self, ends: tuple[Side, Side], connections: Rows, rows: Rows) -> None:
+    def _compare(self, ends: tuple[Side, Side], connections: Matches, rows: Matches) -> None:
         worker = get_current_worker()
 
         def tell(words: str) -> None:
@@ -186,7 +191,7 @@ class DiffCore(Screen[None]):
         place = model.place_of(0, row) if row is not None else None
         self.pairs.show(len(model.shown), model.shown.index(place) if place in model.shown else 0)
         self.draw_title()
-        self._draw_empty()
+        self._draw_notices()
         self.show_view(pairs=self.shows_pairs or model.comparison.is_same)
         if self.shows_pairs:
             self.choose_pair(self.pairs.cursor)
@@ -200,8 +205,8 @@ class DiffCore(Screen[None]):
             (self.pairs if pairs else self.causes).focus()
         self.refresh_bindings()
 
-    def _draw_empty(self) -> None:
-        """Where one side has nothing to compare, say so."""
+    def _draw_notices(self) -> None:
+        """What is wrong with the files; where one side has nothing to compare, that."""
         comparison = self.comparison
         if comparison is None:
             return
@@ -209,6 +214,10 @@ class DiffCore(Screen[None]):
         words = [
             f"{name} is {clean(side.label)}: no request of Kafka's in it" for name, side in sides if not side.exchanges
         ]
+        problems = dict.fromkeys(problem.message for side in self.ends for problem in side.capture.problems)
+        notice = self.query_one("#notice", Static)
+        notice.update(Text("\n".join(f"! {clean(message)}" for message in problems)))
+        notice.set_class(bool(problems), "shown")
         empty = self.query_one("#empty", Static)
         empty.update(Text("\n".join(words), justify="center"))
         empty.set_class(bool(words), "shown")
@@ -217,29 +226,28 @@ class DiffCore(Screen[None]):
 
     def draw_title(self) -> None:
         """Both names, what came of it, or how far it is."""
-        title = Text()
+        width = self.app.size.width - 2
+        state = self._state or self._result(short=width < NARROW)
         clients = (self.comparison.a.clients, self.comparison.b.clients) if self.comparison is not None else ((), ())
-        wide = self.app.size.width >= 120
-        for name, side, spoken in zip(NAMES, self.ends, clients, strict=True):
-            title.append("  ⇄  " if name == "B" else "").append(name, "bold reverse").append(
-                f" {clean(side.label)}", "bold"
-            )
-            if wide and spoken:
-                title.append(f" {clean(spoken[0])}", "dim")
-        state = self._state or self._result()
-        room = self.app.size.width - 2 - title.cell_len - len(state)
-        if room < 2:  # names give way
-            title.truncate(max(10, self.app.size.width - 4 - len(state)), overflow="ellipsis")
-            room = self.app.size.width - 2 - title.cell_len - len(state)
-        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "bold"))
+        room = max(2 * LEAST_NAME, width - cell_len(state) - len("A   ⇄  B ") - 2)
+        names = [clean(side.label) for side in self.ends]
+        spoken = [clean(f" {each[0]}") if each else "" for each in clients]
+        names = _shared(names, room)
+        spoken = _shared(spoken, room - sum(map(cell_len, names))) if width >= WIDE else ["", ""]
+        title = Text()
+        for side, name in enumerate(NAMES):
+            title.append("  ⇄  " if side else "").append(name, "bold reverse").append(f" {names[side]}", "bold")
+            title.append(spoken[side], "dim")
+        title.append(" " * max(1, width - title.cell_len - cell_len(state))).append(state, "bold")
+        self.query_one("#title", Static).update(title)
 
-    def _result(self) -> str:
+    def _result(self, *, short: bool) -> str:
         if self.comparison is None:
             return ""
         count = len(self.comparison.entries)
-        words = "the same" if not count else f"{count} difference{'s' if count > 1 else ''}"
+        words = "the same" if not count else f"{count} ≠" if short else f"{count} difference{'s' if count > 1 else ''}"
         by_hand = f" · {len(self.matched)} by hand" if self.matched else ""
-        return f"{words}{by_hand} · {len(self.comparison.ignored)} ignored (i)"
+        return f"{words}{by_hand}" if short else f"{words}{by_hand} · {len(self.comparison.ignored)} ignored (i)"
 
     def choose_pair(self, position: int, line: int | None = None) -> None:
         """Show a pair, from 0 among those shown, and a line of it."""
@@ -388,3 +396,11 @@ class DiffCore(Screen[None]):
     def action_leave(self) -> None:
         self.workers.cancel_node(self)
         self.dismiss()
+
+
+def _shared(words: list[str], room: int) -> list[str]:
+    """Two texts in so many cells: each has half of them, and what the other leaves."""
+    half = max(0, room) // 2
+    lengths = [cell_len(each) for each in words]
+    rooms = [max(half, room - length) for length in reversed(lengths)]
+    return [fit(each, min(length, own)) for each, length, own in zip(words, lengths, rooms, strict=True)]

@@ -1,5 +1,6 @@
 """The main screen: the panes, and all that a user does with them. A new feature is a class in a file of its own."""
 
+from tui.screens.against import Against
 from tui.screens.coloured import Coloured
 from tui.screens.history import Returning
 from tui.screens.ladder import Laddering
@@ -11,5 +12,5 @@ from tui.screens.timelines import Timelining
 from tui.screens.timing import Timing
 
 
-class MainScreen(Returning, Moving, Rooms, Sorted, Timing, Coloured, Overviewing, Laddering, Timelining):
+class MainScreen(Returning, Moving, Rooms, Sorted, Timing, Coloured, Overviewing, Laddering, Timelining, Against):
     """Everything at one glance."""

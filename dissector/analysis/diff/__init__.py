@@ -1,7 +1,7 @@
 """Two sides of conversations compared: what each does that the other does not, and why. `diff` begins it; `matrix` puts
 any number of sides beside each other."""
 
-from dissector.analysis.diff.compare import diff
+from dissector.analysis.diff.compare import Matches, diff
 from dissector.analysis.diff.comparison import (
     Aligned,
     Comparison,
@@ -21,6 +21,7 @@ __all__ = [
     "Comparison",
     "Difference",
     "Entry",
+    "Matches",
     "Matrix",
     "Pair",
     "Reason",
