@@ -163,9 +163,9 @@ def _field(part: str, path: str, width: int) -> str:
 
 def _why(entry: Entry, width: int) -> str:
     setting = " · ".join(dict.fromkeys(name for _, name in entry.settings))
-    words = [entry.reason.value, f"set by {setting}" if setting else ""]
+    words = [f"set by {setting}" if setting else "", entry.reason.value]
     if width >= WIDER:
-        words.insert(1, said(entry.words))
+        words.append(said(entry.words))
     return clean(" · ".join(filter(None, words)))
 
 

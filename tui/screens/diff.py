@@ -22,7 +22,7 @@ from dissector.capture import CaptureError
 from dissector.text import clean
 from tui.comparing import Stopped, compare
 from tui.diff_model import SIDES, DiffModel, row_of
-from tui.diff_words import cause_text, fit
+from tui.diff_words import cause_text, fit, line_text
 from tui.model import Model
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.causes import Causes
@@ -186,7 +186,7 @@ class DiffCore(Screen[None]):
         self.causes.entries = model.comparison.entries
         for pane, side in zip(self.panes, model.sides, strict=True):
             pane.look_at(side)
-        self.causes.show(len(self.causes.entries), min(self.causes.cursor, len(self.causes.entries) - 1))
+        self.causes.show(len(self.causes.entries), self.causes.cursor if before is not None else self._first_cause())
         row = row_of(pair, 0) if pair is not None else None
         place = model.place_of(0, row) if row is not None else None
         self.pairs.show(len(model.shown), model.shown.index(place) if place in model.shown else 0)
@@ -197,6 +197,11 @@ class DiffCore(Screen[None]):
             self.choose_pair(self.pairs.cursor)
         else:
             self.preview()
+
+    def _first_cause(self) -> int:
+        """The first cause that a pair can show: so that something is seen from the start."""
+        causes = enumerate(self.causes.entries)
+        return next((n for n, each in causes if each.row_a is not None or each.row_b is not None), 0)
 
     def show_view(self, *, pairs: bool) -> None:
         """The pairs, or the causes; whoever was in the one is in the other."""
@@ -299,10 +304,12 @@ class DiffCore(Screen[None]):
         entry = self.entry if self.focused is self.causes else self.model.cause if self.model is not None else None
         if entry is not None and not extra:
             text.append(cause_text(entry))
-        elif self.model is not None:
-            side = next((each for each in self.model.sides if each.node is not None), self.model.sides[0])
-            message = side.look.message if side.look is not None else None
-            text.append_text(inspector_text(side.node, message, side.side))
+        elif self.model is not None and self.model.lines:
+            side = next((each for each in self.model.sides if each.node is not None), None)
+            if side is not None and side.look is not None:
+                text.append_text(inspector_text(side.node, side.look.message, side.side))
+            else:
+                text.append(line_text(self.model, self.model.lines[self.model.line]))
         self.query_one("#inspector", Static).update(text)
 
     @on(CellList.Chosen, "#pairs")

@@ -129,7 +129,7 @@ class CellList(ScrollView, can_focus=True):
         plain = self.rich_style
         segments = [Segment("▸" if chosen else " ", plain + over)]
         for text, tone in self.cells(number, self._across - CURSOR_WIDTH):
-            style = plain + self.get_component_rich_style(f"cells--{tone}", partial=True) if tone else plain
+            style = self.get_component_rich_style(f"cells--{tone}") if tone else plain
             segments.append(Segment(text, style + over))
         return Strip(segments).adjust_cell_length(self._across, plain + over)
 
