@@ -1,6 +1,7 @@
 """The main screen: the panes, and all that a user does with them. A new feature is a class in a file of its own."""
 
 from tui.screens.coloured import Coloured
+from tui.screens.columns import Columned
 from tui.screens.history import Returning
 from tui.screens.moving import Moving
 from tui.screens.rooms import Rooms
@@ -8,5 +9,5 @@ from tui.screens.sorting import Sorted
 from tui.screens.timing import Timing
 
 
-class MainScreen(Returning, Moving, Rooms, Sorted, Timing, Coloured):
+class MainScreen(Returning, Moving, Rooms, Sorted, Columned, Timing, Coloured):
     """Everything at one glance."""

@@ -25,7 +25,7 @@ from tui.colouring import HUES
 from tui.columns import MARKS_WIDTH, Column
 from tui.times import REFERENCE, TimeFormat, time_text
 from tui.view import View
-from tui.words import MARKS, row_cells
+from tui.words import MARKS, path_cell, row_cells
 
 KEPT_STRIPS = 512
 MARKED, COMMENTED, BOTH = "◆", "✎", "◈"
@@ -165,8 +165,10 @@ class ExchangeList(ScrollView, can_focus=True):
             cursor = self.get_component_rich_style("list--cursor") + Style(bold=True, reverse=self.app.no_color)
             style, marked = style + cursor, marked + cursor
         marks = [("▸" if chosen else " ", style), (self._mark(number), marked), (mark, style)]
+        columns = self.columns()
         cells = row_cells(row, self._time(position, number, row.time_ns))
-        return self._strip(marks, self.columns(), cells, style)
+        cells |= {column.name: path_cell(exchange, column.name) for column in columns if column.is_path}
+        return self._strip(marks, columns, cells, style)
 
     def _mark(self, number: int) -> str:
         marked, commented = number in self._appearance.marked, number in self._appearance.commented
