@@ -70,7 +70,7 @@ async def test_the_menu_hides_shows_moves_and_widens_columns() -> None:
         await screen.pilot.press("C", "space")  # No.
         await screen.settle()
         assert [column.name for column in screen.list.columns()] == shown[1:]
-        await screen.pilot.press("g", "home", "J", "plus", "plus")  # Time behind Conn
+        await screen.pilot.press("home", "down", "J", "plus", "plus")  # Time behind Conn
         await screen.settle()
         assert [column.name for column in screen.list.columns()][:2] == ["Conn", "Time"]
         assert (await _at(screen, "Time")).width == BY_NAME["Time"].width + 2
