@@ -19,10 +19,11 @@ class FilterError(ValueError):
 
 
 class MisfitError(Exception):
-    """A value that a field can't be compared with; who knows the column makes a `FilterError` of it."""
+    """A word that can't be compared with a field as it is asked to be; `column` is the word's."""
 
-    def __init__(self, message: str, near: tuple[str, ...] = ()) -> None:
+    def __init__(self, column: int, message: str, near: tuple[str, ...] = ()) -> None:
         super().__init__(message)
+        self.column = column
         self.message = message
         self.near = near
 

@@ -28,14 +28,14 @@ GRAMMAR: Final = r"""
     _one: negation | "(" any ")" | comparison | membership | existence
     negation: _NOT _one
     comparison: NAME (COMPARES | CONTAINS | MATCHES) value
-    membership: NAME _IN "{" value ("," value)* "}"
+    membership: NAME IN "{" value ("," value)* "}"
     existence: _EXISTS? NAME
     value: QUOTED | WORD
 
     _OR.2: "||" | /or(?![\w.])/i
     _AND.2: "&&" | /and(?![\w.])/i
     _NOT.2: /!(?!=)|not(?![\w.])/i
-    _IN.2: /in(?![\w.])/i
+    IN.2: /in(?![\w.])/i
     _EXISTS.2: /exists(?![\w.])/i
     CONTAINS.2: /contains(?![\w.])/i
     MATCHES.2: /matches(?![\w.])/i
@@ -46,7 +46,7 @@ GRAMMAR: Final = r"""
     %ignore /\s+/
 """
 EXPECTED: Final = {
-    "_OR": "||", "_AND": "&&", "_IN": "in", "CONTAINS": "contains", "MATCHES": "matches", "COMPARES": "==",
+    "_OR": "||", "_AND": "&&", "IN": "in", "CONTAINS": "contains", "MATCHES": "matches", "COMPARES": "==",
     "LPAR": "(", "RPAR": ")", "LBRACE": "{", "RBRACE": "}", "COMMA": ",", "NAME": "a name", "WORD": "a value",
 }  # fmt: skip
 """What stands in a text for the terminals of the grammar; those that go without saying are not there."""
@@ -68,7 +68,7 @@ class Comparison:
     """A name beside one value, or several: for ``in`` any of them may fit."""
 
     name: Word
-    operator: str
+    operator: Word
     values: tuple[Word, ...]
 
 
@@ -152,11 +152,10 @@ class _Builder(Transformer[Token, Syntax]):
 
     def comparison(self, parts: list[Token | Word]) -> Syntax:
         name, operator = (part for part in parts if isinstance(part, Token))
-        return Comparison(_word(name), operator.lower(), tuple(part for part in parts if isinstance(part, Word)))
+        asked = Word(operator.lower(), operator.start_pos or 0)
+        return Comparison(_word(name), asked, tuple(part for part in parts if isinstance(part, Word)))
 
-    def membership(self, parts: list[Token | Word]) -> Syntax:
-        [name] = (part for part in parts if isinstance(part, Token))
-        return Comparison(_word(name), "in", tuple(part for part in parts if isinstance(part, Word)))
+    membership = comparison
 
     def existence(self, parts: list[Token]) -> Syntax:
         return Existence(_word(parts[0]))
