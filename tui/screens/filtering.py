@@ -1,0 +1,198 @@
+"""The filter of the list: typed in its bar, looked for beside the screen, its rows shown as they are found.
+
+While the capture is read, or is live, the filter goes on with new rows; those that were answered since they were looked
+at are looked at again. When rows get their final order all is gone through once more, and what is shown stays until
+that is done.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+from rich.text import Text
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.timer import Timer
+from textual.worker import Worker, get_current_worker
+
+from dissector.text import clean
+from tui.messages import ApplyFilter
+from tui.recents import FILTERS, recent, remember
+from tui.screens.core import CoreScreen
+from tui.screens.menu import Choice, Menu
+from tui.view import Rows
+from tui.widgets.filter_bar import FilterBar
+
+if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only who filters pays for it
+    from dissector.analysis.filter import Filter
+
+PAUSE: Final = 0.4
+"""Seconds without a key after which it is said what is wrong."""
+TELL_SECONDS: Final = 0.1
+MOST_WAITING: Final = 10_000
+"""Rows without an answer that are looked at again; the newest."""
+
+
+@dataclass
+class Run:
+    """A filter at work."""
+
+    filter: "Filter"
+    upto: int = 0
+    """Rows before this one have been looked at."""
+    total: int = 0
+    working: bool = False
+    stopped: bool = False
+    """By the user: it does not go on with new rows."""
+    waiting: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Rows that were looked at before all of them was there."""
+
+    def state(self, shown: int, count: int) -> Text:
+        """How far it is."""
+        told = f"{shown:,} of {count:,}"
+        share = f"{100 * self.upto // max(1, self.total)} %"
+        if self.working:
+            return Text(f"○ {share} · {told}", "bold")
+        return Text(f"■ stopped at {share} · {told}" if self.stopped else f"✔ {told}", "bold")
+
+
+class Filtering(CoreScreen):
+    """Type, apply, stop, clear; recent filters; the connection of a row."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only the exchanges that fit a filter",
+                id="main.filter"),
+        Binding("escape", "unfilter", "Clear", show=False, tooltip="Stop the filter that runs; then show all rows again",
+                id="main.unfilter"),
+        Binding("ctrl+r", "recent_filters", "Recent filters", show=False, tooltip="Choose among filters used before",
+                id="main.recent_filters"),
+        Binding("f", "follow", "Follow", tooltip="Only this connection; again: back to what was shown before",
+                id="main.follow"),
+    ]  # fmt: skip
+
+    _run: Run | None = None
+    _worker: Worker[None] | None = None
+    _typing: Timer | None = None
+    _before_following = ""
+    _followed = ""
+    """The filter that following a connection made."""
+
+    @property
+    def _bar(self) -> FilterBar:
+        return self.query_one(FilterBar)
+
+    def action_filter(self) -> None:
+        """Type one; the one that is there is to be changed."""
+        self.prepare_filter(self._run.filter.text if self._run is not None else "")
+
+    def prepare_filter(self, text: str) -> None:
+        """Put a filter into the bar, to be changed before it is applied."""
+        self._bar.edit(text)
+
+    def on_apply_filter(self, event: ApplyFilter) -> None:
+        if event.prepare:
+            self.prepare_filter(event.text)
+        else:
+            self.apply_filter(event.text)
+
+    def on_filter_bar_applied(self, event: FilterBar.Applied) -> None:
+        self.apply_filter(event.text)
+
+    def apply_filter(self, text: str) -> None:
+        """Show what fits; all rows where there is no text. What is no filter is left in the bar, to be mended."""
+        from dissector.analysis.filter import FilterError, parse
+
+        self._stop_typing()
+        try:
+            wanted = parse(text) if text else None
+        except FilterError as error:
+            self._bar.edit(text, error.column)
+            self._complain(error)
+            return
+        self.workers.cancel_group(self, "filter")
+        self._run = None if wanted is None else Run(wanted)
+        self.view.keep(None if wanted is None else np.zeros(0, np.int64))
+        self._bar.rest(text)
+        if self._bar.is_open or self.focused is None:
+            self._list.focus()
+        self._list.rearranged()
+        self._draw_title()
+        if self._run is not None:
+            remember(FILTERS, text)
+            self._look_on(self._run)
+
+    def on_filter_bar_left(self) -> None:
+        self._stop_typing()
+        self._bar.rest(self._run.filter.text if self._run is not None else "")
+        self._draw_filter()
+        self._list.focus()
+
+    def action_unfilter(self) -> None:
+        """Stop what runs, at once; else show all rows again."""
+        run = self._run
+        if run is None:
+            return
+        if run.working:
+            self.workers.cancel_group(self, "filter")
+            run.working, run.stopped = False, True
+            self._draw_filter()
+        else:
+            self.apply_filter("")
+
+    def action_recent_filters(self) -> None:
+        filters = recent(FILTERS)
+        if not filters:
+            self.notify("no filter has been used yet", timeout=2)
+            return
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                self.apply_filter(filters[number])
+
+        self.app.push_screen(Menu("Recent filters", [Choice(clean(text)) for text in filters]), chosen)
+
+    def action_follow(self) -> None:
+        """This row's connection alone, and back."""
+        now = self._run.filter.text if self._run is not None else ""
+        if now and now == self._followed:
+            self.apply_filter(self._before_following)
+        elif len(self.view):
+            self._before_following = now
+            self._followed = f"conn == {self.capture.connection_of(self.number)}"
+            self.apply_filter(self._followed)
+
+    # While it is typed: what could follow, what is wrong.
+
+    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
+        self._stop_typing()
+        self._bar.complain(None)
+        self._typing = self.set_timer(PAUSE, lambda: self._check(event.text))
+        self._complete(event.text, event.cursor)
+
+    def _stop_typing(self) -> None:
+        self.workers.cancel_group(self, "complete")
+        if self._typing is not None:
+            self._typing.stop()
+
+    def _check(self, text: str) -> None:
+        from dissector.analysis.filter import FilterError, parse
+
+        try:
+            if text.strip():
+                parse(text)
+        except FilterError as error:
+            self._complain(error)
+
+    def _complain(self, error: "FilterError") -> None:
+        near = f"; near it: {', '.join(error.near)}" if error.near else ""
+        self._bar.complain((error.column, error.message + near))
+
+    # While it is looked for.
+
+    @work(thread=True, exclusive=True, group="filter")
+    def _look_on(self, run: Run, *, anew: bool = False) -> None:
+        """Look at the rows that have not been looked at; with `anew` at all, and show them when that is done."""
+
+    def _draw_filter(self) -> None:
+        if self._run is not None:
+            self._bar.say(self._run.state(len(self.view), len(self.capture)))
