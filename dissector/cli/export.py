@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from dissector.capture import CaptureError
 from dissector.capture.files import STDIN
 from dissector.capture_file import Capture
+from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import read_with_progress
 from dissector.cli.show import nothing_found
@@ -17,9 +20,11 @@ LARGEST: Final = 10**15
 """A row's number: more than any capture has."""
 
 
-def export(files: Sequence[str], out: str, chosen: str | None, ports: frozenset[int]) -> int:
-    """Write; the exit code: 0, or 1 where no exchange was chosen. `chosen` is as `ranges_of` takes it, None for all."""
+def export(files: Sequence[str], out: str, chosen: str | None, filter: str | None, ports: frozenset[int]) -> int:  # noqa: A002
+    """Write; the exit code: 0, or 1 where no exchange was chosen. `chosen` is as `ranges_of` takes it, None for all; of
+    these, the rows that fit the filter."""
     ranges = None if chosen is None else ranges_of(chosen)
+    fitting = wanted(filter)
     if STDIN in files:
         raise CaptureError("standard input: export reads a capture twice: save it to a file first")
     if any(_same(name, out) for name in files):
@@ -31,7 +36,12 @@ def export(files: Sequence[str], out: str, chosen: str | None, ports: frozenset[
         if not len(capture):
             complain(nothing_found(capture))
             return NEGATIVE
-        rows = range(len(capture)) if ranges is None else _rows(ranges, len(capture))
+        rows: Sequence[int] = range(len(capture)) if ranges is None else _rows(ranges, len(capture))
+        if fitting is not None:
+            rows = capture.matching(fitting, np.asarray(rows, np.int64)).tolist()
+            if not rows:
+                complain(nothing_fits(fitting, len(capture)))
+                return NEGATIVE
         if not any(capture.spans(number) for number in rows):
             complain(f"no row {chosen} that packets carried: there are {len(capture):,} rows")
             return NEGATIVE

@@ -53,6 +53,9 @@ Ports = Annotated[
 Fields = Annotated[
     str | None, typer.Option(metavar="A,B,C", help="Columns in place of rows: names and paths of the JSON object.")
 ]
+Wanted = Annotated[
+    str | None, typer.Option("-Y", metavar="FILTER", help='Only what fits: "api == Fetch && latency > 50ms".')
+]
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
@@ -133,19 +136,23 @@ def live(
     )
 
 
-@app.command("export", epilog="Example: kdissect export orders.pcapng --rows 17,20-25 -w some.pcapng")
+@app.command(
+    "export",
+    epilog="Examples: kdissect export orders.pcapng --rows 17,20-25 -w some.pcapng; ... -Y 'error' -w errors.pcapng",
+)
 def export(
     files: Files,
     out: Annotated[str, typer.Option("-w", metavar="OUT", help="The pcapng capture to write.")],
     rows: Annotated[
         str | None, typer.Option(metavar="N,N-M", help="Rows by their numbers in show, else all of them.")
     ] = None,
+    filter: Wanted = None,  # noqa: A002  # what it is
     port: Ports = None,
 ) -> None:
     """Write exchanges as a capture: the packets that carried them, with comments. Secrets are in them as they were."""
     from dissector.cli.export import export as run
 
-    _answer(lambda: run(files, out, rows, frozenset(port or ())))
+    _answer(lambda: run(files, out, rows, filter, frozenset(port or ())))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
@@ -249,7 +256,7 @@ def _answer(run: Callable[[], int]) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except (CaptureError, SchemaError) as error:
-        code = complain(str(error))
+        code = complain(str(error), *getattr(error, "__notes__", ()))
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     raise typer.Exit(code)

@@ -27,8 +27,8 @@ NO, OPEN, YES = 0, 1, 2
 class Ends(Protocol):
     """What knows the ends of connections: `Lookup`."""
 
-    asked: tuple[int, int] | None
-    ends: Callable[[int], tuple[str, str]]
+    def ends(self, connection: int, /) -> tuple[str, str]:
+        """The client's end of a connection and the server's, as `host:port`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,16 @@ class Cells:
 
 
 class IndexRows:
-    """Some rows of the index: `rows`, from 0, by number or as a slice; `first` and `connections` are how many rows and
+    """Some rows of the index, from 0, by number or one after the other; `first` and `connections` are how many rows and
     connections come before those of the index (entries of Kafka's own files, and these files)."""
 
     def __init__(
-        self, session: Session, lookup: Ends, rows: slice | Ints, start_ns: int, first: int = 0, connections: int = 0
+        self, session: Session, lookup: Ends, rows: range | Ints, start_ns: int, first: int = 0, connections: int = 0
     ) -> None:
         self._session = session
         self._lookup = lookup
-        self._rows = rows
+        self._numbers = rows
+        self._rows = slice(rows.start, rows.stop) if isinstance(rows, range) else rows
         self._first = first
         self._connections = connections
         self.start_ns = start_ns
@@ -155,9 +156,7 @@ class IndexRows:
         return np.ones(len(self), np.bool_)
 
     def number(self) -> Cells:
-        rows = (
-            np.arange(self._rows.start, self._rows.start + len(self)) if isinstance(self._rows, slice) else self._rows
-        )
+        rows = np.asarray(self._numbers, np.int64)
         return Cells(rows + 1 + self._first, self._all)
 
     def kind(self) -> Cells:
