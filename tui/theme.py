@@ -83,6 +83,20 @@ Screen { background: $background; }
 #empty { height: 1fr; content-align: center middle; text-align: center; color: $foreground; display: none; }
 #empty.shown { display: block; }
 #list { height: 9fr; background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
+FilterBar { height: auto; display: none; background: $panel; }
+FilterBar.shown { display: block; }
+#filter-line { height: 1; }
+#filter-sign { width: 2; padding: 0 0 0 1; color: $accent; text-style: bold; }
+#filter-text { width: 1fr; background: $panel; border: none; padding: 0; }
+FilterBar.open #filter-text { background: $boost; }
+#filter-state { width: auto; padding: 0 1; }
+#filter-error { height: 1; color: $warning; display: none; }
+FilterBar.open #filter-error { display: block; }
+#filter-offers {
+  overlay: screen; constrain: inside inside; display: none; width: auto; min-width: 20; max-width: 90%; height: auto;
+  max-height: 10; background: $panel; border: none; scrollbar-size: 1 1;
+}
+#filter-offers.shown { display: block; }
 #legend { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; display: none; }
 #legend.shown { display: block; }
 #lower { height: 11fr; }

@@ -20,7 +20,10 @@ def test_the_latest_is_first_each_once_and_only_so_many_are_kept() -> None:
     assert recent(FILES) == ["a.pcap"]
 
 
-@given(st.binary(max_size=60) | st.sampled_from([b"[]", b'{"filters": 3}', b'{"filters": [1, "x", null, ""]}', b"[" * 9999]))
+@given(
+    st.binary(max_size=60)
+    | st.sampled_from([b"[]", b'{"filters": 3}', b'{"filters": [1, "x", null, ""]}', b"[" * 9999])
+)
 def test_what_is_no_memory_is_none(data: bytes) -> None:
     write_whole(state_folder() / "recents.json", data)
     assert set(recent(FILTERS)) <= {"x"}

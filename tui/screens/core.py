@@ -32,6 +32,7 @@ from tui.view import View
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.exchange_list import ExchangeList
 from tui.widgets.field_tree import FieldTree
+from tui.widgets.filter_bar import FilterBar
 from tui.words import byte_readings, inspector_text, progress_words
 
 
@@ -72,6 +73,7 @@ class CoreScreen(Screen[None]):
         yield Static(id="title", markup=False)
         yield Static(id="notice", markup=False)
         yield Static(id="empty", markup=False)
+        yield FilterBar(id="filter")
         yield ExchangeList(self.capture, self.view, self.appearance, id="list")
         yield Static(id="legend", markup=False)
         with Horizontal(id="lower"):
@@ -180,15 +182,21 @@ class CoreScreen(Screen[None]):
 
     def _settled(self) -> None:
         """Rows have their final order: whoever kept their numbers takes the new ones."""
+        self.view.renumber(self.capture.moved)
         self._list.follow(int(self.capture.moved(np.array([self._list.place]))[0]))
 
     def _draw_title(self) -> None:
         names = ", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names)
         title = Text(names, "bold")
         title.append(f" · {len(self.capture):,} exchanges · {self.capture.connections:,} connections", "")
+        title.append(self._shown_words())
         state = progress_words(self._progress, done=self._done)
         room = self.app.size.width - 2 - title.cell_len - len(state)
         self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+
+    def _shown_words(self) -> str:
+        """How many rows are shown, where not all are."""
+        return f" · shown {len(self.view):,}" if self.view.is_filtered else ""
 
     def _draw_empty(self) -> None:
         seen = f"{self.capture.packets:,} packets, {self.capture.connections:,} TCP connections"

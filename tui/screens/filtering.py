@@ -5,6 +5,7 @@ at are looked at again. When rows get their final order all is gone through once
 that is done.
 """
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -20,11 +21,12 @@ from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent, remember
 from tui.screens.core import CoreScreen
 from tui.screens.menu import Choice, Menu
+from tui.times import TimeFormat
 from tui.view import Rows
 from tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only who filters pays for it
-    from dissector.analysis.filter import Filter
+    from dissector.analysis.filter import Filter, FilterError
 
 PAUSE: Final = 0.4
 """Seconds without a key after which it is said what is wrong."""
@@ -62,7 +64,7 @@ class Filtering(CoreScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only the exchanges that fit a filter",
                 id="main.filter"),
-        Binding("escape", "unfilter", "Clear", show=False, tooltip="Stop the filter that runs; then show all rows again",
+        Binding("escape", "unfilter", "Clear", show=False, tooltip="Stop the filter; then show all rows again",
                 id="main.unfilter"),
         Binding("ctrl+r", "recent_filters", "Recent filters", show=False, tooltip="Choose among filters used before",
                 id="main.recent_filters"),
@@ -119,7 +121,7 @@ class Filtering(CoreScreen):
         self._draw_title()
         if self._run is not None:
             remember(FILTERS, text)
-            self._look_on(self._run)
+            self._work(self._run)
 
     def on_filter_bar_left(self) -> None:
         self._stop_typing()
@@ -167,7 +169,6 @@ class Filtering(CoreScreen):
         self._stop_typing()
         self._bar.complain(None)
         self._typing = self.set_timer(PAUSE, lambda: self._check(event.text))
-        self._complete(event.text, event.cursor)
 
     def _stop_typing(self) -> None:
         self.workers.cancel_group(self, "complete")
@@ -191,7 +192,75 @@ class Filtering(CoreScreen):
 
     @work(thread=True, exclusive=True, group="filter")
     def _look_on(self, run: Run, *, anew: bool = False) -> None:
-        """Look at the rows that have not been looked at; with `anew` at all, and show them when that is done."""
+        """Look at the rows that have not been looked at; with `anew` at all of them, to be shown when that is done."""
+        worker = get_current_worker()
+        capture, start, stop = self.capture, 0 if anew else run.upto, len(self.capture)
+        waiting = run.waiting if not anew else run.waiting[:0]
+        answered = waiting[capture.is_complete(waiting)]
+        corrected = capture.matching(run.filter, answered) if len(answered) else answered
+        rest = np.setdiff1d(waiting, answered, assume_unique=True)
+        new = np.arange(start, stop)
+        waiting = np.concatenate([rest, new[~capture.is_complete(new)]])[-MOST_WAITING:]
+        found, told = [new[:0]], 0.0
+        for step in capture.select(run.filter, start, stop):
+            if worker.is_cancelled:
+                return
+            found.append(step.rows)
+            if time.monotonic() - told > TELL_SECONDS:
+                told = time.monotonic()
+                rows = new[:0] if anew else np.concatenate(found)
+                self.app.call_from_thread(self._found, worker, run, rows, step.upto, stop)
+                found = found if anew else [new[:0]]
+        again = answered, corrected
+        self.app.call_from_thread(self._ended, worker, run, np.concatenate(found), stop, again, waiting, anew)
+
+    def _found(self, worker: Worker[None], run: Run, rows: Rows, upto: int, total: int) -> None:
+        """A step further."""
+        if not worker.is_cancelled:
+            run.upto, run.total = upto, total
+            self.view.add(rows)
+            self._show_found()
+
+    def _ended(
+        self, worker: Worker[None], run: Run, rows: Rows, stop: int, again: tuple[Rows, Rows], waiting: Rows, anew: bool
+    ) -> None:
+        """All rows that there were have been looked at; there may be more by now."""
+        if worker.is_cancelled:
+            return
+        if anew:
+            self.view.keep(rows)
+        else:
+            self.view.correct(*again)
+            self.view.add(rows)
+        run.upto = run.total = stop
+        run.waiting, run.working = waiting, False
+        self._show_found()
+        if len(self.capture) > stop:
+            self._work(run)
+
+    def _show_found(self) -> None:
+        # Rows that were drawn look as before, but for the time since the row above them.
+        self._list.rearranged(anew=self.appearance.time is TimeFormat.PREVIOUS)
+        self._draw_filter()
+        self._draw_title()
+
+    def _work(self, run: Run, *, anew: bool = False) -> None:
+        run.working, run.total = True, len(self.capture)
+        if anew:
+            run.upto = 0
+        self._draw_filter()
+        self._look_on(run, anew=anew)
+
+    def _grown(self, *, done: bool) -> None:
+        """New rows are looked at too; all of them again when they have their final order."""
+        super()._grown(done=done)
+        run = self._run
+        if run is None or run.stopped:
+            return
+        if done and self.SETTLED:
+            self._work(run, anew=True)
+        elif not run.working and (len(self.capture) > run.upto or len(run.waiting)):
+            self._work(run)
 
     def _draw_filter(self) -> None:
         if self._run is not None:

@@ -2,6 +2,7 @@
 
 from tui.screens.coloured import Coloured
 from tui.screens.columns import Columned
+from tui.screens.filtering import Filtering
 from tui.screens.history import Returning
 from tui.screens.moving import Moving
 from tui.screens.rooms import Rooms
@@ -9,5 +10,5 @@ from tui.screens.sorting import Sorted
 from tui.screens.timing import Timing
 
 
-class MainScreen(Returning, Moving, Rooms, Sorted, Columned, Timing, Coloured):
+class MainScreen(Filtering, Returning, Moving, Rooms, Sorted, Columned, Timing, Coloured):
     """Everything at one glance."""

@@ -115,9 +115,11 @@ class FilterBar(Vertical):
     def edit(self, text: str, cursor: int | None = None) -> None:
         """Let the user type, from this text on."""
         self.set_class(True, "shown", "open")
-        self._input.value = text
+        with self._input.prevent(Input.Changed):
+            self._input.value = text
         self._input.cursor_position = len(text) if cursor is None else cursor
         self._input.focus()
+        self.complain(None)
 
     def rest(self, text: str) -> None:
         """Nobody types: stay as long as there is a filter."""
