@@ -27,7 +27,7 @@ class Column(NamedTuple):
     @property
     def head(self) -> str:
         """What stands above it: the last part of a path."""
-        return self.name.rpartition(".")[2]
+        return self.name.rpartition(".")[2] if self.is_path else self.name
 
     @property
     def is_path(self) -> bool:

@@ -86,7 +86,7 @@ Screen { background: $background; }
 FilterBar { height: auto; display: none; background: $panel; }
 FilterBar.shown { display: block; }
 #filter-line { height: 1; }
-#filter-sign { width: 2; padding: 0 0 0 1; color: $accent; text-style: bold; }
+#filter-sign { width: 3; padding: 0 0 0 1; color: $accent; text-style: bold; }
 #filter-text { width: 1fr; background: $panel; border: none; padding: 0; }
 FilterBar.open #filter-text { background: $boost; }
 #filter-state { width: auto; padding: 0 1; }
@@ -97,7 +97,7 @@ FilterBar.open #filter-error { display: block; }
   max-height: 10; background: $panel; border: none; scrollbar-size: 1 1;
 }
 #filter-offers.shown { display: block; }
-#legend { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; display: none; }
+#legend { height: auto; max-height: 2; background: $panel; padding: 0 1; display: none; }
 #legend.shown { display: block; }
 #lower { height: 11fr; }
 #fields, #bytes {

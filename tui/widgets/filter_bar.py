@@ -135,15 +135,18 @@ class FilterBar(Vertical):
 
     def complain(self, error: tuple[int, str] | None) -> None:
         """Show below the text what is wrong, at a column of it; None for nothing."""
-        line = Text()
-        if error is not None:
-            column, words = error
-            at = column - self._input.scroll_offset.x + self._input.region.x - self.region.x
-            words = clean(words)
-            if at + 2 + len(words) <= self.size.width or at < len(words) + 2:
-                line.append(" " * max(0, min(at, self.size.width - len(words) - 2)) + "▲ ", "bold").append(words)
-            else:
-                line.append(" " * (at - len(words) - 1) + words).append(" ▲", "bold")
+        if error is None:
+            self.query_one("#filter-error", Static).update("")
+        else:
+            self.call_after_refresh(self._draw_error, *error)  # the text has its place then
+
+    def _draw_error(self, column: int, words: str) -> None:
+        at = column - self._input.scroll_offset.x + self._input.region.x - self.region.x
+        words, line = clean(words), Text()
+        if at + 2 + len(words) <= self.size.width or at < len(words) + 2:
+            line.append(" " * max(0, min(at, self.size.width - len(words) - 2)) + "▲ ", "bold").append(words)
+        else:
+            line.append(" " * (at - len(words) - 1) + words).append(" ▲", "bold")
         self.query_one("#filter-error", Static).update(line)
 
     def offer(self, offers: Sequence[Offer]) -> None:
