@@ -140,6 +140,9 @@ Menu { align: center middle; background: $background 60%; }
 #menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; }
 #menu { border: round $primary; background: $panel; }
 
+Asking { align: center middle; background: $background 60%; }
+#asked { width: 80%; max-width: 90; border: round $primary; background: $panel; }
+
 HelpScreen { align: center middle; background: $background 60%; }
 #help {
   width: 74; max-width: 96%; height: auto; max-height: 92%; border: round $primary; background: $panel; padding: 1 2;

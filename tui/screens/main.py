@@ -4,11 +4,12 @@ from tui.screens.coloured import Coloured
 from tui.screens.columns import Columned
 from tui.screens.filtering import Filtering
 from tui.screens.history import Returning
+from tui.screens.marking import Marking
 from tui.screens.moving import Moving
 from tui.screens.rooms import Rooms
 from tui.screens.sorting import Sorted
 from tui.screens.timing import Timing
 
 
-class MainScreen(Filtering, Returning, Moving, Rooms, Sorted, Columned, Timing, Coloured):
+class MainScreen(Filtering, Returning, Moving, Rooms, Sorted, Columned, Timing, Coloured, Marking):
     """Everything at one glance."""
