@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import Format, ProbeFormat
+from dissector.cli.formats import By, ExportFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain
 
 
@@ -89,6 +89,25 @@ def show(
     _answer(lambda: run(files, form, limit, asked(response), fields, ports=ports, show_secrets=show_secrets))
 
 
+@app.command("stats", epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng --by topic -f json")
+def stats(
+    files: Files,
+    by: Annotated[By | None, typer.Option(help="One table, with all its lines; else all tables, the first lines.")] = (
+        None
+    ),
+    form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Tables, or a JSON object a line.")] = (
+        StatsFormat.TEXT
+    ),
+    response: Response = None,
+    port: Ports = None,
+) -> None:
+    """Count the exchanges of captures: bytes, errors, latencies, by API, client, topic and more."""
+    from dissector.cli.asked import asked
+    from dissector.cli.stats import stats as run
+
+    _answer(lambda: run(files, by, form, asked(response), ports=frozenset(port or ())))
+
+
 @app.command(
     "live", epilog="Examples: sudo kdissect live; kdissect live -i any -p 9092 -p 9093 --format json | jq .api"
 )
@@ -138,21 +157,26 @@ def live(
 
 @app.command(
     "export",
-    epilog="Examples: kdissect export orders.pcapng --rows 17,20-25 -w some.pcapng; ... -Y 'error' -w errors.pcapng",
+    epilog="Examples: kdissect export orders.pcapng -Y error -w errors.pcapng; ... --rows 17 -w replay.py",
 )
 def export(
     files: Files,
-    out: Annotated[str, typer.Option("-w", metavar="OUT", help="The pcapng capture to write.")],
+    out: Annotated[str, typer.Option("-w", metavar="OUT", help="The file to write; - is standard output.")],
     rows: Annotated[
         str | None, typer.Option(metavar="N,N-M", help="Rows by their numbers in show, else all of them.")
     ] = None,
     filter: Wanted = None,  # noqa: A002  # what it is
+    form: Annotated[
+        ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
+    ] = None,
     port: Ports = None,
+    show_secrets: Secrets = False,
 ) -> None:
-    """Write exchanges as a capture: the packets that carried them, with comments. Secrets are in them as they were."""
+    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a pytest file that
+    replays them, the command that shows them. Secrets are masked in all but a capture, which has them as they were."""
     from dissector.cli.export import export as run
 
-    _answer(lambda: run(files, out, rows, filter, frozenset(port or ())))
+    _answer(lambda: run(files, out, form, rows, filter, frozenset(port or ()), show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
