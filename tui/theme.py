@@ -94,7 +94,7 @@ FilterBar.open #filter-text { background: $boost; }
 FilterBar.open #filter-error { display: block; }
 #filter-offers {
   overlay: screen; constrain: inside inside; display: none; width: auto; min-width: 20; max-width: 90%; height: auto;
-  max-height: 10; background: $panel; border: none; scrollbar-size: 1 1;
+  max-height: 10; background: $panel; border: none; scrollbar-size: 1 1; text-wrap: nowrap; text-overflow: ellipsis;
 }
 #filter-offers.shown { display: block; }
 #legend { height: auto; max-height: 2; background: $panel; padding: 0 1; display: none; }
@@ -137,7 +137,7 @@ BytesPane > .bytes--shade3 { background: $primary 12%; color: $foreground 85%; }
 BytesPane > .bytes--cursor { text-style: underline bold; }
 
 Menu { align: center middle; background: $background 60%; }
-#menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; }
+#menu { text-wrap: nowrap; text-overflow: ellipsis; width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; }
 #menu { border: round $primary; background: $panel; }
 
 Asking { align: center middle; background: $background 60%; }

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import numpy as np
+from textual.widgets import OptionList
 
 from dissector.analysis.filter import Filter
 from dissector.analysis.filter.selection import Selected
@@ -270,3 +271,58 @@ async def test_rows_that_were_answered_since_are_looked_at_again() -> None:
             await screen.settle()
             assert shown(screen) == wanted
             assert not len(run.waiting)
+
+
+def offered(screen: Screen) -> list[str]:
+    options = screen.main.query_one("#filter-offers", OptionList)
+    if not options.display:
+        return []
+    return [str(options.get_option_at_index(n).prompt).split()[0] for n in range(options.option_count)]
+
+
+async def test_what_could_follow_is_offered_and_tab_takes_it() -> None:
+    async with opened(JAVA) as screen:
+        bar = screen.main.query_one(FilterBar)
+        await screen.press("slash")
+        assert "api" in offered(screen)
+        await typed(screen, "latency > 0ms && api == Offse")
+        assert offered(screen)[:1] == ["OffsetCommit"]
+        await screen.press("tab")
+        assert bar.text == "latency > 0ms && api == OffsetCommit"
+        assert "OffsetCommit" not in offered(screen)
+        await screen.press("enter")
+        assert shown(screen) == fitting(screen, "OffsetCommit")
+
+
+async def test_arrows_choose_among_what_is_offered_and_enter_takes_it() -> None:
+    async with opened(JAVA) as screen:
+        bar = screen.main.query_one(FilterBar)
+        await screen.press("slash")
+        await typed(screen, "api == Offset")
+        words = offered(screen)
+        await screen.press("down", "down", "up", "enter")
+        assert bar.is_open
+        assert bar.text == f"api == {words[1]}"
+
+
+async def test_escape_closes_what_is_offered_and_then_the_bar() -> None:
+    async with opened(JAVA) as screen:
+        bar = screen.main.query_one(FilterBar)
+        await screen.press("slash")
+        await typed(screen, "api == Offset")
+        assert offered(screen)
+        await screen.press("escape")
+        assert (offered(screen), bar.is_open) == ([], True)
+        await screen.press("escape")
+        assert (bar.display, screen.main.focused) == (False, screen.list)
+
+
+async def test_a_click_takes_what_is_offered() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("slash")
+        await typed(screen, "api == Heart")
+        assert offered(screen) == ["Heartbeat", *offered(screen)[1:]]
+        await screen.pilot.click("#filter-offers", offset=(3, 0))
+        await screen.settle()
+        assert screen.main.query_one(FilterBar).text == "api == Heartbeat"
+        assert screen.main.query_one(FilterBar).is_open

@@ -23,7 +23,7 @@ from tui.screens.core import CoreScreen
 from tui.screens.menu import Choice, Menu
 from tui.times import TimeFormat
 from tui.view import Rows
-from tui.widgets.filter_bar import FilterBar
+from tui.widgets.filter_bar import FilterBar, Offer
 
 if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only who filters pays for it
     from dissector.analysis.filter import Filter, FilterError
@@ -90,6 +90,7 @@ class Filtering(CoreScreen):
     def prepare_filter(self, text: str) -> None:
         """Put a filter into the bar, to be changed before it is applied."""
         self._bar.edit(text)
+        self._complete(text, len(text))
 
     def on_apply_filter(self, event: ApplyFilter) -> None:
         if event.prepare:
@@ -169,6 +170,22 @@ class Filtering(CoreScreen):
         self._stop_typing()
         self._bar.complain(None)
         self._typing = self.set_timer(PAUSE, lambda: self._check(event.text))
+        self._complete(event.text, event.cursor)
+
+    @work(thread=True, exclusive=True, group="complete")
+    def _complete(self, text: str, cursor: int) -> None:
+        """Beside the screen: the first time it reads all tables of the schema."""
+        from dissector.analysis.filter import complete
+
+        worker = get_current_worker()
+        offers = [Offer(*each) for each in complete(text, cursor)]
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._offer, worker, text, offers)
+
+    def _offer(self, worker: Worker[None], text: str, offers: list[Offer]) -> None:
+        # What stands there as it is needs no offer.
+        if not worker.is_cancelled and self._bar.is_open and self._bar.text == text:
+            self._bar.offer([each for each in offers if text[each.start : each.end] != each.text])
 
     def _stop_typing(self) -> None:
         self.workers.cancel_group(self, "complete")
