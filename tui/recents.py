@@ -4,6 +4,7 @@ Kept as JSON in the state folder. That it can't be read or written is no error: 
 """
 
 import json
+import os
 from contextlib import suppress
 from typing import Final
 
@@ -28,6 +29,17 @@ def remember(kind: str, text: str) -> None:
     everything[kind] = [text, *(each for each in everything.get(kind, []) if each != text)][:KEPT]
     with suppress(OSError, UnicodeError):
         write_whole(state_folder() / "recents.json", json.dumps(everything, indent=1).encode())
+
+
+def recent_files() -> list[str]:
+    """Captures that were opened before and are still there, the latest first."""
+    return [name for name in recent(FILES) if os.path.isfile(name)]  # noqa: PTH113  # no error for odd names
+
+
+def remember_file(path: str) -> None:
+    """Put a capture first, by its whole path; what does not stay, such as a pipe, is not remembered."""
+    if os.path.isfile(path):  # noqa: PTH113
+        remember(FILES, os.path.realpath(path))
 
 
 def _read() -> dict[str, list[str]]:

@@ -137,15 +137,19 @@ BytesPane > .bytes--shade3 { background: $primary 12%; color: $foreground 85%; }
 BytesPane > .bytes--cursor { text-style: underline bold; }
 
 Menu { align: center middle; background: $background 60%; }
-#menu { text-wrap: nowrap; text-overflow: ellipsis; width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; }
-#menu { border: round $primary; background: $panel; }
+#menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; border: round $primary; }
+#menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
 
 Asking { align: center middle; background: $background 60%; }
 #asked { width: 80%; max-width: 90; border: round $primary; background: $panel; }
+
+FieldTree:nocolor > .tree--cursor { text-style: reverse; }
+OptionList:nocolor > .option-list--option-highlighted { text-style: reverse; }
 
 HelpScreen { align: center middle; background: $background 60%; }
 #help {
   width: 74; max-width: 96%; height: auto; max-height: 92%; border: round $primary; background: $panel; padding: 1 2;
 }
+#help.wide { width: 150; }
 """
 )

@@ -57,6 +57,8 @@ class CoreScreen(Screen[None]):
             super().__init__()
             self.error = error
 
+    FEATURE: ClassVar[str] = "Everywhere"
+    """What the keys of a class are for: a heading of the help."""
     SETTLED: ClassVar[bool] = True
     """Whether rows get their final order when all is read."""
 

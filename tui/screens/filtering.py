@@ -61,6 +61,8 @@ class Run:
 class Filtering(CoreScreen):
     """Type, apply, stop, clear; recent filters; the connection of a row."""
 
+    FEATURE = "Filter"
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only the exchanges that fit a filter",
                 id="main.filter"),

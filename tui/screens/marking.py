@@ -14,6 +14,8 @@ from tui.view import Rows
 class Marking(CoreScreen):
     """Mark, go to the next mark, see marked rows alone, write on a row."""
 
+    FEATURE = "Marks"
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "mark", "Mark", show=False, tooltip="Mark the exchange, or no longer", id="main.mark"),
         Binding("apostrophe", "next_mark", "Next mark", show=False, key_display="'", tooltip="The next marked exchange",

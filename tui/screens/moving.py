@@ -14,6 +14,8 @@ from tui.screens.core import CoreScreen
 class Moving(CoreScreen):
     """Goes along the list, a connection, errors."""
 
+    FEATURE = "Going about"
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "flip", "Req↔Resp", tooltip="The other side of the exchange", id="main.flip"),
         Binding(
