@@ -60,7 +60,36 @@ class Model:
         self.exchange: Exchange | None = None
         self.side = "request"
         self.look: Look | None = None
-        self.node: Node | None = None
+        self._node: Node | None = None
+        self.selection: range | None = None
+        """Bytes of the source that is shown, selected with the mouse."""
+
+    @property
+    def node(self) -> Node | None:
+        """The chosen field."""
+        return self._node
+
+    @node.setter
+    def node(self, node: Node | None) -> None:
+        self._node, self.selection = node, None
+
+    @property
+    def path(self) -> str:
+        """The whole path of the chosen field, the side first; empty where none is chosen."""
+        if self.node is None or self.exchange is None:
+            return ""
+        side = self.exchange.row.kind if self.exchange.is_stored else self.side
+        return f"{side}.{self.node.path}" if self.node.path else side
+
+    @property
+    def chosen_bytes(self) -> bytes:
+        """The bytes that are selected, those of the chosen field, or all of the message."""
+        source = self.source
+        if source is None:
+            return b""
+        if self.selection is not None:
+            return source.data[self.selection.start : self.selection.stop]
+        return source.data if self.node is None else source.data[self.node.start : self.node.end]
 
     def choose(self, number: int) -> None:
         """Show another row; its request, or its response where that is all there is."""

@@ -17,8 +17,9 @@ import orjson
 
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import encodable, exchange_object
+from dissector.cli.json_lines import exchange_object
 from dissector.cli.workers import Render
+from dissector.json_text import encodable
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field

@@ -3,7 +3,8 @@
 from tui.screens.history import Returning
 from tui.screens.moving import Moving
 from tui.screens.rooms import Rooms
+from tui.screens.yanking import Yanking
 
 
-class MainScreen(Returning, Moving, Rooms):
+class MainScreen(Returning, Moving, Yanking, Rooms):
     """Everything at one glance."""
