@@ -20,9 +20,7 @@ def dumps(value: Any, *, indented: bool = False) -> bytes:
         # Lone surrogates stand for bytes that are not UTF-8, and damaged times may leave 64 bits: rare, so only now is
         # every value looked at.
         text = orjson.dumps(encodable(value), default=bytes.hex, option=option)
-    if text.isascii() and b"\x7f" not in text:
-        return text
-    return HOSTILE.sub(_escaped, text.decode()).encode()
+    return text if text.isascii() and b"\x7f" not in text else HOSTILE.sub(_escaped, text.decode()).encode()
 
 
 def _escaped(match: re.Match[str]) -> str:

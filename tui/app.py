@@ -16,7 +16,7 @@ from tui.screens.core import CoreScreen
 from tui.screens.help import HelpScreen, keys_of
 from tui.screens.live import LiveScreen
 from tui.screens.main import MainScreen
-from tui.theme import CSS, KDISSECT
+from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
 
 
 class KDissectApp(App[None]):
@@ -36,9 +36,14 @@ class KDissectApp(App[None]):
         self.error: CaptureError | None = None
         """What ended it."""
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """The hues, for themes that are not ours."""
+        return ON_DARK if self.current_theme.dark else ON_LIGHT
+
     def on_mount(self) -> None:
-        self.register_theme(KDISSECT)
-        self.theme = "kdissect"
+        for theme in OURS:
+            self.register_theme(theme)
+        self.theme = KDISSECT.name
         self.push_screen(self._main)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from dissector.json_text import dumps
 from dissector.protocol.tree import Node
 from dissector.session.at_path import ABSENT, value_at
-from dissector.text import clean
+from dissector.text import clean, seconds
 from tui.model import Model
 from tui.words import field_label, row_cells
 
@@ -86,7 +86,8 @@ def _command(model: Model) -> str | None:
 def _row(model: Model) -> str | None:
     if model.exchange is None:
         return None
-    return "  ".join(cell for cell in row_cells(model.exchange.row, model.capture.start_ns).values() if cell)
+    row = model.exchange.row
+    return "  ".join(filter(None, row_cells(row, seconds(row.time_ns - model.capture.start_ns)).values()))
 
 
 def _tree(model: Model) -> str | None:

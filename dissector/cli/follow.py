@@ -33,6 +33,9 @@ def follow(
     printed = 0
     render = printing.render(capture)
     for rows in completed(capture):
+        if printing.shows_findings:
+            for _ in capture.examine():
+                pass
         if len(rows) and not printed:
             out.write(printing.head)  # not before there is something: a pipe may turn out to be no capture
         for number in rows.tolist():

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import Format, ProbeFormat
+from dissector.cli.formats import By, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain
 
 
@@ -84,6 +84,25 @@ def show(
 
     ports = frozenset(port or ())
     _answer(lambda: run(files, form, limit, asked(response), fields, ports=ports, show_secrets=show_secrets))
+
+
+@app.command("stats", epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng --by topic -f json")
+def stats(
+    files: Files,
+    by: Annotated[By | None, typer.Option(help="One table, with all its lines; else all tables, the first lines.")] = (
+        None
+    ),
+    form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Tables, or a JSON object a line.")] = (
+        StatsFormat.TEXT
+    ),
+    response: Response = None,
+    port: Ports = None,
+) -> None:
+    """Count the exchanges of captures: bytes, errors, latencies, by API, client, topic and more."""
+    from dissector.cli.asked import asked
+    from dissector.cli.stats import stats as run
+
+    _answer(lambda: run(files, by, form, asked(response), ports=frozenset(port or ())))
 
 
 @app.command(

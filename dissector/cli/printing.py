@@ -42,6 +42,11 @@ class Printing:
         """Whether the index has all of it."""
         return bool(self.names) and are_of_the_index(self.names)
 
+    @property
+    def shows_findings(self) -> bool:
+        """Whether what several rows together tell is seen in it."""
+        return not self.names or not {"info", "findings"}.isdisjoint(self.names)
+
     def render(self, capture: Capture) -> Render:
         """What prints rows of a capture."""
         if self.names:

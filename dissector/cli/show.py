@@ -44,7 +44,7 @@ def show(
 
 def _print(capture: Capture, printing: Printing, limit: int | None) -> None:
     """Read it all, and then print."""
-    read_with_progress(capture)
+    read_with_progress(capture, examine=printing.shows_findings)
     count = min(len(capture), limit or len(capture))
     if count or printing.form is Format.CSV:
         sys.stdout.buffer.write(printing.head)

@@ -170,6 +170,13 @@ class Exchange:
     def row(self, row: Row) -> None:
         self.facts, self._describe = row, None
 
+    def mark(self, findings: list[Finding]) -> None:
+        """Add what rows around it tell: to its findings and, by their codes, to the words of its row."""
+        marks = " ".join(f"[{code}]" for code in dict.fromkeys(finding.code for finding in findings))
+        row = self.row
+        self.own_findings += findings
+        self.row = row._replace(info=f"{marks} {row.info}".rstrip(), severity=worst(self.findings))
+
     @property
     def is_stored(self) -> bool:
         """Whether it was read from a file of Kafka's: what is there stands where a request does."""

@@ -10,7 +10,7 @@ from textual.widgets import OptionList
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.test_main import JAVA, Screen, opened, to
-from tui.screens.menu import MenuScreen
+from tui.screens.menu import Menu
 from tui.yank import LONGEST
 
 
@@ -63,7 +63,7 @@ async def test_the_menu_is_walked_clicked_and_closed() -> None:
         await at_topic_name(screen)
         await screen.pilot.press("y")
         await screen.pilot.pause()
-        assert isinstance(screen.pilot.app.screen, MenuScreen)
+        assert isinstance(screen.pilot.app.screen, Menu)
         await screen.press("escape")
         assert screen.pilot.app.clipboard == ""
         assert await copied(screen, "down", "enter") == "java-orders"

@@ -8,6 +8,7 @@ sentence about each: help and palette are made of those.
 
 from typing import ClassVar
 
+import numpy as np
 from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
@@ -22,6 +23,7 @@ from dissector.capture import CaptureError
 from dissector.capture_file import Capture, Progress
 from dissector.protocol.tree import Node
 from dissector.text import clean
+from tui.appearance import Appearance
 from tui.history import Place
 from tui.loader import load
 from tui.messages import GoTo
@@ -61,6 +63,7 @@ class CoreScreen(Screen[None]):
         super().__init__()
         self.capture = capture
         self.view = View()
+        self.appearance = Appearance()
         self.model = Model(capture)
         self._progress = Progress(0, 0, 0, 0)
         self._done = False
@@ -69,7 +72,8 @@ class CoreScreen(Screen[None]):
         yield Static(id="title", markup=False)
         yield Static(id="notice", markup=False)
         yield Static(id="empty", markup=False)
-        yield ExchangeList(self.capture, self.view, id="list")
+        yield ExchangeList(self.capture, self.view, self.appearance, id="list")
+        yield Static(id="legend", markup=False)
         with Horizontal(id="lower"):
             yield FieldTree(id="fields")
             yield BytesPane(self.model, id="bytes")
@@ -155,7 +159,10 @@ class CoreScreen(Screen[None]):
     def _loaded(self, progress: Progress, done: bool) -> None:
         """A step further: more rows, and at the end the final order."""
         self._progress, self._done = progress, done
+        if done:
+            self._settled()
         self._list.show(len(self.capture), anew=done)
+        self._grown(done=done)
         self._draw_title()
         if not done:
             return
@@ -167,6 +174,13 @@ class CoreScreen(Screen[None]):
             notice = self.query_one("#notice", Static)
             notice.update(Text("\n".join("! " + clean(problem.message) for problem in self.capture.problems)))
             notice.add_class("shown")
+
+    def _grown(self, *, done: bool) -> None:
+        """There may be more rows; when it is `done`, there will be no more. For features that go along."""
+
+    def _settled(self) -> None:
+        """Rows have their final order: whoever kept their numbers takes the new ones."""
+        self._list.follow(int(self.capture.moved(np.array([self._list.place]))[0]))
 
     def _draw_title(self) -> None:
         names = ", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names)

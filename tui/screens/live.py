@@ -48,6 +48,7 @@ class LiveScreen(MainScreen):
             looks = self.focused in (self._fields, self._bytes)
             self._list.show(len(self.capture), anew=True, along=not looks)
             self._look_again()
+            self._grown(done=done)
         self._draw_title()
         self._draw_waiting()
         for words in (*self._recording.said(), *([self._recording.failure] if done else [])):

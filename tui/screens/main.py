@@ -1,10 +1,13 @@
 """The main screen: the panes, and all that a user does with them. A new feature is a class in a file of its own."""
 
+from tui.screens.coloured import Coloured
 from tui.screens.history import Returning
 from tui.screens.moving import Moving
 from tui.screens.rooms import Rooms
+from tui.screens.sorting import Sorted
+from tui.screens.timing import Timing
 from tui.screens.yanking import Yanking
 
 
-class MainScreen(Returning, Moving, Yanking, Rooms):
+class MainScreen(Returning, Moving, Yanking, Rooms, Sorted, Timing, Coloured):
     """Everything at one glance."""

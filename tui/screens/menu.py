@@ -1,4 +1,4 @@
-"""A few things to choose from, each with a key of its own: chosen by that key, by arrows and enter, or by a click."""
+"""A short list to choose one thing from, over the screen."""
 
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
@@ -9,48 +9,62 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.widgets import OptionList
-
-from dissector.text import clean
-
-
-class Entry(NamedTuple):
-    """One thing to choose: its key, what it is, and what it would be now."""
-
-    key: str
-    words: str
-    sample: str = ""
+from textual.widgets.option_list import Option
 
 
-class MenuScreen(ModalScreen[int | None]):
-    """Gives the place of what was chosen among the entries; None where nothing was."""
+class Choice(NamedTuple):
+    """What is offered, and in a few words what it is. Both are shown as they are: clean."""
 
-    DEFAULT_CSS = """
-    MenuScreen { align: center middle; background: $background 60%; }
-    #menu { width: auto; min-width: 40; max-width: 90%; height: auto; max-height: 90%; background: $panel;
-            border: round $primary; padding: 0 1; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "Close", id="menu.close")]
+    name: str
+    words: str = ""
+    key: str = ""
+    """A letter that chooses it at once. In a menu with such letters none moves."""
 
-    def __init__(self, title: str, entries: Sequence[Entry]) -> None:
+
+class Menu(ModalScreen[int | None]):
+    """Gives the place of what was chosen, from 0; None where nothing was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", "Close", tooltip="Choose nothing", id="menu.close"),
+        Binding("j", "down", "Down", show=False, id="menu.down"),
+        Binding("k", "up", "Up", show=False, id="menu.up"),
+    ]
+
+    def __init__(self, title: str, choices: Sequence[Choice], at: int = 0) -> None:
         super().__init__()
         self._title = title
-        self._entries = entries
+        self._choices = choices
+        self._at = at
 
     def compose(self) -> ComposeResult:
-        lines = []
-        wide = max((len(clean(entry.words)) for entry in self._entries), default=0)
-        for entry in self._entries:
-            line = Text(f" {entry.key}  ", "bold").append(clean(entry.words).ljust(wide), "not bold")
-            lines.append(line.append(f"  {clean(entry.sample)}", "dim not bold"))
-        menu = OptionList(*lines, id="menu", markup=False)
-        menu.border_title = clean(self._title).replace("[", "\\[")
-        yield menu
+        width = max((len(choice.name) for choice in self._choices), default=0)
+        lines = [
+            Text.assemble((f" {c.key}  " if c.key else "", "bold"), (c.name.ljust(width + 2), "bold"), (c.words, "dim"))
+            for c in self._choices
+        ]
+        options = OptionList(*(Option(line) for line in lines), id="menu", markup=False)
+        options.border_title = self._title
+        yield options
 
-    def on_key(self, event: events.Key) -> None:
-        chosen = next((n for n, entry in enumerate(self._entries) if entry.key == event.character), None)
-        if chosen is not None:
-            event.stop()
-            self.dismiss(chosen)
+    def on_mount(self) -> None:
+        options = self.query_one(OptionList)
+        options.highlighted = self._at if self._choices else None
+        options.focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_index)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        return action not in ("down", "up") or not any(choice.key for choice in self._choices)
+
+    def on_key(self, event: events.Key) -> None:
+        chosen = [n for n, choice in enumerate(self._choices) if choice.key and choice.key == event.character]
+        if chosen:
+            event.stop()
+            self.dismiss(chosen[0])
+
+    def action_down(self) -> None:
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        self.query_one(OptionList).action_cursor_up()

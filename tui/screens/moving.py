@@ -1,6 +1,7 @@
 """From exchange to exchange, and from one side of it to the other."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import ClassVar
 
 from textual import work
@@ -62,9 +63,10 @@ class Moving(CoreScreen):
     def _seek(self, step: int, wanted: Callable[[int], bool], words: str) -> None:
         """Look for a row beside the screen: on a large capture it may take a while, and the user may go on."""
         worker = get_current_worker()
+        view = copy(self.view)  # as it is now, whatever becomes of the list
         position = self._list.cursor + step
-        while 0 <= position < len(self.view) and not worker.is_cancelled:
-            number = self.view.number(position)
+        while 0 <= position < len(view) and not worker.is_cancelled:
+            number = view.number(position)
             if wanted(number):
                 self.app.call_from_thread(self.go_to, number)
                 return

@@ -6,7 +6,7 @@ from textual.binding import Binding, BindingType
 
 from dissector.text import clean
 from tui.screens.core import CoreScreen
-from tui.screens.menu import Entry, MenuScreen
+from tui.screens.menu import Choice, Menu
 from tui.yank import FORMS, Form, yanked
 
 SAMPLE = 40
@@ -27,7 +27,7 @@ class Yanking(CoreScreen):
             if chosen is not None:
                 self._copy(FORMS[chosen])
 
-        self.app.push_screen(MenuScreen("Copy", [Entry(form.key, form.words) for form in FORMS]), copy)
+        self.app.push_screen(Menu("Copy", [Choice(form.words, key=form.key) for form in FORMS]), copy)
 
     def _copy(self, form: Form) -> None:
         copied = yanked(form, self.model)

@@ -1,0 +1,20 @@
+"""All finders. A new one is a class, and a line here."""
+
+from typing import Final
+
+from dissector.analysis.findings.closing import ClosedInFlight, OversizedRequest
+from dissector.analysis.findings.correlation import DuplicateCorrelationId, OutOfOrderResponse
+from dissector.analysis.findings.finder import Finder
+from dissector.analysis.findings.latency import LateFetch, Slow
+from dissector.analysis.findings.versions import VersionNotOffered, VersionSteppedDown
+
+FINDERS: Final[tuple[type[Finder], ...]] = (
+    DuplicateCorrelationId,
+    OutOfOrderResponse,
+    Slow,
+    LateFetch,
+    ClosedInFlight,
+    OversizedRequest,
+    VersionNotOffered,
+    VersionSteppedDown,
+)
