@@ -5,6 +5,7 @@ Invariants:
   * `levels` names only bytes of the source that the bytes pane shows.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from dissector.capture_file import Capture
@@ -62,7 +63,9 @@ class Model:
         self.look: Look | None = None
         self._node: Node | None = None
         self.selection: range | None = None
-        """Bytes of the source that is shown, selected with the mouse."""
+        """Bytes of the source that is shown, selected with the mouse or by a search."""
+        self.lit: list[tuple[int, int, int]] = []
+        """Source, start and end of what a search found in the message; ascending, of one length."""
 
     @property
     def node(self) -> Node | None:
@@ -110,6 +113,7 @@ class Model:
         message: Message | None = getattr(self.exchange, side)
         self.look = Look(message) if message is not None else None
         self.node = None
+        self.lit = []
 
     @property
     def source(self) -> Source | None:
@@ -133,3 +137,9 @@ class Model:
             for offset in range(max(low, start), min(high, end)):
                 shades[offset - start] = level
         return shades
+
+    def is_lit(self, offset: int) -> bool:
+        """Whether a search found the byte at that offset of the source that is shown."""
+        source = self.node.source if self.node is not None else 0
+        at = bisect_right(self.lit, (source, offset, 1 << 62)) - 1
+        return at >= 0 and self.lit[at][0] == source and offset < self.lit[at][2]

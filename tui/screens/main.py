@@ -4,10 +4,11 @@ from tui.screens.coloured import Coloured
 from tui.screens.history import Returning
 from tui.screens.moving import Moving
 from tui.screens.rooms import Rooms
+from tui.screens.search import Searching
 from tui.screens.sorting import Sorted
 from tui.screens.timing import Timing
 from tui.screens.yanking import Yanking
 
 
-class MainScreen(Returning, Moving, Yanking, Rooms, Sorted, Timing, Coloured):
+class MainScreen(Returning, Moving, Searching, Yanking, Rooms, Sorted, Timing, Coloured):
     """Everything at one glance."""
