@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from types import TracebackType
-from typing import Final, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,12 @@ from dissector.storage import KafkaFiles
 from dissector.store import Store
 from dissector.transport import Transport
 
+if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
+    from dissector.analysis.filter import Filter
+    from dissector.analysis.filter.columns import IndexRows
+    from dissector.analysis.filter.selection import Selected
+
+Rows = npt.NDArray[np.int64]
 KEPT_EXCHANGES: Final = 256
 """Decoded exchanges kept for who looks at the same rows again: a screenful and more."""
 
@@ -221,24 +227,67 @@ class Capture:
         """Row `number`, from 0, decoded on demand."""
         return self._look(number, self._answered_by(number))
 
-    def exchanges(self) -> Iterator[Exchange]:
-        """All exchanges in order, reading the capture first if nobody has."""
+    def exchanges(self, filter: str | None = None) -> Iterator[Exchange]:  # noqa: A002  # the promised name
+        """All exchanges in order, or those that fit a filter, reading the capture first if nobody has.
+
+        Raises `analysis.filter.FilterError` at once, before anything is read."""
+        if filter is None:
+            self._read_all()
+            return self.between(0, len(self))
+        from dissector.analysis.filter import parse
+
+        wanted = parse(filter)
+        self._read_all()
+        return (exchange for found in self.select(wanted) for exchange in self.at(found.rows))
+
+    def _read_all(self) -> None:
         if not self._finished:
             for _ in self.read():
                 pass
-        return self.between(0, len(self))
 
     def between(self, start: int, stop: int) -> Iterator[Exchange]:
         """The exchanges from row `start`, from 0, to before `stop`, once all is read; none of them is kept."""
-        entries = len(self._files)
-        for number in range(start, min(stop, entries)):
-            yield self._files.exchange(number)
-        first = max(0, start - entries)
-        for row, exchange in enumerate(self._lookup.exchanges(first, max(0, stop - entries)), first):
-            self._mark(exchange, row)
-            if entries:
+        return self.at(range(start, stop))
+
+    def at(self, rows: range | Rows) -> Iterator[Exchange]:
+        """The exchanges of these rows, from 0 and ascending; none of them is kept."""
+        stored, indexed = self._parted(rows)
+        for number in stored:
+            yield self._files.exchange(int(number))
+        for row, exchange in zip(indexed, self._lookup.exchanges(indexed), strict=True):
+            self._mark(exchange, int(row))
+            if len(self._files):
                 self._count_files(exchange)
             yield exchange
+
+    def _parted(self, rows: range | Rows) -> tuple[range | Rows, range | Rows]:
+        """The entries of files among rows; and the others, as rows of the index."""
+        entries = len(self._files)
+        if isinstance(rows, range):
+            indexed = range(max(0, rows.start - entries), max(0, rows.stop - entries))
+            return range(rows.start, min(rows.stop, entries)), indexed
+        return rows[rows < entries], rows[rows >= entries] - entries
+
+    def select(self, filter: "Filter", start: int = 0, stop: int | None = None) -> "Iterator[Selected]":  # noqa: A002
+        """The rows from `start` to before `stop`, or to the last one that there is now, that fit a filter, from 0 and
+        ascending: in short steps, decoded on demand. Rows that are not complete yet may fit later: see `matching`."""
+        from dissector.analysis.filter.selection import select
+
+        return select(filter, self, start, len(self) if stop is None else min(stop, len(self)))
+
+    def matching(self, filter: "Filter", rows: Rows) -> Rows:  # noqa: A002
+        """Which of these rows, from 0 and ascending, fit a filter as they are now."""
+        from dissector.analysis.filter.selection import matching
+
+        return matching(filter, self, rows)
+
+    def index_rows(self, rows: range | Rows) -> "tuple[int, IndexRows]":
+        """How many of these rows, which stand first, are entries of files; and the others as columns of the index."""
+        from dissector.analysis.filter.columns import IndexRows
+
+        stored, indexed = self._parted(rows)
+        columns = IndexRows(self._session, self._lookup, indexed, self.start_ns, len(self._files), self._files.count)
+        return len(stored), columns
 
     def row(self, number: int) -> Row:
         """Row `number`, from 0, for a list; its frames are decoded for the words."""
@@ -320,11 +369,16 @@ class Capture:
 
     def columns(self, names: Sequence[str], start: int, stop: int) -> list[list[Value]]:
         """Columns of the index by name (`session.listing.FACTS`), with the rows from `start` to before `stop`."""
+        return self.columns_at(names, range(start, stop))
+
+    def columns_at(self, names: Sequence[str], rows: range | Rows) -> list[list[Value]]:
+        """Columns of the index by name, with these rows, from 0 and ascending."""
         entries = len(self._files)
-        stored = [self._files.exchange(number) for number in range(start, min(stop, entries))]
-        columns: list[list[Value]] = [[FACTS[name](exchange) for exchange in stored] for name in names]
-        if stop > entries:
-            found = self._listing.columns(names, max(0, start - entries), stop - entries)
+        stored, indexed = self._parted(rows)
+        exchanges = [self._files.exchange(int(number)) for number in stored]
+        columns: list[list[Value]] = [[FACTS[name](exchange) for exchange in exchanges] for name in names]
+        if len(indexed):
+            found = self._listing.columns(names, indexed)
             added = {"number": entries, "connection": self._files.count}
             for name, column, more in zip(names, columns, found, strict=True):
                 column += [cast(int, value) + added[name] for value in more] if entries and name in added else more

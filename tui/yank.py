@@ -3,10 +3,10 @@
 Whatever the wire had in it is cleaned by each form: who pastes it into a shell gets words, and line feeds are ours.
 """
 
-import shlex
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from dissector.evidence.command import command
 from dissector.json_text import dumps
 from dissector.protocol.tree import Node
 from dissector.session.at_path import ABSENT, value_at
@@ -78,9 +78,7 @@ def _json(model: Model) -> str | None:
 
 def _command(model: Model) -> str | None:
     """For a shell, where the same files are."""
-    if model.number is None:
-        return None
-    return clean(shlex.join(["kdissect", "show", *model.capture.names, "-Y", f"number == {model.number + 1}"]))
+    return None if model.number is None else command(model.capture.names, None, f"number == {model.number + 1}")
 
 
 def _row(model: Model) -> str | None:

@@ -20,16 +20,13 @@ from dissector.capture_file import Capture
 from dissector.cli.json_lines import exchange_object
 from dissector.cli.workers import Render
 from dissector.json_text import encodable
-from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.schema.loader import apis, message
-from dissector.protocol.schema.model import Field
 from dissector.session.exchange import Exchange
 from dissector.session.listing import FACTS
+from dissector.session.paths import SIDES, bodies, found, header_fields, leads, leads_into_bytes, paths
 from dissector.text import clean
 
 TOGETHER: Final = 1 << 14
 """Rows that are printed at once where the index has them."""
-SIDES: Final = ("request", "response")
 PARTS: Final = ("time_ns", "size", "header", "body", "rest", "fetch_session")
 """What a side of the JSON object has."""
 WORDS: Final[dict[str, Callable[[Exchange], object]]] = {
@@ -41,8 +38,6 @@ TABLE: Final = (
     "latency_ns", "client_id", "info",
 )  # fmt: skip
 """The columns of the list, with values for programs."""
-RECORDS: Final = frozenset(path.rpartition(".")[2] for path in RECORDS_FIELDS.values())
-DECODED: Final = "_decoded"
 
 
 def parse(words: str) -> tuple[str, ...]:
@@ -138,7 +133,7 @@ def _path(name: str) -> list[str]:
 def _leads_into_bytes(name: str) -> bool:
     """Whether a path is found in the whole JSON object alone."""
     first, *rest = _path(name)
-    return first == "fetch_session" or any(each in RECORDS or each.endswith(DECODED) for each in rest)
+    return first == "fetch_session" or leads_into_bytes(rest)
 
 
 def _plain(exchange: Exchange, name: str) -> object:
@@ -150,19 +145,8 @@ def _plain(exchange: Exchange, name: str) -> object:
 
 def _joined(value: object, path: Sequence[str]) -> str | None:
     """What stands at a path, all of it."""
-    found = [_word(each) for each in _found(value, path)]
-    return ",".join(found) if found else None
-
-
-def _found(value: object, path: Sequence[str]) -> Iterator[object]:
-    if isinstance(value, list):
-        for each in value:
-            yield from _found(each, path)
-    elif not path:
-        if value is not None:
-            yield value
-    elif isinstance(value, dict) and path[0] in value:
-        yield from _found(value[path[0]], path[1:])
+    words = [_word(each) for each in found(value, path) if each is not None]
+    return ",".join(words) if words else None
 
 
 def _word(value: object) -> str:
@@ -185,28 +169,11 @@ def _is_path(name: str) -> bool:
         return not rest or (len(rest) == 1 and rest[0] in _header_names(side))
     if first != "body":
         return first == "fetch_session" or not rest
-    return not rest or any(_leads(fields, rest) for fields in _bodies(side))
+    return not rest or any(leads(fields, rest) for fields in bodies(side))
 
 
 def _header_names(side: str) -> set[str]:
-    return {field.snake_name for field in message(f"{side.capitalize()}Header").fields}
-
-
-def _bodies(side: str) -> Iterator[tuple[Field, ...]]:
-    """The fields of each message of a side; a table is read when its turn comes."""
-    return (message(each.request if side == "request" else each.response).fields for each in apis())
-
-
-def _leads(fields: tuple[Field, ...], path: Sequence[str]) -> bool:
-    first, *rest = path
-    if first.endswith(DECODED):
-        return any(field.snake_name == first.removesuffix(DECODED) for field in fields)
-    if first == "unknown_tagged_fields":
-        return True
-    found = next((field for field in fields if field.snake_name == first), None)
-    if found is None:
-        return False
-    return not rest or first in RECORDS or _leads(found.fields, rest)
+    return {field.snake_name for field in header_fields(side)}
 
 
 def _near_paths(name: str) -> Iterator[str]:
@@ -217,12 +184,5 @@ def _near_paths(name: str) -> Iterator[str]:
     yield from (f"{side}.{part}" for part in PARTS)
     yield from (f"{side}.header.{each}" for each in _header_names(side))
     body = f"{side}.body" if _path(name) == name.split(".")[1:] else side
-    for fields in _bodies(side):
-        yield from _paths(body, fields)
-
-
-def _paths(above: str, fields: tuple[Field, ...]) -> Iterator[str]:
-    for field in fields:
-        path = f"{above}.{field.snake_name}"
-        yield path
-        yield from _paths(path, field.fields)
+    for fields in bodies(side):
+        yield from paths(body, fields)

@@ -1,4 +1,4 @@
-"""The formats that commands print in."""
+"""The formats that commands print and write in."""
 
 from enum import StrEnum
 
@@ -38,3 +38,13 @@ class By(StrEnum):
     VERSION = "version"
     ERROR = "error"
     FIELD = "field"
+
+
+class ExportFormat(StrEnum):
+    """What `export` writes."""
+
+    PCAPNG = "pcapng"
+    TRANSCRIPT = "transcript"
+    JSON = "json"
+    PYTEST = "pytest"
+    COMMAND = "command"

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import By, Format, ProbeFormat, StatsFormat
+from dissector.cli.formats import By, ExportFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain
 
 
@@ -52,6 +52,9 @@ Ports = Annotated[
 ]
 Fields = Annotated[
     str | None, typer.Option(metavar="A,B,C", help="Columns in place of rows: names and paths of the JSON object.")
+]
+Wanted = Annotated[
+    str | None, typer.Option("-Y", metavar="FILTER", help='Only what fits: "api == Fetch && latency > 50ms".')
 ]
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
@@ -152,19 +155,28 @@ def live(
     )
 
 
-@app.command("export", epilog="Example: kdissect export orders.pcapng --rows 17,20-25 -w some.pcapng")
+@app.command(
+    "export",
+    epilog="Examples: kdissect export orders.pcapng -Y error -w errors.pcapng; ... --rows 17 -w replay.py",
+)
 def export(
     files: Files,
-    out: Annotated[str, typer.Option("-w", metavar="OUT", help="The pcapng capture to write.")],
+    out: Annotated[str, typer.Option("-w", metavar="OUT", help="The file to write; - is standard output.")],
     rows: Annotated[
         str | None, typer.Option(metavar="N,N-M", help="Rows by their numbers in show, else all of them.")
     ] = None,
+    filter: Wanted = None,  # noqa: A002  # what it is
+    form: Annotated[
+        ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
+    ] = None,
     port: Ports = None,
+    show_secrets: Secrets = False,
 ) -> None:
-    """Write exchanges as a capture: the packets that carried them, with comments. Secrets are in them as they were."""
+    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a pytest file that
+    replays them, the command that shows them. Secrets are masked in all but a capture, which has them as they were."""
     from dissector.cli.export import export as run
 
-    _answer(lambda: run(files, out, rows, frozenset(port or ())))
+    _answer(lambda: run(files, out, form, rows, filter, frozenset(port or ()), show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
@@ -268,7 +280,7 @@ def _answer(run: Callable[[], int]) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except (CaptureError, SchemaError) as error:
-        code = complain(str(error))
+        code = complain(str(error), *getattr(error, "__notes__", ()))
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     raise typer.Exit(code)

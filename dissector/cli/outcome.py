@@ -10,7 +10,7 @@ NEGATIVE: Final = 1
 BAD_INPUT: Final = 2
 
 
-def complain(words: str) -> int:
-    """One plain line on stderr; the exit code for bad use or bad input."""
-    print(f"kdissect: {clean(words)}", file=sys.stderr)
+def complain(words: str, *notes: str) -> int:
+    """One plain line on stderr, and what shows where it comes from; the exit code for bad use or bad input."""
+    print(f"kdissect: {clean(words)}", *map(clean, notes), sep="\n", file=sys.stderr)
     return BAD_INPUT

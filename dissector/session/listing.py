@@ -6,7 +6,7 @@ Invariant: a column has what the facts of each exchange say: a property test. Th
 can't tell (responses without a request, connections of another protocol) are looked at one by one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -62,8 +62,8 @@ def _answered_ns(facts: Row) -> int | None:
 class _Part:
     """Some rows of the index."""
 
-    start: int
-    rows: slice
+    numbers: range | Ints
+    rows: slice | Ints
     asks: Flags
     """Whether each has a frame of the client's; `answers`, of the server's."""
     answers: Flags
@@ -83,7 +83,7 @@ class Listing:
         self._lookup = lookup
         self._columns: dict[str, Callable[[_Part], Sequence[Value]]] = {
             "kind": lambda part: _named(KIND_NAMES, self._of("kind", part)),
-            "number": lambda part: range(part.start + 1, part.start + 1 + len(part.asks)),
+            "number": lambda part: [number + 1 for number in _listed(part.numbers)],
             "connection": lambda part: (self._of("connection", part) + 1).tolist(),
             "client": lambda part: self._ends(part, 0),
             "server": lambda part: self._ends(part, 1),
@@ -101,11 +101,12 @@ class Listing:
             "response.size": lambda part: _present(self._size(part, "response"), part.answers),
         }  # fmt: skip
 
-    def columns(self, names: Sequence[str], start: int, stop: int) -> list[list[Value]]:
-        """A column for each name, all keys of `FACTS`, with the rows from `start` to before `stop`."""
-        table, rows = self._session.table, slice(start, stop)
+    def columns(self, names: Sequence[str], numbers: range | Ints) -> list[list[Value]]:
+        """A column for each name, all keys of `FACTS`, with these rows: by number, or one after the other."""
+        table = self._session.table
+        rows = slice(numbers.start, numbers.stop) if isinstance(numbers, range) else numbers
         part = _Part(
-            start,
+            numbers,
             rows,
             table.request.values[rows] != NO_FRAME,
             table.response.values[rows] != NO_FRAME,
@@ -123,7 +124,7 @@ class Listing:
         if not _OF_STRANGERS.isdisjoint(names):
             unclear |= ~part.asks & ~part.answers
         for at in np.flatnonzero(unclear).tolist():
-            exchange = self._lookup.exchange(part.start + at)
+            exchange = self._lookup.exchange(int(part.numbers[at]))
             for name, column in zip(names, found, strict=True):
                 column[at] = FACTS[name](exchange)
 
@@ -164,6 +165,10 @@ class Listing:
 
     def _latencies(self, part: _Part) -> list[Value]:
         return _present(self._time(part, "response") - self._time(part, "request"), part.asked & part.answers)
+
+
+def _listed(numbers: range | Ints) -> Iterable[int]:
+    return numbers if isinstance(numbers, range) else numbers.tolist()
 
 
 def _named(words: list[str], numbers: npt.NDArray[Any]) -> list[str]:

@@ -99,15 +99,16 @@ class Lookup:
 
     def exchange(self, number: int) -> Exchange:
         """Row `number` of the index, from 0."""
-        [exchange] = self.exchanges(number, number + 1)
+        [exchange] = self.exchanges(range(number, number + 1))
         return exchange
 
-    def exchanges(self, start: int, stop: int) -> Iterator[Exchange]:
-        """Rows of the index from `start` to before `stop`: a few at a time are looked up together."""
-        for first in range(start, stop, TOGETHER):
+    def exchanges(self, rows: range | Ints) -> Iterator[Exchange]:
+        """Rows of the index by number, or one after the other: a few at a time are looked up together."""
+        for first in range(0, len(rows), TOGETHER):
             self.learn()
-            lines = self._lines(first, min(first + TOGETHER, stop))
-            for number, line in enumerate(lines, first):
+            some = rows[first : first + TOGETHER]
+            numbers = some if isinstance(some, range) else some.tolist()
+            for number, line in zip(numbers, self._lines(some), strict=True):
                 yield self._of(number, line)
 
     def sizes(self, start: int, stop: int) -> Ints:
@@ -128,15 +129,16 @@ class Lookup:
             self.ends.cache_clear()
             self._session.knowledge.learn(generation)
 
-    def _lines(self, start: int, stop: int) -> Iterator[Line]:
+    def _lines(self, rows: range | Ints) -> Iterator[Line]:
         table, frames = self._session.table, self._session.frames
-        columns = [getattr(table, name).values[start:stop] for name in Line._fields[: Line._fields.index("asked_ns")]]
-        pair = table.request.values[start:stop], table.response.values[start:stop]
+        at = slice(rows.start, rows.stop) if isinstance(rows, range) else rows
+        columns = [getattr(table, name).values[at] for name in Line._fields[: Line._fields.index("asked_ns")]]
+        pair = table.request.values[at], table.response.values[at]
         there = [each != NO_FRAME for each in pair]
         for values in (frames.time_ns.values, frames.contiguous, frames.size.values):
-            for rows, some in zip(pair, there, strict=True):
-                found = np.zeros(len(rows), np.int64)
-                found[some] = values(rows[some]) if callable(values) else values[rows[some]]
+            for side, some in zip(pair, there, strict=True):
+                found = np.zeros(len(side), np.int64)
+                found[some] = values(side[some]) if callable(values) else values[side[some]]
                 columns.append(found)
         return map(Line._make, zip(*(column.tolist() for column in columns), strict=True))
 

@@ -14,7 +14,7 @@ from dissector.protocol.records.compression import codec_name
 from dissector.protocol.records.legacy import ATTRIBUTES_AT
 from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.schema.errors import advice, error_name
-from dissector.session.exchange import Message
+from dissector.session.exchange import Exchange, Message
 from dissector.session.structs import structs_with
 
 TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
@@ -45,6 +45,11 @@ def error_findings(response: Message) -> list[Finding]:
         Finding("error-response", Severity.WARNING, ": ".join(filter(None, (_counted(name, count), words))), "body")
         for name, count, words in _errors(response)
     ]
+
+
+def first_error(exchange: Exchange) -> str:
+    """The name of the first error of a response, with how often it stands there; empty where there is none."""
+    return next((_without_advice(each) for each in exchange.own_findings if each.code == "error-response"), "")
 
 
 def _counted(name: str, count: int) -> str:

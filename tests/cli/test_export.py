@@ -6,6 +6,7 @@ import pytest
 
 from dissector.cli.export import ranges_of
 from tests.cli.test_commands import JAVA, TRANSACTIONS, kdissect
+from tests.conftest import PCAPS
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +16,7 @@ def test_all_rows_are_copied_and_read_the_same(tmp_path: Path) -> None:
     done = kdissect("export", TRANSACTIONS, "-w", out)
     assert done.returncode == 0
     assert not done.stdout
-    assert b"rows, " in done.stderr
+    assert done.stderr.endswith(b" rows\n")
     assert kdissect("show", out, "-f", "json").stdout == kdissect("show", TRANSACTIONS, "-f", "json").stdout
 
 
@@ -37,12 +38,38 @@ def test_what_can_not_be_exported_is_one_line(tmp_path: Path) -> None:
         (("-", "-w", out), 2, b"reads a capture twice"),
         ((JAVA, "--rows", "9-7", "-w", out), 2, b"'9-7' is no row number"),
         ((JAVA, "--rows", "100000", "-w", out), 1, b"no row 100000"),
-        ((JAVA, "-w", str(tmp_path / "no" / "folder")), 2, b"no such file"),
+        ((JAVA, "-w", str(tmp_path / "no" / "folder.txt")), 2, b"no such file"),
+        ((JAVA, "-w", str(tmp_path / "no.name")), 2, b"say with --format what to write"),
+        ((JAVA, "-w", "-"), 2, b"say with --format what to write"),
+        ((JAVA, "-w", out, "-f", "no"), 2, b""),
     ):
         done = kdissect("export", *words)
         assert (done.returncode, done.stdout) == (code, b"")
         assert said in done.stderr.splitlines()[-1]
     assert copy.read_bytes() == Path(JAVA).read_bytes()
+
+
+def test_the_json_is_that_of_show(tmp_path: Path) -> None:
+    shown = kdissect("show", JAVA, "-f", "json").stdout
+    out = tmp_path / "out.ndjson"
+    assert kdissect("export", JAVA, "-w", str(out)).returncode == 0
+    assert out.read_bytes() == shown
+    some = kdissect("export", JAVA, "--rows", "2-3", "-f", "json", "-w", "-")
+    assert some.stdout == b"".join(shown.splitlines(keepends=True)[1:3])
+    assert not some.stderr
+
+
+def test_a_pipe_is_exported_as_text() -> None:
+    done = kdissect("export", "-", "-f", "transcript", "-w", "-", data=Path(JAVA).read_bytes())
+    assert done.returncode == 0
+    assert done.stdout == kdissect("export", JAVA, "-f", "transcript", "-w", "-").stdout
+
+
+def test_entries_of_kafkas_files_are_exported_as_text_alone(tmp_path: Path) -> None:
+    segment = str(next((PCAPS / "segments").rglob("*.log")))
+    assert kdissect("export", segment, "-f", "json", "-w", "-").stdout == kdissect("show", segment, "-f", "json").stdout
+    done = kdissect("export", segment, "-w", str(tmp_path / "out.pcapng"))
+    assert (done.returncode, b"no packets carried" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(

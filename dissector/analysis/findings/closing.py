@@ -3,9 +3,11 @@
 from typing import ClassVar, Final
 
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.finder import NEVER, Around, Recent, RowFinder, Rows
+from dissector.analysis.findings.finder import Around, RowFinder
 from dissector.analysis.findings.found import Case, Found
 from dissector.analysis.findings.latency import WAITING
+from dissector.analysis.findings.recurring import NEVER, Recent
+from dissector.analysis.findings.rows import Rows
 from dissector.findings import Severity
 from dissector.text import duration
 

@@ -8,8 +8,10 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.finder import NEVER, Around, RowFinder, Rows
+from dissector.analysis.findings.finder import Around, RowFinder
 from dissector.analysis.findings.found import Found
+from dissector.analysis.findings.recurring import NEVER
+from dissector.analysis.findings.rows import Rows
 from dissector.columns import Column
 from dissector.findings import Severity
 from dissector.session.table import NO_FRAME, Flag, Ints
@@ -69,8 +71,8 @@ class OutOfOrderResponse(RowFinder):
         "A response out of order",
         Severity.ERROR,
         "The server answered a later request of a connection before an earlier one.",
-        "Kafka's brokers answer the requests of a connection strictly in order. A proxy, a mock, or a broker of another "
-        "make does not; or several connections were merged into one on the way.",
+        "Kafka's brokers answer the requests of a connection strictly in order. A proxy, a mock, or a broker of "
+        "another make does not; or several connections were merged into one on the way.",
         "Have whatever stands between client and broker keep the order. Clients that match answers by order alone take "
         "one answer for another, and Kafka's own closes the connection on an id that it did not expect.",
     )

@@ -13,9 +13,10 @@ from typing import Final
 import numpy as np
 
 from dissector.analysis.findings.bodies import Bodies
-from dissector.analysis.findings.finder import BodyFinder, RowFinder, Rows
+from dissector.analysis.findings.finder import BodyFinder, RowFinder
 from dissector.analysis.findings.found import Found
 from dissector.analysis.findings.registry import FINDERS
+from dissector.analysis.findings.rows import Rows
 from dissector.protocol.message import API_VERSIONS, Values
 from dissector.session.lookup import Lookup
 from dissector.session.recogniser import Flows
@@ -75,12 +76,11 @@ class Examination:
         table, frames = self._session.table, self._session.frames
         columns = [getattr(table, name).values[row].astype(np.int64) for name in _OF_TABLE]
         sides = columns[-2:]
-        of_frames = ((frames.time_ns, (0, 1)), (frames.start, (0, 1)), (frames.size, (0,)))
-        for column, which in of_frames:
-            for side in which:
-                there = sides[side] != NO_FRAME
+        for values in (frames.time_ns.values, frames.start.values, frames.contiguous, frames.size.values):
+            for side in sides:
+                there = side != NO_FRAME
                 found = np.zeros(len(row), np.int64)
-                found[there] = column.values[sides[side][there]]
+                found[there] = values(side[there]) if callable(values) else values[side[there]]
                 columns.append(found)
         return Rows(row, *columns)
 

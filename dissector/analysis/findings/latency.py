@@ -4,13 +4,17 @@ Of each connection and API a histogram is kept, an eighth of an octave a step: w
 without keeping any of them.
 """
 
+from itertools import pairwise
 from typing import ClassVar, Final
 
 import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.finder import MILLISECOND, Around, BodyFinder, Recent, RowFinder, Rows, Seen
+from dissector.analysis.findings.finder import Around, BodyFinder, RowFinder
 from dissector.analysis.findings.found import Case, Found
+from dissector.analysis.findings.recurring import MILLISECOND, Recent
+from dissector.analysis.findings.rows import Rows
+from dissector.analysis.findings.seen import Seen
 from dissector.findings import Severity
 from dissector.session.lookup import api_name
 from dissector.session.table import Ints
@@ -41,9 +45,9 @@ SLOW: Final = Explanation(
     "nineteen in twenty; or a Fetch came back long after the wait that it asked for.",
     "The broker's disk or its replicas were slow (acks=all waits for them), a quota held the answer back, request "
     "threads or the network thread were busy, or a request in front of it on the same connection took long.",
-    "Look at what else the connection had in flight, at throttle_time_ms in the answer, and at the broker's own request "
-    "times (RequestQueue, Local, Remote, ResponseQueue). max.in.flight.requests.per.connection says how many wait "
-    "behind a slow one; request.timeout.ms when the client gives up.",
+    "Look at what else the connection had in flight, at throttle_time_ms in the answer, and at the broker's own "
+    "request times (RequestQueue, Local, Remote, ResponseQueue). max.in.flight.requests.per.connection says how many "
+    "wait behind a slow one; request.timeout.ms when the client gives up.",
 )
 
 
@@ -69,7 +73,7 @@ class Slow(RowFinder):
         bucket = _bucket(latency)
         group = answered.connection << 16 | answered.api_key
         edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in pairwise(edges):
             key = (int(answered.connection[low]), int(answered.api_key[low]))
             counts = self._counts.of(key)
             counts += np.bincount(bucket[low:high], minlength=BUCKETS)

@@ -5,8 +5,11 @@ from typing import ClassVar
 import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.finder import Around, BodyFinder, Recent, RowFinder, Rows, Seen
+from dissector.analysis.findings.finder import Around, BodyFinder, RowFinder
 from dissector.analysis.findings.found import Case, Found
+from dissector.analysis.findings.recurring import Recent
+from dissector.analysis.findings.rows import Rows
+from dissector.analysis.findings.seen import Seen
 from dissector.findings import Severity
 from dissector.protocol.message import API_VERSIONS, UNSUPPORTED_VERSION
 from dissector.session.lookup import api_name
@@ -60,14 +63,13 @@ class VersionSteppedDown(BodyFinder):
         "version-stepped-down",
         "The client asks again in a lower version",
         Severity.NOTE,
-        "ApiVersions was refused with UNSUPPORTED_VERSION, and the client asked again in a version that the broker has.",
-        "The client is newer than the broker: it begins with the newest version that it knows. This is how KIP-511 means "
-        "it; it costs a round trip a connection.",
-        "Nothing, if the broker is older on purpose. Else upgrade it. A client that asks high on every connection could "
-        "remember what the broker said.",
+        "ApiVersions was refused with UNSUPPORTED_VERSION, and the client asked again in one that the broker has.",
+        "The client is newer than the broker: it begins with the newest version that it knows. This is how KIP-511 "
+        "means it; it costs a round trip a connection.",
+        "Nothing, if the broker is older on purpose. Else upgrade it. A client that asks high on every connection "
+        "could remember what the broker said.",
     )
     apis: ClassVar = frozenset((API_VERSIONS,))
-    reads_requests: ClassVar = False
 
     def __init__(self, found: Found, around: Around) -> None:
         super().__init__(found, around)

@@ -17,15 +17,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.analysis.stats.tallies import Numbers
 from dissector.capture_file import Capture
+from dissector.columns import Numbers
 from dissector.session.exchange import Exchange
 from dissector.session.figures import Figures
-from dissector.session.summary import info
+from dissector.session.summary import first_error, info
 from dissector.session.table import Flag, Ints
 
 _EXCHANGE: Final = "exchange"
-_ERROR: Final = "error-response"
 
 
 class Lane(NamedTuple):
@@ -89,7 +88,7 @@ class Ladder:
         exchange = self.capture.exchange(number)
         row = exchange.row
         label = row.api if row.kind == _EXCHANGE else row.kind
-        error = "" if is_request else _error(exchange)
+        error = "" if is_request else first_error(exchange)
         return Event(
             number, int(self.time_ns[at]), is_request, int(self.source[at]), int(self.target[at]), row.connection,
             label if row.version is None else f"{label} v{row.version}",
@@ -124,12 +123,6 @@ def _words(exchange: Exchange, is_request: bool) -> str:
         return exchange.row.info
     names = message.context.topic_names
     return info(message, None, [], names) if is_request else info(None, message, exchange.own_findings, names)
-
-
-def _error(exchange: Exchange) -> str:
-    """The name of the first error of a response."""
-    found = (finding.message.partition(":")[0] for finding in exchange.findings if finding.code == _ERROR)
-    return next(found, "")
 
 
 def _lanes(capture: Capture, found: Figures) -> tuple[tuple[Lane, ...], Ints, Ints]:

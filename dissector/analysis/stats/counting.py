@@ -20,7 +20,6 @@ from dissector.analysis.stats.tallies import (
     Client,
     Connection,
     Error,
-    Numbers,
     Partition,
     Use,
     Versions,
@@ -28,6 +27,7 @@ from dissector.analysis.stats.tallies import (
 )
 from dissector.analysis.stats.topics import named
 from dissector.capture_file import Capture
+from dissector.columns import Numbers
 from dissector.session.exchange import Exchange, Message
 from dissector.session.figures import ENTRY, Figures
 from dissector.session.structs import structs_with

@@ -120,21 +120,6 @@ class Group(Generic[Key]):
         return sorted(self.tallies.items(), key=lambda item: -item[1].exchanges)
 
 
-class Numbers(Generic[Key]):
-    """Small numbers for values, so that columns can hold them."""
-
-    def __init__(self) -> None:
-        self.values: list[Key] = []
-        self._numbers: dict[Key, int] = {}
-
-    def of(self, value: Key) -> int:
-        """The number of a value; a new one for a value that is new."""
-        number = self._numbers.setdefault(value, len(self.values))
-        if number == len(self.values):
-            self.values.append(value)
-        return number
-
-
 @dataclass(slots=True)
 class Versions:
     """The lowest and the highest version of an API that was used or offered."""

@@ -1,0 +1,107 @@
+"""The rows of a capture that fit a filter, in steps so short that a screen can draw between them.
+
+Rows are narrowed on columns of the index first, a stretch at a time, and only what these leave open is decoded.
+
+Invariants:
+  * rows come in ascending order, each once; how a range is cut makes no difference;
+  * a step decodes for a few hundredths of a second, but for a single row that takes longer;
+  * who stops asking stops the work.
+"""
+
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from dissector.analysis.filter.columns import NO, OPEN, YES, Answers, IndexRows, Ints
+from dissector.analysis.filter.meaning import Filter
+from dissector.analysis.filter.predicates import Flags
+from dissector.session.exchange import Exchange
+
+FIRST: Final = 1 << 10
+STRETCH: Final = 1 << 16
+"""Rows whose columns are looked at together: few at first, so that something is there at once."""
+STEP: Final = 0.02
+"""Seconds of decoding between two results."""
+TOGETHER: Final = 64
+"""Rows that are looked up at once."""
+
+
+class Selected(NamedTuple):
+    """What a step has found."""
+
+    upto: int
+    """All rows before this one have been looked at."""
+    rows: Ints
+    """Numbers from 0, `(n,)`."""
+
+
+class Rows(Protocol):
+    """What is selected from: a capture."""
+
+    @property
+    def start_ns(self) -> int:
+        """When it began."""
+
+    def index_rows(self, rows: range | Ints) -> tuple[int, IndexRows]:
+        """How many of these rows, which stand first, are none of the index; and columns of the others."""
+
+    def at(self, rows: Ints) -> Iterator[Exchange]:
+        """The exchanges of rows, decoded on demand."""
+
+
+def select(filter: Filter, capture: Rows, start: int, stop: int) -> Iterator[Selected]:  # noqa: A002  # what it is
+    """The rows from `start` to before `stop` that fit."""
+    stretch = FIRST
+    while start < stop:
+        end = min(start + stretch, stop)
+        answers = narrowed(filter, capture, range(start, end))
+        if (answers == OPEN).any():
+            yield from _looked_at(filter, capture, start, answers)
+        else:
+            yield Selected(end, start + np.flatnonzero(answers))
+        start, stretch = end, min(2 * stretch, STRETCH)
+
+
+def narrowed(filter: Filter, capture: Rows, rows: range | Ints) -> Answers:  # noqa: A002
+    """What the index tells of some rows, in ascending order, `(n,)`: `columns.NO`, `OPEN`, `YES`."""
+    entries, columns = capture.index_rows(rows)
+    of_index = filter.answers(columns)
+    return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
+
+
+def candidates(filter: Filter, capture: Rows, count: int) -> tuple[Ints, Flags]:  # noqa: A002
+    """Of the first `count` rows those that may fit, by the index alone; and which of them do for sure, `(n,)`."""
+    rows, sure = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
+    for start in range(0, count, STRETCH):
+        answers = narrowed(filter, capture, range(start, min(start + STRETCH, count)))
+        some = np.flatnonzero(answers != NO)
+        rows.append(start + some)
+        sure.append(answers[some] == YES)
+    return np.concatenate(rows), np.concatenate(sure)
+
+
+def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:  # noqa: A002
+    """Which of these rows, in ascending order, fit now: for those that were answered since they were looked at."""
+    answers = narrowed(filter, capture, rows)
+    doubtful = np.flatnonzero(answers == OPEN)
+    for at, exchange in zip(doubtful.tolist(), capture.at(rows[doubtful]), strict=True):
+        answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
+    fitting: Ints = rows[answers == YES]
+    return fitting
+
+
+def _looked_at(filter: Filter, capture: Rows, start: int, answers: Answers) -> Iterator[Selected]:  # noqa: A002
+    """A stretch with rows that have to be decoded, result by result."""
+    doubtful = np.flatnonzero(answers == OPEN)
+    told = 0
+    begun = perf_counter()
+    for first in range(0, len(doubtful), TOGETHER):
+        some = doubtful[first : first + TOGETHER]
+        for at, exchange in zip(some.tolist(), capture.at(start + some), strict=True):
+            answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
+            if perf_counter() - begun > STEP:
+                yield Selected(start + at + 1, start + told + np.flatnonzero(answers[told : at + 1]))
+                told, begun = at + 1, perf_counter()
+    yield Selected(start + len(answers), start + told + np.flatnonzero(answers[told:]))

@@ -1,0 +1,193 @@
+"""Paths into what an exchange holds: which there are, by the schema tables, and what stands at one.
+
+A path is the names on the way into the JSON object of a message's body, Kafka's in snake_case; elements of arrays have
+none. Paths lead on into record batches, and into what bytes fields hold (``metadata_decoded``), as far as formats are
+known by tables.
+
+Invariant: every path of plain fields is a place; every place leads somewhere in some version of its message.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from dissector.protocol.embedded.formats import FIELDS
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.schema.loader import apis, message
+from dissector.protocol.schema.model import Field, Versions
+
+SIDES: Final = ("request", "response")
+RECORDS: Final = frozenset(path.rpartition(".")[2] for path in RECORDS_FIELDS.values())
+DECODED: Final = "_decoded"
+STRUCT: Final = "struct"
+BATCH, INDEX = "batch", "index"
+"""Entries of Kafka's own files, by the kind of their rows: what they hold stands where a request's body does."""
+Path = tuple[str, ...]
+
+
+class Place(NamedTuple):
+    """A field of a message: `path` leads there, `called` is what a person may call it: all of it, or its end.
+
+    `type` is Kafka's, of an array that of its elements, or ``struct``. `opened`: the path leads into bytes, so that the
+    plain body does not have it.
+    """
+
+    side: str
+    message: str
+    api_key: int | None
+    path: Path
+    called: Path
+    type: str
+    versions: Versions
+    field: Field | None = None
+    is_array: bool = False
+    opened: bool = False
+
+
+_ALL: Final = Versions(0, 32_767)
+_BATCH: Final = {
+    "base_offset": "int64", "batch_length": "int32", "partition_leader_epoch": "int32", "magic": "int8",
+    "crc": "uint32", "crc_valid": "bool", "attributes": "int16", "compression": "string", "timestamp_type": "string",
+    "transactional": "bool", "control": "bool", "last_offset_delta": "int32", "base_timestamp": "int64",
+    "max_timestamp": "int64", "producer_id": "int64", "producer_epoch": "int16", "base_sequence": "int32",
+    "records_count": "int32", "error": "string",
+}  # fmt: skip
+_RECORD: Final = {"offset": "int64", "timestamp": "int64", "key": "bytes", "value": "bytes"}
+_LEGACY: Final = {
+    "message_size": "int32", "crc": "int32", "crc_valid": "bool", "magic": "int8", "attributes": "int8",
+    "compression": "string", "timestamp_type": "string",
+} | _RECORD  # fmt: skip
+_HEADERS: Final = {"headers": STRUCT, "headers.key": "string", "headers.value": "bytes"}
+_INDEX: Final = {"relative_offset": "int32", "timestamp": "int64", "position": "int32"}
+
+
+def bodies(side: str) -> Iterator[tuple[Field, ...]]:
+    """The fields of each message of a side; a table is read when its turn comes."""
+    return (message(each.request if side == "request" else each.response).fields for each in apis())
+
+
+def header_fields(side: str) -> tuple[Field, ...]:
+    """The fields of a side's header."""
+    return message(f"{side.capitalize()}Header").fields
+
+
+def leads(fields: tuple[Field, ...], path: Sequence[str]) -> bool:
+    """Whether a path may lead somewhere from these fields on; anywhere in what bytes hold."""
+    first, *rest = path
+    if first.endswith(DECODED):
+        return any(field.snake_name == first.removesuffix(DECODED) for field in fields)
+    if first == "unknown_tagged_fields":
+        return True
+    found = next((field for field in fields if field.snake_name == first), None)
+    if found is None:
+        return False
+    return not rest or first in RECORDS or leads(found.fields, rest)
+
+
+def paths(above: str, fields: tuple[Field, ...]) -> Iterator[str]:
+    """All paths of plain fields, with dots, each behind `above`."""
+    for field in fields:
+        path = f"{above}.{field.snake_name}"
+        yield path
+        yield from paths(path, field.fields)
+
+
+def leads_into_bytes(path: Sequence[str]) -> bool:
+    """Whether only a body that was opened has what stands there."""
+    return any(each in RECORDS or each.endswith(DECODED) for each in path)
+
+
+def found(value: object, path: Sequence[str]) -> list[object]:
+    """Everything that stands at a path, null where null does; a field that is not there gives nothing."""
+    values: list[object] = []
+    _find(value, path, 0, values)
+    return values
+
+
+def _find(value: object, path: Sequence[str], at: int, values: list[object]) -> None:
+    if isinstance(value, list):
+        for each in value:
+            _find(each, path, at, values)
+    elif at == len(path):
+        values.append(value)
+    elif isinstance(value, dict) and path[at] in value:
+        _find(value[path[at]], path, at + 1, values)
+
+
+def holds(value: object, path: Sequence[str], at: int = 0) -> bool:
+    """Whether a field stands at a path that is not null: an empty array is one, too."""
+    if at == len(path):
+        return value is not None and not (isinstance(value, list) and value and all(each is None for each in value))
+    if isinstance(value, list):
+        return any(holds(each, path, at) for each in value)
+    return isinstance(value, dict) and holds(value.get(path[at]), path, at + 1)
+
+
+@cache
+def places(side: str) -> tuple[Place, ...]:
+    """All places in the bodies of a side; those of Kafka's own files are with the requests."""
+    found: list[Place] = []
+    for each in apis():
+        name = each.request if side == "request" else each.response
+        found += _within(Place(side, name, each.key, (), (), STRUCT, each.versions), message(name).fields)
+    return (*found, *_stored()) if side == "request" else tuple(found)
+
+
+def _within(above: Place, fields: tuple[Field, ...]) -> Iterator[Place]:
+    """The places of a struct's fields, and what is in them."""
+    for field in fields:
+        path = (*above.path, field.snake_name)
+        kind = STRUCT if field.fields else field.element_type
+        versions = field.versions.intersect(above.versions)
+        place = above._replace(
+            path=path, called=path, type=kind, versions=versions, field=field, is_array=field.is_array
+        )
+        yield place
+        if ".".join(path) in FIELDS.get(above.message, ()) or (kind == "uuid" and field.snake_name == "topic_id"):
+            name = (*above.path, field.snake_name + DECODED)
+            decoded = "string" if kind == "uuid" else STRUCT
+            yield place._replace(path=name, called=name, type=decoded, field=None, is_array=False, opened=True)
+        if RECORDS_FIELDS.get(above.message) == ".".join(path):
+            yield from _of_records(place)
+        yield from _within(place, field.fields)
+
+
+def _of_records(above: Place) -> Iterator[Place]:
+    """What a `records` field holds: batches with records, or messages of before 0.11, by themselves or wrapped. Of
+    these, what a record has too goes by the name that it has in a batch."""
+    yield _inner(above, ("size",), "int32")
+    yield _inner(above, ("batches",), STRUCT, is_array=True)
+    yield from _of_batch(above, ("batches",))
+
+
+def _of_batch(above: Place, to: Path) -> Iterator[Place]:
+    inside = (*to, "records")
+    for name, kind in _BATCH.items():
+        yield _inner(above, (*to, name), kind)
+    yield _inner(above, inside, STRUCT, is_array=True)
+    for name, kind in (_RECORD | _HEADERS).items():
+        yield _inner(above, (*inside, *name.split(".")), kind)
+    for name in ("key", "value"):
+        yield _inner(above, (*inside, name + DECODED), STRUCT)
+    for wrapper in (to, (*to, "messages")):
+        for name, kind in _LEGACY.items():
+            called = inside if name in _RECORD else wrapper
+            if name not in _BATCH or wrapper != to:
+                yield _inner(above, (*wrapper, name), kind, called=(*called, name))
+
+
+def _inner(above: Place, to: Path, kind: str, *, called: Path | None = None, is_array: bool = False) -> Place:
+    return above._replace(
+        path=(*above.path, *to), called=(*above.called, *(called or to)), type=kind, field=None, is_array=is_array,
+        opened=above.api_key is not None,
+    )  # fmt: skip
+
+
+def _stored() -> Iterator[Place]:
+    """Entries of Kafka's own files, which no frame surrounds. A batch goes by the names that it has in a frame, too."""
+    entry = Place("request", BATCH, None, (), (), STRUCT, _ALL)
+    for place in _of_batch(entry, ()):
+        yield place._replace(called=("records", "batches", *place.called))
+    yield _inner(entry, ("position",), "int64")
+    for name, kind in _INDEX.items():
+        yield _inner(entry._replace(message=INDEX), (name,), kind)
