@@ -323,8 +323,8 @@ class Capture:
         return spans
 
     def raw(self, rows: npt.NDArray[np.int64]) -> Iterator[tuple[bytes, bytes]]:
-        """The bytes of these rows, from 0: of the request and of the response. Secrets are in them: they are for looking
-        through, and not for anybody's eyes."""
+        """The bytes of these rows, from 0: of the request and of the response. Secrets are in them: they are to be
+        looked through, and not for anybody's eyes."""
         entries = len(self._files)
         for number in rows[rows < entries].tolist():
             stored = self._files.exchange(number).request

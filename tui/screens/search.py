@@ -1,4 +1,4 @@
-"""Looking for text, bytes or a field: in the message that is shown first, then in the exchanges after it in the list."""
+"""Looking for text, bytes or a field: in the message that is shown first, then in those of the exchanges after it."""
 
 from typing import ClassVar, NamedTuple
 
