@@ -6,8 +6,6 @@ In a table numbers come first and names last, so that names can be as long as th
 from collections.abc import Iterator, Sequence, Set
 from typing import Any, Final
 
-import orjson
-
 from dissector.analysis.stats.counting import Counting
 from dissector.analysis.stats.sections import SECTIONS, Line, api_name, api_words
 from dissector.analysis.stats.statistics import Statistics
@@ -15,12 +13,12 @@ from dissector.analysis.stats.tallies import ApiVersion, Tally
 from dissector.capture_file import Capture
 from dissector.cli.collecting import collecting_seldom
 from dissector.cli.formats import By, StatsFormat
-from dissector.cli.json_lines import encodable, harmless
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, print_lines, write_out
 from dissector.cli.pages import Line as Styled
 from dissector.cli.progress import read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
+from dissector.json_text import dumps
 from dissector.text import duration, size
 
 FIRST: Final = 10
@@ -158,4 +156,4 @@ def _field_objects(statistics: Statistics) -> Iterator[dict[str, Any]]:
 
 
 def _json_line(value: dict[str, Any]) -> bytes:
-    return harmless(orjson.dumps(encodable(value))) + b"\n"
+    return dumps(value) + b"\n"

@@ -47,6 +47,9 @@ class CoreScreen(Screen[None]):
             "shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="The pane before",
             id="main.previous_pane",
         ),
+        Binding(
+            "escape", "stop", "Stop", show=False, tooltip="Stop what runs; then take the filter away", id="main.stop"
+        ),
         Binding("enter", "open", "Fields", tooltip="From the list to the fields of the exchange", id="main.open"),
     ]  # fmt: skip
 
@@ -285,6 +288,14 @@ class CoreScreen(Screen[None]):
         """Whoever comes to the fields finds one of them chosen."""
         if event.widget is self._fields and self.model.node is None:
             self._fields.choose_first()
+
+    def action_stop(self) -> None:
+        self.stop()
+
+    def stop(self) -> bool:
+        """Stop what runs, or take back what is there for a time; whether there was such a thing. One thing each time:
+        features ask those behind them when they have none."""
+        return False
 
     def action_open(self) -> None:
         if self.focused is self._list:

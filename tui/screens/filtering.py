@@ -66,8 +66,6 @@ class Filtering(CoreScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only the exchanges that fit a filter",
                 id="main.filter"),
-        Binding("escape", "unfilter", "Clear", show=False, tooltip="Stop the filter; then show all rows again",
-                id="main.unfilter"),
         Binding("ctrl+r", "recent_filters", "Recent filters", show=False, tooltip="Choose among filters used before",
                 id="main.recent_filters"),
         Binding("f", "follow", "Follow", tooltip="Only this connection; again: back to what was shown before",
@@ -132,17 +130,18 @@ class Filtering(CoreScreen):
         self._draw_filter()
         self._list.focus()
 
-    def action_unfilter(self) -> None:
+    def stop(self) -> bool:
         """Stop what runs, at once; else show all rows again."""
         run = self._run
         if run is None:
-            return
+            return super().stop()
         if run.working:
             self.workers.cancel_group(self, "filter")
             run.working, run.stopped = False, True
             self._draw_filter()
         else:
             self.apply_filter("")
+        return True
 
     def action_recent_filters(self) -> None:
         filters = recent(FILTERS)

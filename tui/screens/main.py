@@ -7,9 +7,11 @@ from tui.screens.history import Returning
 from tui.screens.marking import Marking
 from tui.screens.moving import Moving
 from tui.screens.rooms import Rooms
+from tui.screens.search import Searching
 from tui.screens.sorting import Sorted
 from tui.screens.timing import Timing
+from tui.screens.yanking import Yanking
 
 
-class MainScreen(Filtering, Returning, Moving, Rooms, Sorted, Columned, Timing, Coloured, Marking):
+class MainScreen(Returning, Moving, Searching, Yanking, Filtering, Rooms, Sorted, Columned, Timing, Coloured, Marking):
     """Everything at one glance."""
