@@ -28,3 +28,12 @@ class GoTo(Message):
     def __init__(self, number: int, side: str | None = None, path: str = "") -> None:
         super().__init__()
         self.place = Place(number, side, path)
+
+
+class Keep(Message):
+    """The user chose something that is to be so the next time too. `value` None: as it usually is."""
+
+    def __init__(self, name: str, value: str | list[str] | None) -> None:
+        super().__init__()
+        self.name = name
+        self.value = value

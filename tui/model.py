@@ -5,6 +5,7 @@ Invariants:
   * `levels` names only bytes of the source that the bytes pane shows.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from dissector.capture_file import Capture
@@ -60,7 +61,38 @@ class Model:
         self.exchange: Exchange | None = None
         self.side = "request"
         self.look: Look | None = None
-        self.node: Node | None = None
+        self._node: Node | None = None
+        self.selection: range | None = None
+        """Bytes of the source that is shown, selected with the mouse or by a search."""
+        self.lit: list[tuple[int, int, int]] = []
+        """Source, start and end of what a search found in the message; ascending, of one length."""
+
+    @property
+    def node(self) -> Node | None:
+        """The chosen field."""
+        return self._node
+
+    @node.setter
+    def node(self, node: Node | None) -> None:
+        self._node, self.selection = node, None
+
+    @property
+    def path(self) -> str:
+        """The whole path of the chosen field, the side first; empty where none is chosen."""
+        if self.node is None or self.exchange is None:
+            return ""
+        side = self.exchange.row.kind if self.exchange.is_stored else self.side
+        return f"{side}.{self.node.path}" if self.node.path else side
+
+    @property
+    def chosen_bytes(self) -> bytes:
+        """The bytes that are selected, those of the chosen field, or all of the message."""
+        source = self.source
+        if source is None:
+            return b""
+        if self.selection is not None:
+            return source.data[self.selection.start : self.selection.stop]
+        return source.data if self.node is None else source.data[self.node.start : self.node.end]
 
     def choose(self, number: int) -> None:
         """Show another row; its request, or its response where that is all there is."""
@@ -81,6 +113,7 @@ class Model:
         message: Message | None = getattr(self.exchange, side)
         self.look = Look(message) if message is not None else None
         self.node = None
+        self.lit = []
 
     @property
     def source(self) -> Source | None:
@@ -104,3 +137,9 @@ class Model:
             for offset in range(max(low, start), min(high, end)):
                 shades[offset - start] = level
         return shades
+
+    def is_lit(self, offset: int) -> bool:
+        """Whether a search found the byte at that offset of the source that is shown."""
+        source = self.node.source if self.node is not None else 0
+        at = bisect_right(self.lit, (source, offset, 1 << 62)) - 1
+        return at >= 0 and self.lit[at][0] == source and offset < self.lit[at][2]

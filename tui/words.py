@@ -8,10 +8,14 @@ from dissector.capture_file import Progress
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, varint
-from dissector.session.exchange import Message, Row
+from dissector.session.exchange import Exchange, Message, Row
+from dissector.session.listing import FACTS
+from dissector.session.paths import found, leads_into_bytes
 from dissector.text import clean, duration, size
 
 LONGEST_VALUE = 64
+MOST_VALUES = 16
+"""Of a field that an exchange has many of, in a cell of the list."""
 MARKS = {"error": "‼", "warning": "!", "note": "·"}
 
 
@@ -131,3 +135,27 @@ def row_cells(row: Row, time: str) -> dict[str, str]:
         "Client": clean(name.removesuffix(": ")),
         "Info": clean(row.info),
     }
+
+
+def path_cell(exchange: Exchange, name: str) -> str:
+    """What stands at the path of a field, all of it as far as a cell may show it; cleaned."""
+    if name in FACTS:
+        return _path_word(FACTS[name](exchange))
+    side, *path = name.split(".")
+    message = exchange.request if side == "request" else exchange.response
+    if message is None or (exchange.facts.kind != "exchange" and not exchange.is_stored):
+        return ""
+    part, *rest = path if path[:1] in (["header"], ["body"]) else ["body", *path]
+    body = message.decoded_body if leads_into_bytes(rest) else message.body
+    values = found(message.header if part == "header" else body, rest)
+    return ",".join(_path_word(value) for value in values[:MOST_VALUES])
+
+
+def _path_word(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value[:LONGEST_VALUE].hex()
+    if isinstance(value, dict):
+        return "{…}"
+    return str(value).lower() if isinstance(value, bool) else clean(str(value)[:LONGEST_VALUE])

@@ -35,9 +35,8 @@ class Screen:
 
     @property
     def main(self) -> MainScreen:
-        screen = self.pilot.app.screen
-        assert isinstance(screen, MainScreen)
-        return screen
+        """The main screen, also where a menu is over it."""
+        return next(screen for screen in self.pilot.app.screen_stack if isinstance(screen, MainScreen))
 
     @property
     def list(self) -> ExchangeList:

@@ -32,6 +32,7 @@ from tui.view import View
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.exchange_list import ExchangeList
 from tui.widgets.field_tree import FieldTree
+from tui.widgets.filter_bar import FilterBar
 from tui.words import byte_readings, inspector_text, progress_words
 
 
@@ -46,6 +47,9 @@ class CoreScreen(Screen[None]):
             "shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="The pane before",
             id="main.previous_pane",
         ),
+        Binding(
+            "escape", "stop", "Stop", show=False, tooltip="Stop what runs; then take the filter away", id="main.stop"
+        ),
         Binding("enter", "open", "Fields", tooltip="From the list to the fields of the exchange", id="main.open"),
     ]  # fmt: skip
 
@@ -56,6 +60,8 @@ class CoreScreen(Screen[None]):
             super().__init__()
             self.error = error
 
+    FEATURE: ClassVar[str] = "Everywhere"
+    """What the keys of a class are for: a heading of the help."""
     SETTLED: ClassVar[bool] = True
     """Whether rows get their final order when all is read."""
 
@@ -72,6 +78,7 @@ class CoreScreen(Screen[None]):
         yield Static(id="title", markup=False)
         yield Static(id="notice", markup=False)
         yield Static(id="empty", markup=False)
+        yield FilterBar(id="filter")
         yield ExchangeList(self.capture, self.view, self.appearance, id="list")
         yield Static(id="legend", markup=False)
         with Horizontal(id="lower"):
@@ -180,15 +187,21 @@ class CoreScreen(Screen[None]):
 
     def _settled(self) -> None:
         """Rows have their final order: whoever kept their numbers takes the new ones."""
+        self.view.renumber(self.capture.moved)
         self._list.follow(int(self.capture.moved(np.array([self._list.place]))[0]))
 
     def _draw_title(self) -> None:
         names = ", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names)
         title = Text(names, "bold")
         title.append(f" · {len(self.capture):,} exchanges · {self.capture.connections:,} connections", "")
+        title.append(self._shown_words())
         state = progress_words(self._progress, done=self._done)
         room = self.app.size.width - 2 - title.cell_len - len(state)
         self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+
+    def _shown_words(self) -> str:
+        """How many rows are shown, where not all are."""
+        return f" · shown {len(self.view):,}" if self.view.is_filtered else ""
 
     def _draw_empty(self) -> None:
         seen = f"{self.capture.packets:,} packets, {self.capture.connections:,} TCP connections"
@@ -275,6 +288,14 @@ class CoreScreen(Screen[None]):
         """Whoever comes to the fields finds one of them chosen."""
         if event.widget is self._fields and self.model.node is None:
             self._fields.choose_first()
+
+    def action_stop(self) -> None:
+        self.stop()
+
+    def stop(self) -> bool:
+        """Stop what runs, or take back what is there for a time; whether there was such a thing. One thing each time:
+        features ask those behind them when they have none."""
+        return False
 
     def action_open(self) -> None:
         if self.focused is self._list:

@@ -72,6 +72,7 @@ class LiveScreen(MainScreen):
         title = Text()  # styles of its parts alone: only the mark is red
         title.append("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
         title.append(clean(f" {where}"), "bold").append(f" · {len(self.capture):,} exchanges")
+        title.append(self._shown_words())
         if not self._done and len(self._steps) > 1:
             (since, before), (now, count) = self._steps[0], self._steps[-1]
             title.append(f" · {(count - before) / max(now - since, 0.1):,.0f}/s")

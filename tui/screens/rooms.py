@@ -17,6 +17,8 @@ STEP = 8
 class Rooms(CoreScreen):
     """Panes grow, shrink, stand alone."""
 
+    FEATURE = "Panes"
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "backslash", "maximise_pane", "Maximise", key_display="\\", show=False,

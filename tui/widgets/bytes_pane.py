@@ -22,8 +22,13 @@ class BytesPane(ScrollView, can_focus=True):
     """A hex view with a cursor."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "bytes--offset", "bytes--plain", "bytes--cursor", *(f"bytes--shade{n}" for n in range(DEEPEST_SHADE + 1)),
+        "bytes--offset", "bytes--plain", "bytes--cursor", "bytes--lit", "bytes--selected",
+        *(f"bytes--shade{n}" for n in range(DEEPEST_SHADE + 1)),
     }  # fmt: skip
+    DEFAULT_CSS = """
+    BytesPane > .bytes--lit { background: $warning 45%; color: $foreground; text-style: underline; }
+    BytesPane > .bytes--selected { background: $warning; color: $background; text-style: bold underline; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(1)", "Next byte", show=False, id="bytes.right"),
         Binding("left,h", "move(-1)", "Previous byte", show=False, id="bytes.left"),
@@ -72,6 +77,12 @@ class BytesPane(ScrollView, can_focus=True):
             self.scroll_to(y=0, animate=False, force=True)
         self.refresh()
 
+    def show_at(self, offset: int) -> None:
+        """Bring a byte of the source that is shown into view."""
+        self.cursor = offset
+        self._into_view(offset)
+        self.refresh()
+
     def _measure(self) -> None:
         self.virtual_size = Size(self._across, -(-len(self._data) // self.per_line))
 
@@ -106,8 +117,16 @@ class BytesPane(ScrollView, can_focus=True):
 
     def _style(self, offset: int, shade: int | None) -> Style:
         name = "bytes--plain" if shade is None else f"bytes--shade{shade}"
+        selection = self._model.selection
+        selected = selection is not None and offset in selection
+        if selected:
+            name = "bytes--selected"
+        elif self._model.is_lit(offset):
+            name = "bytes--lit"
         style = self.get_component_rich_style(name)
-        if shade == 0 and self.app.no_color:
+        if selected and self.app.no_color:
+            style += Style(reverse=True, underline=True)
+        elif shade == 0 and self.app.no_color:
             style += Style(reverse=True)
         if self.has_focus and offset == self.cursor:
             style += Style(underline=True, bold=True) + self.get_component_rich_style("bytes--cursor", partial=True)

@@ -49,10 +49,18 @@ class FieldTree(Tree[Item]):
         self.show_guides = False
         self.guide_depth = 2
         self._look: Look | None = None
+        self._lit: set[str] = set()
+        """Paths of what a search found."""
+
+    def light_up(self, paths: set[str]) -> None:
+        """Show these fields as found, until another message is shown."""
+        self._lit = paths
+        self.notify_style_update()
 
     def show(self, look: Look | None) -> None:
         """Show another message, header and body open."""
         self._look = look
+        self._lit = set()
         self.clear()
         if look is None:
             return
@@ -95,7 +103,10 @@ class FieldTree(Tree[Item]):
         """A field's line; its own colours give way on the cursor's line."""
         arrow = ("▾ " if node.is_expanded else "▸ ") if node.allow_expand else "  "
         label = Text(arrow, base_style)
-        label.append_text(field_label(node.data) if isinstance(node.data, Node) else Text(f"[{node.label}]", "dim"))
+        words = field_label(node.data) if isinstance(node.data, Node) else Text(f"[{node.label}]", "dim")
+        if isinstance(node.data, Node) and node.data.path in self._lit:
+            words.stylize("underline bold")
+        label.append_text(words)
         label.stylize_before(base_style + style)
         return label
 
