@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dissector.session.exchange import Exchange
 from tests.analysis.filter.asking import Leaf, asked, bundled, exchanges, leaves, objects, opened
 from tests.conftest import CAPTURES, PCAPS
+from tests.traffic import Turn, capture_of, conversation, request, response
 
 NAMES = ("java", "java-classic", "java-transactions", "plain-socket-message-sets", "kafka-python-as-0.10-sasl")
 SEGMENTS = sorted(str(path) for path in (PCAPS / "segments").rglob("*.log"))[:3]
@@ -82,7 +83,7 @@ def fields(name: str) -> list[Leaf]:
     for each in objects(name):
         if each["kind"] == "exchange":
             for path, value in leaves({side: each[side] for side in ("request", "response")}):
-                if path[1:2] == ("body",) and plain(path, value):
+                if path[1:2] == ("body",) and plain(path, value) and path[-1] not in HEX:
                     found[path, value] = None
     return sorted(found, key=str)
 
@@ -198,6 +199,27 @@ OF_FILES = (
 @pytest.mark.parametrize("text", OF_FILES)
 def test_entries_of_kafkas_own_files_are_asked_too(text: str) -> None:
     assert asked(text, opened(bundled("java"), *SEGMENTS))
+
+
+ODD = (
+    "api == Metadata", "!(api == Metadata)", "version == 0", "api_key", "kind == exchange", "kind != exchange",
+    "request", "response", "!request && response", "size > 20", "request.size", "response.size", "time >= 0s",
+    "latency", "corr == 9", "client_id", "error", "response.topics", "topic", "server", "conn > 0",
+    "finding == orphan", "severity == error",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_rows_of_which_the_index_can_not_tell_all_are_looked_at(tmp_path: Path, text: str) -> None:
+    """Responses without requests, requests without responses, a gap, TLS on Kafka's port."""
+    kafka = [Turn(True, request(n)) for n in range(3)] + [Turn(False, response(n)) for n in (0, 9, 1)]
+    packets = conversation(kafka, segment=10)
+    del packets[-5]
+    hello = bytes.fromhex("16030100050100000100") * 4
+    tls = conversation([Turn(True, hello), Turn(False, hello)], client=("10.0.0.9", 5000))
+    capture = opened(capture_of(tmp_path, packets + tls))
+    assert len({capture.exchange(row).facts.kind for row in range(len(capture))}) > 1
+    asked(text, capture)
 
 
 @pytest.mark.slow
