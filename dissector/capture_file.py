@@ -5,7 +5,7 @@ talk to this module alone.
 """
 
 import threading
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector import limits
+from dissector.analysis.findings.examination import Examination
 from dissector.capture.files import Following, make_room, open_capture
 from dissector.capture.merge import Merged
 from dissector.events import PacketBatch, RunBatch
 from dissector.findings import Finding, Severity
 from dissector.framing import Splitter
 from dissector.session.exchange import Exchange, Row
+from dissector.session.figures import ENTRY, Figures, figures
 from dissector.session.listing import FACTS, Listing, Value
 from dissector.session.lookup import Lookup
 from dissector.session.session import Session
@@ -93,6 +95,7 @@ class Capture:
             self._session, self._store, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
         )
         self._listing = Listing(self._session, self._lookup)
+        self._examination: Examination | None = None
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.bounds = bounds
         self.names = [path.path if isinstance(path, Following) else path for path in paths]
@@ -145,6 +148,8 @@ class Capture:
         with self._lock:
             self._session.finish(settled=settled)
             self._look.cache_clear()
+            if settled:
+                self._examination = None  # rows have changed their places
         self.problems += _strangers(self._session.strangers_untold)
         self._finished = True
         yield Progress(self.done, self.total, self.packets, len(self))
@@ -232,6 +237,8 @@ class Capture:
 
         wanted = parse(filter)
         self._read_all()
+        for _ in self.examine() if wanted.asks_findings else ():
+            pass
         return (exchange for found in self.select(wanted) for exchange in self.at(found.rows))
 
     def _read_all(self) -> None:
@@ -248,7 +255,8 @@ class Capture:
         stored, indexed = self._parted(rows)
         for number in stored:
             yield self._files.exchange(int(number))
-        for exchange in self._lookup.exchanges(indexed):
+        for row, exchange in zip(indexed, self._lookup.exchanges(indexed), strict=True):
+            self._mark(exchange, int(row))
             if len(self._files):
                 self._count_files(exchange)
             yield exchange
@@ -315,6 +323,38 @@ class Capture:
                 spans.append(Span(direction, start, size, packet, of_client))
         return spans
 
+    def moved(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where rows stand since reading ended that stood at `rows`, from 0, before: for who kept their numbers."""
+        entries = len(self._files)
+        return np.where(rows < entries, rows, self._session.table.moved(np.maximum(rows - entries, 0)) + entries)
+
+    def examine(self) -> Iterator[Progress]:
+        """Find what only several rows together tell; `done` and `total` are rows here. From then on exchanges have it
+        in their findings. Called again where a capture grows, it goes on where it stopped, with rows that are complete;
+        once reading is over it takes them all."""
+        if self._examination is None:
+            self._examination = Examination(self._session, self._store, self._lookup, self._transport.flows)
+        entries = len(self._files)
+        for rows in self._examination.go_on(self.bounds.pending_requests, final=self._finished):
+            self._look.cache_clear()
+            yield Progress(entries + rows, len(self), self.packets, len(self))
+        if self._finished:
+            self.problems += _untold(self._examination.found.take_left_out())
+
+    def troubles(self) -> list[tuple[int, Finding]]:
+        """All that `examine` has found so far, with rows from 0, by row."""
+        if self._examination is None:
+            return []
+        entries = len(self._files)
+        return [(entries + row, finding) for row, finding in self._examination.found.all()]
+
+    def _mark(self, exchange: Exchange, row: int) -> Exchange:
+        """Add what was found about a row of the index."""
+        found = self._examination.found.of(row) if self._examination is not None else []
+        if found:
+            exchange.mark(found)
+        return exchange
+
     def learn(self) -> None:
         """Learn now what the conversations teach, and not when the first exchange is decoded."""
         self._lookup.learn()
@@ -336,6 +376,51 @@ class Capture:
                 column += [cast(int, value) + added[name] for value in more] if entries and name in added else more
         return columns
 
+    def figures(self, rows: npt.NDArray[np.int64]) -> Figures:
+        """What the index has of these rows, from 0, as numbers; an entry's size stands where a request's does."""
+        entries = len(self._files)
+        is_entry = rows < entries
+        if not is_entry.any():
+            found = figures(self._session.table, self._session.frames, rows - entries)
+            return found._replace(connection=found.connection + self._files.count)
+        others = self.figures(rows[~is_entry])
+        columns = []
+        for name, column in zip(Figures._fields, others, strict=True):
+            whole = np.full(
+                len(rows), -1 if name in ("api_key", "version", "answered_size") else ENTRY if name == "kind" else 0
+            )
+            whole[~is_entry] = column
+            columns.append(whole)
+        made = Figures(*columns)
+        made.asked_size[is_entry] = self._files.sizes()[rows[is_entry]]
+        made.connection[is_entry] = [self._files.file_of(number) for number in rows[is_entry].tolist()]
+        return made
+
+    @property
+    def nodes(self) -> Mapping[int, str]:
+        """The addresses (`host:port`) of nodes, by their ids, as far as the conversations teach them."""
+        self.learn()
+        return self._session.knowledge.nodes
+
+    def client_id(self, number: int) -> str | None:
+        """The client id of that number in `Figures`."""
+        return self._session.client_ids.texts[number]
+
+    def ends(self, connection: int) -> tuple[str, str]:
+        """The client's end of a connection and the server's, as `host:port`; of a file of Kafka's, its name."""
+        at = connection - 1 - self._files.count
+        return self._lookup.ends(at) if at >= 0 else ("", self._files.name_of(connection))
+
+    def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
+        """The versions that the server of a connection said it has, by API key; empty where it was not asked."""
+        self.learn()
+        return self._session.knowledge.offered(connection - 1 - self._files.count)
+
+    def software(self, connection: int) -> tuple[str, str]:
+        """Name and version of the software that the client of a connection said it is (KIP-511); else empty."""
+        self.learn()
+        return self._session.knowledge.software(connection - 1 - self._files.count)
+
     def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Bytes of each row from `start` to before `stop`, `(n,)`: of its two frames, or of its entry."""
         entries = len(self._files)
@@ -356,7 +441,7 @@ class Capture:
         if number < entries:
             return self._files.exchange(number)
         with self._lock:
-            exchange = self._lookup.exchange(number - entries)
+            exchange = self._mark(self._lookup.exchange(number - entries), number - entries)
         if entries:
             self._count_files(exchange)
         return exchange
@@ -374,6 +459,12 @@ def _strangers(count: int) -> list[Finding]:
         return []
     words = f"{count:,} more connections on Kafka's port are not Kafka: they have no row"
     return [Finding("strangers", Severity.WARNING, words)]
+
+
+def _untold(counts: dict[str, int]) -> list[Finding]:
+    """A line about findings that are not kept, as there are too many of a code."""
+    words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()))
+    return [Finding("findings-left-out", Severity.NOTE, f"more was found than is kept: {words}")] if counts else []
 
 
 def _left_out(reasons: dict[str, int]) -> list[Finding]:

@@ -11,7 +11,7 @@ import os
 import tempfile
 import weakref
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ _LOOKS: Final = 4096
 """Looks at a column before it is let go of: each may have made some pages resident."""
 _FACTORS: Final = np.frombuffer(os.urandom(64 * 8), np.uint64) | np.uint64(1)
 """Drawn anew each time, so that nobody can make rows that share their sums."""
+
+
+Value = TypeVar("Value")
 
 
 class Column:
@@ -143,3 +146,18 @@ def distinct(words: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.
     rank[order] = np.arange(len(order))
     which = np.repeat(rank[inverse.reshape(-1)], np.diff(np.append(changes, len(words))))
     return changes[index[order]], which
+
+
+class Numbers(Generic[Value]):
+    """Small numbers for values, so that columns can hold them."""
+
+    def __init__(self) -> None:
+        self.values: list[Value] = []
+        self._numbers: dict[Value, int] = {}
+
+    def of(self, value: Value) -> int:
+        """The number of a value; a new one for a value that is new."""
+        number = self._numbers.setdefault(value, len(self.values))
+        if number == len(self.values):
+            self.values.append(value)
+        return number

@@ -37,7 +37,7 @@ def packets_of(capture: Capture, rows: Iterable[int]) -> Iterator[Packet]:
     """The packets of these rows, from 0, in capture order. The capture has been read to its end, and can be again."""
     wanted = _Wanted(capture, rows)
     numbers = wanted.carriers(capture)
-    for batch in _batches(capture, Store()):
+    for batch in batches(capture, Store()):
         low, high = np.searchsorted(numbers, [batch.first, batch.first + len(batch)])
         for number in numbers[low:high].tolist():
             at = number - batch.first
@@ -57,7 +57,7 @@ def _passed_over(name: str, data: object) -> bool:
     return True
 
 
-def _batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
+def batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
     """All packets of the capture's files, read anew."""
     readers = [open_capture(name, store, _passed_over, limits=capture.bounds) for name in capture.names]
     merged = Merged(readers, store, capture.bounds)
@@ -93,7 +93,7 @@ class _Wanted:
         transport = Transport(store, capture.bounds)
         brought, places = _Found(), _Found()
         numbers, fragments = [np.array(list(self.comments), np.int64)], [np.zeros(0, np.int64)]
-        for batch in _batches(capture, store):
+        for batch in batches(capture, store):
             segments = transport.segments(batch)
             fragments.append(batch.first + transport.fragments)
             numbers.append(self._opened_or_closed(segments))

@@ -1,6 +1,7 @@
 """The application: opens a capture on the main screen."""
 
 from collections.abc import Iterable, Sequence, Set
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,10 +12,11 @@ from textual.screen import Screen
 from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted
 from dissector.capture_file import Capture
-from tui.screens.help import HelpScreen
+from tui.screens.core import CoreScreen
+from tui.screens.help import HelpScreen, keys_of
 from tui.screens.live import LiveScreen
 from tui.screens.main import MainScreen
-from tui.theme import CSS, KDISSECT
+from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
 
 
 class KDissectApp(App[None]):
@@ -22,7 +24,11 @@ class KDissectApp(App[None]):
 
     CSS = CSS
     TITLE = "kdissect"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "picture", "Picture", show=False, id="app.picture")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "ctrl+s", "picture", "Picture", show=False, tooltip="Save a picture of the screen (SVG)", id="app.picture"
+        )
+    ]
 
     def __init__(self, main: MainScreen) -> None:
         super().__init__()
@@ -30,29 +36,30 @@ class KDissectApp(App[None]):
         self.error: CaptureError | None = None
         """What ended it."""
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """The hues, for themes that are not ours."""
+        return ON_DARK if self.current_theme.dark else ON_LIGHT
+
     def on_mount(self) -> None:
-        self.register_theme(KDISSECT)
-        self.theme = "kdissect"
+        for theme in OURS:
+            self.register_theme(theme)
+        self.theme = KDISSECT.name
         self.push_screen(self._main)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What ctrl+p offers: Textual's own, and what has a key here."""
+        """What ctrl+p offers: Textual's own, and what has a key where the user is."""
         yield from super().get_system_commands(screen)
-        if isinstance(screen, MainScreen):
-            yield SystemCommand("Request or response", "Show the other side of the exchange (r)", screen.action_flip)
-            yield SystemCommand(
-                "Next error", "Next exchange with something wrong (e)", lambda: screen.action_trouble(1)
-            )
-            yield SystemCommand("Next on connection", "Next exchange of it (])", lambda: screen.action_along(1))
-            yield SystemCommand("Maximise pane", "The focused pane alone, and back (\\)", screen.action_maximise_pane)
-        yield SystemCommand("Help", "The keys (?)", self.action_help)
+        for node, binding, enabled, tooltip in screen.active_bindings.values():
+            if binding.description and enabled and not binding.system:
+                run = partial(self.run_action, binding.action, node)
+                yield SystemCommand(f"{binding.description} ({self.get_key_display(binding)})", tooltip, run)
 
-    def on_main_screen_unreadable(self, message: MainScreen.Unreadable) -> None:
+    def on_core_screen_unreadable(self, message: CoreScreen.Unreadable) -> None:
         self.error = message.error
         self.exit(return_code=2)
 
     def action_help(self) -> None:
-        self.push_screen(HelpScreen())
+        self.push_screen(HelpScreen(keys_of(self.screen)))
 
     def action_picture(self) -> None:
         """Save what the screen shows as SVG, in the current folder."""

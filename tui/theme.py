@@ -1,9 +1,29 @@
-"""Our colours, and how the panes use the theme's: any other theme of Textual's works too."""
+"""Our colours, and how the panes use the theme's: any other theme of Textual's works too.
+
+`hue0` to `hue7` are what the list tells APIs, latencies or connections by. They are made of the palette of Okabe and
+Ito, which people see apart whatever their eyes; each theme has them as light or dark as its background asks.
+"""
 
 from typing import Final
 
 from textual.theme import Theme
 
+from tui.colouring import HUES
+
+ON_DARK: Final = dict(
+    zip(
+        (f"hue{n}" for n in range(HUES)),
+        ("#e69f00", "#56b4e9", "#2bbf92", "#cc79a7", "#f0e442", "#f0703a", "#6c9be8", "#b3b9c5"),
+        strict=True,
+    )
+)
+ON_LIGHT: Final = dict(
+    zip(
+        (f"hue{n}" for n in range(HUES)),
+        ("#8f5f00", "#0f6ea8", "#00694c", "#8f3f6d", "#6b6200", "#a84300", "#0050a0", "#4a4f58"),
+        strict=True,
+    )
+)
 KDISSECT: Final = Theme(
     name="kdissect",
     primary="#5fb3d9",
@@ -18,9 +38,44 @@ KDISSECT: Final = Theme(
     panel="#1f2630",
     boost="#2a3442",
     dark=True,
+    variables=ON_DARK,
 )
+LIGHT: Final = Theme(
+    name="kdissect-light",
+    primary="#1a6f9c",
+    secondary="#5a6672",
+    accent="#b06f00",
+    warning="#8a5a00",
+    error="#b3261e",
+    success="#2f7d32",
+    foreground="#1d2329",
+    background="#eceff2",
+    surface="#f8f9fa",
+    panel="#dfe4e9",
+    boost="#c6ced6",
+    dark=False,
+    variables=ON_LIGHT,
+)
+COLOUR_BLIND: Final = Theme(
+    name="kdissect-colour-blind",
+    primary="#56b4e9",
+    secondary="#9aa5b1",
+    accent="#f0e442",
+    warning="#e69f00",
+    error="#f0703a",
+    success="#56b4e9",
+    foreground="#e6e9ee",
+    background="#101318",
+    surface="#15191f",
+    panel="#1e242d",
+    boost="#2b3542",
+    dark=True,
+    variables=ON_DARK,
+)
+OURS: Final = (KDISSECT, LIGHT, COLOUR_BLIND)
 
-CSS: Final = """
+CSS: Final = (
+    """
 Screen { background: $background; }
 #title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
 #notice { height: auto; max-height: 3; background: $warning 25%; color: $foreground; padding: 0 1; display: none; }
@@ -28,6 +83,8 @@ Screen { background: $background; }
 #empty { height: 1fr; content-align: center middle; text-align: center; color: $foreground; display: none; }
 #empty.shown { display: block; }
 #list { height: 9fr; background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
+#legend { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; display: none; }
+#legend.shown { display: block; }
 #lower { height: 11fr; }
 #fields, #bytes {
   border-top: solid $boost; border-title-color: $secondary; background: $surface; scrollbar-size: 1 1;
@@ -48,6 +105,10 @@ ExchangeList > .list--cursor { background: $primary 20%; }
 ExchangeList:focus > .list--cursor { background: $primary 40%; }
 ExchangeList > .list--error { color: $error; }
 ExchangeList > .list--warning { color: $warning; }
+ExchangeList > .list--mark { color: $accent; text-style: bold; }
+"""
+    + "".join(f"ExchangeList > .list--hue{n} {{ color: $hue{n}; }}\n" for n in range(HUES))
+    + """
 
 FieldTree > .tree--guides { color: $boost; }
 FieldTree > .tree--cursor { background: $boost; }
@@ -61,8 +122,24 @@ BytesPane > .bytes--shade2 { background: $primary 24%; color: $foreground; }
 BytesPane > .bytes--shade3 { background: $primary 12%; color: $foreground 85%; }
 BytesPane > .bytes--cursor { text-style: underline bold; }
 
+#pages { height: 1; background: $panel; color: $secondary; padding: 0 1; text-wrap: nowrap; }
+#lines, #ladder { height: 1fr; background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
+LineList > .lines--cursor, LadderView > .ladder--cursor { background: $primary 30%; }
+LineList > .lines--head { color: $secondary; text-style: bold; }
+LadderView > .ladder--head { background: $panel; color: $secondary; text-style: bold; }
+LineList > .lines--name { color: $foreground; }
+LineList > .lines--bar, LadderView > .ladder--bar { color: $primary; }
+LineList > .lines--bad, LadderView > .ladder--bad { color: $error; }
+LineList > .lines--good, LadderView > .ladder--good { color: $success; }
+LineList > .lines--dim, LadderView > .ladder--dim { color: $secondary; }
+
+Menu { align: center middle; background: $background 60%; }
+#menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; }
+#menu { border: round $primary; background: $panel; }
+
 HelpScreen { align: center middle; background: $background 60%; }
 #help {
   width: 74; max-width: 96%; height: auto; max-height: 92%; border: round $primary; background: $panel; padding: 1 2;
 }
 """
+)

@@ -9,7 +9,7 @@ from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, varint
 from dissector.session.exchange import Message, Row
-from dissector.text import clean, duration, seconds, size
+from dissector.text import clean, duration, size
 
 LONGEST_VALUE = 64
 MARKS = {"error": "‼", "warning": "!", "note": "·"}
@@ -115,12 +115,12 @@ def byte_readings(data: bytes, offset: int) -> str:
     return f"{offset:#06x} {data[offset]:#04x}: " + " · ".join(words)
 
 
-def row_cells(row: Row, start_ns: int) -> dict[str, str]:
-    """A row's cells by column, cleaned."""
+def row_cells(row: Row, time: str) -> dict[str, str]:
+    """A row's cells by column, cleaned; `time` is how its time is told."""
     name = "" if row.client_id is None else f"{row.client_id}: "
     return {
         "No.": str(row.number),
-        "Time": seconds(row.time_ns - start_ns),
+        "Time": time,
         "Conn": f"C{row.connection}",
         "API": clean(row.api),
         "v": "" if row.version is None else str(row.version),

@@ -35,7 +35,11 @@ def follow(
     """Print until the capture ends or `limit` rows are printed; how many were. `step` is called several times a second,
     after what there was is printed. Rows are asked whether they fit a filter when they are complete, and once."""
     printed = 0
+    examines = printing.shows_findings or (wanted is not None and wanted.asks_findings)
     for complete in completed(capture):
+        if examines:
+            for _ in capture.examine():
+                pass
         rows = complete if wanted is None else capture.matching(wanted, complete)
         rows = rows if limit is None else rows[: limit - printed]
         if len(rows) and not printed:

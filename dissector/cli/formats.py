@@ -1,4 +1,4 @@
-"""The formats that `show` and `probe` print in."""
+"""The formats that commands print and write in."""
 
 from enum import StrEnum
 
@@ -18,3 +18,44 @@ class ProbeFormat(StrEnum):
     TEXT = "text"
     TREE = "tree"
     JSON = "json"
+
+
+class StatsFormat(StrEnum):
+    """How statistics are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class By(StrEnum):
+    """What exchanges are grouped by."""
+
+    API = "api"
+    CLIENT = "client"
+    CONNECTION = "connection"
+    TOPIC = "topic"
+    PARTITION = "partition"
+    VERSION = "version"
+    ERROR = "error"
+    FIELD = "field"
+
+
+class ExportFormat(StrEnum):
+    """What `export` writes."""
+
+    PCAPNG = "pcapng"
+    TRANSCRIPT = "transcript"
+    JSON = "json"
+    MERMAID = "mermaid"
+    SVG = "svg"
+    PYTEST = "pytest"
+    COMMAND = "command"
+
+
+class DiffFormat(StrEnum):
+    """How a comparison is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"

@@ -24,9 +24,12 @@ def json_line(exchange: Exchange) -> bytes:
         # Lone surrogates stand for bytes that are not UTF-8, and damaged times may leave 64 bits: rare, so only now is
         # every value looked at.
         line = orjson.dumps(encodable(value), default=bytes.hex)
-    if not line.isascii() or b"\x7f" in line:
-        line = HOSTILE.sub(_escaped, line.decode()).encode()
-    return line + b"\n"
+    return harmless(line) + b"\n"
+
+
+def harmless(line: bytes) -> bytes:
+    """JSON with every hostile character escaped: the same value."""
+    return line if line.isascii() and b"\x7f" not in line else HOSTILE.sub(_escaped, line.decode()).encode()
 
 
 def _escaped(match: re.Match[str]) -> str:

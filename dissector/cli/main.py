@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import Format, ProbeFormat
+from dissector.cli.formats import By, DiffFormat, ExportFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain
 
 
@@ -91,6 +91,51 @@ def show(
 
 
 @app.command(
+    "stats",
+    epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng -Y 'latency > 1s' --by topic -f json",
+)
+def stats(
+    files: Files,
+    by: Annotated[By | None, typer.Option(help="One table, with all its lines; else all tables, the first lines.")] = (
+        None
+    ),
+    form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Tables, or a JSON object a line.")] = (
+        StatsFormat.TEXT
+    ),
+    filter: Wanted = None,  # noqa: A002  # what it is
+    response: Response = None,
+    port: Ports = None,
+) -> None:
+    """Count the exchanges of captures: bytes, errors, latencies, by API, client, topic and more."""
+    from dissector.cli.asked import asked
+    from dissector.cli.stats import stats as run
+
+    _answer(lambda: run(files, by, form, filter, asked(response), ports=frozenset(port or ())))
+
+
+@app.command(
+    "diff",
+    epilog="Examples: kdissect diff java.pcapng librdkafka.pcapng; diff *.pcapng -f html; "
+    "diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'",
+)
+def diff(
+    files: Annotated[list[str], typer.Argument(metavar="A B…", help="Captures: two, or more for a matrix.")],
+    form: Annotated[DiffFormat, typer.Option("--format", "-f", help="The form of the report.")] = DiffFormat.TEXT,
+    a: Annotated[str | None, typer.Option("--a", metavar="FILTER", help="What of A, or of one capture.")] = None,
+    b: Annotated[str | None, typer.Option("--b", metavar="FILTER", help="What of B, or of the same capture.")] = None,
+    match: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A:N=B:M", help="Connections, by number, that are the same; may be repeated."),
+    ] = None,
+    port: Ports = None,
+) -> None:
+    """Compare what two clients do, or put several beside each other; exit code 0 for the same, 1 for different."""
+    from dissector.cli.diff import compare as run
+
+    _answer(lambda: run(files, form, (a, b), match or [], ports=frozenset(port or ())))
+
+
+@app.command(
     "live", epilog="Examples: sudo kdissect live; kdissect live -i any -p 9092 -p 9093 --format json | jq .api"
 )
 def live(
@@ -142,20 +187,36 @@ def live(
     )
 
 
-@app.command("export", epilog="Example: kdissect export orders.pcapng -Y error --rows 17,20-25 -w some.pcapng")
+@app.command(
+    "export",
+    epilog="Examples: kdissect export orders.pcapng -Y error -w errors.pcapng; ... --rows 17 -w replay.py",
+)
 def export(
     files: Files,
-    out: Annotated[str, typer.Option("-w", metavar="OUT", help="The pcapng capture to write.")],
+    out: Annotated[str, typer.Option("-w", metavar="OUT", help="The file to write; - is standard output.")],
     rows: Annotated[
         str | None, typer.Option(metavar="N,N-M", help="Rows by their numbers in show, else all of them.")
     ] = None,
     filter: Wanted = None,  # noqa: A002  # what it is
+    form: Annotated[
+        ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
+    ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")
+    ] = False,
     port: Ports = None,
+    show_secrets: Secrets = False,
 ) -> None:
-    """Write exchanges as a capture: the packets that carried them, with comments. Secrets are in them as they were."""
+    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a sequence diagram
+    (Mermaid, SVG), a pytest file that replays them, the command that shows them.
+
+    Secrets are masked in all but a capture, which has them as they were unless it is redacted. What is redacted keeps
+    its sizes and its structure, and the same name is the same again.
+    """
     from dissector.cli.export import export as run
 
-    _answer(lambda: run(files, out, rows, filter, frozenset(port or ())))
+    ports = frozenset(port or ())
+    _answer(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
@@ -169,15 +230,17 @@ def encode(
     _answer(lambda: run(file, out))
 
 
-@app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain RequestHeader; explain records")
+@app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain records; explain tiny-batches")
 def explain(
     word: Annotated[
         str,
-        typer.Argument(metavar="API", help="A name, key or message; or primitives, records, headers, errors."),
+        typer.Argument(
+            metavar="API", help="A name, key, message or finding; or primitives, records, headers, errors, findings."
+        ),
     ],
     version: Annotated[str | None, typer.Argument(metavar="[VERSION]", help="Else the newest stable one.")] = None,
 ) -> None:
-    """Explain a message: fields, bytes, versions, an example."""
+    """Explain a message (fields, bytes, versions, an example) or a finding."""
     from dissector.cli.explain import explain as run
 
     _answer(lambda: run(word, version))

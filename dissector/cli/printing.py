@@ -41,6 +41,11 @@ class Printing:
         """Whether the index has all of it."""
         return bool(self.names) and are_of_the_index(self.names)
 
+    @property
+    def shows_findings(self) -> bool:
+        """Whether what several rows together tell is seen in it."""
+        return not self.names or not {"info", "findings"}.isdisjoint(self.names)
+
     def lines(self, capture: Capture, rows: range | Rows) -> Iterator[bytes]:
         """What is printed for rows of a capture, from 0 and ascending."""
         as_csv = self.form is Format.CSV

@@ -1,7 +1,8 @@
-"""A progress bar on stderr while a capture is read, for whoever watches a terminal and has to wait."""
+"""A progress bar on stderr while a capture is read or counted, for whoever watches a terminal and has to wait."""
 
 import sys
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, Protocol
 
 from dissector.capture_file import Capture
 
@@ -9,17 +10,43 @@ WORTH_A_BAR: Final = 1 << 25
 """Bytes below which reading is over before a bar could be read."""
 
 
-def read_with_progress(capture: Capture) -> None:
-    """Read it all."""
-    steps = capture.read()
+class Steps(Protocol):
+    """How far something is: so much of so much."""
+
+    @property
+    def done(self) -> int: ...
+
+    @property
+    def total(self) -> int: ...
+
+
+def read_with_progress(capture: Capture, *, examine: bool = False) -> None:
+    """Read it all, and `examine` what was read."""
     if capture.total < WORTH_A_BAR or not sys.stderr.isatty():
-        for _ in steps:
+        for _ in capture.read():
             pass
+        if examine:
+            for _ in capture.examine():
+                pass
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=capture.total)
-        for step in steps:
+        for step in capture.read():
             bar.update(task, completed=step.done, description=f"{step.exchanges:,} exchanges")
+        if examine:
+            for step in capture.examine():
+                bar.update(task, completed=step.done, total=step.total, description="examining")
+
+
+def step_with_progress(steps: Iterable[Steps], words: str) -> None:
+    """Take all steps; those that are many with a bar."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(words)
+        for step in steps:
+            bar.update(task, completed=step.done, total=step.total)

@@ -42,7 +42,8 @@ def show(
             if capture.grows:
                 printed = bool(follow(capture, printing, sys.stdout.buffer, limit, wanted=fitting))
             else:
-                read_with_progress(capture)
+                asks_findings = fitting is not None and fitting.asks_findings
+                read_with_progress(capture, examine=printing.shows_findings or asks_findings)
                 printed = _print(capture, printing, limit, fitting)
         except WorkerError as error:
             complain(str(error))

@@ -11,11 +11,21 @@ section is a source of its own, that hangs under the (compressed) leaf that it c
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dissector.findings import Finding
 from dissector.protocol.schema.model import Field
 
 UNPARSED = "UNPARSED"
+
+
+class Packed(NamedTuple):
+    """Where the compressed bytes stand that a source was: in which other source, with which codec of Kafka's."""
+
+    source: int
+    start: int
+    end: int
+    codec: int
 
 
 @dataclass(slots=True)
@@ -25,6 +35,8 @@ class Source:
     number: int
     name: str
     data: bytes
+    packed: Packed | None = None
+    """None for the frame."""
 
 
 @dataclass(slots=True, eq=False)

@@ -76,7 +76,8 @@ class Message:
         return self._decoded
 
     @cached_property
-    def _traced(self) -> Traced:
+    def traced(self) -> Traced:
+        """Its tree, the sources that this counts in, and what was found on the way."""
         traced = trace(self.data, self.shape, self.whole, self.context)
         if self.masked:
             note_secrets(traced.tree)
@@ -109,12 +110,12 @@ class Message:
     @property
     def tree(self) -> Node:
         """Every field tied to its bytes."""
-        return self._traced.tree
+        return self.traced.tree
 
     @property
     def sources(self) -> list[Source]:
         """What the tree's spans count in: the frame, then decompressed sections."""
-        return self._traced.sources
+        return self.traced.sources
 
     @property
     def findings(self) -> list[Finding]:
@@ -169,6 +170,13 @@ class Exchange:
     @row.setter
     def row(self, row: Row) -> None:
         self.facts, self._describe = row, None
+
+    def mark(self, findings: list[Finding]) -> None:
+        """Add what rows around it tell: to its findings and, by their codes, to the words of its row."""
+        marks = " ".join(f"[{code}]" for code in dict.fromkeys(finding.code for finding in findings))
+        row = self.row
+        self.own_findings += findings
+        self.row = row._replace(info=f"{marks} {row.info}".rstrip(), severity=worst(self.findings))
 
     @property
     def is_stored(self) -> bool:

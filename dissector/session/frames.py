@@ -66,6 +66,10 @@ class FrameTable:
             size -= piece
             at += 1
 
+    def captured(self, row: int) -> int:
+        """How many bytes of a frame the capture has."""
+        return sum(size for address, size in self._pieces(row) if address != NOWHERE)
+
     def read(self, row: int, most: int | None = None) -> tuple[bytes, int]:
         """A frame's captured bytes, and how many of them come before the first hole. `most` bounds what is read."""
         parts: list[bytes] = []

@@ -1,5 +1,5 @@
 """What the conversation teaches: names of topic ids, addresses of nodes, protocols of groups, who members and producers
-are, the SASL mechanism of a connection, the versions that a broker offered.
+are, the SASL mechanism of a connection, the versions that a broker offered, the software that a client is.
 
 Read off the exchanges that tell it, once each, when first asked; what is learned later applies to earlier rows.
 
@@ -34,7 +34,9 @@ TEACHERS: Final = (
 STRETCH: Final = 1 << 16
 """Rows of the index that are looked at together."""
 KEPT_OFFERS: Final = 64
-"""Different bodies of ApiVersions responses that are read once."""
+"""Different bodies of ApiVersions responses that are read once, and as many different requests."""
+CORRELATION_ID: Final = slice(PREFIX + 4, PREFIX + 8)
+"""In a request's frame."""
 _NONE: Final = np.zeros(0, np.int64)
 _TOPIC_NAMES: Final = ("name", "topic_name", "topic")
 _NODE_IDS: Final = ("node_id", "broker_id")
@@ -64,6 +66,9 @@ class Knowledge:
         self._offered: dict[int, Mapping[int, tuple[int, int]]] = {}
         """By connection; a broker offers the same to all, and it is kept once."""
         self._offer = lru_cache(maxsize=KEPT_OFFERS)(_offer)
+        self._software: dict[int, tuple[str, str]] = {}
+        """By connection."""
+        self._named_software = lru_cache(maxsize=KEPT_OFFERS)(_named_software)
 
     def context(self, connection: int, packet: int) -> Context:
         """What is known for a message of that connection that begins in that packet."""
@@ -73,6 +78,23 @@ class Knowledge:
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """The versions that the server of a connection said it has, by API key; empty where it was not asked."""
         return self._offered.get(connection, {})
+
+    @property
+    def nodes(self) -> Mapping[int, str]:
+        """Addresses of nodes by their ids."""
+        return self._nodes
+
+    def software(self, connection: int) -> tuple[str, str]:
+        """Name and version of the software that the client of a connection said it is (KIP-511); else empty."""
+        return self._software.get(connection, ("", ""))
+
+    def offers(self) -> Iterator[tuple[int, Mapping[int, tuple[int, int]]]]:
+        """What servers offered, by connection."""
+        return ((connection, offer) for connection, offer in self._offered.items() if offer)
+
+    def topic_name(self, topic_id: str) -> str:
+        """The name of a topic, or else its id."""
+        return self._topics.get(topic_id, topic_id)
 
     def words(self) -> frozenset[str]:
         """Names and ids that were learned: of topics, groups, members, hosts."""
@@ -115,6 +137,11 @@ class Knowledge:
         if key == API_VERSIONS:
             offered = self._offer(version, data[PREFIX + 4 : whole])
             self._offered[connection] = offered or self._offered.get(connection, {})
+            asked, whole = self._frames.read(int(table.request.values[row]))
+            head, tail = asked[: CORRELATION_ID.start], asked[CORRELATION_ID.stop : whole]
+            software = self._named_software(version, head, tail)
+            if software[0]:
+                self._software[connection] = software
             return
         if key not in (SASL_HANDSHAKE, INIT_PRODUCER_ID) and not self._is_new(key, version, data):
             return
@@ -161,6 +188,13 @@ def _offer(version: int, body: bytes) -> Mapping[int, tuple[int, int]]:
     """What the body of an ApiVersions response offers; it answers a request of that version."""
     data = bytes(PREFIX + 4) + body
     return dict(offers(read(data, response_shape(API_VERSIONS, version, data)).body))
+
+
+def _named_software(version: int, head: bytes, tail: bytes) -> tuple[str, str]:
+    """What an ApiVersions request says of its sender; the request but for its correlation id."""
+    body = read(head + bytes(4) + tail, request_shape(API_VERSIONS, version)).body
+    name, number = body.get("client_software_name"), body.get("client_software_version")
+    return (name, number) if isinstance(name, str) and isinstance(number, str) else ("", "")
 
 
 def offers(answer: Values) -> Iterator[tuple[int, tuple[int, int]]]:

@@ -69,6 +69,9 @@ class Flows(Protocol):
     def first_time_ns(self, connection: int) -> int:
         """The time of its first packet."""
 
+    def closed(self, connection: int) -> tuple[int, int]:
+        """The time of its first FIN or RST, a very large number where none was seen; and the side that sent it."""
+
     def ended(self, connection: int) -> tuple[int, int]:
         """Which of the flags FIN and RST side 0 and side 1 have sent; 0 where none."""
 

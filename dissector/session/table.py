@@ -52,6 +52,8 @@ class ExchangeTable:
         self.correlation_id = Column(np.int32)
         self.client_id = Column(np.int32)
         self.flags = Column(np.uint8)
+        self._stood = Column(np.int32)
+        """Where each row stood before `settle`; rows behind its end have kept their places."""
 
     @property
     def _columns(self) -> tuple[Column, ...]:
@@ -89,10 +91,22 @@ class ExchangeTable:
             start = np.where(first >= 0, starts.values[np.maximum(first, 0)], 0) if len(starts) else first
             order = np.lexsort((start, self.packet.values[rows]))
             if (np.diff(order) != 1).any():
+                self._stood.extend(np.arange(len(self._stood), rows.start))
+                self._stood.extend(rows.start + order)
                 for column in self._columns:
                     column.values[rows] = column.values[rows][order]
-            for column in (*self._columns, starts):
+            for column in (*self._columns, starts, self._stood):
                 column.let_go()
+
+    def moved(self, rows: Ints) -> Ints:
+        """Where rows are after `settle` that were at `rows` before it."""
+        stood = self._stood.values
+        now = np.empty(len(stood), np.int32)
+        now[stood] = np.arange(len(stood), dtype=np.int32)
+        found = rows.copy()
+        inside = rows < len(stood)
+        found[inside] = now[rows[inside]]
+        return found
 
     def _stretches(self) -> Iterator[slice]:
         """Stretches of rows of which each is wholly of earlier packets than the next: they can be sorted one by one."""

@@ -32,7 +32,7 @@ class StoredMessage(Message):
         return Decoded({}, self.values())
 
     @cached_property
-    def _traced(self) -> Traced:
+    def traced(self) -> Traced:
         return self.grow()
 
 

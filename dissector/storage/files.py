@@ -76,6 +76,10 @@ class KafkaFiles:
         """Which file an entry is in, from 1: what a connection is to an exchange."""
         return max(n for n, opened in enumerate(self._opened, 1) if opened.first <= number and len(opened.starts))
 
+    def name_of(self, which: int) -> str:
+        """The name of a file that `file_of` counted."""
+        return self._opened[which - 1].name
+
     def sizes(self) -> npt.NDArray[np.int64]:
         """Bytes of each entry, `(n,)`."""
         none = np.empty(0, np.int64)

@@ -26,6 +26,8 @@ __all__ = ["ACK", "FIN", "RST", "SYN", "Addresses", "Flows"]
 
 Addresses = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
+NEVER: Final = 1 << 62
+"""The time at which a connection was closed that was not."""
 _EVICTED: Final = 1 << 20
 """Of so many pairs that were forgotten although they were open it is known when they come again."""
 
@@ -43,6 +45,8 @@ class Flows:
         """Whether side 0 is the higher end of the pair."""
         self._packet = Column(np.int64)
         self._time_ns = Column(np.int64)
+        self._closed_ns = Column(np.int64, NEVER)
+        self._closed_by = Column(np.int8)
         self._period = 0
         self._left: list[Ints] = []
         self._evicted: Words = np.zeros(0, np.uint64)
@@ -92,6 +96,10 @@ class Flows:
         flags = self._lives.flags.values
         return int(flags[2 * connection]), int(flags[2 * connection + 1])
 
+    def closed(self, connection: int) -> tuple[int, int]:
+        """The time of its first FIN or RST, `NEVER` where none was seen; and the side that sent it."""
+        return int(self._closed_ns.values[connection]), int(self._closed_by.values[connection])
+
     def take_left(self) -> Ints:
         """Connections of which nothing can come any more, each told once: forgotten, or another took their place."""
         left = np.concatenate([np.zeros(0, np.int64), *self._left])
@@ -108,7 +116,15 @@ class Flows:
         for part in self._periods(packet):
             columns = [column[part] for column in (flags, seq, ack, size, packet, time_ns)]
             direction[part] = self._part(keys[part], higher[part], *columns)
+        self._note_closing(np.flatnonzero(flags & (FIN | RST)), direction, time_ns)
         return direction
+
+    def _note_closing(self, rows: Ints, direction: Ints, time_ns: Ints) -> None:
+        """Note the first FIN or RST of each connection."""
+        rows = rows[self._closed_ns.values[direction[rows] >> 1] == NEVER][::-1]  # of several, the last one counts
+        connection = direction[rows] >> 1
+        self._closed_ns.values[connection] = time_ns[rows]
+        self._closed_by.values[connection] = direction[rows] & 1
 
     def _periods(self, packet: Ints) -> Iterator[slice]:
         """The rows between two places where connections are forgotten, which happens on the way."""
@@ -152,6 +168,8 @@ class Flows:
         self._higher.extend(higher)
         self._packet.extend(packet)
         self._time_ns.extend(time_ns)
+        self._closed_ns.grow(len(self))
+        self._closed_by.grow(len(self))
         self._lives.grow(len(self))
         return np.arange(first, len(self))
 

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from pathlib import Path
 from tests.lab import request_log
 from tests.lab.node import Cluster
 from tests.lab.scenarios import SCENARIOS, Scenario
-from tests.lab.sniffer import Sniffer, tool
+from tests.lab.sniffer import QUIET_SECONDS, Sniffer, tool
 from tests.lab.tools import ROOT, MissingToolError, broker_classpath, classpath, client_version
 
 PCAPS = ROOT / "pcaps"
@@ -25,11 +26,21 @@ def record(scenario: Scenario, cluster: Cluster, jars: str) -> str:
     """Run one client under the sniffer; a line for the summary."""
     capture = PCAPS / f"{scenario.name}.pcapng"
     command = scenario.command(jars)  # may fetch and compile: before the sniffer listens
+    failure = warmed(scenario, jars)
     starts = {log: log.stat().st_size for log in cluster.logs}
     with Sniffer(capture, scenario.ports):
-        failure = run_client(command)
+        failure = failure or run_client(command)
     logged = [line for log, start in starts.items() for line in request_log.lines(log, start)]
     return kept(scenario, capture, logged, failure)
+
+
+def warmed(scenario: Scenario, jars: str) -> str:
+    """What runs before anybody records, and its last connections end; what it said if it failed."""
+    if scenario.before is None:
+        return ""
+    failure = run_client(scenario.before(jars))
+    time.sleep(QUIET_SECONDS)
+    return failure
 
 
 def record_whole(scenario: Scenario, cluster: Cluster, jars: str) -> str:

@@ -61,6 +61,9 @@ PROPERTIES = f"log.dirs={LOGS}\n{COMMON}{ALONE}{GROUPS}{SASL}"
 
 ONE_BROKER = Plan(kafka_version(), (NodePlan("broker", PORT, PROPERTIES, SCRAM_USERS, "-Xmx1g"),))
 
+COMPARING = Plan(kafka_version(), (NodePlan("broker", PORT, f"{PROPERTIES}num.partitions=2\n", SCRAM_USERS, "-Xmx1g"),))
+"""Where topics that clients make by writing to them have two partitions."""
+
 SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots=500\n"
 """So that who joins a quorum later is sent one, and that there is one to keep."""
 TOGETHER = """

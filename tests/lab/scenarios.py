@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from tests.lab.node import Plan
 from tests.lab.plans import (
+    COMPARING,
     OLD_BROKER,
     ONE_BROKER,
     OTHER_PORT,
@@ -33,15 +35,17 @@ class Scenario(NamedTuple):
     ports: tuple[int, ...] = (PORT,)
     needs: tuple[str, ...] = ()
     """Programs without which this one is left out; what all need, the lab refuses to start without."""
+    before: Command | None = None
+    """What runs before anybody records."""
 
 
 def _python(program: str, *arguments: str, servers: str = SERVERS) -> Command:
     return lambda _: [str(client_python()), str(HERE / "clients" / program), servers, *arguments]
 
 
-def _ours(program: str) -> Command:
+def _ours(program: str, *arguments: str) -> Command:
     """A program on our own code, run by the Python that runs the lab."""
-    return lambda _: [sys.executable, "-m", f"tests.lab.clients.{program}", SERVERS]
+    return lambda _: [sys.executable, "-m", f"tests.lab.clients.{program}", SERVERS, *arguments]
 
 
 def _java(*arguments: str, program: str = "LabClient", servers: str = SERVERS) -> Command:
@@ -70,6 +74,21 @@ def _pretended(release: str, codec: str) -> Scenario:
 def _archaic(release: str) -> Scenario:
     words = f"told that the broker is {release}: message sets in each codec, consumed"
     return Scenario(f"kafka-python-as-{release}", "kafka-python", words, _python("archaic.py", release), OLD_BROKER)
+
+
+def _compared(name: str, client: str, program: Callable[..., Command]) -> tuple[Scenario, ...]:
+    """Twice the same, of which a comparison should find no difference; the topics of groups are there before."""
+    words = "all defaults: 100 records with keys to a topic of 2 partitions that comes to be, consumed in a group"
+    return tuple(
+        Scenario(f"compare-{name}-{n}", client, words, program(f"{name}-orders-{n}", f"{name}-billing-{n}", "7"),
+                 COMPARING, before=program(f"{name}-warm-{n}", f"{name}-warm-{n}", "0"))
+        for n in (1, 2)
+    )  # fmt: skip
+
+
+def _trouble(finding: str, client: str, words: str) -> Scenario:
+    """What brings about a finding: `trouble-FINDING`."""
+    return Scenario(f"trouble-{finding}", client, words, _ours("troubles", finding.replace("-", "_")))
 
 
 EVERYDAY = "create a topic, produce with keys and headers in each codec, consume in a group, commit, describe, delete"
@@ -123,8 +142,24 @@ SCENARIOS = (
              _python("bare_tokens.py", "bare", servers=SASL_SERVERS), ports=(SASL_PORT,)),
     Scenario("encoder", "kdissect", "our own encoder: from ApiVersions to LeaveGroup in every version that both have",
              _ours("encoder")),
+    _trouble("tiny-batches", "confluent-kafka", "flush after each record"),
+    _trouble("uncompressed-batches", "confluent-kafka", "batches of 12,000 bytes without a codec"),
+    _trouble("throttled", "confluent-kafka", "a quota of 1,000 bytes a second, and more sent"),
+    _trouble("error-storm", "kdissect", "a producer whose topic is gone"),
+    _trouble("metadata-storm", "confluent-kafka", "ask for a topic that is not there, again and again"),
+    _trouble("rebalance-loop", "confluent-kafka", "members of a group that come and go"),
+    _trouble("fetch-session-error", "kdissect", "fetch in a session that the broker never had"),
+    _trouble("sequence-gap", "kdissect", "an idempotent producer that leaves out numbers"),
+    _trouble("retried-batch", "kdissect", "an idempotent producer that sends a batch twice"),
+    _trouble("consumer-lag", "kdissect", "a consumer slower than the producer"),
+    _trouble("slow", "kdissect", "many quick answers, and a slow one"),
+    _trouble("version-not-offered", "kdissect", "a version that the broker does not offer"),
     Scenario("plain-socket", "plain socket", "versions the broker lacks, many requests in one segment, one in drips",
              _python("plain_socket.py", "odd")),
+    *_compared("java", "java", partial(_java, program="LabCompare")),
+    *_compared("librdkafka", "confluent-kafka", partial(_python, "librdkafka.py", "compare")),
+    *_compared("kafka-python", "kafka-python", partial(_python, "pure_python.py", "compare")),
+    *_compared("aiokafka", "aiokafka", partial(_python, "asyncio_client.py", "compare")),
     Scenario("java-0.10.2", "java 0.10.2.2", "message sets in each codec, a group; acks=0",
              _old_java("0.10.2.2", "OldClient", "java-0.10.2"), OLD_BROKER),
     Scenario("java-0.11.0-admin", "java 0.11.0.3", "the first admin client, a transaction with headers",

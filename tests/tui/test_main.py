@@ -363,6 +363,24 @@ async def test_the_screen_works_while_the_capture_is_read() -> None:
             assert screen.row == 2
 
 
+async def test_the_cursor_stays_with_its_row_when_rows_get_their_final_order() -> None:
+    with Slow([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
+        async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            while not len(capture):
+                await pilot.pause(0.01)
+            await pilot.pause(0.3)
+            await pilot.press(*["j"] * 9)
+            await pilot.pause()
+            assert screen.row == 9
+            before = capture.row(9)
+            capture.may_end.set()
+            await screen.settle()
+            assert screen.row != 9
+            assert capture.row(screen.row)._replace(number=before.number) == before
+            assert screen.main.model.number == screen.row
+
+
 async def test_a_pipe_shows_its_rows_while_it_grows_and_what_was_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

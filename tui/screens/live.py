@@ -38,7 +38,7 @@ class LiveScreen(MainScreen):
     def _loaded(self, progress: Progress, done: bool) -> None:
         """A step further; often nothing is new."""
         now = time.monotonic()
-        self._steps.append((now, len(self._capture)))
+        self._steps.append((now, len(self.capture)))
         while now - self._steps[0][0] > RATE_SECONDS:
             self._steps.popleft()
         self._progress, self._done = progress, done
@@ -46,8 +46,9 @@ class LiveScreen(MainScreen):
             self._seen = progress.packets
             # Who looks at fields or bytes stays with that exchange; back in the list, G goes along again.
             looks = self.focused in (self._fields, self._bytes)
-            self._list.show(len(self._capture), anew=True, along=not looks)
+            self._list.show(len(self.capture), anew=True, along=not looks)
             self._look_again()
+            self._grown(done=done)
         self._draw_title()
         self._draw_waiting()
         for words in (*self._recording.said(), *([self._recording.failure] if done else [])):
@@ -56,21 +57,21 @@ class LiveScreen(MainScreen):
 
     def _look_again(self) -> None:
         """The exchange that is looked at may have been answered."""
-        if self._waits and self._is_complete(self._list.cursor):
-            self._choose(self._list.cursor)
+        if self._waits and self._is_complete(self.number):
+            self._choose(self.number)
 
     def _choose(self, number: int) -> None:
         super()._choose(number)
-        self._waits = len(self._capture) > 0 and not self._is_complete(number)
+        self._waits = len(self.capture) > 0 and not self._is_complete(number)
 
     def _is_complete(self, number: int) -> bool:
-        return bool(self._capture.is_complete(np.array([number]))[0])
+        return bool(self.capture.is_complete(np.array([number]))[0])
 
     def _draw_title(self) -> None:
         where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
         title = Text()  # styles of its parts alone: only the mark is red
         title.append("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
-        title.append(clean(f" {where}"), "bold").append(f" · {len(self._capture):,} exchanges")
+        title.append(clean(f" {where}"), "bold").append(f" · {len(self.capture):,} exchanges")
         if not self._done and len(self._steps) > 1:
             (since, before), (now, count) = self._steps[0], self._steps[-1]
             title.append(f" · {(count - before) / max(now - since, 0.1):,.0f}/s")
@@ -89,7 +90,7 @@ class LiveScreen(MainScreen):
     def _draw_waiting(self) -> None:
         """What is listened to, as long as there is nothing to show."""
         empty = self.query_one("#empty", Static)
-        waiting = not len(self._capture)
+        waiting = not len(self.capture)
         for selector in ("#list", "#lower"):
             self.query_one(selector).set_class(waiting, "hidden")
         if waiting:
@@ -99,8 +100,8 @@ class LiveScreen(MainScreen):
         empty.set_class(waiting, "shown")
 
     def _waiting_words(self) -> str:
-        if self._capture.packets:
-            return f"{self._capture.packets:,} packets, {self._capture.connections:,} TCP connections, no Kafka so far"
+        if self.capture.packets:
+            return f"{self.capture.packets:,} packets, {self.capture.connections:,} TCP connections, no Kafka so far"
         if self._recording.seconds < PATIENCE or self._done:
             return f"listening on {self._wanted.interface}, {self._wanted.filter_said}"
         return silence_words(self._wanted, self._recording.seconds)

@@ -6,7 +6,7 @@ Invariants:
 """
 
 from collections import OrderedDict
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from rich.cells import set_cell_size
 from rich.segment import Segment
@@ -20,42 +20,25 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dissector.capture_file import Capture
-from dissector.session.exchange import Row
+from tui.appearance import Appearance
+from tui.colouring import HUES
+from tui.columns import MARKS_WIDTH, Column
+from tui.times import REFERENCE, TimeFormat, time_text
+from tui.view import View
 from tui.words import MARKS, row_cells
 
 KEPT_STRIPS = 512
-
-
-class Column(NamedTuple):
-    """A column; `least` is the list's width from which on it is shown."""
-
-    name: str
-    width: int
-    least: int = 0
-    right: bool = False
-
-
-COLUMNS = (
-    Column("No.", 7, 0, right=True),
-    Column("Time", 11, 60, right=True),
-    Column("Conn", 5, 70, right=True),
-    Column("API", 24),
-    Column("v", 3, right=True),
-    Column("Corr", 8, 110, right=True),
-    Column("Out", 6, 90, right=True),
-    Column("In", 6, 90, right=True),
-    Column("Latency", 9, right=True),
-    Column("Client", 24, 140),
-)
-NARROW = {"No.": 5, "Time": 9, "API": 18}
-"""Widths below `NARROW_BELOW` cells."""
-NARROW_BELOW = 110
+MARKED, COMMENTED, BOTH = "◆", "✎", "◈"
+Mark = tuple[str, Style]
 
 
 class ExchangeList(ScrollView, can_focus=True):
     """The exchanges of a capture."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"list--head", "list--cursor", "list--odd", "list--error", "list--warning"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "list--head", "list--cursor", "list--odd", "list--error", "list--warning", "list--mark",
+        *(f"list--hue{n}" for n in range(HUES)),
+    }  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False, id="list.down"),
         Binding("up,k", "move(-1)", "Up", show=False, id="list.up"),
@@ -78,38 +61,64 @@ class ExchangeList(ScrollView, can_focus=True):
     class Opened(Message):
         """A row was clicked twice: its fields are wanted."""
 
-    def __init__(self, capture: Capture, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
+    class HeadClicked(Message):
+        """The head of a column was clicked."""
+
+        def __init__(self, column: str) -> None:
+            super().__init__()
+            self.column = column
+
+    def __init__(self, capture: Capture, view: View, appearance: Appearance, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
         self._capture = capture
-        self._count = 0
+        self._view = view
+        self._appearance = appearance
         self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()
         self._typed = ""
+        self.place = 0
+        """The row that the user went to. Where it is hidden the cursor stands near it, until it is shown again."""
+        self._said: int | None = None
+        """The row that was last told as chosen."""
+
+    @property
+    def number(self) -> int:
+        """The row under the cursor, from 0; the one that the user went to where none is shown."""
+        return self._view.number(self.cursor) if len(self._view) else self.place
 
     def show(self, count: int, *, anew: bool = False, along: bool = False) -> None:
-        """There are `count` rows now; `anew` if those shown before may have changed; `along` if the cursor goes with
-        the last row where it stands on that."""
-        first = not self._count and count
-        on_last = along and self.cursor >= self._count - 1
-        self._count = count
+        """The capture has `count` rows now; `anew` if those shown before may have changed; `along` if the cursor goes
+        with the last row where it stands on that."""
+        on_last = along and self.cursor >= len(self._view) - 1
+        self._view.grow(count)
+        self.rearranged(anew=anew)
+        if on_last:
+            self.cursor = len(self._view) - 1
+
+    def rearranged(self, *, anew: bool = True) -> None:
+        """The view shows other rows: the cursor stays with its own, or goes to the nearest. `anew` if rows that were
+        drawn may look different."""
         if anew:
             self._strips.clear()
-        self.virtual_size = Size(self._across, count + 1)
+        self.virtual_size = Size(self._across, len(self._view) + 1)
+        position = self._view.nearest(self.place)
+        if position is not None:
+            place = self.place
+            if self.cursor != position:
+                self.cursor = position
+            self.place = place
+            self._into_view()
+            self._tell()
         self.refresh()
-        if first:
-            self.post_message(self.Chosen(self.cursor))
-        if on_last:
-            self.cursor = count - 1
+
+    def follow(self, number: int) -> None:
+        """Go with a row that has another number now."""
+        self.place = self._said = number
 
     def columns(self) -> list[Column]:
         """The columns that fit, Info last with what is left."""
-        width = self._across
-        shown = [
-            column._replace(width=NARROW.get(column.name, column.width)) if width < NARROW_BELOW else column
-            for column in COLUMNS
-            if width >= column.least
-        ]
-        left = width - 3 - sum(column.width + 1 for column in shown)
-        return [*shown, Column("Info", max(left, 4))]
+        form = self._appearance.time
+        # The usual format gives way where there is little room; the others can't.
+        return self._appearance.columns.fitting(self._across, 0 if form is TimeFormat.START else form.width)
 
     @property
     def _across(self) -> int:
@@ -119,38 +128,80 @@ class ExchangeList(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One line of the pane; the head stays on top."""
         if y == 0:
-            style = self.get_component_rich_style("list--head")
-            cells = {column.name: column.name for column in self.columns()}
-            return self._strip("  ", cells, style)
-        number = self.scroll_offset.y + y - 1
-        if number >= self._count:
+            return self._head_strip()
+        position = self.scroll_offset.y + y - 1
+        if position >= len(self._view):
             return Strip.blank(self._across, self.rich_style)
-        key = (number, self._across, number == self.cursor)
+        number, chosen = self._view.number(position), position == self.cursor
+        key = (number, self._across, chosen)
         if key not in self._strips:
-            self._strips[key] = self._row_strip(self._capture.row(number), number == self.cursor)
+            self._strips[key] = self._row_strip(position, number, chosen)
             if len(self._strips) > KEPT_STRIPS:
                 self._strips.popitem(last=False)
         return self._strips[key]
 
-    def _row_strip(self, row: Row, chosen: bool) -> Strip:
+    def _head_strip(self) -> Strip:
+        sorting = self._appearance.sorting
+        columns = self.columns()
+        cells = {column.name: column.head for column in columns}
+        if sorting is not None and sorting.column in cells:
+            cells[sorting.column] += sorting.arrow
+        style = self.get_component_rich_style("list--head")
+        return self._strip([(" " * (MARKS_WIDTH - 1), style)], columns, cells, style)
+
+    def _row_strip(self, position: int, number: int, chosen: bool) -> Strip:
+        exchange = self._capture.exchange(number)
+        row = exchange.row
         mark = MARKS.get(row.severity.value, " ") if row.severity is not None else " "
         style = self.get_component_rich_style("list--odd") if row.number % 2 else self.rich_style
+        hue = self._appearance.colouring.hue(row, exchange.api_key)
         if row.severity is not None and row.severity.value in ("error", "warning"):
             style += self.get_component_rich_style(f"list--{row.severity.value}", partial=True)
+            style += Style(bold=row.severity.value == "error")
+        elif hue is not None:
+            style += self.hue_style(hue)
+        marked = style + self.get_component_rich_style("list--mark", partial=True)
         if chosen:
-            style += self.get_component_rich_style("list--cursor")
-            style += Style(bold=True, reverse=self.app.no_color)
-        return self._strip(("▸" if chosen else " ") + mark, row_cells(row, self._capture.start_ns), style)
+            cursor = self.get_component_rich_style("list--cursor") + Style(bold=True, reverse=self.app.no_color)
+            style, marked = style + cursor, marked + cursor
+        marks = [("▸" if chosen else " ", style), (self._mark(number), marked), (mark, style)]
+        cells = row_cells(row, self._time(position, number, row.time_ns))
+        return self._strip(marks, self.columns(), cells, style)
 
-    def _strip(self, mark: str, cells: dict[str, str], style: Style) -> Strip:
-        words = [mark]
-        for column in self.columns():
+    def _mark(self, number: int) -> str:
+        marked, commented = number in self._appearance.marked, number in self._appearance.commented
+        return BOTH if marked and commented else MARKED if marked else COMMENTED if commented else " "
+
+    def _time(self, position: int, number: int, time_ns: int) -> str:
+        form, reference = self._appearance.time, self._appearance.reference
+        if number == reference:
+            return REFERENCE
+        since = self._capture.start_ns
+        if form is TimeFormat.PREVIOUS:
+            since = self._time_of(self._view.number(position - 1)) if position else time_ns
+        elif form is TimeFormat.SINCE_REFERENCE and reference is not None:
+            since = self._time_of(reference)
+        return time_text(time_ns, form, since)
+
+    def _time_of(self, number: int) -> int:
+        [[time_ns]] = self._capture.columns(["time_ns"], number, number + 1)
+        return time_ns if isinstance(time_ns, int) else self._capture.start_ns
+
+    def _strip(self, marks: list[Mark], columns: list[Column], cells: dict[str, str], style: Style) -> Strip:
+        words = [""]
+        for column in columns:
             text = cells[column.name]
             text = text.rjust(column.width) if column.right else text
             if len(text) > column.width:
                 text = text[: column.width - 1] + "…"
             words.append(set_cell_size(text, column.width))
-        return Strip([Segment(" ".join(words), style)]).adjust_cell_length(self._across, style)
+        return Strip([*(Segment(*mark) for mark in marks), Segment(" ".join(words), style)]).adjust_cell_length(
+            self._across, style
+        )
+
+    def hue_style(self, hue: int) -> Style:
+        """How rows of a hue are written."""
+        return self.get_component_rich_style(f"list--hue{hue}", partial=True)
 
     def notify_style_update(self) -> None:
         self._strips.clear()
@@ -166,18 +217,25 @@ class ExchangeList(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._strips.clear()
-        self.virtual_size = Size(self._across, self._count + 1)
+        self.virtual_size = Size(self._across, len(self._view) + 1)
         self._into_view()
 
     def validate_cursor(self, cursor: int) -> int:
-        return max(0, min(cursor, self._count - 1))
+        return max(0, min(cursor, len(self._view) - 1))
 
     def watch_cursor(self, before: int, now: int) -> None:
         if before != now:
             self._into_view()
             for number in (before, now):
                 self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
-            self.post_message(self.Chosen(now))
+            self.place = self.number
+            self._tell()
+
+    def _tell(self) -> None:
+        """Say which row is chosen, once."""
+        if len(self._view) and self._said != self.number:
+            self._said = self.number
+            self.post_message(self.Chosen(self.number))
 
     def _into_view(self) -> None:
         rows = self.size.height - 1
@@ -195,7 +253,7 @@ class ExchangeList(ScrollView, can_focus=True):
     def action_go(self, number: int) -> None:
         """To the first row, the last, or the one whose number was typed before."""
         typed, self._typed = self._typed, ""
-        self.cursor = int(typed) - 1 if typed else number if number >= 0 else self._count - 1
+        self.cursor = int(typed) - 1 if typed else number if number >= 0 else len(self._view) - 1
 
     def on_key(self, event: events.Key) -> None:
         if event.character is not None and event.character.isdecimal() and event.character.isascii():
@@ -204,7 +262,20 @@ class ExchangeList(ScrollView, can_focus=True):
             self._typed = ""
 
     def on_click(self, event: events.Click) -> None:
-        if event.y > 0 and self.scroll_offset.y + event.y - 1 < self._count:
+        if event.y == 0:
+            column = self._column_at(event.x)
+            if column is not None:
+                self.post_message(self.HeadClicked(column.name))
+        elif self.scroll_offset.y + event.y - 1 < len(self._view):
             self.cursor = self.scroll_offset.y + event.y - 1
             if event.chain > 1:
                 self.post_message(self.Opened())
+
+    def _column_at(self, x: int) -> Column | None:
+        """The column that is drawn at a place of a line."""
+        end = MARKS_WIDTH
+        for column in self.columns():
+            end += column.width + 1
+            if MARKS_WIDTH <= x < end:
+                return column
+        return None

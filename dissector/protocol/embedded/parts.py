@@ -30,7 +30,8 @@ class Parts:
     parts: tuple[Part, ...]
     plain: bytes | None = None
     """What the parts stand in, where the bytes are compressed."""
-    codec: str = ""
+    codec: int = 0
+    """Kafka's number of it."""
 
     def read(self, raw: bytes) -> dict[str, Any]:
         """As plain values; a name that repeats has a list. `raw` is what the parts were made of."""

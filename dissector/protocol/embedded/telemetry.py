@@ -7,7 +7,7 @@ from typing import Any
 
 from dissector.protocol.embedded.parts import Parts
 from dissector.protocol.embedded.protobuf import message_parts
-from dissector.protocol.records.compression import DecompressionError, codec_name
+from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.objects import budget_of
 from dissector.protocol.wire import WireError
 
@@ -18,7 +18,7 @@ def metrics(raw: bytes, codec: int) -> Parts | None:
     """The metrics that a client pushed; None where they can't be read."""
     try:
         plain = budget_of().decompressed(codec, raw)
-        return Parts(NAME, tuple(message_parts(plain, _descriptor())), plain if codec else None, codec_name(codec))
+        return Parts(NAME, tuple(message_parts(plain, _descriptor())), plain if codec else None, codec)
     except (DecompressionError, WireError):
         return None
 

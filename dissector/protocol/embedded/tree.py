@@ -16,8 +16,9 @@ from dissector.protocol.embedded.secrets import SECRET_FIELDS, mark_secret
 from dissector.protocol.embedded.topics import RECORDS_FIELDS, TOPICS, RecordFormat, control
 from dissector.protocol.embedded.values import topic_of
 from dissector.protocol.records.batch import CONTROL
+from dissector.protocol.records.compression import codec_name
 from dissector.protocol.records.tracing import RecordTracer
-from dissector.protocol.tree import Node, Source
+from dissector.protocol.tree import Node, Packed, Source
 
 Chain = tuple[Node, ...]
 
@@ -110,11 +111,13 @@ class TreeEmbedder:
         if found.plain is None:
             _hang_parts(found.parts, leaf, start)
             return
-        note = f"{found.codec}, {len(leaf.value):,} bytes hold {len(found.plain):,}"
+        codec = codec_name(found.codec)
+        note = f"{codec}, {len(leaf.value):,} bytes hold {len(found.plain):,}"
         content = Node("(compressed)", leaf.path_of("(compressed)"), "BYTES", start, leaf.end, leaf.value, note)
         content.source = leaf.source
         leaf.children.append(content)
-        source = Source(len(self._sources), f"{leaf.path} {found.codec}, decompressed", found.plain)
+        packed = Packed(leaf.source, start, leaf.end, found.codec)
+        source = Source(len(self._sources), f"{leaf.path} {codec}, decompressed", found.plain, packed)
         self._sources.append(source)
         holder = Node(found.name, leaf.path_of(found.name), "MESSAGE", 0, len(found.plain), source=source.number)
         leaf.children.append(holder)

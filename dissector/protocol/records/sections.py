@@ -6,7 +6,7 @@ from dissector.findings import Finding, Severity
 from dissector.protocol.records.compression import Budget, DecompressionError, codec_name
 from dissector.protocol.records.parts import Part, split
 from dissector.protocol.records.spans import Spans
-from dissector.protocol.tree import Node, Source
+from dissector.protocol.tree import Node, Packed, Source
 
 
 class Sections:
@@ -30,7 +30,8 @@ class Sections:
             leaf.findings.append(Finding("bad-compression", Severity.ERROR, f"{name}: {error}"))
             return None
         holder = leaf.path.rpartition(".")[0]
-        source = Source(len(self._sources), f"{holder} {name}, decompressed", plain)
+        packed = Packed(leaf.source, leaf.start, leaf.end, codec)
+        source = Source(len(self._sources), f"{holder} {name}, decompressed", plain, packed)
         self._sources.append(source)
         leaf.note = f"{name}, {len(data):,} bytes hold {len(plain):,}"
         return Spans(plain, 0, len(plain), source.number)

@@ -50,9 +50,31 @@ async def main(servers: str) -> None:
     await admin.close()
 
 
+async def comparing(servers: str, topic: str, group: str, seconds: float) -> None:
+    """What every client of the comparison does, with defaults: the topic comes to be when it is written to."""
+    producer = AIOKafkaProducer(bootstrap_servers=servers)
+    await producer.start()
+    sends = [
+        await producer.send(topic, f"order {n}: {'teacup ' * 12}".encode(), key=b"customer-%d" % (n % 7))
+        for n in range(100)
+    ]
+    await asyncio.gather(*sends)
+    await producer.stop()
+    consumer = AIOKafkaConsumer(topic, bootstrap_servers=servers, group_id=group, auto_offset_reset="earliest")
+    await consumer.start()
+    for _ in range(100):
+        await asyncio.wait_for(consumer.getone(), 20)
+    await consumer.commit()
+    await asyncio.sleep(seconds)
+    await consumer.stop()
+
+
 def everyday(servers: str) -> None:
     asyncio.run(main(servers))
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[2]](sys.argv[1])
+    if sys.argv[2] == "compare":
+        asyncio.run(comparing(sys.argv[1], sys.argv[3], sys.argv[4], float(sys.argv[5])))
+    else:
+        globals()[sys.argv[2]](sys.argv[1])

@@ -107,6 +107,26 @@ def transactions(servers: str) -> None:
     consume(servers, topic, "rdkafka-audit", 10, **{"isolation.level": "read_committed"})
 
 
+def compare(servers: str, topic: str, group: str, seconds: float) -> None:
+    """What every client of the comparison does, with defaults: the topic comes to be when it is written to."""
+    producer = Producer({"bootstrap.servers": servers})
+    for n in range(100):
+        producer.produce(topic, f"order {n}: {'teacup ' * 12}".encode(), key=f"customer-{n % 7}")
+    producer.flush(20)
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    seen, deadline = 0, time.monotonic() + 30
+    while seen < 100 and time.monotonic() < deadline:
+        message = consumer.poll(0.5)
+        seen += message is not None and not message.error()
+    consumer.commit(asynchronous=False)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        consumer.poll(0.1)
+    consumer.close()
+    assert seen == 100, f"{seen} of 100 records"
+
+
 def login(servers: str) -> None:
     topic = "rdkafka-behind-a-door"
     config = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "SCRAM-SHA-256",
@@ -118,6 +138,9 @@ def login(servers: str) -> None:
 
 if __name__ == "__main__":
     try:
-        globals()[sys.argv[2]](sys.argv[1])
+        if sys.argv[2] == "compare":
+            compare(sys.argv[1], sys.argv[3], sys.argv[4], float(sys.argv[5]))
+        else:
+            globals()[sys.argv[2]](sys.argv[1])
     except KafkaException as error:
         sys.exit(f"librdkafka: {error}")

@@ -1,6 +1,7 @@
 """kafka-python: everyday life."""
 
 import sys
+import time
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
@@ -38,5 +39,27 @@ def everyday(servers: str) -> None:
     admin.close()
 
 
+def compare(servers: str, topic: str, group: str, seconds: float) -> None:
+    """What every client of the comparison does, with defaults: the topic comes to be when it is written to."""
+    producer = KafkaProducer(bootstrap_servers=servers)
+    for n in range(100):
+        producer.send(topic, f"order {n}: {'teacup ' * 12}".encode(), key=b"customer-%d" % (n % 7))
+    producer.flush(20)
+    producer.close()
+    consumer = KafkaConsumer(topic, bootstrap_servers=servers, group_id=group, auto_offset_reset="earliest")
+    seen, deadline = 0, time.monotonic() + 30
+    while seen < 100 and time.monotonic() < deadline:
+        seen += sum(map(len, consumer.poll(100).values()))
+    consumer.commit()
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        consumer.poll(100)
+    consumer.close()
+    assert seen == 100, seen
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[2]](sys.argv[1])
+    if sys.argv[2] == "compare":
+        compare(sys.argv[1], sys.argv[3], sys.argv[4], float(sys.argv[5]))
+    else:
+        globals()[sys.argv[2]](sys.argv[1])

@@ -1,0 +1,112 @@
+"""How a producer packs records: batches, records and bytes in each, and what the records are, without keeping them.
+
+What the records are is a sum of hashes by topic and by partition: the same records in another order, or in other
+batches, have the same sums. Records without a key go to whichever partition the client likes; only those with one are
+counted by partition.
+"""
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from dissector.protocol.message import Values
+from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.compression import DecompressionError
+from dissector.protocol.records.objects import budget_of
+from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.wire import WireError
+
+MOST_READ: Final = 32 << 20
+"""Bytes of batches of one side whose records are read; of what is behind them only the headers are."""
+MOST_KEPT: Final = 100_000
+"""Batches whose sizes are kept."""
+WRAP: Final = 1 << 64
+
+
+@dataclass(slots=True)
+class Content:
+    """Records, as a count and a sum of hashes."""
+
+    records: int = 0
+    total: int = 0
+
+    def add(self, number: int) -> None:
+        self.records += 1
+        self.total = (self.total + number) % WRAP
+
+
+@dataclass(slots=True)
+class Batching:
+    """What was produced on one side."""
+
+    records: "array[int]" = field(default_factory=lambda: array("q"))
+    """In each batch."""
+    sizes: "array[int]" = field(default_factory=lambda: array("q"))
+    """Bytes of each batch, on the wire."""
+    per_request: "array[int]" = field(default_factory=lambda: array("q"))
+    """Batches of each request."""
+    waits: "array[int]" = field(default_factory=lambda: array("q"))
+    """Milliseconds from a batch's first timestamp, the producer's own, to when it was sent."""
+    codecs: Counter[str] = field(default_factory=Counter)
+    topics: dict[str, Content] = field(default_factory=dict)
+    keyed: dict[tuple[str, int], Content] = field(default_factory=dict)
+    read: int = 0
+    unread: int = 0
+    """Batches whose records were not read: too many of them, or damaged."""
+
+    def take(self, request: Values, names: Mapping[str, str], time_ns: int) -> None:
+        """Add a Produce request; `names` are those of topic ids, `time_ns` is when it was sent."""
+        count = 0
+        for topic in _list(request.get("topic_data")):
+            name = topic.get("name") or names.get(str(topic.get("topic_id")), str(topic.get("topic_id")))
+            for partition in _list(topic.get("partition_data")):
+                records = partition.get("records")
+                if isinstance(records, bytes):
+                    index = partition.get("index")
+                    count += self._section(str(name), index if isinstance(index, int) else 0, records, time_ns)
+        if len(self.per_request) < MOST_KEPT:
+            self.per_request.append(count)
+
+    def _section(self, topic: str, partition: int, records: bytes, time_ns: int) -> int:
+        count = 0
+        for part in split(records):
+            if part.kind is PartKind.BATCH:
+                count += 1
+                batch = Batch.read(records[part.start : part.end])
+                if len(self.waits) < MOST_KEPT and not batch.is_append_time:
+                    self.waits.append(time_ns // 1_000_000 - batch.base_timestamp)
+                self._batch(topic, partition, batch)
+        return count
+
+    def _batch(self, topic: str, partition: int, batch: Batch) -> None:
+        self.codecs[batch.compression] += 1
+        if len(self.records) < MOST_KEPT:
+            self.records.append(max(0, batch.records_count))
+            self.sizes.append(len(batch.data))
+        if self.read + len(batch.data) > MOST_READ:
+            self.unread += 1
+            return
+        self.read += len(batch.data)
+        try:
+            found = batch.records(budget_of())
+        except (DecompressionError, WireError):
+            self.unread += 1
+            return
+        whole = self.topics.setdefault(topic, Content())
+        for record in found:
+            number = _hashed(record.key, record.value, record.headers)
+            whole.add(number)
+            if record.key is not None:
+                self.keyed.setdefault((topic, partition), Content()).add(number)
+
+
+def _hashed(*parts: object) -> int:
+    """The same number for the same record, whatever the run of Python."""
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode("utf-8", "surrogateescape"), digest_size=8).digest())
+
+
+def _list(value: object) -> list[Values]:
+    return value if isinstance(value, list) else []

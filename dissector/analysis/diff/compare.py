@@ -1,0 +1,259 @@
+"""Two sides, compared: gathered, their names matched, their keys compared, what is found grouped by its cause."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
+from typing import Final
+
+from dissector.analysis.diff.alignment import align, out_of_order
+from dissector.analysis.diff.causes import folded
+from dissector.analysis.diff.comparison import Comparison, Entry, Pair, Reason, SideSummary, Timing, Verdict
+from dissector.analysis.diff.details import PairDetails
+from dissector.analysis.diff.fields import Found, compare_fields
+from dissector.analysis.diff.gathering import Facts, Gathered
+from dissector.analysis.diff.kinds import Symbol
+from dissector.analysis.diff.leaves import wildcard
+from dissector.analysis.diff.meaning import Key, Strand
+from dissector.analysis.diff.names import Names
+from dissector.analysis.diff.settings import setting
+from dissector.analysis.diff.shapes import compare_batching, compare_shapes
+from dissector.analysis.diff.sides import Side
+from dissector.analysis.diff.wording import times, word
+
+IGNORED: Final = (
+    "correlation ids, client ids, ports of clients",
+    "times; of loops and retries the median interval is compared, up to half more is the same",
+    "offsets, epochs and sequence numbers, but whether there is one",
+    "member ids, producer ids, uuids, fetch sessions and other names of one run: the first of each side is #1",
+    "answers with errors that are tried again, but how often (up to 3 more) and after which pause",
+    "one turn of a loop, or a tenth of them, more or less",
+    "which records share a batch, where either side has less than 20 batches; up to half more is the same",
+)
+NO_FACTS: Final = Facts()
+Matches = tuple[tuple[int, int], ...]
+
+
+def diff(a: Side, b: Side, matches: Matches = ()) -> Comparison:
+    """Compare two sides, all of whose captures are read.
+
+    `matches` are connections, as `Row.connection` counts them, that the user says are the same: their exchanges are
+    compared with each other alone.
+    """
+    one = Gathered(a, {pair[0]: number for number, pair in enumerate(matches, 1)})
+    other = Gathered(b, {pair[1]: number for number, pair in enumerate(matches, 1)})
+    return _Comparing(one, other).comparison()
+
+
+class _Comparing:
+    """Two sides, gathered, on their way to a comparison."""
+
+    def __init__(self, a: Gathered, b: Gathered) -> None:
+        self._sides = (a, b)
+        self._names = Names(a.names, b.names)
+        self._facts = [{self._names.key(n, key): facts for key, facts in side.facts.items()} for n, side in
+                       enumerate(self._sides)]  # fmt: skip
+        self._found: dict[Key, list[Found]] = {}
+
+    def comparison(self) -> Comparison:
+        a, b = self._facts
+        for key in a.keys() & b.keys():
+            fields = list(compare_fields(key.api, a[key], b[key], self._names))
+            self._found[key] = [*fields, *compare_shapes(key, a[key], b[key])]
+        entries = [*self._whole(), *self._by_api()]
+        pairs, disorder = self._pairs()
+        return Comparison(
+            self._summary(0),
+            self._summary(1),
+            tuple(sorted(folded([*entries, *disorder]), key=self._place())),
+            tuple(sorted(pairs, key=self._row_of)),
+            tuple(self._timings()),
+            (*IGNORED, *(f"{kind} #{n} is {one} in A, {other} in B" for kind, n, one, other in self._names.matched)),
+            PairDetails(self._sides[0].side, self._sides[1].side, self._names, self._differing, self._sides[0].matched),
+        )
+
+    def _summary(self, side: int) -> SideSummary:
+        gathered = self._sides[side]
+        connections = tuple(sorted(gathered.roles.connections.items()))
+        return SideSummary(gathered.side.label, gathered.exchanges, gathered.roles.clients, connections,
+                           tuple(sorted(gathered.left_out.items())))  # fmt: skip
+
+    def _whole(self) -> Iterator[Entry]:
+        """What is about the sides as a whole: connections."""
+        roles = [side.roles.connections for side in self._sides]
+        if roles[0] != roles[1]:
+            told = [", ".join(f"{count} {role}" for role, count in sorted(side.items())) for side in roles]
+            counts = [side.total() for side in roles]
+            yield Entry("", "", "connections", Reason.COUNT, told[0], told[1], counts[0], counts[1])
+
+    def _by_api(self) -> Iterator[Entry]:
+        """Versions, what only one side says, and what differs under one key, of all keys together."""
+        a, b = self._facts
+        yield from self._versions()
+        grouped: dict[tuple[object, ...], Entry] = {}
+        found = [(key, each) for key in self._found for each in self._found[key]]
+        produced = compare_batching(self._sides[0].batching, self._sides[1].batching, self._names)
+        produce = Key(0, "Produce", (), "")
+        for key, each in (*found, *((produce, each) for each in produced), *self._alone(a, b)):
+            entry = self._entry(key, each)
+            cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.words)
+            grouped[cause] = _joined(grouped[cause], entry) if cause in grouped else entry
+        yield from grouped.values()
+
+    def _entry(self, key: Key, found: Found) -> Entry:
+        path = wildcard(found.path)
+        place = ".".join(filter(None, (key.api, found.part, path)))
+        if found.reason in (Reason.BATCHING, Reason.CONTENT):
+            place += f":{found.reason}"
+        known = [setting(place, side.roles.clients) for side in self._sides]
+        settings = tuple(dict.fromkeys(each for each in known if each))
+        return Entry(
+            key.api, found.part, path, found.reason, found.a, found.b, found.count_a, found.count_b,
+            found.words, settings, found.row_a, found.row_b,
+        )  # fmt: skip
+
+    def _alone(self, a: dict[Key, Facts], b: dict[Key, Facts]) -> Iterator[tuple[Key, Found]]:
+        """What one side alone says."""
+        for side, (mine, other) in enumerate(((a, b), (b, a))):
+            apis = {key.api for key in other}
+            for key, facts in mine.items():
+                if key not in other:
+                    count, row = len(facts.rows), facts.rows[0]
+                    words = _about(key) if key.api in apis else ""
+                    if side == 0:
+                        found = Found("", (), Reason.ONLY_HERE, times(count), "never", count, 0, words, row, None)
+                    else:
+                        found = Found("", (), Reason.ONLY_HERE, "never", times(count), 0, count, words, None, row)
+                    yield key, found
+
+    def _timings(self) -> Iterator[Timing]:
+        """The times of all that is said, whether they differ or not."""
+        for key in dict.fromkeys((*self._facts[0], *self._facts[1])):
+            a, b = (side.get(key, NO_FACTS) for side in self._facts)
+            yield Timing(
+                key.api,
+                _about(key),
+                (len(a.rows), len(b.rows)),
+                (_middle(a.intervals), _middle(b.intervals)),
+                (_middle(a.latencies), _middle(b.latencies)),
+                (_middle(a.retries.pauses), _middle(b.retries.pauses)),
+            )
+
+    def _versions(self) -> Iterator[Entry]:
+        """The versions of each API that both sides speak."""
+        spoken: list[dict[str, Counter[int]]] = [{}, {}]
+        for side, facts in enumerate(self._facts):
+            for key, each in facts.items():
+                spoken[side].setdefault(key.api, Counter()).update(each.versions)
+        for api in spoken[0].keys() & spoken[1].keys():
+            a, b = spoken[0][api], spoken[1][api]
+            if a.keys() != b.keys():
+                told = [", ".join(f"v{version}" for version in sorted(each)) for each in (a, b)]
+                first = [min(f.rows[0] for key, f in facts.items() if key.api == api) for facts in self._facts]
+                yield Entry(api, "", "version", Reason.VERSION, told[0], told[1], a.total(), b.total(),
+                            row_a=first[0], row_b=first[1])  # fmt: skip
+
+    def _pairs(self) -> tuple[list[Pair], list[Entry]]:
+        """All exchanges, each with the one that means the same on the other side."""
+        pairs: list[Pair] = []
+        disorder: list[Entry] = []
+        taken: set[Key] = set()
+        strands = [{self._strand(n, strand): steps for strand, steps in side.strands.items()} for n, side in
+                   enumerate(self._sides)]  # fmt: skip
+        for strand in dict.fromkeys((*strands[0], *strands[1])):
+            steps = [side.get(strand, []) for side in strands]
+            keys = [[self._names.key(n, key) for key, _ in each] for n, each in enumerate(steps)]
+            taken.update(*keys)
+            matched = align(keys[0], keys[1])
+            moved = out_of_order(keys[0], keys[1], matched)
+            pairs += self._stepwise(steps[0], steps[1], keys, matched, moved)
+            if moved:
+                disorder.append(_disorder(keys, steps))
+        for key in dict.fromkeys((*self._facts[0], *self._facts[1])):
+            if key not in taken:
+                rows = [side[key].rows if key in side else () for side in self._facts]
+                pairs += self._zipped(key, rows[0], rows[1])
+        return pairs, disorder
+
+    def _strand(self, side: int, strand: Strand) -> Strand:
+        return Strand(*self._names.key(side, Key(strand.matched, strand.name, strand.subject, ""))[:3])
+
+    def _stepwise(
+        self,
+        a: list[tuple[Key, list[int]]],
+        b: list[tuple[Key, list[int]]],
+        keys: list[list[Key]],
+        matched: list[tuple[int, int]],
+        moved: list[tuple[int, int]],
+    ) -> Iterator[Pair]:
+        for i, j in matched:
+            yield from self._zipped(keys[0][i], a[i][1], b[j][1])
+        for i, j in moved:
+            yield from (pair if pair.verdict is Verdict.MORE else pair._replace(verdict=Verdict.ORDER)
+                        for pair in self._zipped(keys[0][i], a[i][1], b[j][1]))  # fmt: skip
+        there = [{pair[side] for pair in (*matched, *moved)} for side in (0, 1)]
+        for n, (_, rows) in enumerate(a):
+            yield from () if n in there[0] else (Pair(row, None, Verdict.ONLY_A) for row in rows)
+        for n, (_, rows) in enumerate(b):
+            yield from () if n in there[1] else (Pair(None, row, Verdict.ONLY_B) for row in rows)
+
+    def _zipped(self, key: Key, a: Iterable[int], b: Iterable[int]) -> Iterator[Pair]:
+        """The n-th with the n-th; those behind the last of the other side are more of the same."""
+        ours, theirs = list(a), list(b)
+        verdict = Verdict.DIFFERENT if self._differing(key) else Verdict.SAME
+        both = min(len(ours), len(theirs))
+        yield from (Pair(i, j, verdict) for i, j in zip(ours, theirs, strict=False))
+        yield from (Pair(row, None, Verdict.MORE if both else Verdict.ONLY_A) for row in ours[both:])
+        yield from (Pair(None, row, Verdict.MORE if both else Verdict.ONLY_B) for row in theirs[both:])
+
+    def _differing(self, key: Key) -> list[Found]:
+        """The fields that differ under a key."""
+        return [found for found in self._found.get(key, ()) if found.part]
+
+    def _row_of(self, pair: Pair) -> tuple[float, int]:
+        """Where a pair stands: by A's row; what only B has, as far down as it stands in B."""
+        share = len(self._sides[0].side.capture) / max(1, len(self._sides[1].side.capture))
+        return (float(pair.a), 0) if pair.a is not None else ((pair.b or 0) * share, 1)
+
+    def _place(self) -> Callable[[Entry], tuple[int, str, bool, str, str, int, str]]:
+        """Entries stand in the order in which the APIs are first spoken, on whichever side."""
+        first: dict[str, int] = {"": -1}
+        for facts in self._facts:
+            for key, each in facts.items():
+                first[key.api] = min(first.get(key.api, each.rows[0]), each.rows[0])
+        reasons = list(Reason)
+        return lambda entry: (first[entry.api], entry.api, entry.path != "version", entry.part, entry.path,
+                              reasons.index(entry.reason), entry.words)  # fmt: skip
+
+
+def _middle(times_ns: Sequence[int]) -> int | None:
+    return round(median(times_ns)) if times_ns else None
+
+
+def _joined(one: Entry, other: Entry) -> Entry:
+    """Two entries of one cause."""
+    rows = [min((row for row in pair if row is not None), default=None)
+            for pair in ((one.row_a, other.row_a), (one.row_b, other.row_b))]  # fmt: skip
+    return Entry(
+        one.api, one.part, one.path, one.reason, one.a, one.b, one.count_a + other.count_a,
+        one.count_b + other.count_b, one.words, one.settings, rows[0], rows[1],
+    )  # fmt: skip
+
+
+def _about(key: Key) -> str:
+    """What tells a key from others of its API."""
+    subject = " ".join(word(each) if isinstance(each, Symbol) else each for each in key.subject)
+    words = (
+        f"for {subject}" if subject else "",
+        f"answered {key.step}" if key.step else "",
+        f"on the connections of match {key.matched}" if key.matched else "",
+    )
+    return ", ".join(filter(None, words))
+
+
+def _disorder(keys: list[list[Key]], steps: list[list[tuple[Key, list[int]]]]) -> Entry:
+    """Steps of one strand that both sides take, in another order."""
+    told = [", ".join(key.api for key in side[:8]) + (", …" if len(side) > 8 else "") for side in keys]
+    return Entry(
+        keys[0][0].api, "", "", Reason.ORDER, told[0], told[1], len(keys[0]), len(keys[1]),
+        row_a=steps[0][0][1][0], row_b=steps[1][0][1][0],
+    )  # fmt: skip

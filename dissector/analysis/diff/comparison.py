@@ -1,0 +1,154 @@
+"""What a comparison finds, as values: differences, the entries that group them, pairs of exchanges.
+
+Invariants:
+  * swapping the sides swaps what is said of `a` and `b` and changes nothing else;
+  * texts are as the wire has them: a face cleans them;
+  * row numbers count from 0, as `Capture.exchange` does.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+Path = str
+"""Where a field is, as the JSON of `show` has it: ``topics[orders].partitions[0].partition_max_bytes``."""
+
+
+class Reason(StrEnum):
+    """Why two sides differ."""
+
+    VALUE = "value"
+    DEFAULT = "default against set"
+    """One side has exactly the schema's default."""
+    VERSION = "version"
+    """The version itself, or a field that one side's version does not have."""
+    ONLY_HERE = "only here"
+    ORDER = "order"
+    COUNT = "count"
+    TIMING = "timing"
+    CONTENT = "record content"
+    BATCHING = "batching"
+    CODEC = "codec"
+
+
+class Difference(NamedTuple):
+    """One field of a pair of exchanges. A path is None where that side has no such field."""
+
+    part: str
+    """``request`` or ``response``."""
+    path_a: Path | None
+    path_b: Path | None
+    value_a: str
+    value_b: str
+    reason: Reason
+    words: str
+
+
+class Verdict(StrEnum):
+    """What a pair is."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    ORDER = "other order"
+    ONLY_A = "only in A"
+    ONLY_B = "only in B"
+    MORE = "more of the same"
+    """One more turn of a loop that both sides run: told as a count and not as something of its own."""
+
+
+class Pair(NamedTuple):
+    """An exchange of A, one of B, or both that mean the same. None where a side has none."""
+
+    a: int | None
+    b: int | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One cause: the same difference wherever it was seen."""
+
+    api: str
+    """Empty for what is about the sides as a whole."""
+    part: str
+    """``request``, ``response``, or empty for the exchange as a whole."""
+    path: Path
+    """Without labels: ``topics.partitions.partition_max_bytes``; empty for the exchange as a whole."""
+    reason: Reason
+    a: str
+    """What A has, in words; empty where it has nothing."""
+    b: str
+    count_a: int
+    """In how many of A's exchanges it was seen."""
+    count_b: int
+    words: str = ""
+    """Why, where the two values do not say it; ``{a}`` and ``{b}`` stand for the names of the sides."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """What controls it: the client's family, the name of its setting."""
+    row_a: int | None = None
+    """The first row that shows it."""
+    row_b: int | None = None
+
+
+class Timing(NamedTuple):
+    """The times of one kind of exchange: medians in nanoseconds, A's and B's; None where a side has none."""
+
+    api: str
+    about: str
+    """For whom: a group, all topics; the error that it is answered with."""
+    exchanges: tuple[int, int]
+    interval_ns: tuple[int | None, int | None]
+    """From one request to the next on the same connection."""
+    latency_ns: tuple[int | None, int | None]
+    retry_backoff_ns: tuple[int | None, int | None]
+    """From an answer with an error to the next try."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideSummary:
+    """One side, in a few words."""
+
+    label: str
+    exchanges: int
+    clients: tuple[str, ...]
+    """Names and versions of the software, as ApiVersions has them; client ids where it has none."""
+    connections: tuple[tuple[str, int], ...]
+    """What connections are for, and how many are."""
+    left_out: tuple[tuple[str, int], ...] = ()
+    """Rows that are no exchanges, or whose request is not there, by what they are."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides, compared. `ignored` says what was not taken for a difference, by what it is called."""
+
+    a: SideSummary
+    b: SideSummary
+    entries: tuple[Entry, ...]
+    """The gravest first, those of one API together."""
+    pairs: tuple[Pair, ...]
+    """In the order of A's rows; what only B has stands where it was said there."""
+    timings: tuple[Timing, ...]
+    ignored: tuple[str, ...]
+    _details: "Details" = field(repr=False)
+
+    @property
+    def is_same(self) -> bool:
+        return not self.entries
+
+    def differences(self, pair: Pair) -> list[Difference]:
+        """What differs in one pair, field by field: of that which the entries tell, what these two exchanges show."""
+        return self._details.differences(pair)
+
+
+class Details:
+    """Looks at pairs one by one; `compare` has the one that does."""
+
+    def differences(self, pair: Pair) -> list[Difference]:
+        raise NotImplementedError
+
+
+def by_verdict(pairs: tuple[Pair, ...], verdict: Verdict) -> Iterator[Pair]:
+    """The pairs of one verdict."""
+    return (pair for pair in pairs if pair.verdict is verdict)

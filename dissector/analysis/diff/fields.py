@@ -1,0 +1,235 @@
+"""The fields of one key on both sides, compared: which values each side has, and why they differ.
+
+Sets of values are compared, not the n-th with the n-th: so a loop that turned more often is no difference, and a
+setting that differs is one, however often it was said. Where a field has more than `FEW` values on both sides, it
+varies on both, and that is all that is said.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from dissector.analysis.diff.comparison import Reason
+from dissector.analysis.diff.gathering import Facts
+from dissector.analysis.diff.kinds import Value
+from dissector.analysis.diff.leaves import EMPTY, FILLED, Label, Path, default_of, wildcard
+from dissector.analysis.diff.moved import moved
+from dissector.analysis.diff.names import Names
+from dissector.analysis.diff.wording import path_words, said, word
+from dissector.protocol.schema.loader import message
+from dissector.protocol.schema.model import Field
+
+FEW: Final = 8
+MOST_WORDS: Final = 60
+
+
+class Seen(NamedTuple):
+    """A field on one side."""
+
+    values: Counter[Value]
+    own: Path
+    """Where the side itself has it."""
+    row: int
+
+
+class Found(NamedTuple):
+    """A difference of one key. `path` has labels."""
+
+    part: str
+    path: Path
+    reason: Reason
+    a: str
+    b: str
+    count_a: int
+    count_b: int
+    words: str
+    row_a: int | None
+    row_b: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side's fields of a part, as the comparison has them."""
+
+    seen: dict[Path, Seen]
+    prefixes: frozenset[Path]
+    versions: frozenset[int]
+
+
+def compare_fields(api: str, a: Facts, b: Facts, names: Names) -> Iterator[Found]:
+    """The differences between what two sides have under one key."""
+    for part in ("request", "response"):
+        body = f"{api}{part.capitalize()}"
+        sides = [_side(body, part, facts, names, side) for side, facts in enumerate((a, b))]
+        if all(side.seen for side in sides):
+            yield from _elements(_merged(_Part(part, body, sides[0], sides[1]).found()))
+
+
+def _side(body: str, part: str, facts: Facts, names: Names, side: int) -> _Side:
+    seen: dict[Path, Seen] = {}
+    for (own_part, own), values in facts.fields.items():
+        place = moved(body, own) if own_part == part else None
+        if place is not None:
+            path = names.path(side, place)
+            found = seen.setdefault(path, Seen(Counter(), own, facts.first[own_part, own]))
+            for value, count in values.items():
+                found.values[names.value(side, value)] += count
+    prefixes = frozenset(path[:n] for path in seen for n in range(len(path) + 1))
+    return _Side(seen, prefixes, frozenset(facts.versions))
+
+
+class _Part:
+    """Requests or responses of one key."""
+
+    def __init__(self, part: str, body: str, a: _Side, b: _Side) -> None:
+        self._part = part
+        self._body = body
+        self._sides = (a, b)
+        self._told: set[Path] = set()
+
+    def found(self) -> list[Found]:
+        a, b = self._sides
+        out: list[Found] = []
+        for path in dict.fromkeys((*a.seen, *b.seen)):
+            if path in a.seen and path in b.seen:
+                out += self._both(path, a.seen[path], b.seen[path])
+            elif path in a.seen:
+                out += self._one(path, 0)
+            else:
+                out += self._one(path, 1)
+        return out
+
+    def _both(self, path: Path, a: Seen, b: Seen) -> Iterator[Found]:
+        ours, theirs = frozenset(a.values), frozenset(b.values)
+        if ours == theirs or (len(ours) > FEW and len(theirs) > FEW):
+            return
+        reason, words = Reason.VALUE, ""
+        field = field_at(self._body, a.own)
+        default = default_of(field) if field is not None else None
+        if path[-1] == "compression":
+            reason = Reason.CODEC
+        elif default is not None and (ours == {default}) != (theirs == {default}):
+            reason = Reason.DEFAULT
+            words = f"{'{a}' if ours == {default} else '{b}'} leaves the schema's default"
+        yield self._entry(path, reason, self._said(path, a), self._said(path, b), words, a, b)
+
+    def _said(self, path: Path, seen: Seen) -> str:
+        return said(self._body, seen.values, wildcard(path))
+
+    def _one(self, path: Path, side: int) -> Iterator[Found]:
+        """What one side alone has: told once, at the first step of the path that the other lacks."""
+        mine, other = self._sides[side], self._sides[1 - side]
+        at = next(n for n in range(1, len(path) + 1) if path[:n] not in other.prefixes)
+        start = path[:at]
+        if start in self._told:
+            return
+        above = next((other.seen[path[:n]] for n in range(at - 1, 0, -1) if path[:n] in other.seen), None)
+        if above is not None and isinstance(path[at - 1], Label) and FILLED not in above.values:
+            return  # the array itself tells: on the other side it never has elements
+        seen = mine.seen[path]
+        own = seen.own[: len(seen.own) - (len(path) - at)]
+        field = field_at(self._body, own)
+        if field is not None and not any(field.versions.contains(version) for version in other.versions):
+            if _says_nothing(field_at(self._body, seen.own), seen):
+                return
+            reason, words = Reason.VERSION, f"{field.snake_name} {_since(field)}"
+        else:
+            reason, words = Reason.ONLY_HERE, ""
+        self._told.add(start)
+        step = path[at - 1]
+        if isinstance(step, Label) and step.value is not None:
+            value = word(step.value)
+        else:
+            value = self._said(path, seen) if at == len(path) else "there"
+        sides = (seen, None) if side == 0 else (None, seen)
+        yield self._entry(start, reason, value if side == 0 else "", "" if side == 0 else value, words, *sides)
+
+    def _entry(
+        self, path: Path, reason: Reason, a: str, b: str, words: str, of_a: Seen | None, of_b: Seen | None
+    ) -> Found:
+        counts = [seen.values.total() if seen else 0 for seen in (of_a, of_b)]
+        rows = [seen.row if seen else None for seen in (of_a, of_b)]
+        return Found(self._part, path, reason, a, b, counts[0], counts[1], words, rows[0], rows[1])
+
+
+def _merged(found: list[Found]) -> list[Found]:
+    """A field that ends where another begins, beside it, was replaced by it: one difference and not two."""
+    versioned = [each for each in found if each.reason is Reason.VERSION]
+    out = [each for each in found if each.reason is not Reason.VERSION]
+    while versioned:
+        one = versioned.pop(0)
+        other = next((each for each in versioned if each.path[:-1] == one.path[:-1] and _replaces(one, each)), None)
+        if other is None:
+            out.append(one)
+            continue
+        versioned.remove(other)
+        a, b = (one, other) if one.a else (other, one)
+        name_a, name_b = path_words(a.path[-1:]), path_words(b.path[-1:])
+        words = f"{a.words}; {b.words}"
+        newer = other if " up to " in one.words else one
+        out.append(a._replace(path=newer.path, a=name_a, b=name_b, count_b=b.count_b, row_b=b.row_b, words=words))
+    return out
+
+
+def _elements(found: list[Found]) -> list[Found]:
+    """What one array has on one side alone, and on the other alone: one difference."""
+    arrays: dict[tuple[str, Path], Found] = {}
+    out: list[Found] = []
+    for each in found:
+        if each.reason is not Reason.ONLY_HERE or not isinstance(each.path[-1], Label):
+            out.append(each)
+            continue
+        array = each.path[:-1]
+        before = arrays.get((each.part, array))
+        arrays[each.part, array] = each._replace(path=array) if before is None else before._replace(
+            a=_both_words(before.a, each.a), b=_both_words(before.b, each.b),
+            count_a=max(before.count_a, each.count_a), count_b=max(before.count_b, each.count_b),
+            row_a=each.row_a if before.row_a is None else before.row_a,
+            row_b=each.row_b if before.row_b is None else before.row_b,
+        )  # fmt: skip
+    return [*out, *arrays.values()]
+
+
+def _both_words(one: str, other: str) -> str:
+    """Two lists of words as one; of long ones the beginning."""
+    if not one or not other:
+        return one or other
+    return one if one.endswith("…") else f"{one}, …" if len(one) > MOST_WORDS else f"{one}, {other}"
+
+
+def _replaces(one: Found, other: Found) -> bool:
+    return bool(one.a) != bool(other.a) and (" up to " in one.words) != (" up to " in other.words)
+
+
+def _says_nothing(field: Field | None, seen: Seen) -> bool:
+    """Whether all values are what the field's being away means."""
+    default = default_of(field) if field is not None else None
+    nothing = (default,) if default is not None else (0, "", None, False, EMPTY, 0.0)
+    return all(value in nothing for value in seen.values)
+
+
+def _since(field: Field) -> str:
+    """Which versions have a field, in words."""
+    low, high = field.versions.low, field.versions.high
+    if field.versions.contains(32_767):
+        return f"is there from v{low} on"
+    return f"is there up to v{high}" if low == 0 else f"is there in v{low} up to v{high}"
+
+
+@lru_cache(maxsize=8192)
+def field_at(body: str, path: Path) -> Field | None:
+    """The schema's field; None for what no schema has."""
+    try:
+        fields = message(body).fields
+    except KeyError:
+        return None
+    found: Field | None = None
+    for step in path:
+        if isinstance(step, str):
+            found = next((field for field in fields if field.snake_name == step), None)
+            if found is None:
+                return None
+            fields = found.fields
+    return found

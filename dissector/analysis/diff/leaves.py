@@ -1,0 +1,213 @@
+"""A message as its leaves: each value with its path, elements of arrays told apart by what identifies them.
+
+A path is a tuple of names and of `Label`s: what stands between the brackets of ``topics[orders].partitions[0]``. An
+array is a leaf of its own too, for whether it has elements. A tagged field that the wire lacks has its default, for
+that is what it means (KIP-482).
+
+Invariant: values are those of `kinds`: no offset, no time.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from dissector.analysis.diff.kinds import POSITION, Symbol, Value, Word, is_position, value_of
+from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, plan
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.embedded.values import SUFFIX
+from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.schema.model import Field
+from dissector.session.exchange import Message
+
+
+class Label(NamedTuple):
+    """Which element of an array."""
+
+    value: Value
+
+
+Step = str | Label
+Path = tuple[Step, ...]
+Leaf = tuple[Path, Value]
+Walker = Callable[[Any, Path, Mapping[str, str], list[Leaf]], None]
+"""Takes a value, its path, the names of topic ids, and the list that its leaves go to."""
+
+EMPTY: Final = Word("empty")
+FILLED: Final = Word("elements")
+TOPIC_ID: Final = "topic_id"
+IDENTIFYING: Final = frozenset(
+    ("partition", "partition_index", "partition_id", "index", "topic", "topic_id", "name", "topic_name", "api_key",
+     "group_id", "node_id", "member_id", "coordinator_key", "key", "config_name")
+)  # fmt: skip
+"""Fields that tell elements apart where the schema has no key for it."""
+UNLABELLED: Final = Label(None)
+MAGIC_AT: Final = 16
+"""Where a message of before 0.11 has its version (KIP-31)."""
+INTEGERS: Final = frozenset(("int8", "int16", "int32", "int64", "uint16", "uint32"))
+MOST_KNOWN: Final = 1_000
+MOST_ELEMENTS: Final = 10_000
+"""Of one array; what is behind them is not looked at."""
+
+
+def leaves(message: Message) -> list[Leaf]:
+    """The leaves of a body; of a response's records none, which are their producer's."""
+    body = message.shape.body
+    found: list[Leaf] = []
+    if body is not None and message.body:
+        values = message.body if body in RECORDS_FIELDS else message.decoded_body
+        _walker(body, message.shape.body_version)(values, (), message.context.topic_names, found)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _walker(body: str, version: int) -> Walker:
+    """What walks one version of a message: made once, as its plan is."""
+    return _struct(plan(body, version), records=body == "ProduceRequest")
+
+
+def _struct(layout: StructPlan, *, records: bool) -> Walker:
+    plain = [(field.name, field.name + SUFFIX, _field(field, records=records)) for field in layout.fields]
+    tagged = [
+        (field.name, field.name + SUFFIX, _field(field, records=records), default_of(field.schema))
+        for field in layout.tagged
+    ]
+
+    def walk(values: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
+        if values is None:
+            found.append((path, None))
+            return
+        for name, decoded, inner in plain:
+            if name in values:
+                if decoded in values and name != TOPIC_ID:
+                    _plain(values[decoded], (*path, name), name, found)
+                else:
+                    inner(values[name], (*path, name), topics, found)
+        for name, _, inner, default in tagged:
+            if name in values:
+                inner(values[name], (*path, name), topics, found)
+            elif default is not None:
+                found.append(((*path, name), default))
+
+    return walk
+
+
+def _field(field: FieldPlan, *, records: bool) -> Walker:
+    layout = field.type
+    if isinstance(layout, StructPlan):
+        return _struct(layout, records=records)
+    if isinstance(layout, ArrayPlan):
+        return _array(field, layout, records=records)
+    if field.schema.type == "records":
+        return _batches if records else _nothing
+    taken = _taken(field.schema)
+
+    def walk(value: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
+        found.append((path, taken(value, topics)))
+
+    return walk
+
+
+def _array(field: FieldPlan, layout: ArrayPlan, *, records: bool) -> Walker:
+    element = layout.element
+    if isinstance(element, StructPlan):
+        inner, key = _struct(element, records=records), _identity(element)
+        identity = _taken(key.schema) if key else None
+        name = key.name if key else ""
+    else:
+        taken = _taken(field.schema)
+
+    def walk(value: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
+        found.append((path, None if value is None else FILLED if value else EMPTY))
+        for each in value[:MOST_ELEMENTS] if value else ():
+            if isinstance(element, StructPlan):
+                label = Label(identity(each.get(name), topics) if identity else None)
+                inner(each, (*path, label), topics, found)
+            else:
+                found.append(((*path, UNLABELLED), taken(each, topics)))
+
+    return walk
+
+
+def _taken(field: Field) -> Callable[[object, Mapping[str, str]], Value]:
+    """What takes a field's scalars; a topic's id is its name, where the conversation taught it."""
+    name = field.snake_name
+    if name == TOPIC_ID:
+        return lambda value, topics: (
+            Symbol("topic", topics[value])
+            if isinstance(value, str) and value in topics
+            else value_of(field, name, value)
+        )
+    if is_position(name) and field.element_type in INTEGERS:
+        return lambda value, _: POSITION if isinstance(value, int) and value >= 0 else value_of(field, name, value)
+    known: dict[object, Value] = {}
+
+    def take(value: object, _: Mapping[str, str]) -> Value:
+        """Of each value, what it is is worked out once."""
+        if value not in known:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known[value] = value_of(field, name, value)
+        return known[value]
+
+    return take
+
+
+def _nothing(value: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
+    """What is no part of the comparison."""
+
+
+def _identity(layout: StructPlan) -> FieldPlan | None:
+    """The field that tells elements apart: the schema's key, or one of a telling name."""
+    keys = [field for field in layout.fields if field.schema.map_key]
+    if len(keys) == 1:
+        return keys[0]
+    return next((field for field in layout.fields if field.name in IDENTIFYING), None)
+
+
+def _plain(value: object, path: Path, name: str, found: list[Leaf]) -> None:
+    """What was found inside of bytes: of no layout that is known here."""
+    if isinstance(value, dict):
+        for inner, content in value.items():
+            if inner + SUFFIX not in value:
+                _plain(content, (*path, inner), inner, found)
+    elif isinstance(value, list):
+        found.append((path, FILLED if value else EMPTY))
+        for element in value[:MOST_ELEMENTS]:
+            _plain(element, (*path, UNLABELLED), name, found)
+    else:
+        # An assignment's topics are plain texts in an array of that name.
+        topic = name == "topics" and isinstance(value, str)
+        found.append((path, Symbol("topic", str(value)) if topic else value_of(None, name, value)))
+
+
+def _batches(value: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
+    """What the headers of record batches say beside the records."""
+    records = value if isinstance(value, bytes) else b""
+    for part in split(records):
+        if part.kind is PartKind.BATCH:
+            batch = Batch.read(records[part.start : part.end])
+            found.append(((*path, "magic"), batch.magic))
+            found.append(((*path, "compression"), batch.compression))
+            found.append(((*path, "timestamp_type"), batch.timestamp_type))
+            found.append(((*path, "transactional"), batch.is_transactional))
+            found.append(((*path, "producer_id"), value_of(None, "producer_id", batch.producer_id)))
+        elif part.kind is PartKind.MESSAGE:
+            found.append(((*path, "magic"), records[part.start + MAGIC_AT]))
+
+
+def default_of(field: Field) -> Value:
+    """The default that the schema states, as a value; None where it states none, or null."""
+    raw = field.default
+    if raw is None or raw == "null":
+        return None
+    if isinstance(raw, str) and field.type.startswith(("int", "uint")):
+        return value_of(field, field.snake_name, int(raw, 0))
+    if isinstance(raw, str) and field.type == "bool":
+        return raw.lower() == "true"
+    return value_of(field, field.snake_name, raw)
+
+
+def wildcard(path: Path) -> str:
+    """The path without labels: ``topics.partitions.partition``."""
+    return ".".join(step for step in path if isinstance(step, str))

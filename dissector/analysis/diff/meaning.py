@@ -1,0 +1,109 @@
+"""What an exchange is for, whatever connection it is on: its key, and the strand of the conversation it belongs to.
+
+Two exchanges with one key mean the same. What is said over and over while a program runs (Fetch, Heartbeat, Metadata)
+is a loop: its turns are one thing, wherever they stand. All else is a step of its strand, where order means something.
+An error that may be tried again makes no step of its own: the exchange is a retry of what it tries.
+"""
+
+from typing import Final, NamedTuple
+
+from dissector.analysis.diff.kinds import Symbol
+from dissector.protocol.message import Values
+from dissector.protocol.schema.errors import error_name, is_retriable
+from dissector.session.exchange import Exchange, Message
+from dissector.session.structs import structs_with
+
+LOOPS: Final = frozenset(
+    ("ApiVersions", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit", "ConsumerGroupHeartbeat",
+     "ShareGroupHeartbeat", "StreamsGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "PushTelemetry",
+     "GetTelemetrySubscriptions", "BrokerHeartbeat", "FetchSnapshot", "TxnOffsetCommit", "AddPartitionsToTxn",
+     "AddOffsetsToTxn", "EndTxn")
+)  # fmt: skip
+STRANDS: Final = {
+    "SaslHandshake": "login", "SaslAuthenticate": "login",
+    "JoinGroup": "group", "SyncGroup": "group", "LeaveGroup": "group", "OffsetFetch": "group",
+    "InitProducerId": "producer",
+    "ListOffsets": "reading", "OffsetForLeaderEpoch": "reading",
+}  # fmt: skip
+"""The strand of a step; those of other APIs have one for each API."""
+ERROR_CODES: Final = frozenset(("error_code",))
+ERROR_RESPONSE: Final = "error-response"
+"""The finding of a response that has such a code other than 0."""
+COORDINATORS: Final = {0: "group", 1: "transaction", 2: "share group"}
+
+
+class Key(NamedTuple):
+    """What an exchange means. Exchanges of one key are alike."""
+
+    matched: int
+    """The number, from 1, of the pair of connections that the user matched; 0 for all others."""
+    api: str
+    subject: tuple[Symbol | str, ...]
+    """What it is about: a group, a transaction, all topics."""
+    step: str
+    """The error that makes it another step of the dance, ``MEMBER_ID_REQUIRED``; mostly empty."""
+
+
+class Strand(NamedTuple):
+    """A part of the conversation whose order means something."""
+
+    matched: int
+    name: str
+    subject: tuple[Symbol | str, ...]
+
+
+def strand_of(key: Key) -> Strand | None:
+    """The strand of a step; None for a turn of a loop."""
+    if key.api in LOOPS:
+        return None
+    name = STRANDS.get(key.api, key.api)
+    return Strand(key.matched, name, key.subject if name == "group" else ())
+
+
+def key_of(exchange: Exchange, matched: int) -> tuple[Key, str]:
+    """The key of an exchange, and the error that made somebody try again; empty for none."""
+    asked = exchange.request.body if exchange.request else {}
+    failed = any(finding.code == ERROR_RESPONSE for finding in exchange.own_findings)
+    code = first_error(exchange.response) if failed else 0
+    again = bool(code) and is_retriable(code)
+    step = error_name(code) if code and not again else ""
+    key = Key(matched, exchange.facts.api, _subject(exchange.facts.api, asked), step)
+    return key, error_name(code) if again else ""
+
+
+def first_error(response: Message | None) -> int:
+    """The first error code of a response that is one; 0 for none."""
+    if response is None:
+        return 0
+    for struct in structs_with(response.shape, response.body, ERROR_CODES):
+        code = struct.get("error_code")
+        if isinstance(code, int) and code:
+            return code
+    return 0
+
+
+def _subject(api: str, asked: Values) -> tuple[Symbol | str, ...]:
+    """What a request is about. Which topics are no part of it: clients ask for them together or one by one."""
+    if api == "Metadata":
+        topics = asked.get("topics")
+        if topics is None:
+            return ("all topics",)
+        return ("topics",) if topics else ("no topics",)
+    if api == "FindCoordinator":
+        return _coordinator(asked)
+    for name, kind in (("group_id", "group"), ("transactional_id", "transaction")):
+        value = asked.get(name)
+        if isinstance(value, str) and value:
+            return (Symbol(kind, value),)
+    groups = asked.get("groups")
+    if isinstance(groups, list) and groups and isinstance(groups[0], dict) and groups[0].get("group_id"):
+        return (Symbol("group", str(groups[0]["group_id"])),)
+    return ()
+
+
+def _coordinator(asked: Values) -> tuple[Symbol | str, ...]:
+    number = asked.get("key_type", 0)
+    kind = COORDINATORS.get(number, "") if isinstance(number, int) else ""
+    keys = asked.get("coordinator_keys")
+    key = keys[0] if isinstance(keys, list) and keys else asked.get("key", "")
+    return (kind, Symbol(kind, str(key)))

@@ -1,0 +1,62 @@
+"""What connections are for, told by what is spoken on them."""
+
+from collections import Counter
+from typing import Final
+
+from dissector.session.exchange import Exchange, Message
+
+ROLES: Final = {
+    "Produce": "produce", "InitProducerId": "produce",
+    "Fetch": "fetch", "ListOffsets": "fetch", "OffsetForLeaderEpoch": "fetch", "ShareFetch": "share fetch",
+    "ShareAcknowledge": "share fetch",
+    "JoinGroup": "group coordinator", "SyncGroup": "group coordinator", "Heartbeat": "group coordinator",
+    "LeaveGroup": "group coordinator", "OffsetCommit": "group coordinator", "OffsetFetch": "group coordinator",
+    "ConsumerGroupHeartbeat": "group coordinator", "ShareGroupHeartbeat": "group coordinator",
+    "StreamsGroupHeartbeat": "group coordinator",
+    "AddPartitionsToTxn": "transaction coordinator", "AddOffsetsToTxn": "transaction coordinator",
+    "EndTxn": "transaction coordinator", "TxnOffsetCommit": "group coordinator",
+}  # fmt: skip
+ANYWHERE: Final = frozenset(
+    ("ApiVersions", "Metadata", "FindCoordinator", "SaslHandshake", "SaslAuthenticate", "GetTelemetrySubscriptions",
+     "PushTelemetry")
+)  # fmt: skip
+"""What any connection may carry, so that it tells nothing."""
+BOOTSTRAP: Final = "bootstrap"
+ADMIN: Final = "admin"
+
+
+class Roles:
+    """The connections of a side."""
+
+    def __init__(self) -> None:
+        self._spoken: dict[int, set[str]] = {}
+        self.software: dict[str, None] = {}
+        self.client_ids: dict[str, None] = {}
+
+    def take(self, exchange: Exchange) -> None:
+        """Add an exchange to what is known of its connection."""
+        row = exchange.facts
+        roles = self._spoken.setdefault(row.connection, set())
+        if row.api in ROLES:
+            roles.add(ROLES[row.api])
+        elif row.api not in ANYWHERE:
+            roles.add(ADMIN)
+        if row.client_id and len(self.client_ids) < 100:
+            self.client_ids.setdefault(row.client_id)
+        if row.api == "ApiVersions" and exchange.request is not None:
+            self._told(exchange.request)
+
+    def _told(self, request: Message) -> None:
+        name, version = request.body.get("client_software_name"), request.body.get("client_software_version")
+        if name and len(self.software) < 100:
+            self.software.setdefault(f"{name} {version}")
+
+    @property
+    def connections(self) -> Counter[str]:
+        """How many connections there are for each purpose; one that only asks who is there is for the bootstrap."""
+        return Counter(" + ".join(sorted(roles)) or BOOTSTRAP for roles in self._spoken.values())
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The software, as ApiVersions names it; where it does not, the client ids."""
+        return tuple(self.software) or tuple(self.client_ids)

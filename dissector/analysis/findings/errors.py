@@ -1,0 +1,103 @@
+"""Errors that come again and again, and answers that were held back."""
+
+from typing import ClassVar, Final
+
+from dissector.analysis.findings.explanation import Explanation
+from dissector.analysis.findings.finder import Around, BodyFinder
+from dissector.analysis.findings.found import Found
+from dissector.analysis.findings.metadata import METADATA
+from dissector.analysis.findings.recurring import SECOND, Burst, Recent
+from dissector.analysis.findings.seen import Seen
+from dissector.findings import Severity
+from dissector.protocol.schema.errors import error_name, is_retriable
+from dissector.session.lookup import api_name
+
+MANY: Final = 10
+SPAN_NS: Final = 10 * SECOND
+SESSION_ERRORS: Final = {70, 71, 106, 122, 123}
+"""FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR, SHARE_SESSION_NOT_FOUND,
+INVALID_SHARE_SESSION_EPOCH."""
+
+
+class ErrorStorm(BodyFinder):
+    """One retriable error, over and over."""
+
+    explanation: ClassVar = Explanation(
+        "error-storm",
+        "The same retriable error again and again",
+        Severity.WARNING,
+        "A client got the same retriable error from the same API ten times or more, with no ten seconds of quiet.",
+        "The client tries again faster than the cause can go away: a leader election, a coordinator that moves or "
+        "loads, replicas that are not in sync, a topic that nobody created.",
+        "Read what the error asks for (kdissect explain errors). retry.backoff.ms and retry.backoff.max.ms set the "
+        "pace; delivery.timeout.ms and default.api.timeout.ms when the client gives up. A client that does not refresh "
+        "its metadata after NOT_LEADER_OR_FOLLOWER goes on for ever.",
+    )
+    any_trouble: ClassVar = True
+
+    def __init__(self, found: Found, around: Around) -> None:
+        super().__init__(found, around)
+        self._bursts: Recent[tuple[str, int, int], Burst] = Recent(Burst)
+
+    def look(self, seen: Seen) -> None:
+        """A response counts once for each of its errors, whatever the number of partitions that bear it."""
+        for code in dict.fromkeys(seen.errors):
+            if not is_retriable(code) or code in SESSION_ERRORS or seen.key == METADATA:
+                continue  # told by others
+            burst = self._bursts.of((self.around.client(seen.connection), seen.key, code))
+            if burst.is_on(seen.answered_ns, MANY, SPAN_NS):
+                words = f"{error_name(code)} from {api_name(seen.key)} {burst.count:,} times"
+                self.burst(burst, seen.row, seen.answered_ns, words, "response.body")
+
+
+class FetchSessionError(BodyFinder):
+    """A fetch session that the broker does not have as the client has it."""
+
+    explanation: ClassVar = Explanation(
+        "fetch-session-error",
+        "A fetch session was lost",
+        Severity.WARNING,
+        "The broker answered a fetch with FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or the like: it does "
+        "not know the session, or counts its epochs differently.",
+        "The broker restarted or dropped the session to make room for others "
+        "(max.incremental.fetch.session.cache.slots, 1,000 unless told otherwise), or the client lost count: two "
+        "threads on one session, a response that it did not take in.",
+        "Once is normal: the client asks for everything anew with epoch 0. Many are wasteful, as each full fetch names "
+        "all partitions: raise the slots on brokers with many consumers; and where it is the epoch, look for the fetch "
+        "that was sent twice or never answered.",
+    )
+    any_trouble: ClassVar = True
+    quiet_ns: ClassVar = 60 * SECOND
+
+    def look(self, seen: Seen) -> None:
+        """One case a connection."""
+        for code in SESSION_ERRORS.intersection(seen.errors):
+            words = f"{error_name(code)}: the session begins anew"
+            self.again((seen.connection, code), seen.row, seen.answered_ns, words, "response.body.error_code", "times")
+
+
+class Throttled(BodyFinder):
+    """A quota at work."""
+
+    explanation: ClassVar = Explanation(
+        "throttled",
+        "Throttled by a quota",
+        Severity.WARNING,
+        "A response bears throttle_time_ms: the client went over a quota, and the broker will not read more of this "
+        "connection for so long.",
+        "A quota on bytes (producer_byte_rate, consumer_byte_rate), on request time (request_percentage) or on changes "
+        "of topics (controller_mutation_rate) is set for the user or the client id.",
+        "Send or fetch less at a time, compress (compression.type), spread the load, or have the quota raised "
+        "(kafka-configs --entity-type users or clients). Clients must wait by themselves before they send again "
+        "(KIP-219).",
+    )
+    any_trouble: ClassVar = True
+    quiet_ns: ClassVar = 60 * SECOND
+
+    def look(self, seen: Seen) -> None:
+        """One case a client and API, until there is a minute without."""
+        throttle = seen.response.get("throttle_time_ms")
+        if isinstance(throttle, int) and throttle > 0:
+            key = (self.around.client(seen.connection), seen.key)
+            words = f"{api_name(seen.key)} was throttled for {throttle:,} ms"
+            self.again(key, seen.row, seen.answered_ns, words, "response.body.throttle_time_ms", "such responses")

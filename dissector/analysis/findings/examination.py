@@ -1,0 +1,124 @@
+"""The pass over a capture that finds what only several rows together tell.
+
+Invariants:
+  * a row is examined once, when nothing is added to it any more; in order, as far as rows are complete;
+  * a body is read once for all finders, and only if one of them asked for its API;
+  * damage is nobody's business here: what can't be read is not looked at.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from dissector.analysis.findings.bodies import Bodies
+from dissector.analysis.findings.finder import BodyFinder, RowFinder
+from dissector.analysis.findings.found import Found
+from dissector.analysis.findings.registry import FINDERS
+from dissector.analysis.findings.rows import Rows
+from dissector.protocol.message import API_VERSIONS, Values
+from dissector.session.lookup import Lookup
+from dissector.session.recogniser import Flows
+from dissector.session.session import Session
+from dissector.session.table import NO_FRAME, Ints
+from dissector.store import Store
+
+STEP: Final = 4_096
+"""Rows that are examined between two words of progress."""
+KEPT: Final = 4_096
+"""Connections whose client's name is kept."""
+_OF_TABLE: Final = (
+    "kind", "connection", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
+)  # fmt: skip
+
+
+class Examination:
+    """Of one capture, which may still grow."""
+
+    def __init__(self, session: Session, store: Store, lookup: Lookup, flows: Flows) -> None:
+        self._session = session
+        self._lookup = lookup
+        self._flows = flows
+        self.found = Found()
+        finders = [finder(self.found, self) for finder in FINDERS]
+        self._row_finders = [finder for finder in finders if isinstance(finder, RowFinder)]
+        self._bodies = Bodies(store, session.frames, [each for each in finders if isinstance(each, BodyFinder)])
+        self._examined = 0
+        """Rows that were looked at, or wait."""
+        self._waiting: Ints = np.zeros(0, np.int64)
+        self._servers: dict[str, Mapping[int, tuple[int, int]]] = {}
+        self._generation = -1
+        self.client = lru_cache(maxsize=KEPT)(self._client)
+
+    def go_on(self, pending: int, *, final: bool) -> Iterator[int]:
+        """Examine what has come since the last time, if it is complete; all of it once the capture is `final`. How far
+        it has come, in rows. No more than `pending` rows wait."""
+        self._learn()
+        table = self._session.table
+        while True:
+            stop = min(self._examined + STEP, len(table))
+            rows = np.concatenate([self._waiting, np.arange(self._examined, stop)])
+            complete = np.ones(len(rows), np.bool_) if final else self._session.is_complete(rows)
+            complete[:-pending] = True
+            self._examined, self._waiting = stop, rows[~complete]
+            self._examine(self._rows(rows[complete]))
+            yield self._examined
+            if self._examined == len(table):
+                return
+
+    def _examine(self, rows: Rows) -> None:
+        for finder in self._row_finders:
+            finder.take(rows)
+        self._bodies.take(rows.asked)
+
+    def _rows(self, row: Ints) -> Rows:
+        table, frames = self._session.table, self._session.frames
+        columns = [getattr(table, name).values[row].astype(np.int64) for name in _OF_TABLE]
+        sides = columns[-2:]
+        for values in (frames.time_ns.values, frames.start.values, frames.contiguous, frames.size.values):
+            for side in sides:
+                there = side != NO_FRAME
+                found = np.zeros(len(row), np.int64)
+                found[there] = values(side[there]) if callable(values) else values[side[there]]
+                columns.append(found)
+        return Rows(row, *columns)
+
+    def _learn(self) -> None:
+        """Names, and the versions that servers offer."""
+        self._lookup.learn()
+        if self._generation == self._session.generation:
+            return
+        self._generation = self._session.generation
+        self.client.cache_clear()
+        for connection, offer in self._session.knowledge.offers():
+            self._servers[self._lookup.ends(connection)[1]] = offer
+
+    # What finders may ask: `finder.Around`.
+
+    def _client(self, connection: int) -> str:
+        return self._lookup.ends(connection)[0].rpartition(":")[0]
+
+    def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
+        """The versions that the server of a connection said it has, there or elsewhere, by API key."""
+        return self._session.knowledge.offered(connection) or self._servers.get(self._lookup.ends(connection)[1], {})
+
+    def is_offered(self, connection: int, key: int, version: int) -> bool:
+        """Whether the server takes that version of an API, as far as it said."""
+        offered = self.offered(connection)
+        low, high = offered.get(key, (0, -1))
+        return key == API_VERSIONS or not offered or low <= version <= high
+
+    def closed(self, connection: int) -> tuple[int, bool]:
+        """When it was closed, `NEVER` where it was not; and whether the client was the first to do so."""
+        time_ns, side = self._flows.closed(connection)
+        return time_ns, side == self._session.recogniser.client(connection)
+
+    def captured(self, frame: int) -> int:
+        """How many bytes of a frame the capture has."""
+        return self._session.frames.captured(frame)
+
+    def topic(self, named: Values) -> str:
+        """The name of a topic that a structure names, or else its id."""
+        name = named.get("name") or named.get("topic")
+        return str(name or self._session.knowledge.topic_name(str(named.get("topic_id"))))

@@ -1,0 +1,99 @@
+"""Batches of a Produce request, by their headers alone."""
+
+from typing import Final, NamedTuple, cast
+
+from dissector.protocol.message import Values
+from dissector.protocol.records.batch import HEADER
+from dissector.protocol.records.parts import MAGIC_AT
+from dissector.protocol.wire import WireError, uuid_text, uvarint
+
+PRODUCE: Final = 0
+MAGIC: Final = 2
+FLEXIBLE: Final = 9
+"""The first version with compact lengths and tagged fields."""
+BY_ID: Final = 13
+"""The first version that names topics by their ids."""
+UUID: Final = 16
+CLIENT_ID_AT: Final = 12
+NO_TAGS_NO_TRANSACTION: Final = b"\0\0"
+"""Of the header; and a null transactional id."""
+ONE: Final = 2
+"""A compact count of one."""
+LONGEST_NAME: Final = 127
+"""With the byte for its length: what one byte can count."""
+
+
+class Sent(NamedTuple):
+    """One batch, sent to a partition."""
+
+    topic: Values
+    """The structure that names it."""
+    partition: int
+    place: tuple[int, int]
+    """Of the topic in the request, and of the partition in the topic."""
+    codec: int
+    records_count: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records: bytes
+    """The field that it is the whole of."""
+
+    @property
+    def path(self) -> str:
+        """Where the field stands."""
+        return "request.body.topic_data[{}].partition_data[{}].records".format(*self.place)
+
+
+def sent(request: Values) -> list[Sent]:
+    """The batches of a Produce request: one a partition, as the protocol has it since KIP-98. Older message sets, and
+    what is damaged, are left out."""
+    found: list[Sent] = []
+    for at, topic in enumerate(cast(list[Values], request.get("topic_data") or ())):
+        for number, partition in enumerate(cast(list[Values], topic.get("partition_data") or ())):
+            records = partition["records"]
+            if not isinstance(records, bytes) or len(records) < HEADER.size or records[MAGIC_AT] != MAGIC:
+                continue
+            batch = _batch(topic, cast(int, partition["index"]), (at, number), records)
+            if batch is not None:
+                found.append(batch)
+    return found
+
+
+def only_batch(data: bytes, version: int) -> Sent | None:
+    """The batch of a frame with one topic and one partition, without reading the rest; None where there is more, or
+    anything unusual. Nearly all requests of producers that send much are of this kind."""
+    if version < FLEXIBLE:
+        return None
+    try:
+        at = CLIENT_ID_AT + 2 + max(0, int.from_bytes(data[CLIENT_ID_AT : CLIENT_ID_AT + 2], "big", signed=True))
+        if data[at : at + 2] != NO_TAGS_NO_TRANSACTION or data[at + 8] != ONE:
+            return None
+        at += 9
+        size = UUID if version >= BY_ID else data[at]
+        name, at = data[at : at + size], at + size
+        if size > LONGEST_NAME or data[at] != ONE:
+            return None
+        index = int.from_bytes(data[at + 1 : at + 5], "big", signed=True)
+        size, at = uvarint(data, at + 5)
+    except (IndexError, WireError):
+        return None
+    records = data[at : at + size - 1]
+    if (
+        len(records) != size - 1
+        or len(data) != at + size + 2
+        or len(records) < HEADER.size
+        or records[MAGIC_AT] != MAGIC
+    ):
+        return None
+    topic: Values = (
+        {"topic_id": uuid_text(name)} if version >= BY_ID else {"name": name[1:].decode("utf-8", "surrogateescape")}
+    )
+    return _batch(topic, index, (0, 0), records)
+
+
+def _batch(topic: Values, index: int, place: tuple[int, int], records: bytes) -> Sent | None:
+    head = HEADER.unpack_from(records)
+    if head[-1] <= 0:
+        return None
+    return Sent(topic, index, place, head[5] & 7, head[-1], head[-4], head[-3], head[-2], records)

@@ -1,0 +1,88 @@
+"""What is remembered from one row to another: bounded, and counted."""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from dissector.analysis.findings.found import Case
+
+KEYS: Final = 16_384
+"""Connections, partitions, groups of which a finder knows something, at most; past it those unseen for longest go."""
+NEVER: Final = 1 << 62
+"""Nanoseconds."""
+SECOND: Final = 1_000_000_000
+MILLISECOND: Final = 1_000_000
+Key = TypeVar("Key")
+State = TypeVar("State")
+
+
+class Recent(Generic[Key, State]):
+    """What is known by key, bounded."""
+
+    def __init__(self, make: Callable[[], State], most: int = KEYS) -> None:
+        self._make = make
+        self._most = most
+        self._known: OrderedDict[Key, State] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of(self, key: Key) -> State:
+        """What is known of a key, to be changed in place; new where nothing is."""
+        state = self._known.get(key)
+        if state is None:
+            state = self._known[key] = self._make()
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(key)
+        return state
+
+    def forget(self, key: Key) -> None:
+        """Begin anew with a key."""
+        self._known.pop(key, None)
+
+
+class Episode:
+    """One cause, seen again and again."""
+
+    __slots__ = ("case", "count", "first_ns", "last_ns", "words")
+
+    def __init__(self) -> None:
+        self.case: Case | None = None
+        self.count = 0
+        self.first_ns = self.last_ns = 0
+        self.words = ""
+
+
+class Burst:
+    """Many in a short time."""
+
+    __slots__ = ("_times", "case", "count", "first_ns")
+
+    def __init__(self) -> None:
+        self._times: deque[int] = deque()
+        self.case: Case | None = None
+        """Told once the burst is recognised, and until it is over."""
+        self.count = 0
+        self.first_ns = 0
+
+    def is_on(self, time_ns: int, many: int, span_ns: int) -> bool:
+        """One more has come: whether there are `many` within the span, or were and no such time has gone by since."""
+        times = self._times
+        if times and time_ns - times[-1] > span_ns:
+            self.over()
+        times.append(time_ns)
+        if self.case is not None:
+            self.count += 1
+            times.popleft()
+            return True
+        while times[0] < time_ns - span_ns:
+            times.popleft()
+        self.count, self.first_ns = len(times), times[0]
+        return len(times) >= many
+
+    def over(self) -> None:
+        """What comes next is of another one."""
+        self._times.clear()
+        self.case = None

@@ -1,0 +1,96 @@
+"""A histogram of durations that stays small and can be merged: percentiles of a million rows from a few hundred counts.
+
+A power of two has `STEPS` buckets of the same width. What `percentile` returns is the middle of a bucket, clipped to
+the least and the greatest value seen: within `RELATIVE_ERROR`, 1/128 or 0.8 %, of the value that has that rank, from 0
+to 2**53 ns (104 days); `least` and `most` are exact. A negative duration, which clocks of merged captures can make,
+counts as 0.
+
+Invariant: merging is adding, so neither order nor grouping of what is merged makes a difference.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+STEPS: Final = 64
+RELATIVE_ERROR: Final = 1 / (2 * STEPS)
+BUCKETS: Final = 65 * STEPS
+"""More than there are: the number of a bucket is below."""
+_EXACT: Final = STEPS.bit_length()
+"""Exponent from which on a bucket is as wide as a nanosecond or wider."""
+Ints = npt.NDArray[np.int64]
+
+
+def buckets_of(values: Ints) -> Ints:
+    """The bucket of each duration, in nanoseconds: `(n,)`."""
+    mantissa, exponent = np.frexp(np.maximum(values, 0).astype(np.float64))
+    steps: Ints = exponent.astype(np.int64) * STEPS + np.maximum((mantissa * 2 - 1) * STEPS, 0).astype(np.int64)
+    return steps
+
+
+def _middle(bucket: int) -> int:
+    exponent, step = divmod(bucket, STEPS)
+    if exponent < _EXACT:
+        return (STEPS + step) >> (_EXACT - exponent) if exponent else 0
+    width = 1 << (exponent - _EXACT)
+    return (STEPS + step) * width + (width - 1) // 2
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Counts by bucket; durations in nanoseconds."""
+
+    counts: dict[int, int] = field(default_factory=dict)
+    least: int | None = None
+    most: int | None = None
+
+    @classmethod
+    def of(cls, values: Ints) -> Self:
+        """The histogram of these durations."""
+        made = cls()
+        if len(values):
+            buckets, counts = np.unique(buckets_of(values), return_counts=True)
+            made.take(dict(zip(buckets.tolist(), counts.tolist(), strict=True)), int(values.min()), int(values.max()))
+        return made
+
+    @staticmethod
+    def power(bucket: int) -> int:
+        """The least exponent of two that the durations of a bucket are below."""
+        return bucket // STEPS
+
+    def add(self, value: int) -> None:
+        """Count one duration more."""
+        mantissa, exponent = math.frexp(max(0, value))
+        self.take({exponent * STEPS + max(0, int((mantissa * 2 - 1) * STEPS)): 1}, value, value)
+
+    def take(self, counts: dict[int, int], least: int, most: int) -> None:
+        """Count more, of which the buckets are known, and the least and the greatest."""
+        for bucket, count in counts.items():
+            self.counts[bucket] = self.counts.get(bucket, 0) + count
+        self.least = max(0, least) if self.least is None else min(self.least, max(0, least))
+        self.most = max(0, most) if self.most is None else max(self.most, most)
+
+    def merge(self, other: "Histogram") -> None:
+        """Count what another has counted, too."""
+        if other.least is not None and other.most is not None:
+            self.take(other.counts, other.least, other.most)
+
+    @property
+    def count(self) -> int:
+        """How many durations there are."""
+        return sum(self.counts.values())
+
+    def percentile(self, percent: float) -> int | None:
+        """The least duration that so many of a hundred do not exceed, about; None where there is none."""
+        if self.least is None or self.most is None:
+            return None
+        rank = max(1, -int(-percent * self.count // 100))
+        seen = 0
+        for bucket in sorted(self.counts):
+            seen += self.counts[bucket]
+            if seen >= rank:
+                return max(self.least, min(self.most, _middle(bucket)))
+        return self.most

@@ -1,0 +1,98 @@
+"""A timeline: what happened to a group or a transactional id, in phases (generations, epochs, transactions).
+
+Plain values. Texts are as the wire has them: not cleaned.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+MOST_EVENTS: Final = 5_000
+"""Events kept of one timeline; past it they are counted."""
+MOST_TIMELINES: Final = 2_000
+
+
+class Event(NamedTuple):
+    """Something worth telling. Heartbeats that change nothing are counted in the phase instead."""
+
+    number: int
+    """Its row, from 0."""
+    time_ns: int
+    what: str
+    """The API, or what it means: ``JoinGroup``, ``joins``, ``leaves``."""
+    member: str
+    """Who: a client id, with a number where several members have the same."""
+    words: str
+    error: str
+    """The name of the error that answered it; empty for none."""
+
+
+@dataclass(slots=True)
+class Phase:
+    """A generation of a classic group, an epoch of a newer one, a transaction."""
+
+    title: str
+    events: list[Event] = field(default_factory=list)
+    heartbeats: int = 0
+    """That changed nothing."""
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Of a group or of a transactional id."""
+
+    name: str
+    kind: str
+    """``classic``, ``consumer`` (KIP-848), ``share`` (KIP-932), ``streams`` (KIP-1071) or ``transaction``."""
+    phases: list[Phase] = field(default_factory=list)
+    left_out: int = 0
+    """Events that came when there were too many."""
+    _members: dict[str, str] = field(default_factory=dict, repr=False)
+    _kept: int = field(default=0, repr=False)
+
+    @property
+    def members(self) -> list[str]:
+        """Who took part, in the order of their first events."""
+        return list(dict.fromkeys(self._members.values()))
+
+    @property
+    def events(self) -> list[Event]:
+        """All events, phase by phase."""
+        return [event for phase in self.phases for event in phase.events]
+
+    @property
+    def phase(self) -> Phase:
+        """The last one."""
+        if not self.phases:
+            self.phases.append(Phase("before the first"))
+        return self.phases[-1]
+
+    def is_only(self, what: str) -> bool:
+        """Whether nothing else has happened."""
+        return all(event.what == what for event in self.events) and not any(each.heartbeats for each in self.phases)
+
+    def begin(self, title: str) -> Phase:
+        """A new phase."""
+        self.phases.append(Phase(title))
+        return self.phases[-1]
+
+    def add(self, event: Event, phase: Phase | None = None) -> None:
+        """An event of a phase, else of the last one."""
+        if self._kept < MOST_EVENTS:
+            self._kept += 1
+            (phase or self.phase).events.append(event)
+        else:
+            self.left_out += 1
+
+    def beat(self, phase: Phase | None = None) -> None:
+        """A heartbeat that changed nothing."""
+        (phase or self.phase).heartbeats += 1
+
+    def member(self, member_id: str, client_id: str | None) -> str:
+        """What to call a member: by its client id, numbered where another member has the same."""
+        name = client_id or "(no client id)"
+        if not member_id:
+            return name
+        if member_id not in self._members and len(self._members) < MOST_EVENTS:
+            same = sum(known == name or known.startswith(f"{name} #") for known in self._members.values())
+            self._members[member_id] = f"{name} #{same + 1}" if same else name
+        return self._members.get(member_id, name)

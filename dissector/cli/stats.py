@@ -1,0 +1,177 @@
+"""`kdissect stats`: what was counted, as tables, or as JSON objects, one a line.
+
+In a table numbers come first and names last, so that names can be as long as they are: 80 columns hold the numbers.
+"""
+
+from collections.abc import Iterator, Sequence, Set
+from typing import Any, Final
+
+import numpy as np
+import orjson
+
+from dissector.analysis.stats.counting import Counting
+from dissector.analysis.stats.sections import SECTIONS, Line, api_name, api_words
+from dissector.analysis.stats.statistics import Statistics
+from dissector.analysis.stats.tallies import ApiVersion, Tally
+from dissector.capture_file import Capture
+from dissector.cli.collecting import collecting_seldom
+from dissector.cli.filtering import nothing_fits, wanted
+from dissector.cli.formats import By, StatsFormat
+from dissector.cli.json_lines import encodable, harmless
+from dissector.cli.outcome import NEGATIVE, complain
+from dissector.cli.pages import DIM, NAME, NOTE, print_lines, write_out
+from dissector.cli.pages import Line as Styled
+from dissector.cli.progress import read_with_progress, step_with_progress
+from dissector.cli.show import nothing_found
+from dissector.text import duration, size
+
+_NONE: Final = np.zeros(0, np.int64)
+FIRST: Final = 10
+"""Lines of a table where all tables are printed."""
+PERCENTILES: Final = (50, 90, 99)
+_HEAD: Final = ("count", "out", "in", "err", "p50", "p90", "p99", "max")
+_WIDTHS: Final = (8, 6, 6, 5, 8, 8, 8, 8)
+_NAMES: Final = {
+    By.API: "APIs", By.CLIENT: "Clients", By.CONNECTION: "Connections", By.TOPIC: "Topics (records)",
+    By.PARTITION: "Partitions (records)", By.VERSION: "Versions", By.ERROR: "Errors", By.FIELD: "Fields",
+}  # fmt: skip
+
+
+def stats(
+    files: Sequence[str],
+    by: By | None,
+    form: StatsFormat,
+    filter: str | None,  # noqa: A002  # what it is
+    asked: tuple[int, int] | None,
+    *,
+    ports: Set[int],
+) -> int:
+    """Count and print; the exit code: 0, or 1 where there is no Kafka in it, or nothing fits the filter."""
+    fitting = wanted(filter)
+    with collecting_seldom(), Capture(files, asked=asked, ports=ports) as capture:
+        read_with_progress(capture)
+        for problem in capture.problems:
+            complain(problem.message)
+        if not len(capture):
+            complain(nothing_found(capture))
+            return NEGATIVE
+        rows = None
+        if fitting is not None:
+            rows = np.concatenate([_NONE, *(selected.rows for selected in capture.select(fitting))])
+            if not len(rows):
+                complain(nothing_fits(fitting, len(capture)))
+                return NEGATIVE
+        counting = Counting(capture, rows)
+        step_with_progress(counting.steps(), "counting")
+    if form is StatsFormat.JSON:
+        return write_out(_json_lines(counting.statistics, by))
+    return print_lines(_tables(counting.statistics, by))
+
+
+def _tables(statistics: Statistics, by: By | None) -> Iterator[Styled]:
+    if by is not None:
+        yield from _table(statistics, by, None)
+        return
+    yield [(_summary(statistics), "")]
+    for each in By:
+        if each is not By.PARTITION:  # they are many, and of a topic much alike
+            yield from _table(statistics, each, FIRST)
+
+
+def _summary(statistics: Statistics) -> str:
+    """One line about all rows."""
+    total = statistics.total
+    rest = "".join(f", {count:,} {kind}" for kind, count in statistics.kinds.items() if kind != "exchange")
+    return (
+        f"{total.exchanges:,} exchanges{rest}; {size(total.bytes_out)} out, {size(total.bytes_in)} in; "
+        f"{total.errors:,} with errors, {total.unanswered:,} unanswered"
+    )
+
+
+def _table(statistics: Statistics, by: By, most: int | None) -> Iterator[Styled]:
+    if by is By.FIELD:
+        yield from _fields(statistics, most)
+        return
+    lines = SECTIONS[by.value](statistics)
+    if not lines:
+        return
+    yield []
+    head = "".join(f"{name:>{width}}" for name, width in zip(_HEAD, _WIDTHS, strict=True))
+    yield [(f"{head}  {_NAMES[by]}", DIM)]
+    for line in lines[:most]:
+        yield [(_numbers(line.tally), ""), (f"  {line.words}", NAME)]
+    if most is not None and len(lines) > most:
+        yield [(f"{len(lines) - most:>{_WIDTHS[0]},} more lines: --by {by.value}", NOTE)]
+
+
+def _numbers(tally: Tally) -> str:
+    latencies = [tally.latency.percentile(percent) for percent in PERCENTILES] + [tally.latency.most]
+    cells = [
+        f"{tally.exchanges:,}", size(tally.bytes_out), size(tally.bytes_in),
+        f"{tally.errors:,}" if tally.errors else "",
+        *("" if ns is None else duration(ns).replace(" ", "") for ns in latencies),
+    ]  # fmt: skip
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
+
+
+def _fields(statistics: Statistics, most: int | None) -> Iterator[Styled]:
+    """Fields with the most bytes first."""
+    fields = _ranked_fields(statistics)
+    if not fields:
+        return
+    total = sum(count for count, _, _ in fields)
+    how = "" if statistics.fields.is_whole else f", estimated from {statistics.fields.traced:,} messages"
+    yield []
+    yield [(f"{'bytes':>8}{'share':>8}  Fields{how}", DIM)]
+    for count, kind, path in fields[:most]:
+        yield [(f"{size(count):>9}{count / total:>8.1%}", ""), (f"  {kind} {path}", NAME)]
+    if most is not None and len(fields) > most:
+        yield [(f"{len(fields) - most:>9,} more lines: --by field", NOTE)]
+
+
+def _ranked_fields(statistics: Statistics) -> list[tuple[int, str, str]]:
+    """Bytes, the message's API and version, the field's path."""
+    found = [
+        (count, api_words(ApiVersion(kind.api_key, kind.version)), f"{kind.side}.{path}")
+        for kind, sample in statistics.fields.kinds.items()
+        for path, count in sample.estimated()
+    ]
+    return sorted(found, key=lambda each: (-each[0], *each[1:]))
+
+
+def _json_lines(statistics: Statistics, by: By | None) -> Iterator[bytes]:
+    if by is None:
+        yield _json_line({"by": "total", "rows": statistics.kinds} | _counts(statistics.total))
+    for each in By if by is None else (by,):
+        if each is By.FIELD:
+            yield from map(_json_line, _field_objects(statistics))
+        else:
+            yield from (_json_line(_object(each, line)) for line in SECTIONS[each.value](statistics))
+
+
+def _object(by: By, line: Line) -> dict[str, Any]:
+    return {"by": by.value} | line.facts | _counts(line.tally)
+
+
+def _counts(tally: Tally) -> dict[str, Any]:
+    latency = tally.latency
+    percentiles = {f"p{percent}": latency.percentile(percent) for percent in PERCENTILES}
+    return {
+        "exchanges": tally.exchanges, "bytes_out": tally.bytes_out, "bytes_in": tally.bytes_in,
+        "errors": tally.errors, "unanswered": tally.unanswered,
+        "latency_ns": {"min": latency.least} | percentiles | {"max": latency.most},
+    }  # fmt: skip
+
+
+def _field_objects(statistics: Statistics) -> Iterator[dict[str, Any]]:
+    for kind, sample in statistics.fields.kinds.items():
+        for path, count in sample.estimated():
+            yield {
+                "by": "field", "api": api_name(kind.api_key),
+                "api_version": kind.version, "path": f"{kind.side}.{path}", "bytes": count,
+                "messages": sample.messages, "messages_traced": sample.traced,
+            }  # fmt: skip
+
+
+def _json_line(value: dict[str, Any]) -> bytes:
+    return harmless(orjson.dumps(encodable(value))) + b"\n"

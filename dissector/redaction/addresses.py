@@ -1,0 +1,61 @@
+"""Addresses in place of addresses: one for one, of the same kind (private stays private), IPv4 with as many digits.
+
+So an address that stands as text in a message keeps its length, and is still that of the packets. Loopback and the
+unspecified address tell nothing and stay. IPv6 becomes an address of RFC 3849, or of RFC 4193 where it was private.
+"""
+
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from itertools import product
+from typing import Final
+
+_CHOICES: Final = (range(0), range(10), range(10, 100), range(100, 256))
+"""Numbers of an IPv4 address by their count of digits."""
+_PUBLIC: Final = (range(0), range(1, 10), range(11, 100), (*range(128, 169), *range(173, 192), *range(193, 224)))
+"""Those that may stand first without making the address private, loopback or multicast."""
+_V6: Final = (("fe80::", "is_link_local"), ("fd00::", "is_private"), ("2001:db8::", "is_global"))
+_HOST_BITS: Final = (1 << 64) - 1
+
+
+class Addresses:
+    """What has been replaced by what."""
+
+    def __init__(self) -> None:
+        self._replacements: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._unused: dict[tuple[Sequence[int], ...], Iterator[tuple[int, ...]]] = {}
+        """By what may stand at each place, what has not been given out."""
+
+    def of(self, text: str) -> str:
+        """The replacement of an address. Text that is none is a ValueError."""
+        if text not in self._replacements:
+            address = ip_address(text)
+            stays = address.is_loopback or address.is_unspecified
+            made = text if stays else _v6(address, len(self._taken)) if address.version == 6 else self._v4(text)
+            self._replacements[text] = made
+            self._taken.add(made)
+        return self._replacements[text]
+
+    def _v4(self, text: str) -> str:
+        """An address of the same shape that stands for none yet; were there none left, they would share one."""
+        choices = _choices(text)
+        for numbers in self._unused.setdefault(choices, product(*choices)):
+            made = ".".join(map(str, numbers))
+            if made != text and made not in self._taken and made not in self._replacements:
+                return made
+        return ".".join(str(each[-1]) for each in choices)
+
+
+def _choices(text: str) -> tuple[Sequence[int], ...]:
+    """What may stand at each of the four places."""
+    numbers = [int(part) for part in text.split(".")]
+    free: list[Sequence[int]] = [_CHOICES[len(str(number))] for number in numbers]
+    if not IPv4Address(text).is_global:
+        kept = 1 if numbers[0] == 10 else 2
+        return (*((number,) for number in numbers[:kept]), *free[kept:])
+    return (_PUBLIC[len(str(numbers[0]))], *free[1:])
+
+
+def _v6(address: IPv4Address | IPv6Address, count: int) -> str:
+    prefix = next((prefix for prefix, kind in _V6 if getattr(address, kind)), _V6[-1][0])
+    return str(ip_address(int(ip_address(prefix)) + (count + 1 & _HOST_BITS)))

@@ -1,0 +1,104 @@
+"""The words that stay: Kafka's own, each in the fields that it belongs to. Any other word is a name, and goes.
+
+A field is named by itself, or with the one that it stands in where its own name says too little (``configs.name``).
+"""
+
+from typing import Final
+
+from dissector.protocol.embedded.topics import TOPICS
+from dissector.protocol.tree import Node
+
+_ANY: Final = frozenset(("client_software_name", "client_software_version", "mechanism", "mechanisms"))
+"""Fields that name programs and mechanisms: whatever they say stays."""
+_EVERYWHERE: Final = frozenset(("*", *TOPICS))
+_PROTOCOL_TYPES: Final = frozenset(("consumer", "connect", "share", "streams"))
+_ASSIGNORS: Final = frozenset(
+    ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "simple", "stream", "default", "compatible",
+     "sessioned", "RoundRobinAssigner", "highly_available")
+)  # fmt: skip
+_STATES: Final = frozenset(
+    ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling", "NotReady",
+     "Unknown", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence",
+     "Classic", "Consumer", "Share", "Streams", "classic", "consumer", "share", "streams")
+)  # fmt: skip
+_FEATURES: Final = frozenset(
+    ("metadata.version", "kraft.version", "transaction.version", "group.version", "share.version", "streams.version",
+     "eligible.leader.replicas.version")
+)  # fmt: skip
+_ENTITY_TYPES: Final = frozenset(("user", "client-id", "ip", "User", "Group"))
+_QUOTAS: Final = frozenset(
+    ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
+     "connection_creation_rate")
+)  # fmt: skip
+_LISTENERS: Final = frozenset(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "CONTROLLER", "BROKER"))
+_TOPIC_CONFIGS: Final = frozenset(
+    ("cleanup.policy", "compression.type", "delete.retention.ms", "file.delete.delay.ms", "flush.messages", "flush.ms",
+     "index.interval.bytes", "local.retention.bytes", "local.retention.ms", "max.compaction.lag.ms",
+     "max.message.bytes", "message.format.version", "message.timestamp.type", "min.cleanable.dirty.ratio",
+     "min.compaction.lag.ms", "min.insync.replicas", "preallocate", "remote.storage.enable", "retention.bytes",
+     "retention.ms", "segment.bytes", "segment.index.bytes", "segment.jitter.ms", "segment.ms",
+     "unclean.leader.election.enable")
+)  # fmt: skip
+_HOSTS: Final = frozenset(("localhost", "/localhost"))
+
+_WORDS: Final = {
+    "protocol_type": _PROTOCOL_TYPES,
+    "protocols.name": _ASSIGNORS,
+    "supported_protocols.name": _ASSIGNORS,
+    "protocol_name": _ASSIGNORS,
+    "protocol": _ASSIGNORS,
+    "protocol_data": _ASSIGNORS,
+    "server_assignor": _ASSIGNORS,
+    "assignor_name": _ASSIGNORS,
+    "group_state": _STATES,
+    "state": _STATES,
+    "states_filter": _STATES,
+    "state_filters": _STATES,
+    "transaction_state": _STATES,
+    "group_type": _STATES,
+    "types_filter": _STATES,
+    "supported_features.name": _FEATURES,
+    "finalized_features.name": _FEATURES,
+    "feature": _FEATURES,
+    "entity_type": _ENTITY_TYPES,
+    "principal_type": _ENTITY_TYPES,
+    "owner_principal_type": _ENTITY_TYPES,
+    "listeners.name": _LISTENERS,
+    "end_points.name": _LISTENERS,
+    "listener": _LISTENERS,
+    "configs.name": _TOPIC_CONFIGS,
+    "synonyms.name": _TOPIC_CONFIGS,
+    "configuration_keys": _TOPIC_CONFIGS,
+    "topic_configs.key": _TOPIC_CONFIGS,
+    "host": _HOSTS,
+    "client_host": _HOSTS,
+}
+
+
+def stays(node: Node, text: str) -> bool:
+    """Whether a string of a message is one of Kafka's own words, and not somebody's."""
+    *_, outer, name = ("", *_fields(node))
+    return text in _EVERYWHERE or name in _ANY or text in (_WORDS.get(name) or _WORDS.get(f"{outer}.{name}") or ())
+
+
+def word_of(node: Node) -> str:
+    """What a string names, in a word for its replacement."""
+    if node.schema is not None and node.schema.entity_type in _ENTITIES:
+        return _ENTITIES[node.schema.entity_type]
+    name = next(reversed(_fields(node)), "")
+    return next((word for part, word in _PARTS.items() if part in name), "text")
+
+
+_ENTITIES: Final = {"topicName": "topic", "groupId": "group", "transactionalId": "txn"}
+_PARTS: Final = {
+    "topic": "topic", "group_instance": "instance", "group": "group", "transactional": "txn", "client_id": "client",
+    "member": "member", "host": "host", "rack": "rack", "principal": "user", "user": "user", "owner": "user",
+    "cluster": "cluster", "coordinator": "group", "key": "key", "message": "message", "config": "config",
+    "listener": "listener", "value": "value",
+}  # fmt: skip
+
+
+def _fields(node: Node) -> list[str]:
+    """The names on a node's path, without numbers of elements and the wire's own parts."""
+    names = (part.partition("[")[0] for part in node.path.split("."))
+    return [name for name in names if name and not name.startswith("(")]

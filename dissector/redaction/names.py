@@ -1,0 +1,46 @@
+"""Names in place of names: the same one for the same one, of the same size in bytes, another one for another one.
+
+A replacement says what it stands for, as far as it has room: ``topic-0001``, ``top1``, ``1``. Where a capture has more
+names of so few bytes than there are replacements (36 of one byte, 1,296 of two), those that come later share asterisks.
+"""
+
+from collections import Counter
+from string import ascii_lowercase, digits
+from typing import Final
+
+ALPHABET: Final = digits + ascii_lowercase
+MASK: Final = b"*"
+
+
+class Names:
+    """What has been replaced by what. It holds each name of a capture once."""
+
+    def __init__(self) -> None:
+        self._replacements: dict[bytes, bytes] = {}
+        self._taken: set[bytes] = set()
+        self._counts: Counter[tuple[str, int]] = Counter()
+
+    def of(self, name: bytes, word: str) -> bytes:
+        """The replacement of a name; `word` says what is named, where it is met for the first time."""
+        if name not in self._replacements:
+            self._replacements[name] = self._new(name, word)
+        return self._replacements[name]
+
+    def _new(self, name: bytes, word: str) -> bytes:
+        size = len(name)
+        while self._counts[word, size] < len(ALPHABET) ** size - 1:
+            self._counts[word, size] += 1
+            made = _made(word, self._counts[word, size], size)
+            if made not in self._taken and made != name:
+                self._taken.add(made)
+                return made
+        return MASK * size
+
+
+def _made(word: str, number: int, size: int) -> bytes:
+    count = ""
+    while number:
+        number, digit = divmod(number, len(ALPHABET))
+        count = ALPHABET[digit] + count
+    room = size - len(count)
+    return (f"{word}-"[:room].ljust(room, "0") + count).encode()

@@ -1,0 +1,104 @@
+"""Back and forward over the places that were jumped from: their order alone, and on the screen."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tui.test_main import JAVA, opened, to
+from tui.history import KEPT, History, Place
+from tui.messages import GoTo
+
+PLACES = st.builds(Place, st.integers(0, 5), st.sampled_from(["request", "response"]), st.sampled_from(["", "body"]))
+
+
+def everywhere(number: int) -> bool:
+    return True
+
+
+@given(st.lists(PLACES, max_size=30))
+def test_all_the_way_back_and_forward_again_ends_where_it_began(jumps: list[Place]) -> None:
+    history, here = History(), Place(9)
+    for target in jumps:
+        history.leave(here)
+        here = target
+    end = here
+    steps = 0
+    while (place := history.back(here, everywhere)) is not None:
+        here, steps = place, steps + 1
+    if steps:
+        assert here == Place(9)
+    for _ in range(steps):
+        found = history.forward(here, everywhere)
+        assert found is not None
+        here = found
+    assert here == end
+    assert history.forward(here, everywhere) is None
+
+
+def test_what_the_list_does_not_show_is_passed_over() -> None:
+    history = History()
+    for number in range(4):
+        history.leave(Place(number))
+    assert history.back(Place(4), lambda number: number % 2 == 0) == Place(2)
+    assert history.forward(Place(2), everywhere) == Place(4)
+
+
+def test_a_jump_forgets_what_was_ahead() -> None:
+    history = History()
+    history.leave(Place(0))
+    assert history.back(Place(1), everywhere) == Place(0)
+    history.leave(Place(0))
+    assert history.forward(Place(7), everywhere) is None
+
+
+def test_it_remembers_so_many_and_no_more() -> None:
+    history = History()
+    for number in range(3 * KEPT):
+        history.leave(Place(number))
+    here, steps = Place(-1), 0
+    while (place := history.back(here, everywhere)) is not None:
+        here, steps = place, steps + 1
+    assert (steps, here) == (KEPT, Place(2 * KEPT))
+
+
+async def test_back_returns_to_row_side_and_field_and_forward_to_where_one_was() -> None:
+    async with opened(JAVA) as screen:
+        await to(screen, "Metadata")
+        await screen.press("r", "enter", "down", "down")
+        start = screen.main.place
+        assert start is not None
+        assert start.side == "response"
+        assert start.path
+        await screen.press("e")
+        trouble = screen.main.place
+        assert trouble is not None
+        assert trouble.number != start.number
+        for keys in ("ctrl+o", "alt+left"):
+            await screen.press(keys)
+            assert screen.main.place == start, keys
+            assert screen.row == start.number
+            assert screen.fields.cursor_node is not None
+            assert screen.fields.cursor_node.data is screen.main.model.node
+            await screen.press("alt+right")
+            assert screen.row == trouble.number
+
+
+async def test_a_step_is_no_jump_and_the_last_row_is_one() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await screen.press("j", "j", "k")
+        await screen.press("ctrl+o")
+        assert screen.row == 1
+        await screen.press("G", "ctrl+o")
+        assert screen.row == 1
+
+
+async def test_a_place_is_gone_to_with_its_side_and_field() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("j")
+        screen.main.post_message(GoTo(4, "response", "header.correlation_id"))
+        await screen.settle()
+        assert (screen.row, screen.main.model.side, screen.path) == (4, "response", "header.correlation_id")
+        screen.main.post_message(GoTo(10**9))
+        await screen.settle()
+        assert screen.row == 4
+        await screen.press("ctrl+o")
+        assert screen.row == 1

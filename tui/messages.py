@@ -1,0 +1,30 @@
+"""What one part of the screen asks of another that it does not know."""
+
+from textual.message import Message
+
+from tui.history import Place
+
+
+class ApplyFilter(Message):
+    """Show the rows that a filter holds of; to `prepare` it is to put it where it can be edited."""
+
+    def __init__(self, text: str, *, prepare: bool = False) -> None:
+        super().__init__()
+        self.text = text
+        self.prepare = prepare
+
+
+class AddColumn(Message):
+    """Show a field as a column of the list. The path begins with ``request`` or ``response``."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+
+class GoTo(Message):
+    """Jump to a row, from 0, or to a field of it."""
+
+    def __init__(self, number: int, side: str | None = None, path: str = "") -> None:
+        super().__init__()
+        self.place = Place(number, side, path)

@@ -1,0 +1,281 @@
+"""The panes every feature works on: exchanges above; below, the fields of the chosen one beside its bytes; a line about
+the field.
+
+The screen passes what one pane says on to the others, through the model; panes don't know each other. What a user does
+with them stands in classes of their own (`moving.py`, `rooms.py`, …), which `main.py` joins. Each has its keys, with a
+sentence about each: help and palette are made of those.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+from rich.text import Text
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+from textual.worker import get_current_worker
+
+from dissector.capture import CaptureError
+from dissector.capture_file import Capture, Progress
+from dissector.protocol.tree import Node
+from dissector.text import clean
+from tui.appearance import Appearance
+from tui.history import Place
+from tui.loader import load
+from tui.messages import GoTo
+from tui.model import Model
+from tui.view import View
+from tui.widgets.bytes_pane import BytesPane
+from tui.widgets.exchange_list import ExchangeList
+from tui.widgets.field_tree import FieldTree
+from tui.words import byte_readings, inspector_text, progress_words
+
+
+class CoreScreen(Screen[None]):
+    """List, fields and bytes of one capture."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="main.help"),
+        Binding("q", "app.quit", "Quit", tooltip="Leave kdissect", id="main.quit"),
+        Binding("tab", "app.focus_next", "Pane", tooltip="The next pane", id="main.next_pane"),
+        Binding(
+            "shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="The pane before",
+            id="main.previous_pane",
+        ),
+        Binding("enter", "open", "Fields", tooltip="From the list to the fields of the exchange", id="main.open"),
+    ]  # fmt: skip
+
+    class Unreadable(Message):
+        """There is nothing to look at."""
+
+        def __init__(self, error: CaptureError) -> None:
+            super().__init__()
+            self.error = error
+
+    SETTLED: ClassVar[bool] = True
+    """Whether rows get their final order when all is read."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__()
+        self.capture = capture
+        self.view = View()
+        self.appearance = Appearance()
+        self.model = Model(capture)
+        self._progress = Progress(0, 0, 0, 0)
+        self._done = False
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield Static(id="notice", markup=False)
+        yield Static(id="empty", markup=False)
+        yield ExchangeList(self.capture, self.view, self.appearance, id="list")
+        yield Static(id="legend", markup=False)
+        with Horizontal(id="lower"):
+            yield FieldTree(id="fields")
+            yield BytesPane(self.model, id="bytes")
+        yield Static(id="inspector", markup=False)
+        yield Footer(show_command_palette=False)
+
+    @property
+    def _list(self) -> ExchangeList:
+        return self.query_one(ExchangeList)
+
+    @property
+    def _fields(self) -> FieldTree:
+        return self.query_one(FieldTree)
+
+    @property
+    def _bytes(self) -> BytesPane:
+        return self.query_one(BytesPane)
+
+    @property
+    def number(self) -> int:
+        """The row under the list's cursor, from 0."""
+        return self._list.number
+
+    @property
+    def place(self) -> Place | None:
+        """Where the user is: row, side, field; None before there is a row."""
+        model = self.model
+        if model.number is None:
+            return None
+        return Place(model.number, model.side, model.node.path if model.node is not None else "")
+
+    def go_to(self, number: int) -> bool:
+        """Put the cursor on a row, from 0; whether the list has it."""
+        return self.go_to_place(Place(number))
+
+    def go_to_place(self, place: Place) -> bool:
+        """Jump to a row, and to a side and a field of it where they are named; whether the list has the row."""
+        position = self.view.position(place.number)
+        if position is None:
+            return False
+        self._list.cursor = position
+        if place.number != self.model.number:
+            self._choose(place.number)
+        if place.side is not None and place.side != self.model.side and self.model.flip():
+            self._draw_message()
+        node = self.model.look.message.tree.find(place.path) if self.model.look is not None and place.path else None
+        if node is not None:
+            self.choose_field(node)
+        return True
+
+    def choose_field(self, node: Node) -> None:
+        """Show a field of the message in all panes, wherever the user is."""
+        self.model.node = node
+        self._fields.reveal(node)
+        self._bytes.update()
+        self._draw_titles()
+        self._draw_inspector()
+
+    def on_go_to(self, event: GoTo) -> None:
+        if not self.go_to_place(event.place):
+            self.notify(f"exchange {event.place.number + 1} is not among those shown", timeout=2)
+
+    def on_mount(self) -> None:
+        self._list.focus()
+        self._draw_title()
+        self._draw_message()
+        self._load()
+
+    @work(thread=True, exclusive=True, group="load")
+    def _load(self) -> None:
+        worker = get_current_worker()
+
+        def tell(progress: Progress, done: bool) -> None:
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self._loaded, progress, done)
+
+        try:
+            load(self.capture, tell, lambda: worker.is_cancelled, settled=self.SETTLED)
+        except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self.post_message, self.Unreadable(error))
+
+    def _loaded(self, progress: Progress, done: bool) -> None:
+        """A step further: more rows, and at the end the final order."""
+        self._progress, self._done = progress, done
+        if done:
+            self._settled()
+        self._list.show(len(self.capture), anew=done)
+        self._grown(done=done)
+        self._draw_title()
+        if not done:
+            return
+        if len(self.capture):
+            self._choose(self.number)
+        else:
+            self._draw_empty()
+        if self.capture.problems:
+            notice = self.query_one("#notice", Static)
+            notice.update(Text("\n".join("! " + clean(problem.message) for problem in self.capture.problems)))
+            notice.add_class("shown")
+
+    def _grown(self, *, done: bool) -> None:
+        """There may be more rows; when it is `done`, there will be no more. For features that go along."""
+
+    def _settled(self) -> None:
+        """Rows have their final order: whoever kept their numbers takes the new ones."""
+        self._list.follow(int(self.capture.moved(np.array([self._list.place]))[0]))
+
+    def _draw_title(self) -> None:
+        names = ", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names)
+        title = Text(names, "bold")
+        title.append(f" · {len(self.capture):,} exchanges · {self.capture.connections:,} connections", "")
+        state = progress_words(self._progress, done=self._done)
+        room = self.app.size.width - 2 - title.cell_len - len(state)
+        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+
+    def _draw_empty(self) -> None:
+        seen = f"{self.capture.packets:,} packets, {self.capture.connections:,} TCP connections"
+        spoken = ", ".join(f"{name} {count:,}" for name, count in self.capture.protocols.items())
+        words = f"No Kafka in this capture\n\n{seen}{': ' if spoken else ''}{spoken}.\n"
+        hint = (
+            "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092"
+            "\n\nOr say which port is Kafka's: kdissect FILE --port 19092"
+        )
+        empty = self.query_one("#empty", Static)
+        empty.update(Text(words + hint, justify="center"))
+        empty.add_class("shown")
+        for selector in ("#list", "#lower"):
+            self.query_one(selector).add_class("hidden")
+
+    def _choose(self, number: int) -> None:
+        if len(self.capture):
+            self.model.choose(number)
+            self._draw_message()
+
+    def _draw_message(self) -> None:
+        """Another message is shown: its fields, its bytes."""
+        self._fields.show(self.model.look)
+        self._bytes.update()
+        self._draw_titles()
+        self._draw_inspector()
+
+    def _draw_titles(self) -> None:
+        exchange = self.model.exchange
+        if exchange is None:
+            return
+        parts = []
+        for side in ("request", "response"):
+            there = getattr(exchange, side) is not None
+            name = side.capitalize() if there else f"no {side}"
+            parts.append(f"\\[{name}]" if side == self.model.side else name)
+        stored = exchange.row.kind.capitalize()
+        self._fields.border_title = stored if exchange.is_stored else f"{parts[0]} ▸ {parts[1]}"
+        source = self.model.source
+        if source is not None:
+            node = self.model.node
+            span = f" {node.start:#06x}–{node.end:#06x}" if node is not None else ""
+            name = "bytes" if source.number == 0 else f"bytes · {clean(source.name)}".replace("[", "\\[")
+            self._bytes.border_title = name + span
+
+    def _draw_inspector(self, extra: str = "") -> None:
+        message = self.model.look.message if self.model.look is not None else None
+        exchange = self.model.exchange
+        side = exchange.row.kind if exchange is not None and exchange.is_stored else self.model.side
+        text = inspector_text(self.model.node, message, side)
+        if self.model.node is None and exchange is not None and exchange.findings:
+            text = Text(clean(" · ".join(finding.message for finding in exchange.findings)), "bold yellow")
+        if extra:
+            text = Text(extra, "bold").append(" · ").append_text(text)
+        self.query_one("#inspector", Static).update(text)
+
+    def on_exchange_list_chosen(self, event: ExchangeList.Chosen) -> None:
+        if event.number != self.model.number:
+            self._choose(event.number)
+
+    def on_exchange_list_opened(self) -> None:
+        self._fields.focus()
+
+    def on_field_tree_field_chosen(self, event: FieldTree.FieldChosen) -> None:
+        if self.focused is not self._bytes and event.node is not self.model.node and self.focused is not self._list:
+            self.model.node = event.node
+            self._bytes.update()
+            self._draw_titles()
+            self._draw_inspector()
+
+    def on_bytes_pane_byte_chosen(self, event: BytesPane.ByteChosen) -> None:
+        source = self.model.source
+        if self.model.look is None or source is None:
+            return
+        node = self.model.look.node_at(source.number, event.offset)
+        if node is not None:
+            self.model.node = node
+            self._fields.reveal(node)
+            self._bytes.refresh()
+        self._draw_titles()
+        self._draw_inspector(byte_readings(source.data, event.offset))
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Whoever comes to the fields finds one of them chosen."""
+        if event.widget is self._fields and self.model.node is None:
+            self._fields.choose_first()
+
+    def action_open(self) -> None:
+        if self.focused is self._list:
+            self._fields.focus()

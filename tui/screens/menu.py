@@ -1,0 +1,55 @@
+"""A short list to choose one thing from, over the screen."""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+
+class Choice(NamedTuple):
+    """What is offered, and in a few words what it is. Both are shown as they are: clean."""
+
+    name: str
+    words: str = ""
+
+
+class Menu(ModalScreen[int | None]):
+    """Gives the place of what was chosen, from 0; None where nothing was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", "Close", tooltip="Choose nothing", id="menu.close"),
+        Binding("j", "down", "Down", show=False, id="menu.down"),
+        Binding("k", "up", "Up", show=False, id="menu.up"),
+    ]
+
+    def __init__(self, title: str, choices: Sequence[Choice], at: int = 0) -> None:
+        super().__init__()
+        self._title = title
+        self._choices = choices
+        self._at = at
+
+    def compose(self) -> ComposeResult:
+        width = max((len(choice.name) for choice in self._choices), default=0)
+        lines = [Text.assemble((c.name.ljust(width + 2), "bold"), (c.words, "dim")) for c in self._choices]
+        options = OptionList(*(Option(line) for line in lines), id="menu", markup=False)
+        options.border_title = self._title
+        yield options
+
+    def on_mount(self) -> None:
+        options = self.query_one(OptionList)
+        options.highlighted = self._at if self._choices else None
+        options.focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_index)
+
+    def action_down(self) -> None:
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        self.query_one(OptionList).action_cursor_up()

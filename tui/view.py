@@ -1,0 +1,135 @@
+"""Which rows the list shows, and in which order: positions in the list to rows of the capture and back.
+
+Rows are all of them, those that a filter kept, or the marked ones among either; in the order of their numbers, or
+in one that sorting gave. Rows that came after sorting stand behind those that were sorted.
+
+Invariants:
+  * no row stands at two positions;
+  * unless something was chosen or sorted, nothing is kept for a row;
+  * a position is found in constant time, a row in that or in logarithmic time once the list stands still.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.columns import Column
+
+Rows = npt.NDArray[np.int64]
+_NOWHERE = -1
+
+
+class View:
+    """What the list shows of a capture's rows."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._kept: Column | None = None
+        """What the filter kept, ascending; None without a filter."""
+        self._marked: Rows | None = None
+        """The rows to show of these, ascending; None for all."""
+        self._order: Rows | None = None
+        """The rows that were sorted, in their order."""
+        self._shown: Rows | None = None
+        """Rows by position; None where that is their number."""
+        self._positions: Rows | None = None
+        """Positions by row, made when first asked for; where rows ascend they are not needed."""
+
+    def __len__(self) -> int:
+        return self._count if self._shown is None else len(self._shown)
+
+    @property
+    def count(self) -> int:
+        """Rows of the capture."""
+        return self._count
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether rows may be hidden."""
+        return self._kept is not None or self._marked is not None
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether rows stand in another order than that of their numbers."""
+        return self._order is not None
+
+    def grow(self, count: int) -> None:
+        """The capture has so many rows now."""
+        if count != self._count:
+            self._count = count
+            if self._order is not None and self._kept is None:
+                self._arrange()
+
+    def keep(self, rows: Rows | None) -> None:
+        """Show these rows alone, ascending; None for all."""
+        self._kept = None
+        if rows is not None:
+            self._kept = Column(np.int64)
+            self._kept.extend(rows)
+        self._arrange()
+
+    def add(self, rows: Rows) -> None:
+        """The filter keeps more rows, ascending."""
+        kept = self._kept
+        if kept is None or not len(rows):
+            return
+        if len(kept) and rows[0] <= kept.values[-1]:  # a row that was looked at again
+            self.keep(np.union1d(kept.values, rows))
+            return
+        kept.extend(rows)
+        self._arrange()
+
+    def mark(self, rows: Rows | None) -> None:
+        """Show of all these rows alone, ascending; None for no such choice."""
+        self._marked = rows
+        self._arrange()
+
+    def sort(self, order: Rows | None) -> None:
+        """Show rows in this order, all rows there were when it was made; None for that of their numbers."""
+        self._order = order
+        self._arrange()
+
+    def number(self, position: int) -> int:
+        """The row at a position of the list, both from 0."""
+        return position if self._shown is None else int(self._shown[position])
+
+    def position(self, number: int) -> int | None:
+        """Where the list shows a row; None where it does not."""
+        if self._shown is None:
+            return number if 0 <= number < self._count else None
+        if self._order is None:
+            at = int(np.searchsorted(self._shown, number))
+            return at if at < len(self._shown) and self._shown[at] == number else None
+        if self._positions is None:
+            self._positions = np.full(self._count, _NOWHERE, np.int64)
+            self._positions[self._shown] = np.arange(len(self._shown))
+        at = int(self._positions[number]) if 0 <= number < len(self._positions) else _NOWHERE
+        return at if at != _NOWHERE else None
+
+    def nearest(self, number: int) -> int | None:
+        """Where the list shows a row, or the one whose number is nearest to it; None where it shows none."""
+        if not len(self):
+            return None
+        at = self.position(number)
+        if at is not None:
+            return at
+        if self._shown is None:
+            return max(0, min(number, self._count - 1))
+        if self._order is not None:
+            return int(np.abs(self._shown - number).argmin())
+        at = int(np.searchsorted(self._shown, number))
+        around = [near for near in (at - 1, at) if 0 <= near < len(self._shown)]
+        return min(around, key=lambda near: abs(int(self._shown[near]) - number))  # type: ignore[index]
+
+    def _arrange(self) -> None:
+        """Work out again what is shown."""
+        rows = None if self._kept is None else self._kept.values
+        if self._marked is not None:
+            rows = self._marked if rows is None else self._marked[np.isin(self._marked, rows, assume_unique=True)]
+        self._shown, self._positions = rows if self._order is None else self._sorted(self._order, rows), None
+
+    def _sorted(self, order: Rows, rows: Rows | None) -> Rows:
+        if rows is None:
+            return np.concatenate([order, np.arange(len(order), self._count)])
+        wanted = np.zeros(len(order), np.bool_)
+        wanted[rows[rows < len(order)]] = True
+        return np.concatenate([order[wanted[order]], rows[rows >= len(order)]])
