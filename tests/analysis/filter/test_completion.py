@@ -29,6 +29,7 @@ def offered(text: str) -> list[str]:
         ("request.isolation_level == read_c", "READ_COMMITTED"),
         ("severity >= w", "warning"),
         ("kind == g", "gap"),
+        ("finding == unans", "unanswered"),
         ("api == Fetch && request.max_w", "request.max_wait_ms"),
         ("request.topics.na", "request.topics.name"),
         ("response.header.", "response.header.correlation_id"),
