@@ -10,6 +10,7 @@ from typing import Final
 
 from dissector.analysis.filter.columns import Cells, IndexRows
 from dissector.analysis.filter.kinds import Kind, Type
+from dissector.analysis.findings import CODES
 from dissector.findings import Severity
 from dissector.protocol.schema.enums import API_KEY
 from dissector.protocol.schema.loader import api_named
@@ -105,7 +106,7 @@ ROW_FIELDS: Final = (
     RowField("response", "whether the response is in the capture", Kind(Type.STRUCT),
              _of_exchange(lambda exchange: exchange.response), (IndexRows.response,)),
     RowField("info", "the words of the list", _TEXT, _some(lambda exchange: exchange.row.info or None)),
-    RowField("finding", "the code of something found, such as unanswered", _TEXT,
+    RowField("finding", "the code of something found, such as unanswered", Kind(Type.TEXT, names=CODES),
              lambda exchange, _: [finding.code for finding in exchange.findings], is_finding=True),
     RowField("severity", "the gravest finding's: note, warning, error",
              Kind(Type.INTEGER, names=tuple(Severity)), _some(_severity), is_finding=True),
