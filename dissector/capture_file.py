@@ -345,6 +345,8 @@ class Capture:
         if self._examination is None:
             self._examination = Examination(self._session, self._store, self._lookup, self._transport.flows)
         entries = len(self._files)
+        with self._lock:
+            self._lookup.learn()
         for rows in self._examination.go_on(self.bounds.pending_requests, final=self._finished):
             self._look.cache_clear()
             yield Progress(entries + rows, len(self), self.packets, len(self))
