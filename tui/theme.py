@@ -78,6 +78,7 @@ CSS: Final = (
     """
 Screen { background: $background; }
 #title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
+LiveScreen #title { height: 2; }
 #notice { height: auto; max-height: 3; background: $warning 25%; color: $foreground; padding: 0 1; display: none; }
 #notice.shown { display: block; }
 #empty { height: 1fr; content-align: center middle; text-align: center; color: $foreground; display: none; }
@@ -122,7 +123,8 @@ BytesPane > .bytes--shade2 { background: $primary 24%; color: $foreground; }
 BytesPane > .bytes--shade3 { background: $primary 12%; color: $foreground 85%; }
 BytesPane > .bytes--cursor { text-style: underline bold; }
 
-Menu { align: center middle; background: $background 60%; }
+Menu, Ask { align: center middle; background: $background 60%; }
+#ask { width: 60; max-width: 90%; border: round $primary; background: $panel; }
 #menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; }
 #menu { border: round $primary; background: $panel; }
 
