@@ -61,7 +61,8 @@ def export(
     fitting = wanted(filter)
     _check(files, out, form, redact=redact)
     with Capture(files, ports=ports, show_secrets=show_secrets) as capture:
-        read_with_progress(capture)
+        asks_findings = fitting is not None and fitting.asks_findings
+        read_with_progress(capture, examine=form is ExportFormat.JSON or asks_findings)
         for problem in capture.problems:
             complain(problem.message)
         if not len(capture):

@@ -50,3 +50,12 @@ class ExportFormat(StrEnum):
     SVG = "svg"
     PYTEST = "pytest"
     COMMAND = "command"
+
+
+class DiffFormat(StrEnum):
+    """How a comparison is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"

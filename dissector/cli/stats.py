@@ -6,6 +6,7 @@ In a table numbers come first and names last, so that names can be as long as th
 from collections.abc import Iterator, Sequence, Set
 from typing import Any, Final
 
+import numpy as np
 import orjson
 
 from dissector.analysis.stats.counting import Counting
@@ -14,6 +15,7 @@ from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import ApiVersion, Tally
 from dissector.capture_file import Capture
 from dissector.cli.collecting import collecting_seldom
+from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.formats import By, StatsFormat
 from dissector.cli.json_lines import encodable, harmless
 from dissector.cli.outcome import NEGATIVE, complain
@@ -23,6 +25,7 @@ from dissector.cli.progress import read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
 from dissector.text import duration, size
 
+_NONE: Final = np.zeros(0, np.int64)
 FIRST: Final = 10
 """Lines of a table where all tables are printed."""
 PERCENTILES: Final = (50, 90, 99)
@@ -35,9 +38,16 @@ _NAMES: Final = {
 
 
 def stats(
-    files: Sequence[str], by: By | None, form: StatsFormat, asked: tuple[int, int] | None, *, ports: Set[int]
+    files: Sequence[str],
+    by: By | None,
+    form: StatsFormat,
+    filter: str | None,  # noqa: A002  # what it is
+    asked: tuple[int, int] | None,
+    *,
+    ports: Set[int],
 ) -> int:
-    """Count and print; the exit code: 0, or 1 where there is no Kafka in it."""
+    """Count and print; the exit code: 0, or 1 where there is no Kafka in it, or nothing fits the filter."""
+    fitting = wanted(filter)
     with collecting_seldom(), Capture(files, asked=asked, ports=ports) as capture:
         read_with_progress(capture)
         for problem in capture.problems:
@@ -45,7 +55,13 @@ def stats(
         if not len(capture):
             complain(nothing_found(capture))
             return NEGATIVE
-        counting = Counting(capture)
+        rows = None
+        if fitting is not None:
+            rows = np.concatenate([_NONE, *(selected.rows for selected in capture.select(fitting))])
+            if not len(rows):
+                complain(nothing_fits(fitting, len(capture)))
+                return NEGATIVE
+        counting = Counting(capture, rows)
         step_with_progress(counting.steps(), "counting")
     if form is StatsFormat.JSON:
         return write_out(_json_lines(counting.statistics, by))
