@@ -78,6 +78,7 @@ CSS: Final = (
     """
 Screen { background: $background; }
 #title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
+LiveScreen #title { height: 2; }
 #notice { height: auto; max-height: 3; background: $warning 25%; color: $foreground; padding: 0 1; display: none; }
 #notice.shown { display: block; }
 #empty { height: 1fr; content-align: center middle; text-align: center; color: $foreground; display: none; }
