@@ -1,5 +1,6 @@
 """The main screen: the panes, and all that a user does with them. A new feature is a class in a file of its own."""
 
+from tui.screens.along import GoingAlong
 from tui.screens.coloured import Coloured
 from tui.screens.history import Returning
 from tui.screens.moving import Moving
@@ -10,5 +11,5 @@ from tui.screens.timing import Timing
 from tui.screens.yanking import Yanking
 
 
-class MainScreen(Returning, Moving, Searching, Yanking, Rooms, Sorted, Timing, Coloured):
+class MainScreen(Returning, Moving, GoingAlong, Searching, Yanking, Rooms, Sorted, Timing, Coloured):
     """Everything at one glance."""
