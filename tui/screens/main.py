@@ -6,10 +6,11 @@ from tui.screens.history import Returning
 from tui.screens.moving import Moving
 from tui.screens.rooms import Rooms
 from tui.screens.search import Searching
+from tui.screens.slowness import Slowness
 from tui.screens.sorting import Sorted
 from tui.screens.timing import Timing
 from tui.screens.yanking import Yanking
 
 
-class MainScreen(Returning, Moving, GoingAlong, Searching, Yanking, Rooms, Sorted, Timing, Coloured):
+class MainScreen(Returning, Moving, GoingAlong, Searching, Slowness, Yanking, Rooms, Sorted, Timing, Coloured):
     """Everything at one glance."""
