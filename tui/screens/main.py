@@ -2,15 +2,23 @@
 
 from tui.screens.along import GoingAlong
 from tui.screens.coloured import Coloured
+from tui.screens.findings import Explaining
 from tui.screens.history import Returning
+from tui.screens.ladder import Laddering
 from tui.screens.moving import Moving
+from tui.screens.overview import Overviewing
+from tui.screens.pointing import Pointing
 from tui.screens.rooms import Rooms
 from tui.screens.search import Searching
 from tui.screens.slowness import Slowness
 from tui.screens.sorting import Sorted
+from tui.screens.timelines import Timelining
 from tui.screens.timing import Timing
 from tui.screens.yanking import Yanking
 
 
-class MainScreen(Returning, Moving, GoingAlong, Searching, Slowness, Yanking, Rooms, Sorted, Timing, Coloured):
+class MainScreen(
+    Returning, Moving, GoingAlong, Searching, Slowness, Explaining, Pointing, Yanking,
+    Rooms, Sorted, Timing, Coloured, Overviewing, Laddering, Timelining,
+):  # fmt: skip
     """Everything at one glance."""

@@ -7,7 +7,7 @@ than linear time: regular expressions are RE2's, which has no backtracking.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, isfinite
 from typing import Final
 
 import numpy as np
@@ -41,8 +41,8 @@ class Intervals:
         """Which of these are, `(n,)`."""
         hits = np.zeros(len(values), np.bool_)
         for low, high in self.spans:
-            if low <= _TOP:
-                hits |= (values >= low) & (values <= min(high, _TOP))
+            if low <= _TOP and high >= LEAST:
+                hits |= (values >= max(low, LEAST)) & (values <= min(high, _TOP))
         return hits
 
 
@@ -129,28 +129,34 @@ _PLAIN: Final = Kind(Type.INTEGER)
 
 
 def _decimal(asked: str, words: Sequence[Word]) -> Predicate:
-    """Floats are exact fractions, too; those that are no numbers compare with nothing."""
-    ends = [_ends(_PLAIN, word) for word in words]
+    """A number is the float nearest to it; those that are none compare with nothing."""
+    ends = [(_nearest(word, low), _nearest(word, high)) for word in words for low, high in (_ends(_PLAIN, word),)]
     low = ends[0][0]
 
     def ask(value: object) -> bool:
-        if not isinstance(value, float | int) or value != value or value in (float("inf"), -float("inf")):
+        if not isinstance(value, float | int) or not isfinite(value):
             return False
-        exact = Fraction(value)
         match asked:
             case "!=":
-                return exact != low
+                return value != low
             case "<":
-                return exact < low
+                return value < low
             case "<=":
-                return exact <= low
+                return value <= low
             case ">":
-                return exact > low
+                return value > low
             case ">=":
-                return exact >= low
-        return any(low <= exact <= high for low, high in ends)
+                return value >= low
+        return any(low <= value <= high for low, high in ends)
 
     return ask
+
+
+def _nearest(word: Word, exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        raise MisfitError(word.column, f"{word.text} is too large") from None
 
 
 def _anything(asked: str, words: Sequence[Word]) -> Predicate:

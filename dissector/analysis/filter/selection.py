@@ -16,7 +16,6 @@ import numpy as np
 
 from dissector.analysis.filter.columns import NO, OPEN, YES, Answers, IndexRows, Ints
 from dissector.analysis.filter.meaning import Filter
-from dissector.analysis.filter.predicates import Flags
 from dissector.session.exchange import Exchange
 
 FIRST: Final = 1 << 10
@@ -71,25 +70,26 @@ def narrowed(filter: Filter, capture: Rows, rows: range | Ints) -> Answers:  # n
     return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
 
 
-def candidates(filter: Filter, capture: Rows, count: int) -> tuple[Ints, Flags]:  # noqa: A002
-    """Of the first `count` rows those that may fit, by the index alone; and which of them do for sure, `(n,)`."""
-    rows, sure = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
+def candidates(filter: Filter, capture: Rows, count: int) -> Ints:  # noqa: A002
+    """Of the first `count` rows those that may fit, by the index alone, `(n,)`."""
+    rows = [np.zeros(0, np.int64)]
     for start in range(0, count, STRETCH):
         answers = narrowed(filter, capture, range(start, min(start + STRETCH, count)))
-        some = np.flatnonzero(answers != NO)
-        rows.append(start + some)
-        sure.append(answers[some] == YES)
-    return np.concatenate(rows), np.concatenate(sure)
+        rows.append(start + np.flatnonzero(answers != NO))
+    return np.concatenate(rows)
 
 
 def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:  # noqa: A002
     """Which of these rows, in ascending order, fit now: for those that were answered since they were looked at."""
-    answers = narrowed(filter, capture, rows)
-    doubtful = np.flatnonzero(answers == OPEN)
-    for at, exchange in zip(doubtful.tolist(), capture.at(rows[doubtful]), strict=True):
-        answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
-    fitting: Ints = rows[answers == YES]
-    return fitting
+    fitting = [np.zeros(0, np.int64)]
+    for start in range(0, len(rows), STRETCH):
+        some = rows[start : start + STRETCH]
+        answers = narrowed(filter, capture, some)
+        doubtful = np.flatnonzero(answers == OPEN)
+        for at, exchange in zip(doubtful.tolist(), capture.at(some[doubtful]), strict=True):
+            answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
+        fitting.append(some[answers == YES])
+    return np.concatenate(fitting)
 
 
 def _looked_at(filter: Filter, capture: Rows, start: int, answers: Answers) -> Iterator[Selected]:  # noqa: A002
