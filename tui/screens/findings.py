@@ -85,8 +85,9 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
             self._lines[group.code].set_label(_group_line(group))
         far = f"{100 * done // max(1, total)}% looked at" if done < total else "all looked at"
         count = sum(group.count for group in groups)
+        kinds = "1 kind" if len(groups) == 1 else f"{len(groups)} kinds"
         self.query_one("#far", Static).update(
-            Text(f"{count:,} findings of {len(groups)} kinds · {far} · enter opens, goes there · ? explains · esc")
+            Text(f"{count:,} findings of {kinds} · {far} · enter opens, goes there · ? explains · esc")
         )
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
