@@ -38,7 +38,7 @@ class Look:
 
     def node_at(self, source: int, offset: int) -> Node | None:
         """The leaf that a byte of a source belongs to."""
-        level = [self.message.tree] if source == 0 else self._roots(source)
+        level = [self.message.tree] if source == 0 else self.roots(source)
         found: Node | None = None
         while True:
             inside = next((n for n in level if n.source == source and n.start <= offset < n.end), None)
@@ -46,8 +46,10 @@ class Look:
                 return found
             found, level = inside, inside.children
 
-    def _roots(self, source: int) -> list[Node]:
-        """The topmost nodes of a source."""
+    def roots(self, source: int) -> list[Node]:
+        """The topmost nodes of a source; of the frame, those below the root."""
+        if source == 0:
+            return self.message.tree.children
         nodes = self.message.tree.walk()
         return [n for n in nodes if n.source == source and self.parents[id(n)].source != source]
 
@@ -121,6 +123,15 @@ class Model:
         if self.look is None:
             return None
         return self.look.message.sources[self.node.source if self.node is not None else 0]
+
+    def next_source(self) -> Node | None:
+        """The topmost field of the message's next source of bytes, round and round; None where there is but one."""
+        if self.look is None or len(self.look.message.sources) < 2:
+            return None
+        number = self.source.number if self.source is not None else 0
+        count = len(self.look.message.sources)
+        following = [(number + step) % count for step in range(1, count)]
+        return next((roots[0] for at in following if (roots := self.look.roots(at))), None)
 
     def levels(self) -> list[tuple[int, int, int]]:
         """Start, end and shade of what is highlighted, faintest first: 0 is the field itself, 1 its parent, …"""

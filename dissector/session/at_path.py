@@ -14,6 +14,9 @@ ABSENT: Final = object()
 """There is no such value."""
 _SELF: Final = ("compressed", "value")
 """Parts of the wire that have the value of the field that they are part of."""
+_WIRE: Final = re.compile(r"\.\((?:compressed|value)\)")
+_INDEX: Final = re.compile(r"\[\d+\]")
+_RECORDS: Final = re.compile(r"\.(records|unaligned_records)\[\d+\]")
 _STEP: Final = re.compile(r"\[(\d+)\]|\(([^)]*)\)|([^.\[\]()]+)")
 
 
@@ -36,6 +39,15 @@ def value_at(message: Message, path: str) -> Any:
             holder, before = value, name
             value = _member(value, name) if name else ABSENT
     return value
+
+
+def plain_path(path: str) -> str:
+    """A path in the tree as columns and filters know it: without the numbers of elements and the wire's own parts.
+
+    ``request.body.topic_data[0].records[1].(compressed).records[2].key`` is
+    ``request.body.topic_data.records.batches.records.key``."""
+    plain = _RECORDS.sub(r".\1.batches", _WIRE.sub("", path), count=1)
+    return _INDEX.sub("", plain).replace(".decoded", "_decoded")
 
 
 def _element(value: Any, index: int) -> Any:

@@ -175,7 +175,7 @@ async def test_a_field_lights_up_its_bytes_and_its_ancestors_more_faintly() -> N
         await screen.press("enter", "g", "down", "down")
         assert screen.path == "header.request_api_key"
         assert screen.main.model.shades(0, 10) == [None] * 4 + [0, 0, 1, 1, 1, 1]
-        assert "request.header.request_api_key · INT16" in screen.text("#inspector")
+        assert "request.header.request_api_key · 18 = ApiVersions · INT16" in screen.text("#inspector")
         assert "versions 0+" in screen.text("#inspector")
 
 

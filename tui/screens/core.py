@@ -33,7 +33,10 @@ from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.exchange_list import ExchangeList
 from tui.widgets.field_tree import FieldTree
 from tui.widgets.filter_bar import FilterBar
-from tui.words import byte_readings, inspector_text, progress_words
+from tui.words import byte_readings, inspector_text, progress_words, range_readings
+
+ROOMY = 40
+"""Screens so high have two lines about the field."""
 
 
 class CoreScreen(Screen[None]):
@@ -245,18 +248,24 @@ class CoreScreen(Screen[None]):
             node = self.model.node
             span = f" {node.start:#06x}–{node.end:#06x}" if node is not None else ""
             name = "bytes" if source.number == 0 else f"bytes · {clean(source.name)}".replace("[", "\\[")
+            others = len(self.model.look.message.sources) - 1 if self.model.look is not None else 0
+            self._bytes.border_subtitle = f"b: {others} decompressed" if others else ""
             self._bytes.border_title = name + span
 
     def _draw_inspector(self, extra: str = "") -> None:
         message = self.model.look.message if self.model.look is not None else None
         exchange = self.model.exchange
         side = exchange.row.kind if exchange is not None and exchange.is_stored else self.model.side
-        text = inspector_text(self.model.node, message, side)
+        said, more = inspector_text(self.model.node, message, side)
         if self.model.node is None and exchange is not None and exchange.findings:
-            text = Text(clean(" · ".join(finding.message for finding in exchange.findings)), "bold yellow")
+            words = " · ".join(finding.message for finding in exchange.findings)
+            said, more = Text(clean(words), "bold yellow"), Text("i explains", "dim")
         if extra:
-            text = Text(extra, "bold").append(" · ").append_text(text)
-        self.query_one("#inspector", Static).update(text)
+            said = Text(extra, "bold").append(" · ").append_text(said)
+        roomy = self.app.size.height >= ROOMY
+        inspector = self.query_one("#inspector", Static)
+        inspector.styles.height = 2 if roomy else 1
+        inspector.update(said.append("\n" if roomy else " · ").append_text(more) if more else said)
 
     def on_exchange_list_chosen(self, event: ExchangeList.Chosen) -> None:
         if event.number != self.model.number:
@@ -283,6 +292,11 @@ class CoreScreen(Screen[None]):
             self._bytes.refresh()
         self._draw_titles()
         self._draw_inspector(byte_readings(source.data, event.offset))
+
+    def on_bytes_pane_range_chosen(self) -> None:
+        source, selection = self.model.source, self.model.selection
+        if source is not None and selection is not None:
+            self._draw_inspector(range_readings(source.data, selection))
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Whoever comes to the fields finds one of them chosen."""

@@ -17,6 +17,8 @@ class Moving(Seeking):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "flip", "Req↔Resp", tooltip="The other side of the exchange", id="main.flip"),
+        Binding("b", "source", "Bytes of", show=False, id="main.source",
+                tooltip="The next source of bytes: the frame, what was decompressed from it"),
         Binding(
             "left_square_bracket", "along(-1)", "Connection", key_display="[",
             tooltip="The previous exchange of the same connection", id="main.previous_on_connection",
@@ -46,6 +48,14 @@ class Moving(Seeking):
             self._draw_message()
         elif self.model.exchange is not None:
             self.notify(f"there is no {'response' if self.model.side == 'request' else 'request'}", timeout=2)
+
+    def action_source(self) -> None:
+        """The frame, then each section that was decompressed, and round again."""
+        node = self.model.next_source()
+        if node is None:
+            self.notify("all bytes of this message are in its frame", timeout=2)
+        else:
+            self.choose_field(node)
 
     def action_step(self, rows: int) -> None:
         self._list.cursor += rows

@@ -38,7 +38,13 @@ class BytesPane(ScrollView, can_focus=True):
         Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="bytes.page_up"),
         Binding("g,home", "go(0)", "First", show=False, id="bytes.first"),
         Binding("G,end", "go(-1)", "Last", show=False, id="bytes.last"),
-    ]
+        Binding("shift+right", "extend(1)", "Select", show=False, tooltip="Select bytes", id="bytes.select_right"),
+        Binding("shift+left", "extend(-1)", "Select back", show=False, tooltip="Select bytes", id="bytes.select_left"),
+        Binding("shift+down", "extend_line(1)", "Select a line", show=False, tooltip="Select bytes",
+                id="bytes.select_down"),
+        Binding("shift+up", "extend_line(-1)", "Select a line back", show=False, tooltip="Select bytes",
+                id="bytes.select_up"),
+    ]  # fmt: skip
     cursor: reactive[int] = reactive(0, repaint=False)
 
     class ByteChosen(Message):
@@ -47,6 +53,13 @@ class BytesPane(ScrollView, can_focus=True):
         def __init__(self, offset: int) -> None:
             super().__init__()
             self.offset = offset
+
+    class RangeChosen(Message):
+        """Bytes were selected, with the mouse or with shift: they are the model's selection."""
+
+    _anchor: int | None = None
+    """Where a selection began, while the mouse is down or shift extends it."""
+    _dragged = False
 
     def __init__(self, model: Model, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
         super().__init__(id=id)
@@ -68,6 +81,7 @@ class BytesPane(ScrollView, can_focus=True):
     def update(self) -> None:
         """Another message, source or field was chosen: bring it into view."""
         self._measure()
+        self._anchor = None
         node = self._model.node
         if node is not None:
             self.cursor = node.start
@@ -141,8 +155,29 @@ class BytesPane(ScrollView, can_focus=True):
         if self._data:
             self.cursor = max(0, min(offset, len(self._data) - 1))
             self._into_view(self.cursor)
+            self._anchor = None
             self.refresh()
             self.post_message(self.ByteChosen(self.cursor))
+
+    def _select_to(self, offset: int) -> None:
+        """The bytes from where the selection began to this one."""
+        if self._anchor is None or not self._data:
+            return
+        self.cursor = max(0, min(offset, len(self._data) - 1))
+        low, high = sorted((self._anchor, self.cursor))
+        self._model.selection = range(low, high + 1)
+        self._into_view(self.cursor)
+        self.refresh()
+        self.post_message(self.RangeChosen())
+
+    def action_extend(self, count: int) -> None:
+        """With shift: the selection grows, or begins at the cursor."""
+        if self._anchor is None or self._model.selection is None:
+            self._anchor = self.cursor
+        self._select_to(self.cursor + count)
+
+    def action_extend_line(self, count: int) -> None:
+        self.action_extend(count * self.per_line)
 
     def action_move(self, count: int) -> None:
         self._go(self.cursor + count)
@@ -168,10 +203,33 @@ class BytesPane(ScrollView, can_focus=True):
         offset = None if column is None or column >= count else (self.scroll_offset.y + y) * count + column
         return offset if offset is not None and offset < len(self._data) else None
 
-    def on_click(self, event: events.Click) -> None:
+    def _byte_under(self, event: events.MouseEvent) -> int | None:
         place = event.get_content_offset(self)
-        offset = self.offset_at(place.x, place.y) if place is not None else None
-        if offset is not None:
+        return self.offset_at(place.x, place.y) if place is not None else None
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._anchor, self._dragged = self._byte_under(event), False
+        if self._anchor is not None:
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """While the button is down, bytes are selected."""
+        offset = self._byte_under(event)
+        if (
+            event.button
+            and self._anchor is not None
+            and offset is not None
+            and (self._dragged or offset != self._anchor)
+        ):
+            self._dragged = True
+            self._select_to(offset)
+
+    def on_mouse_up(self) -> None:
+        self.release_mouse()
+
+    def on_click(self, event: events.Click) -> None:
+        offset = self._byte_under(event)
+        if offset is not None and not self._dragged:
             self._go(offset)
 
     def on_focus(self) -> None:
