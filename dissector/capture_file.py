@@ -238,6 +238,8 @@ class Capture:
 
         wanted = parse(filter)
         self._read_all()
+        for _ in self.examine() if wanted.asks_findings else ():
+            pass
         return (exchange for found in self.select(wanted) for exchange in self.at(found.rows))
 
     def _read_all(self) -> None:

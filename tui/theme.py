@@ -136,6 +136,17 @@ BytesPane > .bytes--shade2 { background: $primary 24%; color: $foreground; }
 BytesPane > .bytes--shade3 { background: $primary 12%; color: $foreground 85%; }
 BytesPane > .bytes--cursor { text-style: underline bold; }
 
+#pages { height: 1; background: $panel; color: $secondary; padding: 0 1; text-wrap: nowrap; }
+#lines, #ladder { height: 1fr; background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
+LineList > .lines--cursor, LadderView > .ladder--cursor { background: $primary 30%; }
+LineList > .lines--head { color: $secondary; text-style: bold; }
+LadderView > .ladder--head { background: $panel; color: $secondary; text-style: bold; }
+LineList > .lines--name { color: $foreground; }
+LineList > .lines--bar, LadderView > .ladder--bar { color: $primary; }
+LineList > .lines--bad, LadderView > .ladder--bad { color: $error; }
+LineList > .lines--good, LadderView > .ladder--good { color: $success; }
+LineList > .lines--dim, LadderView > .ladder--dim { color: $secondary; }
+
 Menu { align: center middle; background: $background 60%; }
 #menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; border: round $primary; }
 #menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }

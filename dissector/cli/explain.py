@@ -1,7 +1,11 @@
-"""`kdissect explain`: a message on a page: its layout, its bytes drawn, its history, a worked example."""
+"""`kdissect explain`: a message on a page: its layout, its bytes drawn, its history, a worked example; or a finding."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
+from textwrap import wrap
 
+from dissector.analysis.findings import CODES, Explanation
+from dissector.analysis.findings import explain as finding
 from dissector.cli.explain_reference import REFERENCES
 from dissector.cli.outcome import complain
 from dissector.cli.pages import DIM, NAME, NOTE, TITLE, TYPE, Line, print_lines, table, title
@@ -17,6 +21,8 @@ from dissector.protocol.schema.headers import request_header_version, response_h
 from dissector.protocol.schema.model import Message
 from dissector.protocol.tree import Node
 
+MOST_NEAR = 4
+WIDTH = 96
 HEX_A_LINE = 8
 """Bytes of a field in one line of the example."""
 
@@ -27,12 +33,24 @@ def explain(word: str, version: str | None) -> int:
         if version is not None:
             return complain(f"{word.lower()} have no versions of their own; leave {version} out")
         return print_lines(REFERENCES[word.lower()]())
+    found = finding(word.lower())
+    if found is not None:
+        return print_lines(_finding(found))
     try:
         subject = find(word)
         number = subject.version(version)
     except SubjectError as error:
-        return complain(str(error))
+        near = get_close_matches(word.lower(), CODES, n=MOST_NEAR)
+        return complain(f"nothing is called {word!r}; near it: {', '.join(near)}" if near else str(error))
     return print_lines(_page(subject, number))
+
+
+def _finding(found: Explanation) -> Iterator[Line]:
+    yield [(found.title, TITLE)]
+    yield [(f"  {found.code}, {found.severity}", DIM)]
+    for head, words in (("What it means", found.what), ("Why it happens", found.why), ("What to do", found.what_to_do)):
+        yield from title(head)
+        yield from ([("  " + line, "")] for line in wrap(words, WIDTH))
 
 
 def _page(subject: Subject, version: int) -> Iterator[Line]:

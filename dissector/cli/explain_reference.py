@@ -1,9 +1,11 @@
-"""`kdissect explain primitives`, `records`, `headers`, `errors`: the pages that belong to no message."""
+"""`kdissect explain primitives`, `records`, `headers`, `errors`, `findings`: the pages that belong to no message."""
 
 from collections.abc import Callable, Iterator
 from textwrap import wrap
 from typing import Final
 
+from dissector.analysis.findings import CODES
+from dissector.analysis.findings import explain as finding
 from dissector.cli.pages import DIM, NAME, TITLE, TYPE, Line, table, title
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.explain.diagram import RULER, diagram, draw
@@ -80,6 +82,13 @@ def _drawn(lines: Iterator[str] | list[str]) -> Iterator[Line]:
     return ([(line, "")] for line in lines)
 
 
+def _findings() -> Iterator[Line]:
+    yield [("Findings", TITLE)]
+    found = [each for code in CODES if (each := finding(code)) is not None]
+    rows = [(each.code, each.severity.value, each.title) for each in found]
+    yield from table(("code", "severity", "what it says"), rows, (NAME, TYPE, ""))
+
+
 REFERENCES: Final[dict[str, Callable[[], Iterator[Line]]]] = {
-    "primitives": _primitives, "records": _records, "headers": _headers, "errors": _errors,
+    "primitives": _primitives, "records": _records, "headers": _headers, "errors": _errors, "findings": _findings,
 }  # fmt: skip

@@ -7,7 +7,7 @@ the words of the list, `findings` are the codes. What the index has is printed w
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import chain
@@ -16,9 +16,8 @@ from typing import Any, Final
 import orjson
 
 from dissector.capture import CaptureError
-from dissector.capture_file import Capture
+from dissector.capture_file import Capture, Rows
 from dissector.cli.json_lines import exchange_object
-from dissector.cli.workers import Render
 from dissector.json_text import encodable
 from dissector.session.exchange import Exchange
 from dissector.session.listing import FACTS
@@ -51,20 +50,17 @@ def parse(words: str) -> tuple[str, ...]:
     return names
 
 
-def lines(capture: Capture, names: Sequence[str], *, as_csv: bool) -> Render:
-    """What prints the fields of rows: parted by tabs, or as CSV."""
+def index_lines(capture: Capture, names: Sequence[str], rows: range | Rows, *, as_csv: bool) -> Iterator[bytes]:
+    """The fields of rows that the index has, many rows at once: parted by tabs, or as CSV."""
     form = _as_csv if as_csv else _as_tabs
-    of_the_index = are_of_the_index(names)
+    for first in range(0, len(rows), TOGETHER):
+        yield form(capture.columns_at(names, rows[first : first + TOGETHER]))
 
-    def render(start: int, stop: int) -> Iterator[bytes]:
-        if of_the_index:
-            for first in range(start, stop, TOGETHER):
-                yield form(capture.columns(names, first, min(stop, first + TOGETHER)))
-            return
-        for exchange in capture.between(start, stop):
-            yield form([[value] for value in _values(exchange, names)])
 
-    return render
+def exchange_lines(names: Sequence[str], exchanges: Iterable[Exchange], *, as_csv: bool) -> Iterator[bytes]:
+    """The fields of exchanges, a line each."""
+    form = _as_csv if as_csv else _as_tabs
+    return (form([[value] for value in _values(exchange, names)]) for exchange in exchanges)
 
 
 def are_of_the_index(names: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""``-Y FILTER``: what the option says, and how a bad filter is told."""
+"""Options that take a filter, ``-Y FILTER``: what one says, and how a bad filter is told."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +11,7 @@ WIDTH: Final = 72
 """Characters of a filter that are shown, around the place that is wrong."""
 
 
-def wanted(text: str | None) -> "Filter | None":
+def wanted(text: str | None, option: str = "-Y") -> "Filter | None":
     """The filter, if there is one. Raises `CaptureError`, with notes that show where it is wrong."""
     if text is None:
         return None
@@ -20,14 +20,14 @@ def wanted(text: str | None) -> "Filter | None":
     try:
         return parse(text)
     except FilterError as error:
-        raise _told(error) from None
+        raise _told(error, option) from None
 
 
-def _told(error: "FilterError") -> CaptureError:
+def _told(error: "FilterError", option: str) -> CaptureError:
     """The filter itself, and a mark below the column."""
     from dissector.text import clean
 
-    told = CaptureError(f"-Y: {error}")
+    told = CaptureError(f"{option}: {error}")
     start = max(0, error.column - WIDTH // 2)
     before = clean(error.text[start : error.column])
     told.add_note(f"  {before}{clean(error.text[error.column : start + WIDTH])}")

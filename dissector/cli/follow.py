@@ -9,7 +9,7 @@ Invariants:
 """
 
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ import numpy.typing as npt
 from dissector.capture_file import Capture
 from dissector.cli.printing import Printing
 from dissector.limits import DEFAULT
+
+if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
+    from dissector.analysis.filter import Filter
 
 Rows = npt.NDArray[np.int64]
 
@@ -27,25 +30,26 @@ def follow(
     out: IO[bytes],
     limit: int | None = None,
     step: Callable[[], None] = lambda: None,
+    wanted: "Filter | None" = None,
 ) -> int:
     """Print until the capture ends or `limit` rows are printed; how many were. `step` is called several times a second,
-    after what there was is printed."""
+    after what there was is printed. Rows are asked whether they fit a filter when they are complete, and once."""
     printed = 0
-    render = printing.render(capture)
-    for rows in completed(capture):
-        if printing.shows_findings:
+    examines = printing.shows_findings or (wanted is not None and wanted.asks_findings)
+    for complete in completed(capture):
+        if examines:
             for _ in capture.examine():
                 pass
+        rows = complete if wanted is None else capture.matching(wanted, complete)
+        rows = rows if limit is None else rows[: limit - printed]
         if len(rows) and not printed:
             out.write(printing.head)  # not before there is something: a pipe may turn out to be no capture
-        for number in rows.tolist():
-            out.writelines(render(number, number + 1))
-            printed += 1
-            if printed == limit:
-                out.flush()
-                return printed
+        out.writelines(printing.lines(capture, rows))
+        printed += len(rows)
         if len(rows):
             out.flush()
+        if printed == limit:
+            return printed
         step()
     return printed
 

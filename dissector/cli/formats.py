@@ -46,5 +46,16 @@ class ExportFormat(StrEnum):
     PCAPNG = "pcapng"
     TRANSCRIPT = "transcript"
     JSON = "json"
+    MERMAID = "mermaid"
+    SVG = "svg"
     PYTEST = "pytest"
     COMMAND = "command"
+
+
+class DiffFormat(StrEnum):
+    """How a comparison is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"

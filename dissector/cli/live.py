@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
 from dissector.capture.live import LOOPBACK, Recording, Ring, Wanted, interfaces, silence_words, source
@@ -18,6 +18,9 @@ from dissector.cli.follow import follow
 from dissector.cli.outcome import complain
 from dissector.cli.printing import Printing
 from dissector.text import clean
+
+if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
+    from dissector.analysis.filter import Filter
 
 KAFKA_PORT: Final = 9092
 SILENT_SECONDS: Final = 3
@@ -39,7 +42,13 @@ def wanted(
 
 
 def live(
-    wanted: Wanted, printing: Printing | None, duration: float | None, limit: int | None, *, show_secrets: bool = False
+    wanted: Wanted,
+    printing: Printing | None,
+    duration: float | None,
+    limit: int | None,
+    fitting: "Filter | None" = None,
+    *,
+    show_secrets: bool = False,
 ) -> int:
     """Capture, and print as `printing` says or show it on the screen; the exit code: 0 however little was seen, 2 where
     capturing ended by itself."""
@@ -52,7 +61,7 @@ def live(
 
                 run_live(capture, recording, wanted)
             else:
-                _print(capture, recording, wanted, printing, limit)
+                _print(capture, recording, wanted, printing, limit, fitting)
             recording.stop()
             recording.join()
             for problem in capture.problems:
@@ -61,7 +70,14 @@ def live(
     return complain(recording.failure) if recording.failure else 0
 
 
-def _print(capture: Capture, recording: Recording, wanted: Wanted, printing: Printing, limit: int | None) -> None:
+def _print(
+    capture: Capture,
+    recording: Recording,
+    wanted: Wanted,
+    printing: Printing,
+    limit: int | None,
+    fitting: "Filter | None",
+) -> None:
     silence, backlog = Silence(capture, recording, wanted), Backlog(capture, recording)
 
     def step() -> None:
@@ -72,7 +88,7 @@ def _print(capture: Capture, recording: Recording, wanted: Wanted, printing: Pri
 
     complain(f"capturing on {wanted.interface}, {wanted.filter_said}, with {recording.engine}; Ctrl+C ends it")
     with _ended_by_signals(recording):
-        follow(capture, printing, sys.stdout.buffer, limit, step)
+        follow(capture, printing, sys.stdout.buffer, limit, step, fitting)
 
 
 class Silence:

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import By, ExportFormat, Format, ProbeFormat, StatsFormat
+from dissector.cli.formats import By, DiffFormat, ExportFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain
 
 
@@ -86,11 +86,12 @@ def recent() -> None:
     _answer(lambda: run([]))
 
 
-@app.command("show", epilog="Example: kdissect show orders.pcapng --port 19092 --format json | jq .api")
+@app.command("show", epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api")
 def show(
     files: Files,
     form: Annotated[Format, typer.Option("--format", "-f", help="A line, a tree, a JSON object, CSV.")] = (Format.TEXT),
     fields: Fields = None,
+    filter: Wanted = None,  # noqa: A002  # what it is
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     response: Response = None,
     port: Ports = None,
@@ -101,10 +102,13 @@ def show(
     from dissector.cli.show import show as run
 
     ports = frozenset(port or ())
-    _answer(lambda: run(files, form, limit, asked(response), fields, ports=ports, show_secrets=show_secrets))
+    _answer(lambda: run(files, form, limit, asked(response), fields, filter, ports=ports, show_secrets=show_secrets))
 
 
-@app.command("stats", epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng --by topic -f json")
+@app.command(
+    "stats",
+    epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng -Y 'latency > 1s' --by topic -f json",
+)
 def stats(
     files: Files,
     by: Annotated[By | None, typer.Option(help="One table, with all its lines; else all tables, the first lines.")] = (
@@ -113,6 +117,7 @@ def stats(
     form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Tables, or a JSON object a line.")] = (
         StatsFormat.TEXT
     ),
+    filter: Wanted = None,  # noqa: A002  # what it is
     response: Response = None,
     port: Ports = None,
 ) -> None:
@@ -120,7 +125,29 @@ def stats(
     from dissector.cli.asked import asked
     from dissector.cli.stats import stats as run
 
-    _answer(lambda: run(files, by, form, asked(response), ports=frozenset(port or ())))
+    _answer(lambda: run(files, by, form, filter, asked(response), ports=frozenset(port or ())))
+
+
+@app.command(
+    "diff",
+    epilog="Examples: kdissect diff java.pcapng librdkafka.pcapng; diff *.pcapng -f html; "
+    "diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'",
+)
+def diff(
+    files: Annotated[list[str], typer.Argument(metavar="A B…", help="Captures: two, or more for a matrix.")],
+    form: Annotated[DiffFormat, typer.Option("--format", "-f", help="The form of the report.")] = DiffFormat.TEXT,
+    a: Annotated[str | None, typer.Option("--a", metavar="FILTER", help="What of A, or of one capture.")] = None,
+    b: Annotated[str | None, typer.Option("--b", metavar="FILTER", help="What of B, or of the same capture.")] = None,
+    match: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A:N=B:M", help="Connections, by number, that are the same; may be repeated."),
+    ] = None,
+    port: Ports = None,
+) -> None:
+    """Compare what two clients do, or put several beside each other; exit code 0 for the same, 1 for different."""
+    from dissector.cli.diff import compare as run
+
+    _answer(lambda: run(files, form, (a, b), match or [], ports=frozenset(port or ())))
 
 
 @app.command(
@@ -145,17 +172,21 @@ def live(
     text: Annotated[bool, typer.Option("--text", help="Rows on stdout, as where it is no terminal.")] = False,
     form: Annotated[Format | None, typer.Option("--format", help="The form of what goes to stdout.")] = None,
     fields: Fields = None,
+    filter: Annotated[  # noqa: A002  # what it is
+        str | None, typer.Option("-Y", metavar="FILTER", help="Of the rows on stdout, only those that fit.")
+    ] = None,
     duration: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after so long.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     show_secrets: Secrets = False,
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> None:
     """Watch clients and brokers while they talk."""
+    from dissector.cli.filtering import wanted as fitting
     from dissector.cli.live import list_interfaces, wanted
     from dissector.cli.live import live as run
     from dissector.cli.printing import Printing
 
-    prints = text or any(option is not None for option in (form, fields, limit))
+    prints = text or any(option is not None for option in (form, fields, limit, filter))
     on_screen = not prints and sys.stdin.isatty() and sys.stdout.isatty()
     if listed:
         _answer(list_interfaces)
@@ -165,6 +196,7 @@ def live(
             None if on_screen else Printing.of(form or Format.TEXT, fields),
             duration,
             limit,
+            fitting(filter),
             show_secrets=show_secrets,
         )
     )
@@ -184,14 +216,22 @@ def export(
     form: Annotated[
         ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
     ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")
+    ] = False,
     port: Ports = None,
     show_secrets: Secrets = False,
 ) -> None:
-    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a pytest file that
-    replays them, the command that shows them. Secrets are masked in all but a capture, which has them as they were."""
+    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a sequence diagram
+    (Mermaid, SVG), a pytest file that replays them, the command that shows them.
+
+    Secrets are masked in all but a capture, which has them as they were unless it is redacted. What is redacted keeps
+    its sizes and its structure, and the same name is the same again.
+    """
     from dissector.cli.export import export as run
 
-    _answer(lambda: run(files, out, form, rows, filter, frozenset(port or ()), show_secrets=show_secrets))
+    ports = frozenset(port or ())
+    _answer(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
@@ -205,15 +245,17 @@ def encode(
     _answer(lambda: run(file, out))
 
 
-@app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain RequestHeader; explain records")
+@app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain records; explain tiny-batches")
 def explain(
     word: Annotated[
         str,
-        typer.Argument(metavar="API", help="A name, key or message; or primitives, records, headers, errors."),
+        typer.Argument(
+            metavar="API", help="A name, key, message or finding; or primitives, records, headers, errors, findings."
+        ),
     ],
     version: Annotated[str | None, typer.Argument(metavar="[VERSION]", help="Else the newest stable one.")] = None,
 ) -> None:
-    """Explain a message: fields, bytes, versions, an example."""
+    """Explain a message (fields, bytes, versions, an example) or a finding."""
     from dissector.cli.explain import explain as run
 
     _answer(lambda: run(word, version))

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from dissector.capture import CaptureError
-from dissector.capture_file import Capture
-from dissector.cli.fields import TABLE, are_of_the_index, lines, names_line, parse
+from dissector.capture_file import Capture, Rows
+from dissector.cli.fields import TABLE, are_of_the_index, exchange_lines, index_lines, names_line, parse
 from dissector.cli.formats import Format
 from dissector.cli.json_lines import json_line
 from dissector.cli.rows import head_line, row_line
-from dissector.cli.trees import exchange_lines
-from dissector.cli.workers import Render
+from dissector.cli.trees import exchange_lines as tree_lines
 
 
 @dataclass(frozen=True)
@@ -47,17 +46,16 @@ class Printing:
         """Whether what several rows together tell is seen in it."""
         return not self.names or not {"info", "findings"}.isdisjoint(self.names)
 
-    def render(self, capture: Capture) -> Render:
-        """What prints rows of a capture."""
+    def lines(self, capture: Capture, rows: range | Rows) -> Iterator[bytes]:
+        """What is printed for rows of a capture, from 0 and ascending."""
+        as_csv = self.form is Format.CSV
+        if self.is_cheap:
+            return index_lines(capture, self.names, rows, as_csv=as_csv)
+        exchanges = capture.at(rows)
         if self.names:
-            return lines(capture, self.names, as_csv=self.form is Format.CSV)
-
-        def render(start: int, stop: int) -> Iterator[bytes]:
-            exchanges = capture.between(start, stop)
-            if self.form is Format.JSON:
-                return map(json_line, exchanges)
-            if self.form is Format.TEXT:
-                return (row_line(exchange.row, capture.start_ns).encode() + b"\n" for exchange in exchanges)
-            return ("\n".join(exchange_lines(exchange, capture.start_ns)).encode() + b"\n" for exchange in exchanges)
-
-        return render
+            return exchange_lines(self.names, exchanges, as_csv=as_csv)
+        if self.form is Format.JSON:
+            return map(json_line, exchanges)
+        if self.form is Format.TEXT:
+            return (row_line(exchange.row, capture.start_ns).encode() + b"\n" for exchange in exchanges)
+        return ("\n".join(tree_lines(exchange, capture.start_ns)).encode() + b"\n" for exchange in exchanges)

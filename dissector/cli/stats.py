@@ -6,12 +6,15 @@ In a table numbers come first and names last, so that names can be as long as th
 from collections.abc import Iterator, Sequence, Set
 from typing import Any, Final
 
+import numpy as np
+
 from dissector.analysis.stats.counting import Counting
 from dissector.analysis.stats.sections import SECTIONS, Line, api_name, api_words
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import ApiVersion, Tally
 from dissector.capture_file import Capture
 from dissector.cli.collecting import collecting_seldom
+from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.formats import By, StatsFormat
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, print_lines, write_out
@@ -21,6 +24,7 @@ from dissector.cli.show import nothing_found
 from dissector.json_text import dumps
 from dissector.text import duration, size
 
+_NONE: Final = np.zeros(0, np.int64)
 FIRST: Final = 10
 """Lines of a table where all tables are printed."""
 PERCENTILES: Final = (50, 90, 99)
@@ -33,9 +37,16 @@ _NAMES: Final = {
 
 
 def stats(
-    files: Sequence[str], by: By | None, form: StatsFormat, asked: tuple[int, int] | None, *, ports: Set[int]
+    files: Sequence[str],
+    by: By | None,
+    form: StatsFormat,
+    filter: str | None,  # noqa: A002  # what it is
+    asked: tuple[int, int] | None,
+    *,
+    ports: Set[int],
 ) -> int:
-    """Count and print; the exit code: 0, or 1 where there is no Kafka in it."""
+    """Count and print; the exit code: 0, or 1 where there is no Kafka in it, or nothing fits the filter."""
+    fitting = wanted(filter)
     with collecting_seldom(), Capture(files, asked=asked, ports=ports) as capture:
         read_with_progress(capture)
         for problem in capture.problems:
@@ -43,7 +54,13 @@ def stats(
         if not len(capture):
             complain(nothing_found(capture))
             return NEGATIVE
-        counting = Counting(capture)
+        rows = None
+        if fitting is not None:
+            rows = np.concatenate([_NONE, *(selected.rows for selected in capture.select(fitting))])
+            if not len(rows):
+                complain(nothing_fits(fitting, len(capture)))
+                return NEGATIVE
+        counting = Counting(capture, rows)
         step_with_progress(counting.steps(), "counting")
     if form is StatsFormat.JSON:
         return write_out(_json_lines(counting.statistics, by))

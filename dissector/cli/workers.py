@@ -38,22 +38,28 @@ _TOLD: Final = 1
 """Exit codes of workers: what went wrong is on stderr; nobody reads; the one before did not finish."""
 _PIPE_CLOSED: Final = 3
 _NO_TURN: Final = 4
+_NOTHING: Final = 5
+"""The last worker's, where none had anything to write."""
+_NONE_YET, _SOME = b"!", b"+"
 
 
 class WorkerError(RuntimeError):
     """A worker ended before its work did."""
 
 
-def print_rows(render: Render, count: int, sizes: Sizes, workers: int | None = None) -> None:
-    """Write the first `count` rows to stdout. Raises `WorkerError`, or `BrokenPipeError` when nobody reads any more."""
+def print_rows(render: Render, count: int, sizes: Sizes, workers: int | None = None, head: bytes = b"") -> bool:
+    """Write the first `count` rows to stdout, `head` before the first that there is; whether there was one. Raises
+    `WorkerError`, or `BrokenPipeError` when nobody reads any more."""
     if workers != 1:
         chunks = _chunks(count, sizes)
         workers = min(workers or _workers(len(chunks) - 1), len(chunks) - 1)
         if workers > 1:
-            _Ring(render, chunks, workers).run()
-            return
+            return _Ring(render, chunks, workers, head).run()
+    printed = False
     for piece in render(0, count):
-        sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.write(piece if printed else head + piece)
+        printed = True
+    return printed
 
 
 def _chunks(count: int, sizes: Sizes) -> list[int]:
@@ -79,17 +85,18 @@ def _workers(chunks: int) -> int:
 
 
 class _Ring:
-    """Workers around a ring of pipes; who has the token writes."""
+    """Workers around a ring of pipes; who has the token writes. The token says whether anybody has written yet."""
 
-    def __init__(self, render: Render, chunks: list[int], count: int) -> None:
+    def __init__(self, render: Render, chunks: list[int], count: int, head: bytes) -> None:
         self._render = render
         self._chunks = chunks
+        self._head = head
         self._count = count
         self._parent = os.getpid()
         self._pipes = [os.pipe() for _ in range(count)]
 
-    def run(self) -> None:
-        """Fork, wait for all, tell how they ended."""
+    def run(self) -> bool:
+        """Fork, wait for all; whether they have written."""
         sys.stdout.flush()
         sys.stderr.flush()
         gc.freeze()  # what the workers share is not written to by their collectors
@@ -98,7 +105,7 @@ class _Ring:
         try:
             for number in range(self._count):
                 running.add(self._fork(number))
-            os.write(self._pipes[0][1], b"!")
+            os.write(self._pipes[0][1], _NONE_YET)
             self._close_pipes(keep=())
             while running:
                 pid, status = os.wait()
@@ -111,7 +118,7 @@ class _Ring:
                 os.kill(pid, signal.SIGTERM)
             for pid in running:
                 os.waitpid(pid, 0)
-        self._judge(ends)
+        return self._judge(ends)
 
     def _fork(self, number: int) -> int:
         try:
@@ -122,14 +129,15 @@ class _Ring:
             self._work(number)
         return pid
 
-    def _judge(self, ends: list[int]) -> None:
+    def _judge(self, ends: list[int]) -> bool:
         if _PIPE_CLOSED in ends:
             raise BrokenPipeError
         for end in ends:
             if end < 0:
                 raise WorkerError(f"a worker was killed by signal {-end}: the output is not complete")
-        if any(ends):
+        if not {0, _NOTHING}.issuperset(ends):
             raise WorkerError("a worker failed: the output is not complete")
+        return _NOTHING not in ends
 
     def _close_pipes(self, keep: tuple[int, ...]) -> None:
         for end in (end for pipe in self._pipes for end in pipe if end not in keep):
@@ -154,14 +162,18 @@ class _Ring:
         last = len(self._chunks) - 2
         for chunk in range(number, last + 1, self._count):
             out = b"".join(self._render(self._chunks[chunk], self._chunks[chunk + 1]))
-            if not os.read(turn, 1) or os.getppid() != self._parent:
+            token = os.read(turn, 1)
+            if not token or os.getppid() != self._parent:
                 return _NO_TURN
-            _write(out)
-            if chunk < last:
-                try:
-                    os.write(following, b"!")
-                except BrokenPipeError:  # whose turn it is has failed, and says so itself
-                    return _NO_TURN
+            if out:
+                _write(self._head + out if token == _NONE_YET else out)
+                token = _SOME
+            if chunk == last:
+                return 0 if token == _SOME else _NOTHING
+            try:
+                os.write(following, token)
+            except BrokenPipeError:  # whose turn it is has failed, and says so itself
+                return _NO_TURN
         return 0
 
 

@@ -120,6 +120,8 @@ def test_the_broker_answers_as_it_was_recorded(broker: Replay) -> None:
             if each.response is not None:
                 prefix = stream.read(4)
                 assert (prefix + stream.read(int.from_bytes(prefix, "big"))).hex() == each.response
+        client.shutdown(socket.SHUT_WR)
+        assert stream.read() == b""  # the broker has read all, and had nothing else to say
     assert [request.hex() for request in broker.requests] == [each.request for each in EXCHANGES]
 '''
 

@@ -67,7 +67,9 @@ _WORDS: Final = {
     "end_points.name": _LISTENERS,
     "listener": _LISTENERS,
     "configs.name": _TOPIC_CONFIGS,
-    "config_name": _TOPIC_CONFIGS,
+    "synonyms.name": _TOPIC_CONFIGS,
+    "configuration_keys": _TOPIC_CONFIGS,
+    "topic_configs.key": _TOPIC_CONFIGS,
     "host": _HOSTS,
     "client_host": _HOSTS,
 }
@@ -91,7 +93,8 @@ _ENTITIES: Final = {"topicName": "topic", "groupId": "group", "transactionalId":
 _PARTS: Final = {
     "topic": "topic", "group_instance": "instance", "group": "group", "transactional": "txn", "client_id": "client",
     "member": "member", "host": "host", "rack": "rack", "principal": "user", "user": "user", "owner": "user",
-    "cluster": "cluster", "message": "message", "config": "config", "listener": "listener", "value": "value",
+    "cluster": "cluster", "coordinator": "group", "key": "key", "message": "message", "config": "config",
+    "listener": "listener", "value": "value",
 }  # fmt: skip
 
 

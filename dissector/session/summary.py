@@ -26,6 +26,8 @@ ERROR_CODES: Final = frozenset(
 )
 RECORDS: Final = frozenset(("records",))
 MOST_TOPICS: Final = 3
+ERROR_RESPONSE: Final = "error-response"
+"""The code of the finding that a response has an error code."""
 
 
 def _errors(response: Message) -> list[tuple[str, int, str]]:
@@ -42,14 +44,14 @@ def _errors(response: Message) -> list[tuple[str, int, str]]:
 def error_findings(response: Message) -> list[Finding]:
     """A finding for each different error of a response: its name, then what the client should do."""
     return [
-        Finding("error-response", Severity.WARNING, ": ".join(filter(None, (_counted(name, count), words))), "body")
+        Finding(ERROR_RESPONSE, Severity.WARNING, ": ".join(filter(None, (_counted(name, count), words))), "body")
         for name, count, words in _errors(response)
     ]
 
 
 def first_error(exchange: Exchange) -> str:
     """The name of the first error of a response, with how often it stands there; empty where there is none."""
-    return next((_without_advice(each) for each in exchange.own_findings if each.code == "error-response"), "")
+    return next((_without_advice(each) for each in exchange.own_findings if each.code == ERROR_RESPONSE), "")
 
 
 def _counted(name: str, count: int) -> str:
@@ -161,5 +163,5 @@ def info(request: Message | None, response: Message | None, findings: list[Findi
     records = (request and _records(request)) or (response and _records(response))
     if records:
         words.append(records)
-    words += [_without_advice(finding) for finding in findings if finding.code == "error-response"]
+    words += [_without_advice(finding) for finding in findings if finding.code == ERROR_RESPONSE]
     return " · ".join(words)

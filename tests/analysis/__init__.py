@@ -1,1 +1,1 @@
-"""What people ask of a capture."""
+"""Tests of the package of the same name."""

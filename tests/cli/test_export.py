@@ -1,12 +1,16 @@
 """`kdissect export` as a user meets it."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from dissector.capture_file import Capture
 from dissector.cli.export import ranges_of
 from tests.cli.test_commands import JAVA, TRANSACTIONS, kdissect
 from tests.conftest import PCAPS
+
+SASL = str(PCAPS / "java-sasl-plain.pcapng")
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +61,44 @@ def test_the_json_is_that_of_show(tmp_path: Path) -> None:
     some = kdissect("export", JAVA, "--rows", "2-3", "-f", "json", "-w", "-")
     assert some.stdout == b"".join(shown.splitlines(keepends=True)[1:3])
     assert not some.stderr
+
+
+@pytest.mark.parametrize("form", ["pcapng", "transcript", "json", "mermaid", "svg", "pytest"])
+def test_of_what_is_redacted_no_form_has_a_name(form: str, tmp_path: Path) -> None:
+    words = [b"alice", b"alice-secret", b"alice-secret".hex().encode()]
+    with Capture([SASL]) as capture:
+        facts = [exchange.facts for exchange in capture.exchanges()]
+    words += [each.client_id.encode() for each in facts if each.client_id]
+    out = tmp_path / "out"
+    assert kdissect("export", SASL, "-f", form, "--redact", "-w", str(out)).returncode == 0
+    written = out.read_bytes()
+    assert len(written) > 1000
+    assert [word for word in words if word in written or word.hex().encode() in written] == []
+
+
+def test_rows_have_the_same_numbers_once_redacted() -> None:
+    done = kdissect("export", SASL, "--rows", "4,9-11", "-f", "json", "--redact", "-w", "-")
+    assert [json.loads(line)["number"] for line in done.stdout.splitlines()] == [4, 9, 10, 11]
+    assert not done.stderr
+
+
+def test_what_can_not_be_redacted_is_one_line(tmp_path: Path) -> None:
+    segment = str(next((PCAPS / "segments").rglob("*.log")))
+    for words, code, said in (
+        ((JAVA, "-f", "command", "-w", "-"), 2, b"a command shows the file as it is"),
+        (("-", "-f", "json", "-w", "-"), 2, b"reads a capture twice"),
+        ((segment, "-f", "json", "-w", "-"), 1, b"no packets carried"),
+    ):
+        done = kdissect("export", "--redact", *words)
+        assert (done.returncode, done.stdout) == (code, b"")
+        assert said in done.stderr.splitlines()[-1]
+
+
+def test_a_sequence_diagram_has_the_chosen_exchanges() -> None:
+    text = kdissect("export", JAVA, "--rows", "1-3", "-f", "mermaid", "-w", "-").stdout
+    assert text.startswith(b"sequenceDiagram")
+    assert text.count(b"->>") + text.count(b"-->>") >= 6
+    assert kdissect("export", JAVA, "--rows", "1-3", "-f", "svg", "-w", "-").stdout.startswith(b"<svg")
 
 
 def test_a_pipe_is_exported_as_text() -> None:

@@ -90,3 +90,13 @@ def test_tshark_counts_the_same_requests() -> None:
     ]
     ours = Counter({each["api_key"]: each["exchanges"] for each in objects})
     assert ours == theirs
+
+
+def test_a_filter_counts_what_fits_it() -> None:
+    done = kdissect("stats", TRANSACTIONS, "-Y", "api == EndTxn", "--by", "client", "-f", "json")
+    [line] = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (line["client_id"], line["software"], line["exchanges"]) == ("producer-java-mill-1", "apache-kafka-java", 3)
+    done = kdissect("stats", TRANSACTIONS, "-Y", "latency > 1h")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"fits none of 64 rows" in done.stderr
+    assert kdissect("stats", TRANSACTIONS, "-Y", "latency >").returncode == 2

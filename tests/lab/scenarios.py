@@ -43,9 +43,9 @@ def _python(program: str, *arguments: str, servers: str = SERVERS) -> Command:
     return lambda _: [str(client_python()), str(HERE / "clients" / program), servers, *arguments]
 
 
-def _ours(program: str) -> Command:
+def _ours(program: str, *arguments: str) -> Command:
     """A program on our own code, run by the Python that runs the lab."""
-    return lambda _: [sys.executable, "-m", f"tests.lab.clients.{program}", SERVERS]
+    return lambda _: [sys.executable, "-m", f"tests.lab.clients.{program}", SERVERS, *arguments]
 
 
 def _java(*arguments: str, program: str = "LabClient", servers: str = SERVERS) -> Command:
@@ -84,6 +84,11 @@ def _compared(name: str, client: str, program: Callable[..., Command]) -> tuple[
                  COMPARING, before=program(f"{name}-warm-{n}", f"{name}-warm-{n}", "0"))
         for n in (1, 2)
     )  # fmt: skip
+
+
+def _trouble(finding: str, client: str, words: str) -> Scenario:
+    """What brings about a finding: `trouble-FINDING`."""
+    return Scenario(f"trouble-{finding}", client, words, _ours("troubles", finding.replace("-", "_")))
 
 
 EVERYDAY = "create a topic, produce with keys and headers in each codec, consume in a group, commit, describe, delete"
@@ -137,6 +142,18 @@ SCENARIOS = (
              _python("bare_tokens.py", "bare", servers=SASL_SERVERS), ports=(SASL_PORT,)),
     Scenario("encoder", "kdissect", "our own encoder: from ApiVersions to LeaveGroup in every version that both have",
              _ours("encoder")),
+    _trouble("tiny-batches", "confluent-kafka", "flush after each record"),
+    _trouble("uncompressed-batches", "confluent-kafka", "batches of 12,000 bytes without a codec"),
+    _trouble("throttled", "confluent-kafka", "a quota of 1,000 bytes a second, and more sent"),
+    _trouble("error-storm", "kdissect", "a producer whose topic is gone"),
+    _trouble("metadata-storm", "confluent-kafka", "ask for a topic that is not there, again and again"),
+    _trouble("rebalance-loop", "confluent-kafka", "members of a group that come and go"),
+    _trouble("fetch-session-error", "kdissect", "fetch in a session that the broker never had"),
+    _trouble("sequence-gap", "kdissect", "an idempotent producer that leaves out numbers"),
+    _trouble("retried-batch", "kdissect", "an idempotent producer that sends a batch twice"),
+    _trouble("consumer-lag", "kdissect", "a consumer slower than the producer"),
+    _trouble("slow", "kdissect", "many quick answers, and a slow one"),
+    _trouble("version-not-offered", "kdissect", "a version that the broker does not offer"),
     Scenario("plain-socket", "plain socket", "versions the broker lacks, many requests in one segment, one in drips",
              _python("plain_socket.py", "odd")),
     *_compared("java", "java", partial(_java, program="LabCompare")),

@@ -4,14 +4,20 @@ from tui.screens.coloured import Coloured
 from tui.screens.columns import Columned
 from tui.screens.filtering import Filtering
 from tui.screens.history import Returning
+from tui.screens.ladder import Laddering
 from tui.screens.marking import Marking
 from tui.screens.moving import Moving
+from tui.screens.overview import Overviewing
 from tui.screens.rooms import Rooms
 from tui.screens.search import Searching
 from tui.screens.sorting import Sorted
+from tui.screens.timelines import Timelining
 from tui.screens.timing import Timing
 from tui.screens.yanking import Yanking
 
 
-class MainScreen(Returning, Moving, Searching, Yanking, Filtering, Rooms, Sorted, Columned, Timing, Coloured, Marking):
+class MainScreen(
+    Returning, Moving, Searching, Yanking, Filtering, Rooms, Sorted, Columned, Timing, Coloured, Marking, Overviewing,
+    Laddering, Timelining,
+):  # fmt: skip
     """Everything at one glance."""

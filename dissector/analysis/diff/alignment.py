@@ -1,8 +1,8 @@
 """Two sequences of keys, aligned: which element of one is which of the other.
 
-Common ends go first; what stands once on either side anchors the rest (patience); short stretches between anchors get a
-longest common subsequence, long ones are matched key by key, the n-th with the n-th, as far as these are in order. So
-the work is bounded: O(n log n), and `LARGEST` for a stretch.
+Common ends go first. A short stretch between gets a longest common subsequence; a long one is cut at what stands once
+on either side (patience), and where there is nothing like it, matched key by key, the n-th with the n-th, as far as
+these are in order. So the work is bounded: O(n log n), and `LARGEST` for a short stretch.
 
 Invariants: a match has equal keys; both columns of matches ascend; an element is matched once at most.
 """
@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Final
 
-LARGEST: Final = 250_000
+LARGEST: Final = 10_000
 """Pairs of elements of a stretch that are all looked at."""
 Match = tuple[int, int]
 
@@ -33,15 +33,14 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Match]:
         if low_a == high_a or low_b == high_b:
             continue
         part_a, part_b = a[low_a:high_a], b[low_b:high_b]
-        anchors = _anchors(part_a, part_b)
-        if anchors:
+        if len(part_a) * len(part_b) <= LARGEST:
+            matches += [(low_a + i, low_b + j) for i, j in _common(part_a, part_b)]
+        elif anchors := _anchors(part_a, part_b):
             edges = [(-1, -1), *anchors, (len(part_a), len(part_b))]
             matches += [(low_a + i, low_b + j) for i, j in anchors]
             waiting += [(low_a + i + 1, low_a + k, low_b + j + 1, low_b + m) for (i, j), (k, m) in pairwise(edges)]
         else:
-            small = len(part_a) * len(part_b) <= LARGEST
-            found = _common(part_a, part_b) if small else _in_turn(part_a, part_b)
-            matches += [(low_a + i, low_b + j) for i, j in found]
+            matches += [(low_a + i, low_b + j) for i, j in _in_turn(part_a, part_b)]
     return sorted(matches)
 
 

@@ -8,6 +8,7 @@ counted by partition.
 import hashlib
 from array import array
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,6 +48,8 @@ class Batching:
     """Bytes of each batch, on the wire."""
     per_request: "array[int]" = field(default_factory=lambda: array("q"))
     """Batches of each request."""
+    waits: "array[int]" = field(default_factory=lambda: array("q"))
+    """Milliseconds from a batch's first timestamp, the producer's own, to when it was sent."""
     codecs: Counter[str] = field(default_factory=Counter)
     topics: dict[str, Content] = field(default_factory=dict)
     keyed: dict[tuple[str, int], Content] = field(default_factory=dict)
@@ -54,8 +57,8 @@ class Batching:
     unread: int = 0
     """Batches whose records were not read: too many of them, or damaged."""
 
-    def take(self, request: Values, names: dict[str, str]) -> None:
-        """Add a Produce request; `names` are those of topic ids."""
+    def take(self, request: Values, names: Mapping[str, str], time_ns: int) -> None:
+        """Add a Produce request; `names` are those of topic ids, `time_ns` is when it was sent."""
         count = 0
         for topic in _list(request.get("topic_data")):
             name = topic.get("name") or names.get(str(topic.get("topic_id")), str(topic.get("topic_id")))
@@ -63,16 +66,19 @@ class Batching:
                 records = partition.get("records")
                 if isinstance(records, bytes):
                     index = partition.get("index")
-                    count += self._section(str(name), index if isinstance(index, int) else 0, records)
+                    count += self._section(str(name), index if isinstance(index, int) else 0, records, time_ns)
         if len(self.per_request) < MOST_KEPT:
             self.per_request.append(count)
 
-    def _section(self, topic: str, partition: int, records: bytes) -> int:
+    def _section(self, topic: str, partition: int, records: bytes, time_ns: int) -> int:
         count = 0
         for part in split(records):
             if part.kind is PartKind.BATCH:
                 count += 1
-                self._batch(topic, partition, Batch.read(records[part.start : part.end]))
+                batch = Batch.read(records[part.start : part.end])
+                if len(self.waits) < MOST_KEPT and not batch.is_append_time:
+                    self.waits.append(time_ns // 1_000_000 - batch.base_timestamp)
+                self._batch(topic, partition, batch)
         return count
 
     def _batch(self, topic: str, partition: int, batch: Batch) -> None:

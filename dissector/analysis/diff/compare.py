@@ -1,12 +1,13 @@
 """Two sides, compared: gathered, their names matched, their keys compared, what is found grouped by its cause."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
 from typing import Final
 
 from dissector.analysis.diff.alignment import align, out_of_order
 from dissector.analysis.diff.causes import folded
-from dissector.analysis.diff.comparison import Comparison, Entry, Pair, Reason, SideSummary, Verdict
+from dissector.analysis.diff.comparison import Comparison, Entry, Pair, Reason, SideSummary, Timing, Verdict
 from dissector.analysis.diff.details import PairDetails
 from dissector.analysis.diff.fields import Found, compare_fields
 from dissector.analysis.diff.gathering import Facts, Gathered
@@ -28,6 +29,7 @@ IGNORED: Final = (
     "one turn of a loop, or a tenth of them, more or less",
     "which records share a batch, where either side has less than 20 batches; up to half more is the same",
 )
+NO_FACTS: Final = Facts()
 Matches = tuple[tuple[int, int], ...]
 
 
@@ -64,8 +66,9 @@ class _Comparing:
             self._summary(1),
             tuple(sorted(folded([*entries, *disorder]), key=self._place())),
             tuple(sorted(pairs, key=self._row_of)),
+            tuple(self._timings()),
             (*IGNORED, *(f"{kind} #{n} is {one} in A, {other} in B" for kind, n, one, other in self._names.matched)),
-            PairDetails(self._sides[0].side, self._sides[1].side, self._names, self._differing),
+            PairDetails(self._sides[0].side, self._sides[1].side, self._names, self._differing, self._sides[0].matched),
         )
 
     def _summary(self, side: int) -> SideSummary:
@@ -121,6 +124,19 @@ class _Comparing:
                     else:
                         found = Found("", (), Reason.ONLY_HERE, "never", times(count), 0, count, words, None, row)
                     yield key, found
+
+    def _timings(self) -> Iterator[Timing]:
+        """The times of all that is said, whether they differ or not."""
+        for key in dict.fromkeys((*self._facts[0], *self._facts[1])):
+            a, b = (side.get(key, NO_FACTS) for side in self._facts)
+            yield Timing(
+                key.api,
+                _about(key),
+                (len(a.rows), len(b.rows)),
+                (_middle(a.intervals), _middle(b.intervals)),
+                (_middle(a.latencies), _middle(b.latencies)),
+                (_middle(a.retries.pauses), _middle(b.retries.pauses)),
+            )
 
     def _versions(self) -> Iterator[Entry]:
         """The versions of each API that both sides speak."""
@@ -209,6 +225,10 @@ class _Comparing:
                               reasons.index(entry.reason), entry.words)  # fmt: skip
 
 
+def _middle(times_ns: Sequence[int]) -> int | None:
+    return round(median(times_ns)) if times_ns else None
+
+
 def _joined(one: Entry, other: Entry) -> Entry:
     """Two entries of one cause."""
     rows = [min((row for row in pair if row is not None), default=None)
@@ -222,7 +242,12 @@ def _joined(one: Entry, other: Entry) -> Entry:
 def _about(key: Key) -> str:
     """What tells a key from others of its API."""
     subject = " ".join(word(each) if isinstance(each, Symbol) else each for each in key.subject)
-    return ", ".join(filter(None, (f"for {subject}" if subject else "", f"answered {key.step}" if key.step else "")))
+    words = (
+        f"for {subject}" if subject else "",
+        f"answered {key.step}" if key.step else "",
+        f"on the connections of match {key.matched}" if key.matched else "",
+    )
+    return ", ".join(filter(None, words))
 
 
 def _disorder(keys: list[list[Key]], steps: list[list[tuple[Key, list[int]]]]) -> Entry:

@@ -91,6 +91,20 @@ class Entry:
     row_b: int | None = None
 
 
+class Timing(NamedTuple):
+    """The times of one kind of exchange: medians in nanoseconds, A's and B's; None where a side has none."""
+
+    api: str
+    about: str
+    """For whom: a group, all topics; the error that it is answered with."""
+    exchanges: tuple[int, int]
+    interval_ns: tuple[int | None, int | None]
+    """From one request to the next on the same connection."""
+    latency_ns: tuple[int | None, int | None]
+    retry_backoff_ns: tuple[int | None, int | None]
+    """From an answer with an error to the next try."""
+
+
 @dataclass(frozen=True, slots=True)
 class SideSummary:
     """One side, in a few words."""
@@ -115,6 +129,7 @@ class Comparison:
     """The gravest first, those of one API together."""
     pairs: tuple[Pair, ...]
     """In the order of A's rows; what only B has stands where it was said there."""
+    timings: tuple[Timing, ...]
     ignored: tuple[str, ...]
     _details: "Details" = field(repr=False)
 

@@ -1,7 +1,7 @@
 """One pair of exchanges, looked at field by field, for who asks: of what differs under their key, what these show."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from dissector.analysis.diff.comparison import Details, Difference, Pair
 from dissector.analysis.diff.fields import Found
@@ -21,16 +21,19 @@ Own = dict[Path, list[tuple[Path, Value]]]
 class PairDetails(Details):
     """Decodes the two exchanges of a pair; keeps none."""
 
-    def __init__(self, a: Side, b: Side, names: Names, differing: Callable[[Key], list[Found]]) -> None:
+    def __init__(
+        self, a: Side, b: Side, names: Names, differing: Callable[[Key], list[Found]], matched: Mapping[int, int]
+    ) -> None:
         self._captures = (a.capture, b.capture)
         self._names = names
         self._differing = differing
+        self._matched = matched
 
     def differences(self, pair: Pair) -> list[Difference]:
         if pair.a is None or pair.b is None:
             return []
         exchanges = [capture.exchange(row) for capture, row in zip(self._captures, (pair.a, pair.b), strict=True)]
-        key, _ = key_of(exchanges[0], 0)
+        key, _ = key_of(exchanges[0], self._matched.get(exchanges[0].facts.connection, 0))
         out: list[Difference] = []
         found = self._differing(self._names.key(0, key))
         for part in ("request", "response"):

@@ -168,7 +168,8 @@ def _merged(found: list[Found]) -> list[Found]:
         a, b = (one, other) if one.a else (other, one)
         name_a, name_b = path_words(a.path[-1:]), path_words(b.path[-1:])
         words = f"{a.words}; {b.words}"
-        out.append(a._replace(a=name_a, b=name_b, count_b=b.count_b, row_b=b.row_b, words=words))
+        newer = other if " up to " in one.words else one
+        out.append(a._replace(path=newer.path, a=name_a, b=name_b, count_b=b.count_b, row_b=b.row_b, words=words))
     return out
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from dissector.analysis.diff.batching import Batching
 from dissector.analysis.diff.kinds import Symbol, Value, Word
-from dissector.analysis.diff.leaves import Label, Path, leaves
+from dissector.analysis.diff.leaves import UNLABELLED, Label, Path, leaves
 from dissector.analysis.diff.meaning import Key, Strand, key_of, strand_of
 from dissector.analysis.diff.roles import Roles
 from dissector.analysis.diff.sides import Side
@@ -54,8 +54,10 @@ class Facts:
     """Nanoseconds from one request to the next on the same connection."""
     latencies: "array[int]" = field(default_factory=lambda: array("q"))
     retries: Retries = field(default_factory=Retries)
-    last: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """By connection, when it was asked last, and when an error answered it that may be tried again, else 0."""
+    last: dict[int, int] = field(default_factory=dict)
+    """By connection, when it was asked last."""
+    failed: int = 0
+    """When an error came that may be tried again, if it was not tried again yet."""
     bodies: dict[tuple[str, int, bytes], list[tuple[int, int, Message]]] = field(default_factory=dict)
     """What is to be looked into: by part, version and bytes: the first row, how often, the message."""
 
@@ -65,6 +67,7 @@ class Gathered:
 
     def __init__(self, side: Side, matched: dict[int, int]) -> None:
         self.side = side
+        self.matched = matched
         self.facts: dict[Key, Facts] = {}
         self.strands: dict[Strand, list[tuple[Key, list[int]]]] = {}
         """The steps of each strand, in order, each with its rows: the same again is one step."""
@@ -74,6 +77,7 @@ class Gathered:
         self.roles = Roles()
         self.left_out: Counter[str] = Counter()
         self.exchanges = 0
+        self.unanswered = 0
         for exchange in side.exchanges():
             self._take(exchange, matched.get(exchange.facts.connection, 0))
         self._finish()
@@ -102,24 +106,28 @@ class Gathered:
             else:
                 steps.append((key, [number]))
         if row.api == "Produce":
-            self.batching.take(exchange.request.body, dict(exchange.request.context.topic_names))
+            self.batching.take(exchange.request.body, exchange.request.context.topic_names, row.time_ns)
         self.roles.take(exchange)
         self._body(facts, "request", number, exchange.request)
+        if exchange.response is None and not any(f.code == "no-response-expected" for f in exchange.own_findings):
+            self.unanswered += 1
         if exchange.response is not None and not again:
             self._body(facts, "response", number, exchange.response)
 
     def _time(self, facts: Facts, exchange: Exchange, again: str) -> None:
         row = exchange.facts
-        asked, failed = facts.last.get(row.connection, (0, 0))
-        if asked and len(facts.intervals) < MOST_INTERVALS:
+        asked = facts.last.get(row.connection)
+        if asked is not None and len(facts.intervals) < MOST_INTERVALS:
             facts.intervals.append(row.time_ns - asked)
-        if failed and len(facts.retries.pauses) < MOST_INTERVALS:
-            facts.retries.pauses.append(row.time_ns - failed)
+        facts.last[row.connection] = row.time_ns
         if row.latency_ns is not None and len(facts.latencies) < MOST_INTERVALS:
             facts.latencies.append(row.latency_ns)
+        if facts.failed and row.time_ns >= facts.failed and len(facts.retries.pauses) < MOST_INTERVALS:
+            facts.retries.pauses.append(row.time_ns - facts.failed)
+            facts.failed = 0
         if again:
             facts.retries.times[again] = facts.retries.times.get(again, 0) + 1
-        facts.last[row.connection] = (row.time_ns, row.time_ns + (row.latency_ns or 0) if again else 0)
+            facts.failed = row.time_ns + (row.latency_ns or 0)
 
     def _body(self, facts: Facts, part: str, number: int, message: Message) -> None:
         found = facts.bodies.setdefault((part, message.shape.body_version, message.data[HEADER[part] :]), [])
@@ -137,25 +145,30 @@ class Gathered:
             self._look_into(facts)
 
     def _look_into(self, facts: Facts) -> None:
+        fields = facts.fields
         for (part, _, _), found in facts.bodies.items():
             for first, count, message in found:
-                for path, value in leaves(message):
-                    self._leaf(facts, (part, path), first, count, value)
+                for path, value in leaves(message):  # the innermost of all loops: written out, and not a function
+                    values = fields.get((part, path))
+                    if values is None:
+                        values = self._new(facts, (part, path), first)
+                    if value in values:
+                        values[value] += count
+                        continue
+                    if isinstance(value, Symbol):
+                        self._name(value)
+                    values[value if len(values) < MOST_VALUES else MANY] += count
         facts.bodies.clear()
 
-    def _leaf(self, facts: Facts, place: Place, first: int, count: int, value: Value) -> None:
+    def _new(self, facts: Facts, place: Place, first: int) -> Counter[Value]:
+        """Where the values go of a field that was not seen before; without labels where there are too many of them."""
         for step in place[1]:
             if isinstance(step, Label) and isinstance(step.value, Symbol):
                 self._name(step.value)
-        if isinstance(value, Symbol):
-            self._name(value)
-        values = facts.fields.get(place)
-        if values is None:
-            if len(facts.fields) >= MOST_PATHS:
-                place = (place[0], tuple(Label(None) if isinstance(step, Label) else step for step in place[1]))
-            values = facts.fields.setdefault(place, Counter())
-            facts.first.setdefault(place, first)
-        values[value if value in values or len(values) < MOST_VALUES else MANY] += count
+        if len(facts.fields) >= MOST_PATHS:
+            place = (place[0], tuple(UNLABELLED if isinstance(step, Label) else step for step in place[1]))
+        facts.first.setdefault(place, first)
+        return facts.fields.setdefault(place, Counter())
 
     def _name(self, symbol: Symbol) -> None:
         known = self.names.setdefault(symbol.kind, {})

@@ -7,11 +7,11 @@ that is what it means (KIP-482).
 Invariant: values are those of `kinds`: no offset, no time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from dissector.analysis.diff.kinds import Symbol, Value, Word, value_of
+from dissector.analysis.diff.kinds import POSITION, Symbol, Value, Word, is_position, value_of
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, plan
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX
@@ -30,6 +30,8 @@ class Label(NamedTuple):
 Step = str | Label
 Path = tuple[Step, ...]
 Leaf = tuple[Path, Value]
+Walker = Callable[[Any, Path, Mapping[str, str], list[Leaf]], None]
+"""Takes a value, its path, the names of topic ids, and the list that its leaves go to."""
 
 EMPTY: Final = Word("empty")
 FILLED: Final = Word("elements")
@@ -39,69 +41,122 @@ IDENTIFYING: Final = frozenset(
      "group_id", "node_id", "member_id", "coordinator_key", "key", "config_name")
 )  # fmt: skip
 """Fields that tell elements apart where the schema has no key for it."""
-NO_NAMES: Final[Mapping[str, str]] = {}
+UNLABELLED: Final = Label(None)
+MAGIC_AT: Final = 16
+"""Where a message of before 0.11 has its version (KIP-31)."""
+INTEGERS: Final = frozenset(("int8", "int16", "int32", "int64", "uint16", "uint32"))
+MOST_KNOWN: Final = 1_000
 MOST_ELEMENTS: Final = 10_000
 """Of one array; what is behind them is not looked at."""
 
 
-def leaves(message: Message) -> Iterator[Leaf]:
+def leaves(message: Message) -> list[Leaf]:
     """The leaves of a body; of a response's records none, which are their producer's."""
     body = message.shape.body
-    if body is None or not message.body:
-        return
-    values = message.body if body in RECORDS_FIELDS else message.decoded_body
-    layout = plan(body, message.shape.body_version)
-    yield from _struct(layout, values, (), message.context.topic_names, records=body == "ProduceRequest")
-
-
-def _struct(
-    layout: StructPlan, values: Mapping[str, Any], path: Path, topics: Mapping[str, str], *, records: bool
-) -> Iterator[Leaf]:
-    for field in (*layout.fields, *layout.tagged):
-        name = field.name
-        if name in values:
-            decoded = values.get(name + SUFFIX)
-            if decoded is None or name == TOPIC_ID:
-                yield from _field(field, values[name], (*path, name), topics, records=records)
-            else:
-                yield from _plain(decoded, (*path, name), name)
-        elif field.tag is not None and (default := default_of(field.schema)) is not None:
-            yield (*path, name), default
-
-
-def _field(field: FieldPlan, value: Any, path: Path, topics: Mapping[str, str], *, records: bool) -> Iterator[Leaf]:
-    layout = field.type
-    if isinstance(layout, StructPlan):
-        if value is None:
-            yield path, None
-        else:
-            yield from _struct(layout, value, path, topics, records=records)
-    elif isinstance(layout, ArrayPlan):
-        yield path, None if value is None else FILLED if value else EMPTY
-        if value and isinstance(layout.element, StructPlan):
-            key = _identity(layout.element)
-            for element in value[:MOST_ELEMENTS]:
-                label = Label(_named(key.schema, element.get(key.name), topics) if key else None)
-                yield from _struct(layout.element, element, (*path, label), topics, records=records)
-        elif value:
-            inner = (*path, Label(None))
-            for element in value[:MOST_ELEMENTS]:
-                yield inner, _named(field.schema, element, topics)
-    elif field.schema.type == "records":
-        if records and isinstance(value, bytes):
-            yield from _batches(value, path)
-    else:
-        yield path, _named(field.schema, value, topics)
-
-
-def _named(field: Field, value: object, topics: Mapping[str, str]) -> Value:
-    """A scalar; a topic's id as its name, where the conversation taught it."""
-    if field.snake_name == TOPIC_ID and isinstance(value, str) and value in topics:
-        return Symbol("topic", topics[value])
-    return value_of(field, field.snake_name, value)
+    found: list[Leaf] = []
+    if body is not None and message.body:
+        values = message.body if body in RECORDS_FIELDS else message.decoded_body
+        _walker(body, message.shape.body_version)(values, (), message.context.topic_names, found)
+    return found
 
 
 @lru_cache(maxsize=1024)
+def _walker(body: str, version: int) -> Walker:
+    """What walks one version of a message: made once, as its plan is."""
+    return _struct(plan(body, version), records=body == "ProduceRequest")
+
+
+def _struct(layout: StructPlan, *, records: bool) -> Walker:
+    plain = [(field.name, field.name + SUFFIX, _field(field, records=records)) for field in layout.fields]
+    tagged = [
+        (field.name, field.name + SUFFIX, _field(field, records=records), default_of(field.schema))
+        for field in layout.tagged
+    ]
+
+    def walk(values: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
+        if values is None:
+            found.append((path, None))
+            return
+        for name, decoded, inner in plain:
+            if name in values:
+                if decoded in values and name != TOPIC_ID:
+                    _plain(values[decoded], (*path, name), name, found)
+                else:
+                    inner(values[name], (*path, name), topics, found)
+        for name, _, inner, default in tagged:
+            if name in values:
+                inner(values[name], (*path, name), topics, found)
+            elif default is not None:
+                found.append(((*path, name), default))
+
+    return walk
+
+
+def _field(field: FieldPlan, *, records: bool) -> Walker:
+    layout = field.type
+    if isinstance(layout, StructPlan):
+        return _struct(layout, records=records)
+    if isinstance(layout, ArrayPlan):
+        return _array(field, layout, records=records)
+    if field.schema.type == "records":
+        return _batches if records else _nothing
+    taken = _taken(field.schema)
+
+    def walk(value: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
+        found.append((path, taken(value, topics)))
+
+    return walk
+
+
+def _array(field: FieldPlan, layout: ArrayPlan, *, records: bool) -> Walker:
+    element = layout.element
+    if isinstance(element, StructPlan):
+        inner, key = _struct(element, records=records), _identity(element)
+        identity = _taken(key.schema) if key else None
+        name = key.name if key else ""
+    else:
+        taken = _taken(field.schema)
+
+    def walk(value: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
+        found.append((path, None if value is None else FILLED if value else EMPTY))
+        for each in value[:MOST_ELEMENTS] if value else ():
+            if isinstance(element, StructPlan):
+                label = Label(identity(each.get(name), topics) if identity else None)
+                inner(each, (*path, label), topics, found)
+            else:
+                found.append(((*path, UNLABELLED), taken(each, topics)))
+
+    return walk
+
+
+def _taken(field: Field) -> Callable[[object, Mapping[str, str]], Value]:
+    """What takes a field's scalars; a topic's id is its name, where the conversation taught it."""
+    name = field.snake_name
+    if name == TOPIC_ID:
+        return lambda value, topics: (
+            Symbol("topic", topics[value])
+            if isinstance(value, str) and value in topics
+            else value_of(field, name, value)
+        )
+    if is_position(name) and field.element_type in INTEGERS:
+        return lambda value, _: POSITION if isinstance(value, int) and value >= 0 else value_of(field, name, value)
+    known: dict[object, Value] = {}
+
+    def take(value: object, _: Mapping[str, str]) -> Value:
+        """Of each value, what it is is worked out once."""
+        if value not in known:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known[value] = value_of(field, name, value)
+        return known[value]
+
+    return take
+
+
+def _nothing(value: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
+    """What is no part of the comparison."""
+
+
 def _identity(layout: StructPlan) -> FieldPlan | None:
     """The field that tells elements apart: the schema's key, or one of a telling name."""
     keys = [field for field in layout.fields if field.schema.map_key]
@@ -110,39 +165,37 @@ def _identity(layout: StructPlan) -> FieldPlan | None:
     return next((field for field in layout.fields if field.name in IDENTIFYING), None)
 
 
-def _plain(value: object, path: Path, name: str) -> Iterator[Leaf]:
+def _plain(value: object, path: Path, name: str, found: list[Leaf]) -> None:
     """What was found inside of bytes: of no layout that is known here."""
     if isinstance(value, dict):
         for inner, content in value.items():
             if inner + SUFFIX not in value:
-                yield from _plain(content, (*path, inner), inner)
+                _plain(content, (*path, inner), inner, found)
     elif isinstance(value, list):
-        yield path, FILLED if value else EMPTY
+        found.append((path, FILLED if value else EMPTY))
         for element in value[:MOST_ELEMENTS]:
-            yield from _plain(element, (*path, Label(None)), name)
+            _plain(element, (*path, UNLABELLED), name, found)
     else:
         # An assignment's topics are plain texts in an array of that name.
-        yield (
-            path,
-            Symbol("topic", value) if name == "topics" and isinstance(value, str) else value_of(None, name, value),
-        )
+        topic = name == "topics" and isinstance(value, str)
+        found.append((path, Symbol("topic", str(value)) if topic else value_of(None, name, value)))
 
 
-def _batches(records: bytes, path: Path) -> Iterator[Leaf]:
+def _batches(value: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
     """What the headers of record batches say beside the records."""
+    records = value if isinstance(value, bytes) else b""
     for part in split(records):
         if part.kind is PartKind.BATCH:
             batch = Batch.read(records[part.start : part.end])
-            yield (*path, "magic"), batch.magic
-            yield (*path, "compression"), batch.compression
-            yield (*path, "timestamp_type"), batch.timestamp_type
-            yield (*path, "transactional"), batch.is_transactional
-            yield (*path, "producer_id"), value_of(None, "producer_id", batch.producer_id)
+            found.append(((*path, "magic"), batch.magic))
+            found.append(((*path, "compression"), batch.compression))
+            found.append(((*path, "timestamp_type"), batch.timestamp_type))
+            found.append(((*path, "transactional"), batch.is_transactional))
+            found.append(((*path, "producer_id"), value_of(None, "producer_id", batch.producer_id)))
         elif part.kind is PartKind.MESSAGE:
-            yield (*path, "magic"), records[part.start + 16]
+            found.append(((*path, "magic"), records[part.start + MAGIC_AT]))
 
 
-@lru_cache(maxsize=4096)
 def default_of(field: Field) -> Value:
     """The default that the schema states, as a value; None where it states none, or null."""
     raw = field.default

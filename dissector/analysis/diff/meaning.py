@@ -27,6 +27,8 @@ STRANDS: Final = {
 }  # fmt: skip
 """The strand of a step; those of other APIs have one for each API."""
 ERROR_CODES: Final = frozenset(("error_code",))
+ERROR_RESPONSE: Final = "error-response"
+"""The finding of a response that has such a code other than 0."""
 COORDINATORS: Final = {0: "group", 1: "transaction", 2: "share group"}
 
 
@@ -61,7 +63,8 @@ def strand_of(key: Key) -> Strand | None:
 def key_of(exchange: Exchange, matched: int) -> tuple[Key, str]:
     """The key of an exchange, and the error that made somebody try again; empty for none."""
     asked = exchange.request.body if exchange.request else {}
-    code = first_error(exchange.response)
+    failed = any(finding.code == ERROR_RESPONSE for finding in exchange.own_findings)
+    code = first_error(exchange.response) if failed else 0
     again = bool(code) and is_retriable(code)
     step = error_name(code) if code and not again else ""
     key = Key(matched, exchange.facts.api, _subject(exchange.facts.api, asked), step)

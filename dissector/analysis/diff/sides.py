@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dissector.analysis.filter import Filter
 from dissector.capture_file import Capture
 from dissector.session.exchange import Exchange
 
@@ -13,8 +14,14 @@ class Side:
 
     capture: Capture
     label: str
-    """What people call it: a file's name."""
+    """What people call it: a file's name, and what was chosen of it."""
+    filter: Filter | None = None
+    """What an exchange must fit to be of this side; None for all of them."""
 
     def exchanges(self) -> Iterator[Exchange]:
         """Its exchanges, in order."""
-        return self.capture.between(0, len(self.capture))
+        if self.filter is None:
+            yield from self.capture.between(0, len(self.capture))
+            return
+        for found in self.capture.select(self.filter):
+            yield from self.capture.at(found.rows)

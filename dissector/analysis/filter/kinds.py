@@ -29,7 +29,7 @@ BYTES: Final = {
     "GiB": 2**30, "TiB": 2**40,
 }  # fmt: skip
 """Units of sizes and of numbers: those of ten as the list prints them."""
-_NUMBER: Final = re.compile(r"([+-]?\d{1,30}(?:\.\d{1,30})?(?:e[+-]?\d{1,3})?)([a-zA-Zµ]*)", re.ASCII)
+_NUMBER: Final = re.compile(r"([+-]?\d{1,60}(?:\.\d{1,60})?(?:e[+-]?\d{1,3})?)([a-zA-Zµ]*)", re.ASCII)
 _HEX: Final = re.compile(r"0[xX]((?:[0-9a-fA-F]{2})*)")
 _HEX_NUMBER: Final = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]{1,32})")
 _TIME: Final = re.compile(

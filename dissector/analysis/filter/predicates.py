@@ -41,8 +41,8 @@ class Intervals:
         """Which of these are, `(n,)`."""
         hits = np.zeros(len(values), np.bool_)
         for low, high in self.spans:
-            if low <= _TOP:
-                hits |= (values >= low) & (values <= min(high, _TOP))
+            if low <= _TOP and high >= LEAST:
+                hits |= (values >= max(low, LEAST)) & (values <= min(high, _TOP))
         return hits
 
 

@@ -1,1 +1,21 @@
-"""Findings that several rows together tell, and what each code of a finding means."""
+"""Findings that several rows together tell, and what the code of any finding means.
+
+`Capture.examine` finds them; `explain` has the plain words.
+"""
+
+from typing import Final
+
+from dissector.analysis.findings.explanation import Explanation
+from dissector.analysis.findings.known import KNOWN
+from dissector.analysis.findings.registry import FINDERS
+
+__all__ = ["CODES", "Explanation", "explain"]
+
+_EXPLANATIONS: Final = {each.code: each for each in (*(finder.explanation for finder in FINDERS), *KNOWN)}
+CODES: Final = tuple(sorted(_EXPLANATIONS))
+"""All codes that a finding can have."""
+
+
+def explain(code: str) -> Explanation | None:
+    """What a code means; None for what is no code."""
+    return _EXPLANATIONS.get(code)

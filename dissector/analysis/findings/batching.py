@@ -19,7 +19,7 @@ MANY: Final = 50
 SPAN_NS: Final = 5 * SECOND
 LARGE: Final = 8 << 10
 """Bytes of a batch from which on compression pays."""
-ENOUGH: Final = 64 << 10
+ENOUGH: Final = 32 << 10
 """Bytes of such batches on one connection before anything is said."""
 SAMPLE: Final = 4 << 10
 """Bytes that are compressed to see whether it would help."""
@@ -66,7 +66,7 @@ class UncompressedBatches(BodyFinder):
         Severity.NOTE,
         "A producer sent batches of 8 KiB or more without a codec, and a sample of them comes down by a third or more "
         "when it is compressed.",
-        "compression.type is none unless it is set.",
+        "Producers do not compress unless compression.type is set.",
         "Set compression.type on the producer: lz4 or zstd for little work, gzip where consumers have nothing else. It "
         "saves network, disk and replication alike, and batches fill up better with linger.ms above 0.",
     )

@@ -57,7 +57,7 @@ class Bodies:
             body, errors = NONE if response[0] == NO_FRAME else self._answered(key, version, *response)
             looks = self._looks(key)
             if errors or body.get("throttle_time_ms"):
-                looks = looks + self._at_trouble
+                looks = looks + [each for each in self._at_trouble if each not in looks]
             if looks:
                 asked = partial(self._read, *request)
                 seen = Seen(row, connection, key, version, asked_ns, answered_ns, asked, body, errors)

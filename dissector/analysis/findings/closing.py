@@ -44,16 +44,17 @@ class ClosedInFlight(RowFinder):
         """One case a connection, at its oldest request."""
         unanswered = rows.unanswered
         columns = (
-            unanswered.row, unanswered.connection, unanswered.api_key, unanswered.version, unanswered.asked_ns,
+            unanswered.row, unanswered.connection, unanswered.api_key, unanswered.version, unanswered.request,
+            unanswered.asked_size, unanswered.asked_ns,
         )  # fmt: skip
-        for row, connection, key, version, asked_ns in zip(*(column.tolist() for column in columns), strict=True):
+        for row, connection, key, version, *frame, asked_ns in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
             closed_ns, by_client = self.around.closed(connection)
-            if (
-                closed_ns == NEVER
-                or (by_client and key in LEFT)
-                or not self.around.is_offered(connection, key, version)
-            ):
+            if closed_ns == NEVER or (by_client and key in LEFT):
                 continue
+            if not self.around.is_offered(connection, key, version) or _is_refused(self.around, *frame):
+                continue  # told by others, who know why
             state = self._cases.of(connection)
             state.count += 1
             state.first_ns, state.last_ns = min(state.first_ns, asked_ns), max(state.last_ns, asked_ns)
@@ -92,12 +93,15 @@ class OversizedRequest(RowFinder):
     def take(self, rows: Rows) -> None:
         """Unanswered requests that are large."""
         large = rows.unanswered
-        large = large.where(large.asked_size > LARGE)
+        large = large.where(large.asked_size >= LARGE)
         columns = (large.row, large.connection, large.request, large.asked_size)
         for row, connection, frame, size in zip(*(column.tolist() for column in columns), strict=True):
-            if self.around.closed(connection)[0] == NEVER:
-                continue
-            if size > LARGEST_REQUEST or self.around.captured(frame) < size:
+            if self.around.closed(connection)[0] != NEVER and _is_refused(self.around, frame, size):
                 words = f"the connection was closed on a request of {size:,} bytes"
                 more = "; brokers take 100 MiB unless told otherwise" if size > LARGEST_REQUEST else ""
                 self.tell(row, words + more, "request")
+
+
+def _is_refused(around: Around, frame: int, size: int) -> bool:
+    """Whether a request is too large for any broker, or large and broken off."""
+    return size > LARGEST_REQUEST or (size >= LARGE and around.captured(frame) < size)

@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, BodyFinder
 from dissector.analysis.findings.found import Found
+from dissector.analysis.findings.metadata import METADATA
 from dissector.analysis.findings.recurring import SECOND, Burst, Recent
 from dissector.analysis.findings.seen import Seen
 from dissector.findings import Severity
@@ -41,8 +42,8 @@ class ErrorStorm(BodyFinder):
     def look(self, seen: Seen) -> None:
         """A response counts once for each of its errors, whatever the number of partitions that bear it."""
         for code in dict.fromkeys(seen.errors):
-            if not is_retriable(code) or code in SESSION_ERRORS:
-                continue
+            if not is_retriable(code) or code in SESSION_ERRORS or seen.key == METADATA:
+                continue  # told by others
             burst = self._bursts.of((self.around.client(seen.connection), seen.key, code))
             if burst.is_on(seen.answered_ns, MANY, SPAN_NS):
                 words = f"{error_name(code)} from {api_name(seen.key)} {burst.count:,} times"

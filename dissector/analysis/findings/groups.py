@@ -16,7 +16,7 @@ OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT = 8, 
 MEMBER_ID_REQUIRED: Final = 79
 REASONS: Final = {22, 25, 27, MEMBER_ID_REQUIRED, 82, 110}
 """ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH."""
-MANY: Final = 6
+MANY: Final = 5
 SPAN_NS: Final = 60 * SECOND
 
 
@@ -38,7 +38,7 @@ class RebalanceLoop(BodyFinder):
         "rebalance-loop",
         "A group that rebalances again and again",
         Severity.WARNING,
-        "A group began six generations or more, or its members were sent back as often, with no minute of quiet. "
+        "A group began five generations or more, or its members were sent back as often, with no minute of quiet. "
         "MEMBER_ID_REQUIRED once for each new member is normal and is not counted.",
         "A member that takes longer than max.poll.interval.ms to process what it polled leaves and comes back; one "
         "whose heartbeats are late (session.timeout.ms) is thrown out: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION. Members "

@@ -23,7 +23,7 @@ from dissector.text import duration
 WAITING: Final = frozenset((1, 11, 14, 52, 53, 54, 62, 68, 76, 78, 80, 82, 88))
 """APIs that may be answered late on purpose: Fetch, JoinGroup, SyncGroup, the quorum's votes, heartbeats of brokers and
 of members, share fetches and raft's changes of voters."""
-LEAST_NS: Final = 20 * MILLISECOND
+LEAST_NS: Final = 50 * MILLISECOND
 """What is faster is never called slow."""
 TIMES: Final = 10
 """So many times the median is slow."""

@@ -10,6 +10,7 @@ from dissector.analysis.findings.finder import Finder
 from dissector.analysis.findings.groups import RebalanceLoop
 from dissector.analysis.findings.lag import ConsumerLag
 from dissector.analysis.findings.latency import LateFetch, Slow
+from dissector.analysis.findings.loss import NearLoss
 from dissector.analysis.findings.metadata import MetadataStorm
 from dissector.analysis.findings.sequences import RetriedBatch, SequenceGap
 from dissector.analysis.findings.versions import VersionNotOffered, VersionSteppedDown
@@ -21,6 +22,7 @@ FINDERS: Final[tuple[type[Finder], ...]] = (
     LateFetch,
     ClosedInFlight,
     OversizedRequest,
+    NearLoss,
     VersionNotOffered,
     VersionSteppedDown,
     ErrorStorm,

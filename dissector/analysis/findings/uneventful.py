@@ -12,6 +12,7 @@ import numpy as np
 
 from dissector.analysis.findings.rows import Mask, Rows
 from dissector.protocol.message import response_shape, trace
+from dissector.session.table import NO_FRAME
 from dissector.store import Store
 
 LONGEST: Final = 256
@@ -37,7 +38,7 @@ class Uneventful:
     def among(self, rows: Rows) -> Mask:
         """Which rows have such a response, as far as patterns tell."""
         found = np.zeros(len(rows.row), np.bool_)
-        candidates = (rows.api_key == self._key) & (rows.answered_at > 0) & (rows.answered_size <= LONGEST)
+        candidates = (rows.api_key == self._key) & (rows.response != NO_FRAME) & (rows.answered_at >= 0)
         for (version, size), patterns in self._patterns.items():
             some = np.flatnonzero(candidates & (rows.version == version) & (rows.answered_size == size))
             if not len(some):

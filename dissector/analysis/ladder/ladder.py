@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dissector.capture_file import Capture
 from dissector.columns import Numbers
@@ -24,6 +25,8 @@ from dissector.session.figures import Figures
 from dissector.session.summary import first_error, info
 from dissector.session.table import Flag, Ints
 
+Flags = npt.NDArray[np.bool_]
+Int32 = npt.NDArray[np.int32]
 _EXCHANGE: Final = "exchange"
 
 
@@ -66,14 +69,14 @@ class Ladder:
 
     capture: Capture
     lanes: tuple[Lane, ...]
-    rows: Ints
+    rows: Int32
     """The row of each event, from 0."""
     time_ns: Ints
-    is_request: Ints
-    source: Ints
-    target: Ints
-    depth: Ints
-    partner: Ints
+    is_request: Flags
+    source: Int32
+    target: Int32
+    depth: Int32
+    partner: Int32
     """The other event of the same exchange; -1 where there is none."""
 
     def __len__(self) -> int:
@@ -101,19 +104,23 @@ def ladder_of(capture: Capture, rows: Iterable[int]) -> Ladder:
     chosen = np.unique(rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64))
     found = capture.figures(chosen)
     which = found.kind >= 0
-    found, chosen = found.where(which), chosen[which]
+    found, chosen = found.where(which), chosen[which].astype(np.int32)
     lanes, client, server = _lanes(capture, found)
-    asked, answered = np.flatnonzero(found.asked_size >= 0), np.flatnonzero(found.answered_size >= 0)
-    row = np.concatenate((asked, answered))
-    is_request = np.repeat([1, 0], [len(asked), len(answered)])
-    time_ns = np.concatenate((found.asked_ns[asked], found.answered_ns[answered]))
-    order = np.lexsort((1 - is_request, row, time_ns))
-    row, is_request, time_ns = row[order], is_request[order], time_ns[order]
+    row, is_request, time_ns = _events(found)
+    source = np.where(is_request, client[row], server[row])
     return Ladder(
-        capture, lanes, chosen[row], time_ns, is_request,
-        np.where(is_request, client[row], server[row]), np.where(is_request, server[row], client[row]),
-        _depth(found, row, is_request), _partners(row, is_request),
+        capture, lanes, chosen[row], time_ns, is_request, source, client[row] + server[row] - source,
+        _depth(found, row, is_request), _partners(row),
     )  # fmt: skip
+
+
+def _events(found: Figures) -> tuple[Int32, Flags, Ints]:
+    """For each event the place of its row, whether it is the request, and its time; in order."""
+    there = np.stack((found.asked_size >= 0, found.answered_size >= 0), axis=1)
+    row, side = (each.astype(np.int32) for each in np.nonzero(there))
+    time_ns = np.stack((found.asked_ns, found.answered_ns), axis=1)[there]
+    order = np.argsort(time_ns, kind="stable")
+    return row[order], side[order] == 0, time_ns[order]
 
 
 def _words(exchange: Exchange, is_request: bool) -> str:
@@ -125,14 +132,14 @@ def _words(exchange: Exchange, is_request: bool) -> str:
     return info(message, None, [], names) if is_request else info(None, message, exchange.own_findings, names)
 
 
-def _lanes(capture: Capture, found: Figures) -> tuple[tuple[Lane, ...], Ints, Ints]:
+def _lanes(capture: Capture, found: Figures) -> tuple[tuple[Lane, ...], Int32, Int32]:
     """The lanes, clients first, in the order of their first rows; the client's and the server's of each row."""
     nodes = {address: node for node, address in capture.nodes.items()}
     clients, servers = Numbers[Lane](), Numbers[Lane]()
     pairs, first, inverse = np.unique(
         found.connection << 32 | _client_ids(found), return_index=True, return_inverse=True
     )
-    columns = np.empty((2, len(pairs)), np.int64)
+    columns = np.empty((2, len(pairs)), np.int32)
     for at in np.argsort(first).tolist():
         connection, client_id = divmod(int(pairs[at]), 1 << 32)
         client, server = capture.ends(connection)
@@ -154,24 +161,25 @@ def _client_ids(found: Figures) -> Ints:
     return ids
 
 
-def _depth(found: Figures, row: Ints, is_request: Ints) -> Ints:
+def _depth(found: Figures, row: Int32, is_request: Flags) -> Int32:
     """How many requests each event's connection has in flight."""
     waits = found.is_exchange & (found.asked_size >= 0) & (found.flags & Flag.NO_RESPONSE_EXPECTED == 0)
-    step = np.where(waits[row], 2 * is_request - 1, 0)
+    step = np.where(waits[row], np.where(is_request, 1, -1), 0).astype(np.int32)
     connection = found.connection[row]
     order = np.argsort(connection, kind="stable")
-    sums = np.cumsum(step[order])
-    first = np.flatnonzero(np.diff(connection[order], prepend=-1))
-    before = np.repeat(sums[first] - step[order][first], np.diff(np.append(first, len(order))))
-    depth = np.empty(len(row), np.int64)
-    depth[order] = sums - before
-    return depth + np.where(is_request == 1, 0, waits[row])
+    connection, steps = connection[order], step[order]
+    sums = np.cumsum(steps, dtype=np.int32)
+    first = np.flatnonzero(np.diff(connection, prepend=-1))
+    sums -= np.repeat(sums[first] - steps[first], np.diff(np.append(first, len(order))))
+    depth = np.empty(len(row), np.int32)
+    depth[order] = sums
+    return depth + np.where(is_request, 0, waits[row]).astype(np.int32)
 
 
-def _partners(row: Ints, is_request: Ints) -> Ints:
-    """Where the other event of each exchange stands."""
-    partner = np.full(len(row), -1, np.int64)
-    order = np.lexsort((1 - is_request, row))
+def _partners(row: Int32) -> Int32:
+    """Where the other event of each row stands."""
+    partner = np.full(len(row), -1, np.int32)
+    order = np.argsort(row, kind="stable").astype(np.int32)
     same = np.flatnonzero(np.diff(row[order]) == 0)
     partner[order[same]], partner[order[same + 1]] = order[same + 1], order[same]
     return partner

@@ -13,7 +13,12 @@ def lane_words(lane: Lane) -> str:
 
 
 def event_words(event: Event) -> str:
-    """``17 Fetch v12 · orders[0..3]``; of a response with its latency: ``17 Fetch v12 · 2.0 ms``."""
+    """``17 Fetch v12 · orders[0..3]``: what it is, behind its number in the list."""
+    return f"{event.number + 1} {message_words(event)}"
+
+
+def message_words(event: Event) -> str:
+    """``Fetch v12 · orders[0..3]``; of a response with its latency: ``Fetch v12 · 2.0 ms``."""
     latency = "" if event.is_request or event.latency_ns is None else duration(event.latency_ns)
     said = event.words if len(event.words) <= MOST_WORDS else f"{event.words[: MOST_WORDS - 1]}…"
-    return clean(" · ".join(filter(None, (f"{event.number + 1} {event.label}", latency, said))))
+    return clean(" · ".join(filter(None, (event.label, latency, said))))

@@ -28,10 +28,10 @@ from dissector.analysis.stats.tallies import (
 from dissector.analysis.stats.topics import named
 from dissector.capture_file import Capture
 from dissector.columns import Numbers
-from dissector.session.exchange import Exchange, Message
+from dissector.session.exchange import Exchange
 from dissector.session.figures import ENTRY, Figures
 from dissector.session.structs import structs_with
-from dissector.session.summary import ERROR_CODES
+from dissector.session.summary import ERROR_CODES, ERROR_RESPONSE
 from dissector.session.table import RowKind
 
 STRETCH: Final = 1 << 16
@@ -160,7 +160,7 @@ class Counting:
         statistics = self.statistics
         asked = exchange.request is not None and exchange.api_key is not None
         api = ApiVersion(exchange.api_key or 0, facts.version or 0) if asked else ApiVersion(-1, -1)
-        codes = _error_codes(exchange.response)
+        codes = _error_codes(exchange)
         if codes:
             client = Client(facts.client_id, *self._capture.software(facts.connection))
             for tally in (
@@ -196,17 +196,22 @@ def _signed(number: int) -> int:
     return (number ^ 0x8000) - 0x8000
 
 
-def _error_codes(response: Message | None) -> set[int]:
-    """The error codes of a response, each once."""
-    if response is None:
+def _error_codes(exchange: Exchange) -> set[int]:
+    """The error codes of a response, each once; which has none was looked at already."""
+    response = exchange.response
+    if response is None or not any(each.code == ERROR_RESPONSE for each in exchange.own_findings):
         return set()
     structs = structs_with(response.shape, response.body, ERROR_CODES)
     return {code for struct in structs for name in ERROR_CODES if isinstance(code := struct.get(name), int) and code}
 
 
 def _named(exchange: Exchange) -> dict[str | Partition, tuple[int, int, bool]]:
-    """By topic and by partition that an exchange names: bytes of records out and in, whether there is an error."""
+    """By topic and by partition that an exchange names, or that its fetch session has: bytes of records out and in,
+    whether there is an error."""
     found: dict[str | Partition, tuple[int, int, bool]] = {}
+    for topic, numbers in (exchange.fetched or {}).items():
+        found[topic] = (0, 0, False)
+        found |= {Partition(topic, number): (0, 0, False) for number in numbers}
     for message, out in ((exchange.request, True), (exchange.response, False)):
         for each in () if message is None else named(message):
             wholes: list[str | Partition] = [each.topic]

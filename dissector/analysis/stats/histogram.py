@@ -56,6 +56,11 @@ class Histogram:
             made.take(dict(zip(buckets.tolist(), counts.tolist(), strict=True)), int(values.min()), int(values.max()))
         return made
 
+    @staticmethod
+    def power(bucket: int) -> int:
+        """The least exponent of two that the durations of a bucket are below."""
+        return bucket // STEPS
+
     def add(self, value: int) -> None:
         """Count one duration more."""
         mantissa, exponent = math.frexp(max(0, value))

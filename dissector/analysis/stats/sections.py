@@ -3,8 +3,7 @@
 The words are as the wire has them: not cleaned.
 """
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import ApiVersion, Client, Tally
@@ -52,67 +51,67 @@ def _named(key: int) -> str:
     return known.name if known else str(key)
 
 
-def _by_api(statistics: Statistics) -> list[Line]:
+def _by_api(statistics: Statistics, most: int | None = None) -> list[Line]:
     return [
         Line(
             api_words(of), tally, f"api == {_named(of.api_key)} && version == {of.version}" if of.api_key >= 0 else "",
             {"api_key": of.api_key if of.api_key >= 0 else None, "api": api_name(of.api_key),
              "api_version": of.version if of.api_key >= 0 else None},
         )
-        for of, tally in statistics.apis.ranked()
+        for of, tally in statistics.apis.ranked(most)
     ]  # fmt: skip
 
 
-def _by_client(statistics: Statistics) -> list[Line]:
+def _by_client(statistics: Statistics, most: int | None = None) -> list[Line]:
     return [
         Line(
             client_words(of), tally, "" if of.client_id is None else f"client_id == {quoted(of.client_id)}",
             {"client_id": of.client_id, "software": of.software, "software_version": of.software_version},
         )
-        for of, tally in statistics.clients.ranked()
+        for of, tally in statistics.clients.ranked(most)
     ]  # fmt: skip
 
 
-def _by_connection(statistics: Statistics) -> list[Line]:
+def _by_connection(statistics: Statistics, most: int | None = None) -> list[Line]:
     return [
         Line(
             f"C{of.number} {of.client} → {of.server}", tally, f"conn == {of.number}",
             {"connection": of.number, "client": of.client, "server": of.server},
         )
-        for of, tally in statistics.connections.ranked()
+        for of, tally in statistics.connections.ranked(most)
     ]  # fmt: skip
 
 
-def _by_topic(statistics: Statistics) -> list[Line]:
+def _by_topic(statistics: Statistics, most: int | None = None) -> list[Line]:
     return [
         Line(topic, tally, f"topic == {quoted(topic)}", {"topic": topic})
-        for topic, tally in statistics.topics.ranked()
+        for topic, tally in statistics.topics.ranked(most)
     ]  # fmt: skip
 
 
-def _by_partition(statistics: Statistics) -> list[Line]:
+def _by_partition(statistics: Statistics, most: int | None = None) -> list[Line]:
     return [
         Line(
             f"{of.topic}[{of.number}]", tally, f"topic == {quoted(of.topic)} && partition == {of.number}",
             {"topic": of.topic, "partition": of.number},
         )
-        for of, tally in statistics.partitions.ranked()
+        for of, tally in statistics.partitions.ranked(most)
     ]  # fmt: skip
 
 
-def _by_error(statistics: Statistics) -> list[Line]:
+def _by_error(statistics: Statistics, most: int | None = None) -> list[Line]:
     return [
         Line(
             f"{error_name(of.code)} in {api_name(of.api_key)}", tally,
             f"error == {error_name(of.code)}" + (f" && api == {_named(of.api_key)}" if of.api_key >= 0 else ""),
             {"error": error_name(of.code), "error_code": of.code, "api": api_name(of.api_key)},
         )
-        for of, tally in statistics.errors.ranked()
+        for of, tally in statistics.errors.ranked(most)
     ]  # fmt: skip
 
 
-def _by_version(statistics: Statistics) -> list[Line]:
-    return [_version_line(each) for each in negotiated(statistics)]
+def _by_version(statistics: Statistics, most: int | None = None) -> list[Line]:
+    return [_version_line(each) for each in negotiated(statistics)[:most]]
 
 
 def _version_line(each: Negotiated) -> Line:
@@ -120,7 +119,7 @@ def _version_line(each: Negotiated) -> Line:
     used = f"v{each.used.low}" if each.used.low == each.used.high else f"v{each.used.low}-{each.used.high}"
     offered = "nothing offered" if each.offered is None else f"offered v{each.offered.low}-{each.offered.high}"
     common = "" if each.is_highest else f", highest common v{each.highest_common}"
-    chosen = f"api == {_named(key)}" + (
+    chosen = f"api == {_named(key)} && server == {quoted(server)}" + (
         "" if client.client_id is None else f" && client_id == {quoted(client.client_id)}"
     )
     facts = {
@@ -133,7 +132,13 @@ def _version_line(each: Negotiated) -> Line:
     return Line(words, each.tally, chosen, facts)
 
 
-SECTIONS: Final[dict[str, Callable[[Statistics], list[Line]]]] = {
+class Section(Protocol):
+    """Makes the lines, all or so many: those with the most exchanges first."""
+
+    def __call__(self, statistics: Statistics, most: int | None = None) -> list[Line]: ...
+
+
+SECTIONS: Final[dict[str, Section]] = {
     "api": _by_api,
     "client": _by_client,
     "connection": _by_connection,

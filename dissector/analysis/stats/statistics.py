@@ -33,7 +33,8 @@ class Statistics:
     clients: Group[Client] = field(default_factory=Group)
     connections: Group[Connection] = field(default_factory=Group)
     topics: Group[str] = field(default_factory=Group)
-    """Exchanges that name a topic; bytes are those of its records, errors those of the topic or its partitions."""
+    """Exchanges that name a topic in a field of their own, or whose fetch session has it; bytes are those of its
+    records, errors those of the topic or its partitions."""
     partitions: Group[Partition] = field(default_factory=Group)
     errors: Group[Error] = field(default_factory=Group)
     """Exchanges with that error."""

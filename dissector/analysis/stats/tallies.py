@@ -4,6 +4,7 @@ Invariant: a group holds at most `MOST` keys; what comes after counts under `oth
 than many, and no exchange is left out. As long as no group is full, merging does not depend on the order.
 """
 
+import heapq
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -115,9 +116,10 @@ class Group(Generic[Key]):
             self.of(key).merge(tally)
         self.others.merge(other.others)
 
-    def ranked(self) -> list[tuple[Key, Tally]]:
-        """The keys with the most exchanges first."""
-        return sorted(self.tallies.items(), key=lambda item: -item[1].exchanges)
+    def ranked(self, most: int | None = None) -> list[tuple[Key, Tally]]:
+        """The keys with the most exchanges first, all or so many."""
+        items = self.tallies.items()
+        return heapq.nlargest(len(items) if most is None else most, items, key=lambda item: item[1].exchanges)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
 from dissector.session.exchange import Message
 
-INDEXES: Final = ("partition_index", "index", "partition", "partition_id", "partition_indexes")
+INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 ERRORS: Final = ("error_code", "partition_error_code", "acknowledge_error_code")
 TOPIC_ID: Final = "topic_id"
 NO_TOPIC_ID: Final = "A" * 22
@@ -29,15 +29,27 @@ class Named(NamedTuple):
     """An error code; 0 for none, and in requests."""
 
 
+class Parts(NamedTuple):
+    """An array of partitions: its field; in each of its structures the field with the number, with records, with an
+    error code; None for what they lack. Without a number it is an array of numbers."""
+
+    field: str
+    number: str | None = None
+    records: str | None = None
+    error: str | None = None
+
+
 class Place(NamedTuple):
     """Where a message has structures that name a topic: the fields to follow from the top, then the fields of each."""
 
     way: tuple[str, ...]
     names: tuple[str, ...]
     """The first of them that is there says which topic."""
-    partitions: tuple[str, ...]
     lists: tuple[str, ...]
-    """Arrays of plain names, where the structure has no partitions."""
+    """Arrays of plain names."""
+    parts: tuple[Parts, ...]
+    own: Parts
+    """What the structure has beside the name: an error of the topic's, or of the one partition that it is about."""
 
 
 def named(message: Message) -> Iterator[Named]:
@@ -49,28 +61,25 @@ def named(message: Message) -> Iterator[Named]:
         for struct in _follow(message.body, place.way):
             for each in place.lists:
                 yield from (Named(name, None, 0, 0) for name in struct.get(each) or () if isinstance(name, str))
-            topic = next((struct[name] for name in place.names if struct.get(name) not in _NO_NAMES), None)
-            if isinstance(topic, str):
-                yield from _of_topic(message.context.topic_names.get(topic, topic), struct, place)
+            for name in place.names:
+                topic = struct.get(name)
+                if topic not in _NO_NAMES:
+                    yield from _of_topic(message.context.topic_names.get(topic, topic), struct, place)
+                    break
 
 
 def _of_topic(topic: str, struct: Mapping[str, Any], place: Place) -> Iterator[Named]:
-    yield Named(topic, None, 0, _error(struct))
-    for name in place.partitions:
-        for each in struct.get(name) or ():
+    own = place.own
+    yield Named(topic, None, 0, struct.get(own.error) or 0 if own.error else 0)
+    if own.number is not None and own.number in struct:
+        yield Named(topic, struct[own.number], 0, struct.get(own.error) or 0 if own.error else 0)
+    for field, number, records, error in place.parts:
+        for each in struct.get(field) or ():
             if isinstance(each, int):
                 yield Named(topic, each, 0, 0)
-                continue
-            number = next((each[index] for index in INDEXES if index in each), None)
-            if isinstance(number, int):
-                records = each.get("records")
-                yield Named(topic, number, len(records) if isinstance(records, bytes) else 0, _error(each))
-    if not place.partitions and isinstance(number := next((struct[i] for i in INDEXES if i in struct), None), int):
-        yield Named(topic, number, 0, _error(struct))
-
-
-def _error(struct: Mapping[str, Any]) -> int:
-    return next((code for name in ERRORS if isinstance(code := struct.get(name), int) and code), 0)
+            elif number is not None and isinstance(each, dict):  # another layout of the version may have other fields
+                size = len(each.get(records) or b"") if records else 0
+                yield Named(topic, each.get(number), size, each.get(error) or 0 if error else 0)
 
 
 def _follow(value: Any, way: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
@@ -96,11 +105,31 @@ def _places(layout: StructPlan, way: tuple[str, ...]) -> Iterator[Place]:
     names = tuple(field.name for field in fields if _names_topic(field) and not isinstance(field.type, ArrayPlan))
     lists = tuple(field.name for field in fields if _names_topic(field) and isinstance(field.type, ArrayPlan))
     if names or lists:
-        yield Place(way, names, tuple(field.name for field in fields if _holds_partitions(field)), lists)
+        parts = tuple(found for field in fields if (found := _parts(field)) is not None)
+        yield Place(way, names, lists, parts, _beside(layout, ""))
     for field in fields:
         inner = _struct(field.type)
         if inner is not None:
             yield from _places(inner, (*way, field.name))
+
+
+def _beside(layout: StructPlan, field: str) -> Parts:
+    """What a structure has about a partition."""
+    scalars = {each.name for each in (*layout.fields, *layout.tagged) if not _struct(each.type)}
+    found = (next((name for name in known if name in scalars), None) for known in (INDEXES, ("records",), ERRORS))
+    return Parts(field, *found)
+
+
+def _parts(field: FieldPlan) -> Parts | None:
+    """The array of partitions that a field of a structure that names a topic is; None for another field."""
+    if not isinstance(field.type, ArrayPlan):
+        return None
+    inner = _struct(field.type)
+    if inner is None:
+        numbers = isinstance(field.type.element, ScalarPlan) and field.name.startswith("partition")
+        return Parts(field.name) if numbers else None
+    parts = _beside(inner, field.name)
+    return parts if parts.number is not None else None
 
 
 def _names_topic(field: FieldPlan) -> bool:
@@ -108,16 +137,6 @@ def _names_topic(field: FieldPlan) -> bool:
     if field.name == TOPIC_ID:
         return isinstance(kind, ScalarPlan)
     return field.schema.entity_type == "topicName" and isinstance(kind, VariablePlan)
-
-
-def _holds_partitions(field: FieldPlan) -> bool:
-    """Whether a field of a structure that names a topic is an array of its partitions."""
-    if not isinstance(field.type, ArrayPlan):
-        return False
-    if isinstance(field.type.element, ScalarPlan):
-        return field.name.startswith("partition")
-    inner = _struct(field.type)
-    return inner is not None and any(each.name in INDEXES and not _struct(each.type) for each in inner.fields)
 
 
 def _struct(layout: TypePlan) -> StructPlan | None:

@@ -1,0 +1,101 @@
+"""A comparison as blocks of text: headings, lines with what belongs to them, tables. Renderers give them their form.
+
+Invariant: every word is cleaned here (`text.clean`), and nowhere else: a renderer adds markup of its own and escapes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dissector.analysis.diff.comparison import Comparison, Entry, Reason, SideSummary
+from dissector.analysis.diff.matrix import Matrix
+from dissector.analysis.diff.wording import times
+from dissector.text import clean
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of what follows. Level 1 is the report's own."""
+
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A line of a list, the reason for it, and lines that belong to it."""
+
+    text: str
+    reason: str = ""
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells; the first line is the head."""
+
+    rows: tuple[tuple[str, ...], ...]
+
+
+Block = Heading | Item | Table
+
+
+def compared(comparison: Comparison) -> Iterator[Block]:
+    """The report on two sides."""
+    yield Heading(1, "The same, by the rules below" if comparison.is_same else _count(comparison))
+    yield Item(_side("A", comparison.a))
+    yield Item(_side("B", comparison.b))
+    api = None
+    for entry in comparison.entries:
+        if entry.api != api:
+            api = entry.api
+            yield Heading(2, clean(api) or "Connections")
+        yield item(entry)
+    yield Heading(2, "Not taken for differences")
+    for words in comparison.ignored:
+        yield Item(clean(words))
+
+
+def _count(comparison: Comparison) -> str:
+    count = len(comparison.entries)
+    return f"{count} difference{'s' if count > 1 else ''}"
+
+
+def _side(name: str, side: SideSummary) -> str:
+    left = "".join(f", {count:,} rows left out: {what}" for what, count in side.left_out)
+    connections = sum(count for _, count in side.connections)
+    who = ", ".join(side.clients) or "no client"
+    return clean(f"{name} is {side.label}: {who}; {side.exchanges:,} exchanges on {connections:,} connections{left}")
+
+
+def item(entry: Entry) -> Item:
+    """One difference: what it is, what each side has, how often; then why, and what controls it."""
+    more = [entry.words.replace("{a}", "A").replace("{b}", "B")]
+    if entry.settings:
+        more.append("set by " + ", ".join(f"{name} ({family})" for family, name in entry.settings))
+    return Item(clean(_headline(entry)), entry.reason.value, tuple(clean(words) for words in more if words))
+
+
+def _headline(entry: Entry) -> str:
+    what = ".".join(filter(None, (entry.part, entry.path)))
+    if entry.reason is Reason.ORDER:
+        return f"order: {entry.a} against {entry.b}"
+    if not what:
+        return f"sent: {entry.a} against {entry.b}"
+    if not entry.a or not entry.b:
+        side, value, count = ("A", entry.a, entry.count_a) if entry.a else ("B", entry.b, entry.count_b)
+        return f"{what}: {value} in {side}, {times(count)}; the other has none"
+    often = "" if entry.reason is Reason.COUNT else f", {_often(entry)}"
+    return f"{what}: {entry.a} against {entry.b}{often}"
+
+
+def _often(entry: Entry) -> str:
+    if entry.count_a == entry.count_b:
+        return times(entry.count_a)
+    return f"{times(entry.count_a)} and {times(entry.count_b)}"
+
+
+def tabled(matrix: Matrix) -> Iterator[Block]:
+    """The report on several sides."""
+    yield Heading(1, f"{len(matrix.labels)} sides, by what they do")
+    head = ("", *(clean(label) for label in matrix.labels))
+    yield Table((head, *((clean(name), *map(clean, words)) for name, words in matrix.rows)))

@@ -1,0 +1,89 @@
+"""`kdissect diff`: two sides compared, or several beside each other."""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import ExitStack
+from pathlib import PurePath
+from typing import Any, Final
+
+from dissector.analysis.diff import Side, diff, matrix
+from dissector.analysis.diff.objects import comparison_object, matrix_object
+from dissector.analysis.diff.rendering import html, markdown, text
+from dissector.analysis.diff.report import Block, compared, tabled
+from dissector.analysis.filter import Filter
+from dissector.capture_file import Capture
+from dissector.cli.collecting import collecting_seldom
+from dissector.cli.filtering import wanted
+from dissector.cli.formats import DiffFormat
+from dissector.cli.outcome import NEGATIVE, complain
+from dissector.cli.progress import read_with_progress
+from dissector.cli.show import nothing_found
+
+RENDERERS: Final = {DiffFormat.TEXT: text, DiffFormat.MARKDOWN: markdown, DiffFormat.HTML: html}
+_MATCH: Final = re.compile(r"A:C?(\d{1,9})=B:C?(\d{1,9})", re.ASCII)
+
+
+def compare(
+    files: Sequence[str],
+    form: DiffFormat,
+    chosen: tuple[str | None, str | None] = (None, None),
+    matches: Sequence[str] = (),
+    *,
+    ports: Set[int] = frozenset(),
+) -> int:
+    """Compare and print; the exit code: 0 for the same, 1 for different, 2 where there is nothing to compare.
+
+    `chosen` are filters for A and for B. One file alone is both sides."""
+    found = [_MATCH.fullmatch(each) for each in matches]
+    if wrong := next((each for each, fits in zip(matches, found, strict=True) if not fits), None):
+        return complain(f"--match {wrong}: write the connections as A:3=B:5")
+    if misuse := _misuse(len(files), chosen, matches):
+        return complain(misuse)
+    filters = [wanted(text, option) for text, option in zip(chosen, ("--a", "--b"), strict=True)]
+    with collecting_seldom(), ExitStack() as stack:
+        captures = [stack.enter_context(Capture([file], ports=ports)) for file in files]
+        for capture in captures:
+            read_with_progress(capture)
+            for problem in capture.problems:
+                complain(problem.message)
+            if not len(capture):
+                return complain(nothing_found(capture))
+        if len(captures) > 2:
+            return _matrix(captures, form)
+        sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), filters, strict=True)]
+        comparison = diff(sides[0], sides[1], tuple((int(fits[1]), int(fits[2])) for fits in found if fits))
+        for side in (comparison.a, comparison.b):
+            if not side.exchanges:
+                return complain(f"{side.label}: no request of Kafka's in it")
+        _write(form, comparison_object(comparison), compared(comparison))
+        return 0 if comparison.is_same else NEGATIVE
+
+
+def _misuse(files: int, chosen: tuple[str | None, str | None], matches: Sequence[str]) -> str:
+    """What is wrong with what was asked for; empty for nothing."""
+    if files == 1 and not all(chosen):
+        return "of one capture, --a and --b choose what to compare: --a 'conn == 1' --b 'conn == 2'"
+    if files > 2 and (any(chosen) or matches):
+        return "--a, --b and --match are for two sides, and not for a matrix"
+    return ""
+
+
+def _matrix(captures: Sequence[Capture], form: DiffFormat) -> int:
+    beside = matrix([_side(capture, None) for capture in captures])
+    _write(form, matrix_object(beside), tabled(beside))
+    return 0 if beside.is_same else NEGATIVE
+
+
+def _side(capture: Capture, chosen: Filter | None) -> Side:
+    name = PurePath(capture.names[0]).stem
+    return Side(capture, f"{name}, {chosen.text}" if chosen else name, chosen)
+
+
+def _write(form: DiffFormat, value: dict[str, Any], blocks: Iterable[Block]) -> None:
+    if form is DiffFormat.JSON:
+        sys.stdout.buffer.write(dumps(value) + b"\n")
+        return
+    lines: Iterator[str] = RENDERERS[form](blocks)
+    for line in lines:
+        print(line)

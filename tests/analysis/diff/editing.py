@@ -1,0 +1,62 @@
+"""Captures for comparing: bundled ones as they are, and ones in which our own encoder wrote a change."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dissector.analysis.diff import Comparison, Entry, Side, diff
+from dissector.capture_file import Capture
+from dissector.cli.json_lines import json_line
+from dissector.cli.spoken import Captured, take
+from tests.conftest import PCAPS
+
+Lines = list[dict[str, Any]]
+
+
+def bundled(name: str) -> str:
+    return str(PCAPS / f"{name}.pcapng")
+
+
+def side(path: str) -> Side:
+    """All of a capture, read; it is closed with the test's process."""
+    capture = Capture([path])
+    for _ in capture.read():
+        pass
+    return Side(capture, Path(path).stem)
+
+
+def compared(a: str, b: str) -> Comparison:
+    return diff(side(a), side(b))
+
+
+def lines_of(path: str) -> Lines:
+    with Capture([path]) as capture:
+        return [json.loads(json_line(exchange)) for exchange in capture.exchanges()]
+
+
+def edited(path: str, folder: Path, edit: Callable[[Lines], Lines | None]) -> str:
+    """A capture with the same exchanges but for what `edit` does to their JSON, in place or anew."""
+    lines = lines_of(path)
+    lines = edit(lines) or lines
+    sink = Captured()
+    for line in lines:
+        take(sink, line)
+    out = folder / "edited.pcapng"
+    with out.open("wb") as file:
+        file.writelines(sink.pcapng("a test"))
+    return str(out)
+
+
+def of(lines: Lines, api: str) -> Lines:
+    return [line for line in lines if line.get("api") == api]
+
+
+def told(comparison: Comparison) -> list[tuple[str, str, str, str, str]]:
+    """The entries in short: API, part and path, reason, A, B."""
+    return [(e.api, ".".join(filter(None, (e.part, e.path))), str(e.reason), e.a, e.b) for e in comparison.entries]
+
+
+def only(comparison: Comparison) -> Entry:
+    [entry] = comparison.entries
+    return entry

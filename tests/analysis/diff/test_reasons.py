@@ -1,0 +1,187 @@
+"""Each reason for a difference, provoked once by a change that our encoder wrote into a real capture."""
+
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissector.analysis.diff import Reason, Verdict
+from dissector.analysis.diff.batching import Batching
+from dissector.analysis.diff.names import Names
+from dissector.analysis.diff.shapes import compare_batching
+from tests.analysis.diff.editing import Lines, bundled, compared, edited, lines_of, of, only, told
+
+JAVA = bundled("compare-java-1")
+LIBRDKAFKA = bundled("compare-librdkafka-1")
+
+
+def test_what_the_encoder_writes_without_a_change_does_not_differ(tmp_path: Path) -> None:
+    assert compared(JAVA, edited(JAVA, tmp_path, lambda lines: None)).is_same
+
+
+def test_a_setting_is_one_entry_however_often_it_is_said(tmp_path: Path) -> None:
+    def wait_less(lines: Lines) -> None:
+        for line in of(lines, "Fetch"):
+            line["request"]["body"]["max_wait_ms"] = 100
+
+    entry = only(compared(JAVA, edited(JAVA, tmp_path, wait_less)))
+    assert (entry.api, entry.part, entry.path, entry.reason) == ("Fetch", "request", "max_wait_ms", Reason.VALUE)
+    assert (entry.a, entry.b, entry.count_a, entry.count_b) == ("500", "100", 16, 16)
+    assert entry.settings == (("Java", "fetch.max.wait.ms"),)
+
+
+def test_one_frame_that_differs_is_one_difference_in_one_pair(tmp_path: Path) -> None:
+    def wait_less_once(lines: Lines) -> None:
+        of(lines, "Fetch")[7]["request"]["body"]["max_wait_ms"] = 123
+
+    comparison = compared(JAVA, edited(JAVA, tmp_path, wait_less_once))
+    assert told(comparison) == [("Fetch", "request.max_wait_ms", "value", "500", "500, 123")]
+    differing = [(pair, found) for pair in comparison.pairs if (found := comparison.differences(pair))]
+    [(pair, [difference])] = differing
+    assert pair.a == of(lines_of(JAVA), "Fetch")[7]["number"] - 1
+    assert difference[:6] == ("request", "max_wait_ms", "max_wait_ms", "500", "123", Reason.VALUE)
+
+
+PLAIN = (
+    ("JoinGroup", "session_timeout_ms"), ("JoinGroup", "rebalance_timeout_ms"), ("Produce", "timeout_ms"),
+    ("Fetch", "min_bytes"), ("Fetch", "max_bytes"), ("ListOffsets", "timeout_ms"), ("InitProducerId",
+    "transaction_timeout_ms"), ("ApiVersions", "client_software_version"), ("LeaveGroup", "group_id"),
+)  # fmt: skip
+
+
+@settings(max_examples=20)
+@given(st.sampled_from(PLAIN), st.integers(1, 1 << 30), st.data())
+def test_any_field_that_was_changed_in_any_frame_is_the_one_difference(
+    tmp_path_factory: object, field: tuple[str, str], number: int, data: st.DataObject
+) -> None:
+    api, name = field
+
+    def change(lines: Lines) -> None:
+        line = data.draw(st.sampled_from(of(lines, api)))
+        body = line["request"]["body"]
+        body[name] = f"made up {number}" if isinstance(body[name], str) else number
+
+    folder = tmp_path_factory.mktemp("edited")  # type: ignore[attr-defined]
+    comparison = compared(JAVA, edited(JAVA, folder, change))
+    if name == "group_id":  # another group: what was said about the one is not said about the other
+        assert {entry.reason for entry in comparison.entries} == {Reason.ONLY_HERE}
+    else:
+        entry = only(comparison)
+        assert (entry.api, entry.path, entry.reason) == (api, name, Reason.VALUE)
+
+
+def test_a_default_against_what_was_set(tmp_path: Path) -> None:
+    def committed_only(lines: Lines) -> None:
+        for line in of(lines, "Fetch"):
+            line["request"]["body"]["isolation_level"] = 1
+
+    entry = only(compared(JAVA, edited(JAVA, tmp_path, committed_only)))
+    assert (entry.path, entry.reason, entry.words) == (
+        "isolation_level", Reason.DEFAULT, "{a} leaves the schema's default")  # fmt: skip
+    assert (entry.a, entry.b) == ("0 READ_UNCOMMITTED", "1 READ_COMMITTED")
+
+
+def test_a_version_and_the_fields_that_it_has() -> None:
+    comparison = compared(JAVA, LIBRDKAFKA)
+    assert ("Produce", "version", "version", "v13", "v10") in told(comparison)
+    replaced = next(e for e in comparison.entries if e.path == "topic_data.topic_id" and e.part == "request")
+    assert (replaced.a, replaced.b, replaced.reason) == ("topic_id", "name", Reason.VERSION)
+    assert replaced.words == "topic_id is there from v13 on; name is there up to v12"
+    new = next(e for e in comparison.entries if e.api == "LeaveGroup" and e.path == "reason")
+    assert (new.a, new.b, new.reason) == ("the consumer is being closed", "", Reason.VERSION)
+
+
+def test_what_one_side_alone_says(tmp_path: Path) -> None:
+    path = edited(JAVA, tmp_path, lambda lines: [line for line in lines if line["api"] != "LeaveGroup"])
+    comparison = compared(JAVA, path)
+    assert told(comparison) == [("LeaveGroup", "", "only here", "once", "never")]
+    [pair] = [pair for pair in comparison.pairs if pair.b is None]
+    assert pair.verdict is Verdict.ONLY_A
+
+
+def test_steps_in_another_order(tmp_path: Path) -> None:
+    def leave_first(lines: Lines) -> Lines:
+        join, sync = (
+            next(n for n, line in enumerate(lines) if line["api"] == api) for api in ("JoinGroup", "SyncGroup")
+        )
+        for side in ("request", "response"):
+            one, other = lines[join][side], lines[sync][side]
+            one["time_ns"], other["time_ns"] = other["time_ns"], one["time_ns"]
+        lines[join], lines[sync] = lines[sync], lines[join]
+        return lines
+
+    comparison = compared(JAVA, edited(JAVA, tmp_path, leave_first))
+    assert [entry.reason for entry in comparison.entries] == [Reason.ORDER]
+    assert Verdict.ORDER in {pair.verdict for pair in comparison.pairs}
+
+
+def test_a_loop_that_turns_far_less_often(tmp_path: Path) -> None:
+    def fewer(lines: Lines) -> Lines:
+        gone = {line["number"] for line in of(lines, "Fetch")[5:12]}
+        return [line for line in lines if line["number"] not in gone]
+
+    assert told(compared(JAVA, edited(JAVA, tmp_path, fewer))) == [("Fetch", "", "count", "16 times", "9 times")]
+
+
+def test_a_loop_that_turns_a_little_less_often_does_not_differ(tmp_path: Path) -> None:
+    def one_fewer(lines: Lines) -> Lines:
+        gone = of(lines, "Fetch")[8]["number"]
+        return [line for line in lines if line["number"] != gone]
+
+    comparison = compared(JAVA, edited(JAVA, tmp_path, one_fewer))
+    assert comparison.is_same
+    assert [pair.verdict for pair in comparison.pairs if pair.b is None] == [Verdict.MORE]
+
+
+def test_loops_and_retries_at_another_pace(tmp_path: Path) -> None:
+    def slower(lines: Lines) -> None:
+        start = lines[0]["request"]["time_ns"]
+        for line in lines:
+            for side in ("request", "response"):
+                line[side]["time_ns"] = start + 3 * (line[side]["time_ns"] - start)
+
+    found = told(compared(JAVA, edited(JAVA, tmp_path, slower)))
+    assert [(api, path, reason) for api, path, reason, _, _ in found] == [
+        ("Metadata", "retry_backoff", "timing"), ("Fetch", "interval", "timing"),
+    ]  # fmt: skip
+
+
+def test_other_records(tmp_path: Path) -> None:
+    def spoil(lines: Lines) -> None:
+        partition = of(lines, "Produce")[0]["request"]["body"]["topic_data"][0]["partition_data"][0]
+        partition["records"]["batches"][0]["records"][3]["value"] = b"another order".hex()
+
+    entry = only(compared(JAVA, edited(JAVA, tmp_path, spoil)))
+    assert (entry.reason, entry.words) == (Reason.CONTENT, "keys, values or headers differ in java-orders-1")
+
+
+def test_the_same_records_in_other_partitions() -> None:
+    [entry] = [e for e in compared(JAVA, LIBRDKAFKA).entries if e.reason is Reason.CONTENT]
+    assert entry.words == "the same records, but keys go to other partitions"
+    assert entry.settings == (("Java", "partitioner.class"), ("librdkafka", "partitioner"))
+
+
+def test_another_codec(tmp_path: Path) -> None:
+    def pack(lines: Lines) -> None:
+        for line in of(lines, "Produce"):
+            for partition in line["request"]["body"]["topic_data"][0]["partition_data"]:
+                for batch in partition["records"]["batches"]:
+                    batch["attributes"] = 1
+                    batch["compression"] = "gzip"
+
+    entry = only(compared(JAVA, edited(JAVA, tmp_path, pack)))
+    assert (entry.reason, entry.a, entry.b) == (Reason.CODEC, "none", "gzip")
+    assert entry.settings == (("Java", "compression.type"),)
+
+
+def test_batches_of_another_size() -> None:
+    a, b = Batching(), Batching()
+    for batching, records in ((a, 10), (b, 40)):
+        for _ in range(30):
+            batching.records.append(records)
+            batching.sizes.append(records * 100)
+    found = list(compare_batching(a, b, Names({}, {})))
+    assert [(each.reason, each.a, each.b, each.words) for each in found] == [
+        (Reason.BATCHING, "10", "40", "median records a batch"),
+        (Reason.BATCHING, "1.0k", "4.0k", "median bytes a batch"),
+    ]

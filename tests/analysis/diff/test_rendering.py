@@ -1,0 +1,89 @@
+"""Reports in every form: 80 columns, nothing of the wire that acts on a terminal, a page or a table."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from dissector.analysis.diff import matrix
+from dissector.analysis.diff.rendering import html, markdown, text
+from dissector.analysis.diff.report import Block, compared, tabled
+from dissector.text import HOSTILE
+from tests.analysis.diff.editing import Lines, bundled, edited, of, side
+from tests.analysis.diff.editing import compared as comparison_of
+
+HOSTILE_WORDS = "\x1b[31m<script>alert(1)</script>\u202e|`*_[x](y)\x9b"
+
+
+def hostile(folder: Path) -> str:
+    """A client that calls itself, its group and its topic what nobody should."""
+
+    def spoil(lines: Lines) -> None:
+        for line in of(lines, "ApiVersions"):
+            line["request"]["body"]["client_software_name"] = HOSTILE_WORDS
+        for line in of(lines, "JoinGroup"):
+            line["request"]["body"]["group_id"] = HOSTILE_WORDS
+            line["request"]["body"]["reason"] = HOSTILE_WORDS
+
+    return edited(bundled("compare-java-1"), folder, spoil)
+
+
+def report(one: str, other: str) -> list[Block]:
+    return list(compared(comparison_of(one, other)))
+
+
+def test_text_has_80_columns_and_reads_without_colour() -> None:
+    lines = list(text(report(bundled("compare-java-1"), bundled("compare-librdkafka-1"))))
+    assert max(map(len, lines)) <= 80
+    assert re.fullmatch(r"\d+ differences", lines[0])
+    assert "  version: v18 against v16, 16 times [version]" in lines
+    assert all(line.isprintable() for line in lines)
+
+
+def test_the_same_says_so_and_what_was_not_compared() -> None:
+    lines = list(text(report(bundled("compare-java-1"), bundled("compare-java-2"))))
+    assert lines[0] == "The same, by the rules below"
+    assert "Not taken for differences" in lines
+
+
+@pytest.mark.parametrize("form", [text, markdown, html])
+def test_no_form_lets_hostile_characters_through(form: object, tmp_path: Path) -> None:
+    blocks = report(hostile(tmp_path), bundled("compare-java-2"))
+    out = "\n".join(form(blocks))  # type: ignore[operator]
+    assert "alert" in out
+    assert not HOSTILE.search(out.replace("\n", ""))
+
+
+class Tags(HTMLParser):
+    """The elements of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen.append(tag)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_a_page_is_whole_needs_nothing_else_and_has_no_element_of_the_wire(tmp_path: Path) -> None:
+    path = hostile(tmp_path)
+    for blocks in (report(path, bundled("compare-java-2")), tabled(matrix([side(path)] * 3))):
+        page, tags = "\n".join(html(blocks)), Tags()
+        tags.feed(page)
+        assert tags.open == []
+        assert "script" not in tags.seen
+        assert "http" not in page
+
+
+def test_markdown_has_no_markup_of_the_wire(tmp_path: Path) -> None:
+    lines = "\n".join(markdown(tabled(matrix([side(hostile(tmp_path))] * 3)))).splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
+    assert not re.search(r"(?<!\\)[`*<\[]", "".join(rows).replace("|---", ""))

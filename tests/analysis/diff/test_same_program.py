@@ -1,0 +1,37 @@
+"""The same program against itself has no differences: the touchstone of what close means."""
+
+from pathlib import Path
+
+import pytest
+
+from dissector.analysis.diff import Verdict
+from tests.analysis.diff.editing import bundled, compared
+
+CLIENTS = ("java", "librdkafka", "kafka-python", "aiokafka")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_two_runs_of_a_client_do_not_differ(client: str) -> None:
+    comparison = compared(bundled(f"compare-{client}-1"), bundled(f"compare-{client}-2"))
+    assert [entry for entry in comparison.entries if entry] == []
+    assert {pair.verdict for pair in comparison.pairs} <= {Verdict.SAME, Verdict.MORE}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_other_clients_do_differ(client: str) -> None:
+    for other in set(CLIENTS) - {client}:
+        assert not compared(bundled(f"compare-{client}-1"), bundled(f"compare-{other}-1")).is_same
+
+
+def test_names_of_the_runs_are_told_as_matched() -> None:
+    ignored = compared(bundled("compare-java-1"), bundled("compare-java-2")).ignored
+    assert "topic #1 is java-orders-1 in A, java-orders-2 in B" in ignored
+    assert "group #1 is java-billing-1 in A, java-billing-2 in B" in ignored
+
+
+@pytest.mark.slow
+def test_a_capture_does_not_differ_from_itself(bundled: Path) -> None:
+    comparison = compared(str(bundled), str(bundled))
+    assert comparison.is_same
+    assert all(pair.a == pair.b and pair.verdict is Verdict.SAME for pair in comparison.pairs)
+    assert len(comparison.pairs) == comparison.a.exchanges

@@ -1,0 +1,109 @@
+"""The table of settings: its places are the schema's, its names those of the clients that are installed."""
+
+import ctypes
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+
+from dissector.analysis.diff.fields import field_at
+from dissector.analysis.diff.settings import family, setting, settings
+from dissector.protocol.schema.loader import api_named
+
+CLIENTS = Path(__file__).parents[3] / "build" / "lab" / "clients" / "bin" / "python"
+JARS = Path(__file__).parents[3] / "build" / "lab" / "jars"
+SHAPES = ("interval", "retry_backoff")
+UNKNOWN = -2
+"""RD_KAFKA_CONF_UNKNOWN."""
+PRINT_PYTHON = """
+import inspect, json, aiokafka, kafka
+own = {*kafka.KafkaConsumer.DEFAULT_CONFIG, *kafka.KafkaProducer.DEFAULT_CONFIG}
+clients = (aiokafka.AIOKafkaConsumer, aiokafka.AIOKafkaProducer)
+asyncio = {name for each in clients for name in inspect.signature(each.__init__).parameters}
+print(json.dumps({"kafka-python": sorted(own), "aiokafka": sorted(asyncio)}))
+"""
+PRINT_JAVA = """
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.producer.ProducerConfig;
+public class Names {
+    public static void main(String[] arguments) {
+        ConsumerConfig.configNames().forEach(System.out::println);
+        ProducerConfig.configNames().forEach(System.out::println);
+    }
+}
+"""
+
+
+def names(client: str) -> set[str]:
+    return {row[client] for row in settings().values() if client in row}
+
+
+@pytest.mark.parametrize("place", settings())
+def test_every_place_is_an_api_and_a_field_of_its_schema(place: str) -> None:
+    api, *path = place.partition(":")[0].split(".")
+    found = api_named(api)
+    assert found is not None
+    assert found.name == api
+    if path and path[0] not in SHAPES:
+        part, *steps = path
+        steps = steps[: steps.index("records") + 1] if "records" in steps else steps
+        assert field_at(f"{api}{part.capitalize()}", tuple(steps)) is not None
+
+
+def librdkafka() -> Callable[[str], bool]:
+    """Whether the librdkafka that is installed has a property: its own answer."""
+    folder = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+    found = sorted(folder.glob("librdkafka*"))
+    if not found:
+        pytest.skip("confluent-kafka has no librdkafka of its own here, so there is nobody to ask")
+    library = ctypes.CDLL(str(found[0]))
+    confs = []
+    for kind in ("", "topic_"):
+        new, put = getattr(library, f"rd_kafka_{kind}conf_new"), getattr(library, f"rd_kafka_{kind}conf_set")
+        new.restype = ctypes.c_void_p
+        put.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
+        confs.append((put, new()))
+
+    def has(name: str) -> bool:
+        room = ctypes.create_string_buffer(1_000)
+        return any(put(conf, name.encode(), b"1", room, len(room)) != UNKNOWN for put, conf in confs)
+
+    return has
+
+
+def test_librdkafka_has_each_property() -> None:
+    has = librdkafka()
+    assert not has("fetch.wait.max")
+    assert [name for name in names("librdkafka") if not has(name)] == []
+
+
+@pytest.mark.slow
+def test_the_python_clients_have_each_parameter() -> None:
+    if not CLIENTS.exists():
+        pytest.skip("the lab's Python clients are not installed: python -m tests.lab installs them")
+    done = subprocess.run([CLIENTS, "-c", PRINT_PYTHON], capture_output=True, text=True, check=True)
+    for client, known in json.loads(done.stdout).items():
+        assert names(client) <= set(known)
+
+
+@pytest.mark.slow
+def test_java_has_each_property(tmp_path: Path) -> None:
+    if not JARS.exists() or not shutil.which("java"):
+        pytest.skip("there is no Java, or Kafka's jars are not fetched: python -m tests.lab fetches them")
+    program = tmp_path / "Names.java"
+    program.write_text(PRINT_JAVA)
+    done = subprocess.run(["java", "-cp", f"{JARS}/*", program], capture_output=True, text=True, check=True)
+    assert names("Java") <= set(done.stdout.split())
+
+
+def test_a_family_is_told_by_the_name_that_software_gives_itself() -> None:
+    assert family("apache-kafka-java 4.3.1") == "Java"
+    assert family("confluent-kafka-python 2.16.1-rdkafka-2.16.0") == "librdkafka"
+    assert family("aiokafka-producer-1") == "aiokafka"
+    assert family("somebody's own") is None
+    assert setting("Fetch.request.max_wait_ms", ["kgo unknown"]) == ("franz-go", "FetchMaxWait")
+    assert setting("Fetch.request.max_wait_ms", ["somebody's own"]) is None

@@ -1,0 +1,58 @@
+"""Swapping the sides swaps what is said of them, and nothing else."""
+
+from collections import Counter
+
+import pytest
+
+from dissector.analysis.diff import Comparison, Verdict
+from tests.analysis.diff.editing import bundled, compared
+
+PAIRS = (
+    ("compare-java-1", "compare-librdkafka-1"),
+    ("compare-kafka-python-1", "compare-aiokafka-1"),
+    ("java-classic", "java-kip848"),
+    ("franz-go", "sarama-2.3.0"),
+)
+SWAPPED = {Verdict.ONLY_A: Verdict.ONLY_B, Verdict.ONLY_B: Verdict.ONLY_A}
+
+
+def entries(comparison: Comparison, *, swapped: bool) -> Counter[tuple[object, ...]]:
+    found: Counter[tuple[object, ...]] = Counter()
+    for e in comparison.entries:
+        words = e.words.replace("{a}", "{x}").replace("{b}", "{a}").replace("{x}", "{b}") if swapped else e.words
+        sides = ((e.a, e.count_a, e.row_a), (e.b, e.count_b, e.row_b))
+        settings = frozenset(e.settings)
+        found[
+            e.api, e.part, e.path, e.reason, sides[::-1] if swapped else sides, frozenset(words.split("; ")), settings
+        ] += 1
+    return found
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_swapping_the_sides_swaps_what_is_said(one: str, other: str) -> None:
+    there, back = compared(bundled(one), bundled(other)), compared(bundled(other), bundled(one))
+    assert entries(there, swapped=False) == entries(back, swapped=True)
+    verdicts = Counter(pair.verdict for pair in there.pairs)
+    assert verdicts == Counter(SWAPPED.get(pair.verdict, pair.verdict) for pair in back.pairs)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_every_exchange_is_in_one_pair(one: str, other: str) -> None:
+    comparison = compared(bundled(one), bundled(other))
+    for rows, side in (
+        ([pair.a for pair in comparison.pairs if pair.a is not None], comparison.a),
+        ([pair.b for pair in comparison.pairs if pair.b is not None], comparison.b),
+    ):
+        assert len(rows) == len(set(rows)) == side.exchanges
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_what_a_pair_shows_has_an_entry(one: str, other: str) -> None:
+    comparison = compared(bundled(one), bundled(other))
+    reasons = {(entry.part, entry.reason) for entry in comparison.entries}
+    shown = [each for pair in comparison.pairs for each in comparison.differences(pair)]
+    assert shown
+    for each in shown:
+        assert each.value_a != each.value_b
+        assert each.path_a or each.path_b
+    assert {(each.part, each.reason) for each in shown if each.part == "request"} <= reasons

@@ -1,0 +1,78 @@
+"""Filters asked in every way that there is, and a plain one to hold against them: on the JSON object of an exchange."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dissector.analysis.filter import parse
+from dissector.analysis.filter.columns import NO, OPEN, YES
+from dissector.analysis.filter.selection import narrowed
+from dissector.capture_file import Capture
+from dissector.cli.json_lines import json_line
+from dissector.session.exchange import Exchange
+from tests.conftest import PCAPS
+
+Leaf = tuple[tuple[str, ...], Any]
+"""The names on the way to a value of a JSON object, and the value."""
+
+
+def opened(*names: str) -> Capture:
+    """Bundled captures, or files by their paths, read."""
+    capture = Capture([name if "/" in name else str(PCAPS / f"{name}.pcapng") for name in names])
+    for _ in capture.read():
+        pass
+    return capture
+
+
+@cache
+def exchanges(name: str) -> tuple[Exchange, ...]:
+    """All of a bundled capture."""
+    with opened(name) as capture:
+        return tuple(capture.exchanges())
+
+
+@cache
+def objects(name: str) -> tuple[dict[str, Any], ...]:
+    """Their JSON objects."""
+    return tuple(json.loads(json_line(each)) for each in exchanges(name))
+
+
+def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
+    """Every value of a JSON object that is neither an object nor an array."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves(inner, (*path, name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from leaves(inner, path)
+    else:
+        yield path, value
+
+
+def asked(text: str, capture: Capture) -> list[int]:
+    """The rows that fit, from 0: the same by columns, by exchanges one by one, by `select` and by `matching`."""
+    wanted = parse(text)
+    one_by_one = [n for n in range(len(capture)) if wanted.matches(capture.exchange(n), capture.start_ns)]
+    answers = narrowed(wanted, capture, range(len(capture)))
+    assert set(np.flatnonzero(answers == YES).tolist()) <= set(one_by_one), text
+    assert not set(np.flatnonzero(answers == NO).tolist()) & set(one_by_one), text
+    if wanted.is_of_index:
+        assert all(is_odd(capture.exchange(n)) for n in np.flatnonzero(answers == OPEN).tolist()), text
+    selected = [row for found in capture.select(wanted) for row in found.rows.tolist()]
+    assert selected == one_by_one, text
+    assert capture.matching(wanted, np.arange(len(capture))).tolist() == one_by_one, text
+    return one_by_one
+
+
+def is_odd(exchange: Exchange) -> bool:
+    """Whether the index alone can't tell all of a row."""
+    sides = exchange.facts.request_size, exchange.facts.response_size
+    return exchange.is_stored or exchange.facts.request_size is None or None not in sides
+
+
+def bundled(name: str) -> str:
+    return str(Path(PCAPS) / f"{name}.pcapng")

@@ -1,0 +1,32 @@
+"""The filter of each line of the statistics selects the very exchanges that the line counts."""
+
+import pytest
+
+from dissector.analysis.filter import parse
+from dissector.analysis.stats.sections import SECTIONS
+from tests.analysis.stats.test_counting import counted, opened
+from tui.overview import PAGES, lines_of, picture_of
+
+WIDER = ("topic", "partition")
+
+
+@pytest.mark.parametrize("name", ["java", "java-transactions", "two-brokers", "librdkafka-acks0"])
+@pytest.mark.parametrize("section", SECTIONS)
+def test_it_selects_as_many_as_were_counted(name: str, section: str) -> None:
+    with opened(name) as capture:
+        wrong = []
+        for line in SECTIONS[section](counted(capture)):
+            rows = sum(len(selected.rows) for selected in capture.select(parse(line.filter)))
+            # A filter also sees topics inside subscriptions, and any partition beside any topic of the same exchange.
+            fits = rows >= line.tally.exchanges if section in WIDER else rows == line.tally.exchanges
+            if not fits:
+                wrong.append((line.words, line.filter, line.tally.exchanges, rows))
+    assert not wrong
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_line_of_the_overview_opens_something(page: str) -> None:
+    with opened("java-transactions") as capture:
+        for line in lines_of(picture_of(counted(capture)), page, 100):
+            if line.target is not None:
+                assert sum(len(selected.rows) for selected in capture.select(parse(str(line.target)))), line

@@ -1,0 +1,115 @@
+"""A real terminal's two ends for tests: programs run in a pty, and what they write is taken apart as ECMA-48 has it."""
+
+import fcntl
+import math
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+QUIET: Final = 0.4
+"""Seconds without output after which a program is taken to have drawn what it has to."""
+LONGEST: Final = 1.0
+"""Seconds after which one that never stops drawing is taken to have answered to a key."""
+HANGS: Final = 20.0
+"""Seconds without any output that are a hang."""
+_SEQUENCE: Final = re.compile(
+    r"\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]"  # CSI
+    r"|\x1b\][\x20-\x7e]*(?:\x07|\x1b\\)"  # OSC
+    r"|\x1b[PX^_][\x20-\x7e]*\x1b\\"  # DCS, SOS, PM, APC
+    r"|\x1b[78=>]"  # of those of two characters the harmless ones: cursor kept, cursor back, keypad
+)
+_INVISIBLE: Final = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"))
+
+
+class NotATerminalsError(AssertionError):
+    """Output that no program of ours may write."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a terminal was told: its escape sequences, and all that it was to show."""
+
+    sequences: list[str]
+    text: str
+
+    @classmethod
+    def of(cls, written: bytes) -> "Output":
+        """Strictly: anything that is neither a whole sequence nor a visible character raises `NotATerminalsError`."""
+        text = written.decode("utf-8")
+        sequences, shown, at = [], [], 0
+        while at < len(text):
+            if text[at] == "\x1b":
+                found = _SEQUENCE.match(text, at)
+                if found is None:
+                    raise NotATerminalsError(f"no sequence: {text[at : at + 40]!r}")
+                sequences.append(found[0])
+                at = found.end()
+                continue
+            if unicodedata.category(text[at]) in _INVISIBLE and text[at] not in "\r\n\t":
+                raise NotATerminalsError(f"{text[at]!r} in {text[max(0, at - 40) : at + 40]!r}")
+            shown.append(text[at])
+            at += 1
+        return cls(sequences, "".join(shown))
+
+
+@dataclass
+class Terminal:
+    """A program in a pty. `written` is all that it has written so far."""
+
+    process: subprocess.Popen[bytes]
+    end: int
+    written: bytes = b""
+
+    def rest(self, quiet: float = HANGS, longest: float = math.inf) -> bytes:
+        """What it writes until it ends, or writes nothing for so long, or goes on for longer than that."""
+        came = []
+        began = time.monotonic()
+        while time.monotonic() - began < longest and select.select([self.end], [], [], quiet)[0]:
+            try:
+                data = os.read(self.end, 1 << 16)
+            except OSError:  # Linux's way to say that the other end is closed
+                break
+            if not data:
+                break
+            came.append(data)
+        self.written += b"".join(came)
+        return b"".join(came)
+
+    def until(self, words: str) -> None:
+        """Read until it has written these."""
+        while words.encode() not in self.written:
+            if not select.select([self.end], [], [], HANGS)[0]:
+                raise AssertionError(f"{words!r} never came: {self.written[-2000:]!r}")
+            self.written += os.read(self.end, 1 << 16)
+
+    def press(self, keys: str) -> None:
+        """Type, and let it draw."""
+        os.write(self.end, keys.encode())
+        self.rest(QUIET, LONGEST)
+
+
+@contextmanager
+def terminal(words: Sequence[str], *, columns: int = 120, lines: int = 40, **variables: str) -> Iterator[Terminal]:
+    """A program with a terminal of its own for all three streams."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CI")}
+    environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | variables
+    process = subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=environment, start_new_session=True)
+    os.close(its)
+    try:
+        yield Terminal(process, ours)
+    finally:
+        process.terminate()
+        process.wait(timeout=HANGS)
+        os.close(ours)

@@ -1,0 +1,229 @@
+"""The overview, driven by keys and clicks."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from dissector.analysis.stats import Counting, Statistics, Step
+from dissector.capture_file import Capture
+from tests.analysis.stats.test_counting import counted
+from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation, request, response
+from tests.tui.test_main import Screen
+from tui.app import KDissectApp
+from tui.messages import ApplyFilter
+from tui.overview import PAGES, bar, lines_of, picture_of, tabs
+from tui.screens.help import HelpScreen
+from tui.screens.main import MainScreen
+from tui.screens.overview import OverviewScreen
+from tui.widgets.line_list import LineList
+
+TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
+SIZES = [(60, 20), (80, 24), (120, 40), (200, 60)]
+
+
+class Listening(MainScreen):
+    """Notes which filters are asked for."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture)
+        self.asked: list[str] = []
+
+    def on_apply_filter(self, event: ApplyFilter) -> None:
+        self.asked.append(event.text)
+
+
+@asynccontextmanager
+async def opened(*paths: str, size: tuple[int, int] = (120, 40)) -> AsyncIterator[tuple[Screen, Listening]]:
+    with Capture(paths) as capture:
+        main = Listening(capture)
+        app = KDissectApp(main)
+        async with app.run_test(size=size) as pilot:
+            screen = Screen(pilot)
+            await pilot.pause()
+            await screen.settle()
+            yield screen, main
+
+
+def lines(screen: Screen) -> LineList:
+    return screen.pilot.app.screen.query_one(LineList)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_o_shows_everything_at_a_glance_at_every_size(size: tuple[int, int]) -> None:
+    async with opened(TRANSACTIONS, size=size) as (screen, _):
+        await screen.press("o")
+        drawn = screen.lines()
+        for words in ("Overview · 64 rows", "● counted", "64 exchanges", "APIs", "ApiVersions v4", "█"):
+            assert words in drawn
+
+
+async def test_pages_go_round_by_tab_and_arrows() -> None:
+    async with opened(TRANSACTIONS) as (screen, _):
+        await screen.press("o")
+        seen = [screen.lines().splitlines()[2].split()[-1]]
+        for _ in PAGES:
+            await screen.press("tab")
+            seen.append(screen.lines().splitlines()[2].strip())
+        assert "Clients" in seen[2]
+        assert "░ offered" in seen[6]
+        assert "Latency" in seen[9]
+        await screen.press("shift+tab", "left")
+        assert "Fields" in screen.lines().splitlines()[2]
+        await screen.press("l", "right", "h")
+        assert "Latency" in screen.lines().splitlines()[2]
+
+
+async def test_a_click_on_a_name_shows_its_page() -> None:
+    async with opened(TRANSACTIONS, size=(80, 24)) as (screen, _):
+        await screen.press("o")
+        [errors] = [tab for tab in tabs("summary", 78) if tab.page == "error"]
+        await screen.pilot.click("#pages", offset=(1 + errors.cells.start, 0))
+        await screen.settle()
+        assert "MEMBER_ID_REQUIRED in Join" in screen.lines()
+
+
+async def test_enter_asks_for_the_filter_of_the_line() -> None:
+    async with opened(TRANSACTIONS) as (screen, main):
+        await screen.press("o", "j", "enter")
+        assert main.asked == ["api == AddPartitionsToTxn && version == 5"]
+        assert screen.pilot.app.screen is main
+        await screen.press("o", "tab", "tab", "enter")
+        assert main.asked[1:] == ['client_id == "producer-java-mill-1"']
+
+
+async def test_two_clicks_do_as_enter() -> None:
+    async with opened(TRANSACTIONS) as (screen, main):
+        await screen.press("o")
+        await screen.pilot.click(LineList, offset=(20, 4), times=2)
+        await screen.settle()
+        assert main.asked == ["api == AddPartitionsToTxn && version == 5"]
+
+
+async def test_keys_move_along_the_lines() -> None:
+    async with opened(TRANSACTIONS, size=(80, 24)) as (screen, _):
+        await screen.press("o")
+        first = lines(screen).cursor
+        await screen.press("down", "j", "k")
+        assert lines(screen).cursor == first + 1
+        await screen.press("J")
+        assert str(lines(screen).target).startswith("client_id")
+        await screen.press("right_curly_bracket")
+        assert str(lines(screen).target).startswith("conn")
+        await screen.press("K", "left_curly_bracket")
+        assert lines(screen).cursor == first
+        await screen.press("G")
+        assert "latency" in str(lines(screen).target)
+        await screen.press("pageup", "ctrl+u")
+        assert lines(screen).scroll_offset.y > 0
+        before = lines(screen).cursor
+        await screen.press("pagedown")
+        assert lines(screen).cursor > before
+        await screen.press("ctrl+d", "end", "g")
+        assert (lines(screen).cursor, lines(screen).scroll_offset.y) == (first, 0)
+
+
+@pytest.mark.parametrize("key", ["escape", "q", "o"])
+async def test_it_closes_and_nothing_is_asked_for(key: str) -> None:
+    async with opened(TRANSACTIONS) as (screen, main):
+        await screen.press("o", key)
+        assert screen.pilot.app.screen is main
+        assert not main.asked
+
+
+async def test_help_has_its_keys() -> None:
+    async with opened(TRANSACTIONS) as (screen, _):
+        await screen.press("o", "question_mark")
+        assert isinstance(screen.pilot.app.screen, HelpScreen)
+        assert "Stop counting" in screen.lines()
+
+
+async def test_what_was_counted_is_kept() -> None:
+    async with opened(TRANSACTIONS) as (screen, _):
+        await screen.press("o")
+        first = screen.pilot.app.screen
+        await screen.press("escape", "o")
+        again = screen.pilot.app.screen
+        assert isinstance(first, OverviewScreen)
+        assert isinstance(again, OverviewScreen)
+        assert again.picture is first.picture
+
+
+async def test_counting_is_drawn_as_it_goes_on_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on = threading.Event()
+    steps = Counting.steps
+
+    def slowly(counting: Counting) -> Iterator[Step]:
+        for at, step in enumerate(steps(counting)):
+            yield step
+            if not at:
+                goes_on.wait(20)
+
+    monkeypatch.setattr(Counting, "steps", slowly)
+    async with opened(TRANSACTIONS) as (screen, main):
+        await screen.pilot.press("o")
+        while "○ 50%" not in screen.lines():
+            await asyncio.sleep(0.02)
+        assert "ApiVersions v4" in screen.lines(), "what the index has is there already"
+        await screen.pilot.press("s")
+        goes_on.set()
+        await screen.settle()
+        assert "stopped" in screen.lines()
+        await screen.press("escape")
+        assert screen.pilot.app.screen is main
+        await screen.press("o")
+        assert "● counted" in screen.lines(), "what was stopped is counted anew"
+
+
+async def test_resizing_draws_anew() -> None:
+    async with opened(TRANSACTIONS, size=(120, 40)) as (screen, _):
+        await screen.press("o")
+        await screen.pilot.resize_terminal(70, 22)
+        await screen.settle()
+        assert all(len(line) <= 70 for line in screen.lines().splitlines())
+        assert "ApiVersions v4" in screen.lines()
+
+
+async def test_no_exchanges_no_overview(tmp_path: Any) -> None:
+    web = conversation([Turn(True, b"GET / HTTP/1.1\r\n\r\n")], server=("10.0.0.2", 80))
+    async with opened(capture_of(tmp_path, web)) as (screen, main):
+        await screen.press("o", "l", "L")
+        assert screen.pilot.app.screen is main
+
+
+async def test_no_control_byte_from_the_wire_is_drawn(tmp_path: Any) -> None:
+    hostile = "\x1b]0;owned\x07\x9b31m[/bold]\u202e".encode()
+    topic = len(hostile).to_bytes(2, "big") + hostile
+    answer = bytes(4) + (1).to_bytes(4, "big") + b"\x00\x03" + topic + bytes(4)
+    asked = request(1, client_id=hostile, body=(1).to_bytes(4, "big") + topic)
+    path = capture_of(tmp_path, conversation([Turn(True, asked), Turn(False, response(1, answer))]))
+    async with opened(path) as (screen, _):
+        for key in ("o", "l"):
+            await screen.press(key)
+            drawn = screen.lines()
+            assert "owned" in drawn
+            assert not {c for c in drawn if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"}
+            await screen.press("escape")
+
+
+def test_bars_are_as_long_as_their_share() -> None:
+    assert [bar(share, 4) for share in (0, 0.001, 0.5, 1)] == ["    ", "▏   ", "██  ", "████"]
+
+
+def test_a_picture_of_nothing_has_no_parts() -> None:
+    assert [line for line in lines_of(picture_of(Statistics()), "summary", 80) if line.target is not None] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("width", [40, 58, 78, 118, 198])
+def test_every_page_has_lines_for_every_width(page: str, width: int) -> None:
+    with Capture([TRANSACTIONS]) as capture:
+        for _ in capture.read():
+            pass
+        picture = picture_of(counted(capture))
+    assert any(line.target for line in lines_of(picture, page, width))
+    assert page in [tab.page for tab in tabs(page, width)]

@@ -1,0 +1,93 @@
+"""Timelines on the screen."""
+
+from pathlib import Path
+
+import pytest
+
+from dissector.analysis.timelines import Event, Phase, Timeline
+from tests.conftest import PCAPS
+from tests.traffic import capture_of, conversation, exchanges
+from tests.tui.test_main import JAVA, Screen, opened
+from tui.screens.main import MainScreen
+from tui.screens.timelines import TimelinesScreen
+from tui.timelines import lines_of
+from tui.widgets.line_list import LineList
+
+TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
+
+
+def said(screen: Screen) -> list[str]:
+    return [str(notification.message) for notification in screen.pilot.app._notifications]
+
+
+def lines(screen: Screen) -> LineList:
+    return screen.pilot.app.screen.query_one(LineList)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 60)])
+async def test_capital_l_shows_groups_and_transactions(size: tuple[int, int]) -> None:
+    async with opened(TRANSACTIONS, size=size) as screen:
+        await screen.press("L")
+        drawn = screen.lines()
+        for words in (
+            "Timelines",
+            "● 3",
+            "java-mill",
+            "classic protocol",
+            "generation 1 · range",
+            "JoinGroup",
+            "‼ MEMBER",
+        ):
+            assert words in drawn
+
+
+async def test_tab_goes_from_one_to_the_next() -> None:
+    async with opened(TRANSACTIONS, size=(80, 24)) as screen:
+        await screen.press("L")
+        rows = [lines(screen).target]
+        for key in ("tab", "right", "shift+tab", "left", "l", "h"):
+            await screen.press(key)
+            rows.append(lines(screen).target)
+        assert rows == [17, 52, 14, 52, 17, 52, 17]
+
+
+async def test_enter_goes_to_the_exchange() -> None:
+    async with opened(TRANSACTIONS) as screen:
+        await screen.press("L", "tab", "tab", "j", "enter")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+        assert screen.row == 28
+
+
+@pytest.mark.parametrize("key", ["escape", "q", "L"])
+async def test_it_closes(key: str) -> None:
+    async with opened(TRANSACTIONS) as screen:
+        await screen.press("L")
+        assert isinstance(screen.pilot.app.screen, TimelinesScreen)
+        await screen.press(key)
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+        assert screen.row == 0
+
+
+async def test_a_capture_without_any_says_so(tmp_path: Path) -> None:
+    async with opened(capture_of(tmp_path, conversation(exchanges(2)))) as screen:
+        await screen.press("L")
+        assert "about a group or a transaction" in screen.lines()
+        await screen.press("escape")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+
+
+async def test_while_the_capture_is_read_it_waits() -> None:
+    async with opened(JAVA) as screen:
+        screen.main._done = False
+        await screen.press("L", "o", "l")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+        assert said(screen) == ["still reading: this looks at all exchanges"] * 3
+
+
+def test_what_was_left_out_is_said_and_words_are_clean() -> None:
+    event = Event(4, 7, "JoinGroup", "\x1b[2Jme", "a\x07b", "ERR\x9b")
+    timeline = Timeline("group\x1b", "classic", [Phase("generation 1 · \x1b", [event], heartbeats=1_234)], left_out=5)
+    words = ["".join(text for text, _ in each.pieces) for each in lines_of([timeline], 0, 100)]
+    assert "1,234 heartbeats without change" in words[1]
+    assert "5 events more" in words[3]
+    assert not {c for line in words for c in line if ord(c) < 32 or 0x7F <= ord(c) < 0xA0}

@@ -1,0 +1,131 @@
+"""The ladder: who says what to whom, lanes as columns and time downwards, of the exchanges that the list shows."""
+
+from pathlib import Path
+from typing import ClassVar, Final
+
+import numpy as np
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+from textual.worker import get_current_worker
+
+from dissector.analysis.ladder import Ladder, ladder_of, mermaid, svg
+from dissector.capture_file import Capture
+from dissector.session.table import Ints
+from dissector.text import clean
+from tui.messages import GoTo
+from tui.screens.menu import Choice, Menu
+from tui.screens.whole import Whole
+from tui.widgets.ladder_view import LadderView
+
+MOST_EXPORTED: Final = 500
+"""Exchanges in a picture: more would be no picture."""
+FORMS: Final = (
+    ("mmd", mermaid, Choice("Mermaid", "a sequence diagram as text")),
+    ("svg", svg, Choice("SVG", "a picture")),
+)
+
+
+class LadderScreen(Screen[int | None]):
+    """Gives the row that was opened, from 0; None where none was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", "Back", tooltip="Back to the exchanges", id="ladder.back"),
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="ladder.help"),
+        Binding("x", "export", "Export", tooltip="Write Mermaid or SVG into the current folder", id="ladder.export"),
+    ]
+
+    def __init__(self, capture: Capture, rows: Ints, number: int) -> None:
+        super().__init__()
+        self._capture = capture
+        self._rows = rows
+        self._number = number
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield LadderView(id="ladder")
+        yield Footer(show_command_palette=False)
+
+    @property
+    def _view(self) -> LadderView:
+        return self.query_one(LadderView)
+
+    def on_mount(self) -> None:
+        self._view.focus()
+        self._draw_title("○ working")
+        self._make()
+
+    @work(thread=True, exclusive=True, group="make")
+    def _make(self) -> None:
+        worker = get_current_worker()
+        ladder = ladder_of(self._capture, self._rows)
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._show, ladder)
+
+    def _show(self, ladder: Ladder) -> None:
+        if self.is_mounted:
+            self._view.show(ladder, self._number)
+            self._draw_title(f"{len(ladder.lanes):,} lanes")
+
+    def _draw_title(self, state: str) -> None:
+        title = Text("Ladder", "bold").append(f" · {len(self._rows):,} rows")
+        room = self.app.size.width - 2 - title.cell_len - len(state)
+        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+
+    def action_export(self) -> None:
+        if self._view.ladder is not None and len(self._view.ladder):
+            self.app.push_screen(Menu("Export as", [choice for _, _, choice in FORMS]), self._export)
+
+    def _export(self, form: int | None) -> None:
+        """All rows where a picture can hold them, else those from the first on the screen on."""
+        ladder = self._view.ladder
+        if form is None or ladder is None:
+            return
+        rows = self._rows
+        if len(rows) > MOST_EXPORTED:
+            first = int(ladder.rows[self._view.shown.start])
+            rows = rows[np.searchsorted(rows, first) :][:MOST_EXPORTED]
+        ending, draw, _ = FORMS[form]
+        path = _free(f"ladder-{int(rows[0]) + 1}-{int(rows[-1]) + 1}", ending)
+        try:
+            path.write_text(draw(ladder_of(self._capture, rows)), encoding="utf-8")
+        except OSError as error:
+            self.notify(clean(f"{path.name}: {(error.strerror or str(error)).lower()}"), markup=False, severity="error")
+            return
+        self.notify(f"saved {path.name}: {len(rows):,} of {len(self._rows):,} rows", markup=False)
+
+    def on_ladder_view_opened(self, event: LadderView.Opened) -> None:
+        self.dismiss(event.number)
+
+
+def _free(name: str, ending: str) -> Path:
+    """A file of the current folder that is not there yet."""
+    paths = (Path(f"{name}{'' if n == 1 else f'-{n}'}.{ending}") for n in range(1, 1_000_000))
+    return next(path for path in paths if not path.exists())
+
+
+class Laddering(Whole):
+    """Opens the ladder."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "ladder", "Ladder", show=False, tooltip="Clients and brokers as lanes, messages as arrows",
+                id="main.ladder"),
+    ]  # fmt: skip
+
+    def action_ladder(self) -> None:
+        if not self.is_read():
+            return
+        count = len(self.view)
+        if self.view.is_filtered:
+            rows = np.sort(np.fromiter((self.view.number(at) for at in range(count)), np.int64, count))
+        else:
+            rows = np.arange(len(self.capture))
+        if len(rows):
+            self.app.push_screen(LadderScreen(self.capture, rows, self.number), self._ladder_closed)
+
+    def _ladder_closed(self, number: int | None) -> None:
+        if number is not None:
+            self.post_message(GoTo(number))

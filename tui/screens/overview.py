@@ -1,0 +1,148 @@
+"""The overview: who talks, what about, in which versions, how fast, and what goes wrong, as pictures.
+
+Counting goes on beside the screen, a picture a few times a second; leaving the screen ends it. What was counted to the
+end is kept by the main screen.
+"""
+
+import time
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+from textual.worker import get_current_worker
+
+from dissector.analysis.stats import Counting
+from dissector.capture_file import Capture
+from tui.messages import ApplyFilter
+from tui.overview import PAGES, Picture, Tab, lines_of, picture_of, tabs
+from tui.screens.whole import Whole
+from tui.widgets.line_list import LineList
+
+SECONDS_BETWEEN: Final = 0.4
+"""Between pictures at least; and a tenth of the time at most goes into them."""
+
+
+class OverviewScreen(Screen[str | None]):
+    """Gives a filter for what was opened; None where nothing was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,o", "dismiss", "Back", tooltip="Back to the exchanges", id="overview.back"),
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="overview.help"),
+        Binding("right,l,tab", "page(1)", "Next page", tooltip="The next page", id="overview.next"),
+        Binding("left,h,shift+tab", "page(-1)", "Page before", show=False, tooltip="The page before",
+                id="overview.previous"),
+        Binding("s", "stop", "Stop", show=False, tooltip="Stop counting, and keep what is there", id="overview.stop"),
+    ]  # fmt: skip
+
+    def __init__(self, capture: Capture, picture: Picture | None = None) -> None:
+        super().__init__()
+        self._capture = capture
+        self.picture = picture
+        self.is_complete = picture is not None
+        self._page = "summary"
+        self._progress = ""
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield Static(id="pages", markup=False)
+        yield LineList(id="lines")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one(LineList).focus()
+        self._draw()
+        if not self.is_complete:
+            self._count()
+
+    @work(thread=True, exclusive=True, group="count")
+    def _count(self) -> None:
+        worker = get_current_worker()
+        counting = Counting(self._capture)
+        due = 0.0
+        for step in counting.steps():
+            if worker.is_cancelled:
+                return
+            if (now := time.monotonic()) > due:
+                picture = picture_of(counting.statistics)
+                self.app.call_from_thread(self._counted, picture, f"○ {100 * step.done // step.total}%")
+                due = time.monotonic() + max(SECONDS_BETWEEN, 9 * (time.monotonic() - now))
+        if not worker.is_cancelled:
+            self.is_complete = True
+            self.app.call_from_thread(self._counted, picture_of(counting.statistics), "")
+
+    def _counted(self, picture: Picture, progress: str) -> None:
+        if self.is_mounted:
+            self.picture, self._progress = picture, progress
+            self._draw()
+
+    def _draw(self, *, anew: bool = False) -> None:
+        title = Text("Overview", "bold").append(f" · {len(self._capture):,} rows")
+        state = self._progress or ("● counted" if self.is_complete else "○ counting")
+        room = self.app.size.width - 2 - title.cell_len - len(state)
+        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+        pages = Text()
+        for tab in self._tabs:
+            pages.append(tab.name, "reverse bold" if tab.page == self._page else "")
+        self.query_one("#pages", Static).update(pages)
+        picture, page = self.picture, self._page
+        if picture is not None:
+            self.query_one(LineList).show(lambda width: lines_of(picture, page, width), anew=anew)
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def action_page(self, step: int) -> None:
+        pages = list(PAGES)
+        self._page = pages[(pages.index(self._page) + step) % len(pages)]
+        self._draw(anew=True)
+
+    def action_stop(self) -> None:
+        if not self.is_complete:
+            self.workers.cancel_group(self, "count")
+            self._progress = f"{self._progress.removeprefix('○ ')} counted, stopped"
+            self._draw()
+
+    def on_click(self, event: events.Click) -> None:
+        """A page's name."""
+        if event.widget is self.query_one("#pages"):
+            for tab in self._tabs:
+                if event.get_content_offset_capture(event.widget).x in tab.cells:
+                    self._page = tab.page
+                    self._draw(anew=True)
+                    return
+
+    @property
+    def _tabs(self) -> list[Tab]:
+        return tabs(self._page, self.app.size.width - 2)
+
+    def on_line_list_opened(self, event: LineList.Opened) -> None:
+        self.dismiss(str(event.target))
+
+
+class Overviewing(Whole):
+    """Opens the overview."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "overview", "Overview", tooltip="Clients, topics, versions, errors, latencies at a glance",
+                id="main.overview"),
+    ]  # fmt: skip
+
+    _picture: Picture | None = None
+    """Of all exchanges, once they were counted."""
+
+    def action_overview(self) -> None:
+        if not self.is_read():
+            return
+        screen = OverviewScreen(self.capture, self._picture)
+
+        def closed(chosen: str | None) -> None:
+            if screen.is_complete:
+                self._picture = screen.picture
+            if chosen:
+                self.post_message(ApplyFilter(chosen))
+
+        self.app.push_screen(screen, closed)

@@ -1,0 +1,103 @@
+"""Timelines of groups and transactions: what happened to each, by generation, epoch or transaction."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+from textual.worker import get_current_worker
+
+from dissector.analysis.timelines import Reading, Timeline
+from dissector.capture_file import Capture
+from tui.messages import GoTo
+from tui.screens.whole import Whole
+from tui.timelines import lines_of
+from tui.widgets.line_list import LineList
+
+
+class TimelinesScreen(Screen[int | None]):
+    """Gives the row of the event that was opened, from 0; None where none was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,L", "dismiss", "Back", tooltip="Back to the exchanges", id="timelines.back"),
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work",
+                id="timelines.help"),
+        Binding("tab,right,l", "part(1)", "Next", tooltip="The next group or transactional id", id="timelines.next"),
+        Binding("shift+tab,left,h", "part(-1)", "Previous", show=False,
+                tooltip="The group or transactional id before", id="timelines.previous"),
+    ]  # fmt: skip
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__()
+        self._capture = capture
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield Static(id="empty", markup=False)
+        yield LineList(id="lines")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one(LineList).focus()
+        self._draw_title("○ reading")
+        self._read()
+
+    @work(thread=True, exclusive=True, group="read")
+    def _read(self) -> None:
+        worker = get_current_worker()
+        reading = Reading(self._capture)
+        told = -1
+        for step in reading.steps():
+            if worker.is_cancelled:
+                return
+            share = 100 * step.done // step.total
+            if share >= told + 10:
+                told = share
+                self.app.call_from_thread(self._draw_title, f"○ {share}%")
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._show, [*reading.groups, *reading.transactions])
+
+    def _draw_title(self, state: str) -> None:
+        if not self.is_mounted:
+            return
+        title = Text("Timelines", "bold").append(" · groups and transactions")
+        room = self.app.size.width - 2 - title.cell_len - len(state)
+        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+
+    def _show(self, timelines: list[Timeline]) -> None:
+        if not self.is_mounted:
+            return
+        self._draw_title(f"● {len(timelines):,}")
+        start_ns = self._capture.start_ns
+        self.query_one(LineList).show(lambda width: lines_of(timelines, start_ns, width))
+        empty = self.query_one("#empty", Static)
+        empty.update(Text("No exchange of this capture is about a group or a transaction.", justify="center"))
+        empty.set_class(not timelines, "shown")
+        self.query_one(LineList).set_class(not timelines, "hidden")
+
+    def action_part(self, step: int) -> None:
+        self.query_one(LineList).action_section(step)
+
+    def on_line_list_opened(self, event: LineList.Opened) -> None:
+        assert isinstance(event.target, int)
+        self.dismiss(event.target)
+
+
+class Timelining(Whole):
+    """Opens the timelines."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("L", "timelines", "Timelines", show=False, tooltip="What happened to each group and transaction",
+                id="main.timelines"),
+    ]  # fmt: skip
+
+    def action_timelines(self) -> None:
+        if self.is_read():
+            self.app.push_screen(TimelinesScreen(self.capture), self._timeline_closed)
+
+    def _timeline_closed(self, number: int | None) -> None:
+        if number is not None:
+            self.post_message(GoTo(number))

@@ -1,0 +1,15 @@
+"""What can only be told of a whole capture waits until it is read."""
+
+from tui.screens.core import CoreScreen
+
+
+class Whole(CoreScreen):
+    """Says so to who asks too early."""
+
+    def is_read(self) -> bool:
+        """Whether all is read, and there is something."""
+        if not self._done:
+            self.notify("still reading: this looks at all exchanges", timeout=3)
+        elif not len(self.capture):
+            self.notify("there are no exchanges", timeout=2)
+        return self._done and len(self.capture) > 0

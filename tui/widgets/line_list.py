@@ -1,0 +1,169 @@
+"""A list of lines made of styled pieces, some of which can be chosen: what overview and timelines are drawn on.
+
+Lines are made for the width that there is, and anew when it changes. Their text must be clean.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final, NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+ROLES: Final = ("head", "bar", "bad", "good", "dim", "name")
+"""What a piece may be, besides plain text: each has a colour of the theme's."""
+
+
+class Line(NamedTuple):
+    """Pieces of text, each with its role or none; what is opened by Enter, None where the line can't be chosen."""
+
+    pieces: tuple[tuple[str, str], ...] = ()
+    target: object = None
+    is_head: bool = False
+    """Whether a section begins here."""
+
+
+Build = Callable[[int], Sequence[Line]]
+"""Makes the lines for a width in cells."""
+
+
+class LineList(ScrollView, can_focus=True):
+    """Lines, a cursor on one that can be chosen."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{role}" for role in (*ROLES, "cursor")}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "Down", show=False, tooltip="The next line", id="lines.down"),
+        Binding("up,k", "move(-1)", "Up", show=False, tooltip="The line before", id="lines.up"),
+        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, tooltip="A page on", id="lines.page_down"),
+        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, tooltip="A page back", id="lines.page_up"),
+        Binding("g,home", "end(-1)", "First", show=False, tooltip="The first line", id="lines.first"),
+        Binding("G,end", "end(1)", "Last", show=False, tooltip="The last line", id="lines.last"),
+        Binding("right_curly_bracket,J", "section(1)", "Next part", show=False, tooltip="The next heading",
+                id="lines.next_part"),
+        Binding("left_curly_bracket,K", "section(-1)", "Part before", show=False, tooltip="The heading before",
+                id="lines.previous_part"),
+        Binding("enter", "open", "Open", tooltip="Go to what the line is about", id="lines.open"),
+    ]  # fmt: skip
+    cursor: reactive[int] = reactive(0, repaint=False)
+
+    class Opened(Message):
+        """A line is to be opened."""
+
+        def __init__(self, target: object) -> None:
+            super().__init__()
+            self.target = target
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
+        super().__init__(id=id)
+        self._build: Build = lambda _: ()
+        self._lines: Sequence[Line] = ()
+
+    def show(self, build: Build, *, anew: bool = False) -> None:
+        """Show other lines; `anew` from their beginning, else the cursor stays on the same target."""
+        chosen = self.target
+        self._build = build
+        self._lay()
+        if anew:
+            self.cursor = 0
+            self.scroll_to(y=0, animate=False, force=True)
+        same = next((at for at, line in enumerate(self._lines) if chosen is not None and line.target == chosen), None)
+        self.cursor = self._near(self.cursor if anew or same is None else same, 1)
+
+    @property
+    def target(self) -> object:
+        """What the line under the cursor is about."""
+        return self._lines[self.cursor].target if self.cursor < len(self._lines) else None
+
+    def _lay(self) -> None:
+        self._lines = self._build(self._across) if self._across > 0 else ()
+        self.virtual_size = Size(self._across, len(self._lines))
+        self.refresh()
+
+    @property
+    def _across(self) -> int:
+        return self.scrollable_content_region.width
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the pane."""
+        at = self.scroll_offset.y + y
+        if at >= len(self._lines):
+            return Strip.blank(self._across, self.rich_style)
+        line = self._lines[at]
+        style = self.rich_style
+        chosen = at == self.cursor and line.target is not None
+        if chosen:
+            style += self.get_component_rich_style("lines--cursor")
+            style += Style(bold=True, reverse=self.app.no_color)
+        segments = [Segment("▸" if chosen else " ", style)]
+        room = self._across - 1
+        for text, role in line.pieces:
+            width = cell_len(text)
+            shown = text if width <= room else set_cell_size(text, max(0, room - 1)) + "…" if room > 0 else ""
+            own = self.get_component_rich_style(f"lines--{role}", partial=True) if role else Style.null()
+            segments.append(Segment(shown, style + own))
+            room -= min(room, width)
+        return Strip(segments).adjust_cell_length(self._across, style)
+
+    def on_resize(self) -> None:
+        self._lay()
+        self._into_view()
+
+    def watch_cursor(self) -> None:
+        self._into_view()
+        self.refresh()
+
+    def _into_view(self) -> None:
+        """The cursor's line in view, and the heading above it where the cursor stands on the first line of a part."""
+        above = self.cursor - 1 if self.cursor and self._lines[self.cursor - 1 : self.cursor] else self.cursor
+        top = above if above < len(self._lines) and self._lines[above].target is None else self.cursor
+        if top < self.scroll_offset.y:
+            self.scroll_to(y=top, animate=False, force=True)
+        elif self.size.height and self.cursor >= self.scroll_offset.y + self.size.height:
+            self.scroll_to(y=self.cursor - self.size.height + 1, animate=False, force=True)
+
+    def _near(self, at: int, step: int) -> int:
+        """The line at a place, or the next one that can be chosen, or the one before."""
+        ways = (range(max(0, at), len(self._lines)), range(min(at, len(self._lines) - 1), -1, -1))
+        for way in ways if step > 0 else ways[::-1]:
+            for number in way:
+                if self._lines[number].target is not None:
+                    return number
+        return self.cursor
+
+    def action_move(self, step: int) -> None:
+        self.cursor = self._near(self.cursor + step, step)
+
+    def action_page(self, step: int) -> None:
+        self.cursor = self._near(self.cursor + step * max(1, self.size.height - 1), step)
+
+    def action_end(self, step: int) -> None:
+        self.cursor = self._near(len(self._lines) - 1 if step > 0 else 0, -step)
+        if step < 0:
+            self.scroll_to(y=0, animate=False, force=True)
+
+    def action_section(self, step: int) -> None:
+        heads = [at for at, line in enumerate(self._lines) if line.is_head]
+        here = max((at for at in heads if at <= self.cursor), default=-1)
+        found = [at for at in heads if (at > here if step > 0 else at < here)]
+        if found:
+            head = found[0] if step > 0 else found[-1]
+            self.cursor = self._near(head, 1)
+            self.scroll_to(y=head, animate=False, force=True)
+
+    def action_open(self) -> None:
+        if self.target is not None:
+            self.post_message(self.Opened(self.target))
+
+    def on_click(self, event: events.Click) -> None:
+        at = self.scroll_offset.y + event.y
+        if at < len(self._lines) and self._lines[at].target is not None:
+            self.cursor = at
+            if event.chain > 1:
+                self.action_open()
