@@ -19,6 +19,7 @@ from dissector.cli.formats import DiffFormat
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import read_with_progress
 from dissector.cli.show import nothing_found
+from dissector.json_text import dumps
 
 RENDERERS: Final = {DiffFormat.TEXT: text, DiffFormat.MARKDOWN: markdown, DiffFormat.HTML: html}
 _MATCH: Final = re.compile(r"A:C?(\d{1,9})=B:C?(\d{1,9})", re.ASCII)
