@@ -13,14 +13,16 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.model import DEEPEST_SHADE, Model
+from tui.widgets.splitter import Splitter
 
 OFFSET_WIDTH = 6
 GROUP = 8
 
 
-class BytesPane(ScrollView, can_focus=True):
+class BytesPane(ScrollView, Splitter, can_focus=True):
     """A hex view with a cursor."""
 
+    LEFT = True
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "bytes--offset", "bytes--plain", "bytes--cursor", "bytes--lit", "bytes--selected",
         *(f"bytes--shade{n}" for n in range(DEEPEST_SHADE + 1)),

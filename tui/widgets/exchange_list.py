@@ -92,13 +92,13 @@ class ExchangeList(ScrollView, can_focus=True):
         with the last row where it stands on that."""
         on_last = along and self.cursor >= len(self._view) - 1
         self._view.grow(count)
-        self.rearranged(anew=anew)
+        self.rearranged(anew=anew, scrolled=False)
         if on_last:
             self.cursor = len(self._view) - 1
 
-    def rearranged(self, *, anew: bool = True) -> None:
+    def rearranged(self, *, anew: bool = True, scrolled: bool = True) -> None:
         """The view shows other rows: the cursor stays with its own, or goes to the nearest. `anew` if rows that were
-        drawn may look different."""
+        drawn may look different; `scrolled` if the cursor is to be in view, wherever the wheel went."""
         if anew:
             self._strips.clear()
         self.virtual_size = Size(self._across, len(self._view) + 1)
@@ -108,7 +108,8 @@ class ExchangeList(ScrollView, can_focus=True):
             if self.cursor != position:
                 self.cursor = position
             self.place = place
-            self._into_view()
+            if scrolled:
+                self._into_view()
             self._tell()
         self.refresh()
 

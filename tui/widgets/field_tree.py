@@ -15,6 +15,7 @@ from textual.widgets.tree import TreeNode
 
 from dissector.protocol.tree import Node
 from tui.model import Look
+from tui.widgets.splitter import Splitter
 from tui.words import field_label
 
 CHUNK = 100
@@ -27,7 +28,7 @@ Item = Node | range
 """A field, or the rows of a chunk of its parent's children."""
 
 
-class FieldTree(Tree[Item]):
+class FieldTree(Tree[Item], Splitter):
     """Shows a message; tells which field the cursor is on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
