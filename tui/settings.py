@@ -100,7 +100,7 @@ def load() -> Settings:
     settings = Settings()
     try:
         values = tomllib.loads(_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return settings
     except (OSError, ValueError, RecursionError) as error:
         settings.problem = _told(error)
@@ -118,7 +118,7 @@ def change(name: str, value: str | list[str] | None) -> None:
     the file can't be changed without harm to what else stands in it."""
     try:
         text = _text()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         text = ""
     wanted = {key: each for key, each in tomllib.loads(text).items() if key != name}
     lines = text.splitlines(keepends=True)

@@ -326,3 +326,17 @@ async def test_a_click_takes_what_is_offered() -> None:
         await screen.settle()
         assert screen.main.query_one(FilterBar).text == "api == Heartbeat"
         assert screen.main.query_one(FilterBar).is_open
+
+
+async def test_a_filter_on_findings_has_those_that_only_several_rows_tell() -> None:
+    path = str(PCAPS / "trouble-metadata-storm.pcapng")
+    with Capture([path]) as capture:
+        list(capture.exchanges())
+        list(capture.examine())
+        told = capture.troubles()
+    assert told
+    code = told[0][1].code
+    async with opened(path) as screen:
+        screen.main.apply_filter(f'finding == "{code}"')
+        await screen.settle()
+        assert set(shown(screen)) >= {row for row, finding in told if finding.code == code}

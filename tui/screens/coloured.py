@@ -37,7 +37,7 @@ class Coloured(CoreScreen):
         colouring = self.appearance.colouring
         legend = Text(f"{colouring.value}:")
         for words, hue in colouring.legend():
-            legend.append("  ").append(f"■ {words}", "" if hue is None else self._list.hue_style(hue))
+            legend.append("  ").append(f"■{words}", "" if hue is None else self._list.hue_style(hue))
         line = self.query_one("#legend", Static)
         line.update(legend)
         line.set_class(colouring is not Colouring.SEVERITY, "shown")

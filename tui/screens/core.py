@@ -6,6 +6,7 @@ with them stands in classes of their own (`moving.py`, `rooms.py`, …), which `
 sentence about each: help and palette are made of those.
 """
 
+import threading
 from typing import ClassVar
 
 import numpy as np
@@ -74,6 +75,8 @@ class CoreScreen(Screen[None]):
         self.view = View()
         self.appearance = Appearance()
         self.model = Model(capture)
+        self.examining = threading.Lock()
+        """Whoever has the capture examined holds it: one thread at a time."""
         self._progress = Progress(0, 0, 0, 0)
         self._done = False
 

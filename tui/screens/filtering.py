@@ -212,6 +212,8 @@ class Filtering(CoreScreen):
     def _look_on(self, run: Run, *, anew: bool = False) -> None:
         """Look at the rows that have not been looked at; with `anew` at all of them, to be shown when that is done."""
         worker = get_current_worker()
+        if run.filter.asks_findings and self._done and not self._examine(worker):
+            return
         capture, start, stop = self.capture, 0 if anew else run.upto, len(self.capture)
         waiting = run.waiting if not anew else run.waiting[:0]
         answered = waiting[capture.is_complete(waiting)]
@@ -231,6 +233,14 @@ class Filtering(CoreScreen):
                 found = found if anew else [new[:0]]
         again = answered, corrected
         self.app.call_from_thread(self._ended, worker, run, np.concatenate(found), stop, again, waiting, anew)
+
+    def _examine(self, worker: Worker[None]) -> bool:
+        """Have found what only several rows together tell; whether nobody stopped it."""
+        with self.examining:
+            for _ in self.capture.examine():
+                if worker.is_cancelled:
+                    return False
+        return True
 
     def _found(self, worker: Worker[None], run: Run, rows: Rows, upto: int, total: int) -> None:
         """A step further."""
