@@ -61,7 +61,8 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
 
     _anchor: int | None = None
     """Where a selection began, while the mouse is down or shift extends it."""
-    _dragged = False
+    _selecting = False
+    """Whether the mouse went on to another byte since it went down."""
 
     def __init__(self, model: Model, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
         super().__init__(id=id)
@@ -210,7 +211,7 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
         return self.offset_at(place.x, place.y) if place is not None else None
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        self._anchor, self._dragged = self._byte_under(event), False
+        self._anchor, self._selecting = self._byte_under(event), False
         if self._anchor is not None:
             self.capture_mouse()
 
@@ -221,9 +222,9 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
             event.button
             and self._anchor is not None
             and offset is not None
-            and (self._dragged or offset != self._anchor)
+            and (self._selecting or offset != self._anchor)
         ):
-            self._dragged = True
+            self._selecting = True
             self._select_to(offset)
 
     def on_mouse_up(self) -> None:
@@ -231,7 +232,7 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         offset = self._byte_under(event)
-        if offset is not None and not self._dragged:
+        if offset is not None and not self._selecting:
             self._go(offset)
 
     def on_focus(self) -> None:
