@@ -180,6 +180,11 @@ class Capture:
             self._session.leave(left)
 
     @property
+    def is_read(self) -> bool:
+        """Whether all is read."""
+        return self._finished
+
+    @property
     def grows(self) -> bool:
         """Whether packets come when they like, from a pipe or from who captures them."""
         return any(reader.grows for reader in self._readers)

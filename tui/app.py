@@ -2,6 +2,7 @@
 
 import curses
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
@@ -16,16 +17,20 @@ from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.theme import Theme
 
+from dissector.analysis.diff import Matches, Side
 from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted
 from dissector.capture_file import Capture
 from dissector.text import clean
 from tui import settings
 from tui.columns import COLUMNS
-from tui.messages import ApplyFilter, Keep
+from tui.messages import ApplyFilter, Keep, OpenAside
 from tui.palette import Palette
 from tui.recents import FILTERS, recent, recent_files, remember_file
+from tui.screens.aside import Aside
 from tui.screens.core import CoreScreen
+from tui.screens.diff import DiffCore
+from tui.screens.diffing import DiffScreen
 from tui.screens.help import HelpScreen, keys_of
 from tui.screens.live import LiveScreen
 from tui.screens.main import MainScreen
@@ -35,6 +40,7 @@ from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
 OFFERED: Final = 20
 """Recent filters, and files, in the palette."""
 Opener = Callable[[Sequence[str]], Capture]
+LEFT: Final = 128 + signal.SIGINT
 
 
 class KDissectApp(App[None]):
@@ -50,7 +56,7 @@ class KDissectApp(App[None]):
         )
     ]
 
-    def __init__(self, main: MainScreen | None = None, opener: Opener = Capture) -> None:
+    def __init__(self, main: Screen[None] | None = None, opener: Opener = Capture) -> None:
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self._main = main
         self._opener = opener
@@ -109,11 +115,12 @@ class KDissectApp(App[None]):
             words = clean(f"not kept for the next time: {error}")
             self.notify(words, severity="warning", markup=False, timeout=4)
 
-    def _show(self, main: MainScreen, *, instead: bool = False) -> None:
-        """Put a capture on the screen, as it is to look; `instead` of the one that is there."""
-        appearance = main.appearance
-        appearance.columns, appearance.colouring = self._settings.columns, self._settings.colours
-        appearance.time = self._settings.time
+    def _show(self, main: Screen[None], *, instead: bool = False) -> None:
+        """Put a capture, or two, on the screen, as it is to look; `instead` of what is there."""
+        if isinstance(main, MainScreen):
+            appearance = main.appearance
+            appearance.columns, appearance.colouring = self._settings.columns, self._settings.colours
+            appearance.time = self._settings.time
         if instead:
             self.switch_screen(main)
         else:
@@ -165,7 +172,16 @@ class KDissectApp(App[None]):
             yield SystemCommand(f"Open: {path.name}", f"This capture, of {path.parent}", reopen)
 
     def on_core_screen_unreadable(self, message: CoreScreen.Unreadable) -> None:
-        self.error = message.error
+        self._end(message.error)
+
+    def on_diff_core_unreadable(self, message: DiffCore.Unreadable) -> None:
+        self._end(message.error)
+
+    def on_open_aside(self, message: OpenAside) -> None:
+        self.push_screen(Aside(message.capture, message.place))
+
+    def _end(self, error: CaptureError) -> None:
+        self.error = error
         self.exit(return_code=2)
 
     def action_help(self) -> None:
@@ -205,6 +221,22 @@ def run(
         if app.error is not None:
             raise app.error
         return app.return_code or 0
+
+
+def run_diff(a: Side, b: Side, connections: Matches = ()) -> int:
+    """Show two sides beside each other; the exit code: 0 for the same, 1 for different, 2 where there is nothing to
+    compare, 130 where the user left before that was known. Raises `capture.CaptureError` where a pipe turned out to be
+    no capture."""
+    _respect_terminal()
+    screen = DiffScreen(a, b, connections)
+    app = KDissectApp(screen)
+    app.run()
+    if app.error is not None:
+        raise app.error
+    found = screen.comparison
+    if found is None:
+        return LEFT
+    return 2 if not (found.a.exchanges and found.b.exchanges) else 0 if found.is_same else 1
 
 
 def run_live(capture: Capture, recording: Recording, wanted: Wanted) -> None:

@@ -14,11 +14,11 @@ SWITCH_SECONDS = 0.001
 def load(
     capture: Capture, tell: Callable[[Progress, bool], None], stopped: Callable[[], bool], *, settled: bool = True
 ) -> None:
-    """Read to the end; `tell` gets the progress, and whether that is all. Runs in a thread of its own."""
+    """Read to the end, if nobody has; `tell` gets the progress, and whether that is all. Runs in its own thread."""
     sys.setswitchinterval(SWITCH_SECONDS)
     told = 0.0
-    progress = Progress(0, 0, 0, 0)
-    for progress in capture.read(settled=settled):
+    progress = Progress(capture.done, capture.total, capture.packets, len(capture))
+    for progress in () if capture.is_read else capture.read(settled=settled):
         if stopped():
             return
         if time.monotonic() - told > SECONDS_BETWEEN:

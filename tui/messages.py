@@ -2,6 +2,7 @@
 
 from textual.message import Message
 
+from dissector.capture_file import Capture
 from tui.history import Place
 
 
@@ -37,3 +38,12 @@ class Keep(Message):
         super().__init__()
         self.name = name
         self.value = value
+
+
+class OpenAside(Message):
+    """Show an exchange of a capture on a main screen of its own, over this one."""
+
+    def __init__(self, capture: Capture, number: int, side: str | None = None, path: str = "") -> None:
+        super().__init__()
+        self.capture = capture
+        self.place = Place(number, side, path)

@@ -102,12 +102,20 @@ class Model:
         self.exchange = self.capture.exchange(number)
         self._show("request" if self.exchange.request is not None else "response")
 
+    def clear(self) -> None:
+        """Show nothing."""
+        self.number, self.exchange, self.look, self.node = None, None, None, None
+
     def flip(self) -> bool:
         """Request to response and back; whether the other one is there."""
-        other = "response" if self.side == "request" else "request"
-        if self.exchange is None or getattr(self.exchange, other) is None:
+        return self.turn("response" if self.side == "request" else "request")
+
+    def turn(self, side: str) -> bool:
+        """Show the request or the response; whether it is there."""
+        if self.exchange is None or getattr(self.exchange, side) is None:
             return False
-        self._show(other)
+        if side != self.side:
+            self._show(side)
         return True
 
     def _show(self, side: str) -> None:

@@ -2,12 +2,12 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
 from pathlib import PurePath
 from typing import Any, Final
 
-from dissector.analysis.diff import Side, diff, matrix
+from dissector.analysis.diff import Matches, Side, diff, matrix
 from dissector.analysis.diff.objects import comparison_object, matrix_object
 from dissector.analysis.diff.rendering import html, markdown, text
 from dissector.analysis.diff.report import Block, compared, tabled
@@ -22,18 +22,21 @@ from dissector.cli.show import nothing_found
 from dissector.json_text import dumps
 
 RENDERERS: Final = {DiffFormat.TEXT: text, DiffFormat.MARKDOWN: markdown, DiffFormat.HTML: html}
+Screen = Callable[[Side, Side, Matches], int]
+"""Shows two sides; gives the exit code."""
 _MATCH: Final = re.compile(r"A:C?(\d{1,9})=B:C?(\d{1,9})", re.ASCII)
 
 
 def compare(
     files: Sequence[str],
-    form: DiffFormat,
+    form: DiffFormat | Screen,
     chosen: tuple[str | None, str | None] = (None, None),
     matches: Sequence[str] = (),
     *,
     ports: Set[int] = frozenset(),
 ) -> int:
-    """Compare and print; the exit code: 0 for the same, 1 for different, 2 where there is nothing to compare.
+    """Compare and print, or show on a screen; the exit code: 0 for the same, 1 for different, 2 where there is nothing
+    to compare.
 
     `chosen` are filters for A and for B. One file alone is both sides."""
     found = [_MATCH.fullmatch(each) for each in matches]
@@ -44,6 +47,10 @@ def compare(
     filters = [wanted(text, option) for text, option in zip(chosen, ("--a", "--b"), strict=True)]
     with collecting_seldom(), ExitStack() as stack:
         captures = [stack.enter_context(Capture([file], ports=ports)) for file in files]
+        sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), filters, strict=True)]
+        connections = tuple((int(fits[1]), int(fits[2])) for fits in found if fits)
+        if not isinstance(form, DiffFormat):
+            return form(sides[0], sides[1], connections)
         for capture in captures:
             read_with_progress(capture)
             for problem in capture.problems:
@@ -52,8 +59,7 @@ def compare(
                 return complain(nothing_found(capture))
         if len(captures) > 2:
             return _matrix(captures, form)
-        sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), filters, strict=True)]
-        comparison = diff(sides[0], sides[1], tuple((int(fits[1]), int(fits[2])) for fits in found if fits))
+        comparison = diff(sides[0], sides[1], connections)
         for side in (comparison.a, comparison.b):
             if not side.exchanges:
                 return complain(f"{side.label}: no request of Kafka's in it")

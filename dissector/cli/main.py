@@ -135,7 +135,9 @@ def stats(
 )
 def diff(
     files: Annotated[list[str], typer.Argument(metavar="A B…", help="Captures: two, or more for a matrix.")],
-    form: Annotated[DiffFormat, typer.Option("--format", "-f", help="The form of the report.")] = DiffFormat.TEXT,
+    form: Annotated[
+        DiffFormat | None, typer.Option("--format", "-f", help="Print a report of this form, else text or the screen.")
+    ] = None,
     a: Annotated[str | None, typer.Option("--a", metavar="FILTER", help="What of A, or of one capture.")] = None,
     b: Annotated[str | None, typer.Option("--b", metavar="FILTER", help="What of B, or of the same capture.")] = None,
     match: Annotated[
@@ -144,10 +146,15 @@ def diff(
     ] = None,
     port: Ports = None,
 ) -> None:
-    """Compare what two clients do, or put several beside each other; exit code 0 for the same, 1 for different."""
+    """Compare what two clients do, or put several beside each other; exit code 0 for the same, 1 for different. On a
+    terminal two are shown on the screen."""
     from dissector.cli.diff import compare as run
 
-    _answer(lambda: run(files, form, (a, b), match or [], ports=frozenset(port or ())))
+    on_screen = form is None and len(files) <= 2 and sys.stdin.isatty() and sys.stdout.isatty()
+    if on_screen:
+        from tui.app import run_diff
+    shown = run_diff if on_screen else form or DiffFormat.TEXT
+    _answer(lambda: run(files, shown, (a, b), match or [], ports=frozenset(port or ())))
 
 
 @app.command(

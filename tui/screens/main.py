@@ -1,5 +1,6 @@
 """The main screen: the panes, and all that a user does with them. A new feature is a class in a file of its own."""
 
+from tui.screens.against import Against
 from tui.screens.along import GoingAlong
 from tui.screens.coloured import Coloured
 from tui.screens.columns import Columned
@@ -21,7 +22,7 @@ from tui.screens.yanking import Yanking
 
 
 class MainScreen(
-    Returning, Moving, GoingAlong, Searching, Slowness, Explaining, Pointing, Yanking, Filtering,
-    Rooms, Sorted, Columned, Timing, Coloured, Marking, Overviewing, Laddering, Timelining,
+    Returning, Moving, GoingAlong, Searching, Slowness, Explaining, Pointing, Yanking, Filtering, Rooms,
+    Sorted, Columned, Timing, Coloured, Marking, Overviewing, Laddering, Timelining, Against,
 ):  # fmt: skip
     """Everything at one glance."""

@@ -52,8 +52,9 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
     class ByteChosen(Message):
         """The cursor was moved to another byte."""
 
-        def __init__(self, offset: int) -> None:
+        def __init__(self, pane: "BytesPane", offset: int) -> None:
             super().__init__()
+            self.pane = pane
             self.offset = offset
 
     class RangeChosen(Message):
@@ -67,6 +68,11 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
     def __init__(self, model: Model, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
         super().__init__(id=id)
         self._model = model
+
+    def look_at(self, model: Model) -> None:
+        """Show what another model has chosen."""
+        self._model = model
+        self.update()
 
     @property
     def per_line(self) -> int:
@@ -160,7 +166,7 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
             self._into_view(self.cursor)
             self._anchor = None
             self.refresh()
-            self.post_message(self.ByteChosen(self.cursor))
+            self.post_message(self.ByteChosen(self, self.cursor))
 
     def _select_to(self, offset: int) -> None:
         """The bytes from where the selection began to this one."""

@@ -11,14 +11,13 @@ from dissector.analysis.diff.comparison import Comparison, Entry, Pair, Reason, 
 from dissector.analysis.diff.details import PairDetails
 from dissector.analysis.diff.fields import Found, compare_fields
 from dissector.analysis.diff.gathering import Facts, Gathered
-from dissector.analysis.diff.kinds import Symbol
 from dissector.analysis.diff.leaves import wildcard
 from dissector.analysis.diff.meaning import Key, Strand
 from dissector.analysis.diff.names import Names
 from dissector.analysis.diff.settings import setting
 from dissector.analysis.diff.shapes import compare_batching, compare_shapes
 from dissector.analysis.diff.sides import Side
-from dissector.analysis.diff.wording import times, word
+from dissector.analysis.diff.wording import about, times
 
 IGNORED: Final = (
     "correlation ids, client ids, ports of clients",
@@ -33,14 +32,20 @@ NO_FACTS: Final = Facts()
 Matches = tuple[tuple[int, int], ...]
 
 
-def diff(a: Side, b: Side, matches: Matches = ()) -> Comparison:
+def diff(a: Side, b: Side, matches: Matches = (), rows: Matches = ()) -> Comparison:
     """Compare two sides, all of whose captures are read.
 
     `matches` are connections, as `Row.connection` counts them, that the user says are the same: their exchanges are
-    compared with each other alone.
+    compared with each other alone. So are `rows`, exchanges of one API that the user says mean the same.
     """
-    one = Gathered(a, {pair[0]: number for number, pair in enumerate(matches, 1)})
-    other = Gathered(b, {pair[1]: number for number, pair in enumerate(matches, 1)})
+    one, other = (
+        Gathered(
+            side,
+            {pair[n]: number for number, pair in enumerate(matches, 1)},
+            {pair[n]: -number for number, pair in enumerate(rows, 1)},
+        )
+        for n, side in enumerate((a, b))
+    )
     return _Comparing(one, other).comparison()
 
 
@@ -68,7 +73,7 @@ class _Comparing:
             tuple(sorted(pairs, key=self._row_of)),
             tuple(self._timings()),
             (*IGNORED, *(f"{kind} #{n} is {one} in A, {other} in B" for kind, n, one, other in self._names.matched)),
-            PairDetails(self._sides[0].side, self._sides[1].side, self._names, self._differing, self._sides[0].matched),
+            PairDetails(self._sides[0], self._sides[1], self._names, self._differing),
         )
 
     def _summary(self, side: int) -> SideSummary:
@@ -118,7 +123,7 @@ class _Comparing:
             for key, facts in mine.items():
                 if key not in other:
                     count, row = len(facts.rows), facts.rows[0]
-                    words = _about(key) if key.api in apis else ""
+                    words = about(key) if key.api in apis else ""
                     if side == 0:
                         found = Found("", (), Reason.ONLY_HERE, times(count), "never", count, 0, words, row, None)
                     else:
@@ -131,7 +136,7 @@ class _Comparing:
             a, b = (side.get(key, NO_FACTS) for side in self._facts)
             yield Timing(
                 key.api,
-                _about(key),
+                about(key),
                 (len(a.rows), len(b.rows)),
                 (_middle(a.intervals), _middle(b.intervals)),
                 (_middle(a.latencies), _middle(b.latencies)),
@@ -237,17 +242,6 @@ def _joined(one: Entry, other: Entry) -> Entry:
         one.api, one.part, one.path, one.reason, one.a, one.b, one.count_a + other.count_a,
         one.count_b + other.count_b, one.words, one.settings, rows[0], rows[1],
     )  # fmt: skip
-
-
-def _about(key: Key) -> str:
-    """What tells a key from others of its API."""
-    subject = " ".join(word(each) if isinstance(each, Symbol) else each for each in key.subject)
-    words = (
-        f"for {subject}" if subject else "",
-        f"answered {key.step}" if key.step else "",
-        f"on the connections of match {key.matched}" if key.matched else "",
-    )
-    return ", ".join(filter(None, words))
 
 
 def _disorder(keys: list[list[Key]], steps: list[list[tuple[Key, list[int]]]]) -> Entry:

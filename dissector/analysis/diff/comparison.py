@@ -9,7 +9,10 @@ Invariants:
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+from dissector.analysis.diff.leaves import Path as Steps
+from dissector.analysis.diff.wording import path_words
 
 Path = str
 """Where a field is, as the JSON of `show` has it: ``topics[orders].partitions[0].partition_max_bytes``."""
@@ -37,12 +40,35 @@ class Difference(NamedTuple):
 
     part: str
     """``request`` or ``response``."""
-    path_a: Path | None
-    path_b: Path | None
+    path: Path
+    """Without labels, as the entry that tells it has it."""
+    where_a: Steps | None
+    """The field's own path in A's message, as `places.node_of` takes it."""
+    where_b: Steps | None
     value_a: str
     value_b: str
     reason: Reason
     words: str
+    """Why, where the two values do not say it; ``{a}`` and ``{b}`` stand for the names of the sides."""
+
+    @property
+    def path_a(self) -> Path | None:
+        return None if self.where_a is None else path_words(self.where_a)
+
+    @property
+    def path_b(self) -> Path | None:
+        return None if self.where_b is None else path_words(self.where_b)
+
+
+class Aligned(NamedTuple):
+    """One field of a pair, with what is there on either side: in a message's own path; None where it is not there."""
+
+    part: str
+    where_a: Steps | None
+    where_b: Steps | None
+    alike: bool
+    """Whether both sides have the same; what differs and is no difference is ignored."""
+    difference: Difference | None
 
 
 class Verdict(StrEnum):
@@ -141,12 +167,23 @@ class Comparison:
         """What differs in one pair, field by field: of that which the entries tell, what these two exchanges show."""
         return self._details.differences(pair)
 
+    def fields(self, pair: Pair) -> list[Aligned]:
+        """All that both exchanges of a pair have, or its only one, field by field, in A's order."""
+        return self._details.fields(pair)
 
-class Details:
-    """Looks at pairs one by one; `compare` has the one that does."""
+    def shows(self, pair: Pair, entry: Entry) -> bool:
+        """Whether a pair is one of those that an entry tells of."""
+        return self._details.shows(pair, entry)
 
-    def differences(self, pair: Pair) -> list[Difference]:
-        raise NotImplementedError
+
+class Details(Protocol):
+    """Looks at pairs one by one, as they are asked for."""
+
+    def differences(self, pair: Pair) -> list[Difference]: ...
+
+    def fields(self, pair: Pair) -> list[Aligned]: ...
+
+    def shows(self, pair: Pair, entry: Entry) -> bool: ...
 
 
 def by_verdict(pairs: tuple[Pair, ...], verdict: Verdict) -> Iterator[Pair]:

@@ -1,45 +1,80 @@
 """One pair of exchanges, looked at field by field, for who asks: of what differs under their key, what these show."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from dissector.analysis.diff.comparison import Details, Difference, Pair
+from dissector.analysis.diff.comparison import Aligned, Difference, Entry, Pair, Reason, Verdict
 from dissector.analysis.diff.fields import Found
+from dissector.analysis.diff.gathering import Gathered
 from dissector.analysis.diff.kinds import Value
 from dissector.analysis.diff.leaves import Path, leaves, wildcard
-from dissector.analysis.diff.meaning import Key, key_of
+from dissector.analysis.diff.meaning import Key
 from dissector.analysis.diff.moved import moved
 from dissector.analysis.diff.names import Names
-from dissector.analysis.diff.sides import Side
-from dissector.analysis.diff.wording import path_words, word
+from dissector.analysis.diff.wording import about, word
 from dissector.session.exchange import Exchange
 
 Own = dict[Path, list[tuple[Path, Value]]]
 """What one message has, by the path in the comparison: the path that the message has it at, and the value."""
 
 
-class PairDetails(Details):
+class PairDetails:
     """Decodes the two exchanges of a pair; keeps none."""
 
-    def __init__(
-        self, a: Side, b: Side, names: Names, differing: Callable[[Key], list[Found]], matched: Mapping[int, int]
-    ) -> None:
-        self._captures = (a.capture, b.capture)
+    def __init__(self, a: Gathered, b: Gathered, names: Names, differing: Callable[[Key], list[Found]]) -> None:
+        self._sides = (a, b)
         self._names = names
         self._differing = differing
-        self._matched = matched
 
     def differences(self, pair: Pair) -> list[Difference]:
         if pair.a is None or pair.b is None:
             return []
-        exchanges = [capture.exchange(row) for capture, row in zip(self._captures, (pair.a, pair.b), strict=True)]
-        key, _ = key_of(exchanges[0], self._matched.get(exchanges[0].facts.connection, 0))
+        exchanges = [self._exchange(0, pair.a), self._exchange(1, pair.b)]
         out: list[Difference] = []
-        found = self._differing(self._names.key(0, key))
+        found = self._differing(self._key(0, pair.a))
         for part in ("request", "response"):
             own = [self._own(side, exchange, part) for side, exchange in enumerate(exchanges)]
             out += [each for one in found if one.part == part and (each := _shown(one, own)) is not None]
         return out
+
+    def fields(self, pair: Pair) -> list[Aligned]:
+        exchanges = [None if row is None else self._exchange(n, row) for n, row in enumerate((pair.a, pair.b))]
+        told = {(each.part, each.where_a, each.where_b): each for each in self.differences(pair)}
+        out: list[Aligned] = []
+        for part in ("request", "response"):
+            a, b = ({} if each is None else self._own(side, each, part) for side, each in enumerate(exchanges))
+            for path in dict.fromkeys((*a, *b)):
+                where = [side[path][0][0] if path in side else None for side in (a, b)]
+                alike = {value for _, value in a.get(path, ())} == {value for _, value in b.get(path, ())}
+                out.append(Aligned(part, where[0], where[1], alike, told.get((part, where[0], where[1]))))
+        return out
+
+    def shows(self, pair: Pair, entry: Entry) -> bool:
+        rows = (pair.a, pair.b)
+        keys = [self._key(side, row) for side, row in enumerate(rows) if row is not None]
+        if keys[0].api != entry.api:
+            return False
+        if entry.path == "version":
+            return len(keys) == 2 and len({self._version(side, row) for side, row in enumerate(rows)}) == 2
+        if entry.reason is Reason.ORDER:
+            return pair.verdict is Verdict.ORDER
+        if entry.reason is Reason.ONLY_HERE and not entry.part:
+            side, alone = (1, Verdict.ONLY_B) if entry.row_a is None else (0, Verdict.ONLY_A)
+            other_speaks = any(key.api == entry.api for key in self._sides[1 - side].facts)
+            return pair.verdict is alone and (not other_speaks or entry.words.startswith(about(keys[0])))
+        if entry.part and entry.reason not in (Reason.BATCHING, Reason.CONTENT):
+            wanted = (entry.part, entry.path, entry.reason)
+            return any((each.part, each.path, each.reason) == wanted for each in self.differences(pair))
+        return True  # how often, how far apart, how packed: all of them together
+
+    def _exchange(self, side: int, row: int) -> Exchange:
+        return self._sides[side].side.capture.exchange(row)
+
+    def _key(self, side: int, row: int) -> Key:
+        return self._names.key(side, self._sides[side].key(self._exchange(side, row))[0])
+
+    def _version(self, side: int, row: int | None) -> int | None:
+        return None if row is None else self._exchange(side, row).facts.version
 
     def _own(self, side: int, exchange: Exchange, part: str) -> Own:
         message = exchange.request if part == "request" else exchange.response
@@ -61,8 +96,6 @@ def _shown(found: Found, own: list[Own]) -> Difference | None:
     values = [{value for _, value in side} for side in there]
     if values[0] == values[1]:
         return None
-    paths = [path_words(side[0][0][: len(side[0][0])]) if side else None for side in there]
+    where = [side[0][0] if side else None for side in there]
     told = [", ".join(sorted(map(word, side))) for side in values]
-    return Difference(
-        found.part, paths[0], paths[1], told[0], told[1], found.reason, found.words or wildcard(found.path)
-    )
+    return Difference(found.part, wildcard(found.path), where[0], where[1], told[0], told[1], found.reason, found.words)

@@ -7,6 +7,7 @@ different values, a message at most `MOST_PATHS` paths with labels.
 
 from array import array
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,9 +66,11 @@ class Facts:
 class Gathered:
     """What one side says."""
 
-    def __init__(self, side: Side, matched: dict[int, int]) -> None:
+    def __init__(self, side: Side, connections: Mapping[int, int], rows: Mapping[int, int]) -> None:
+        """The numbers of what the user matched with something of the other side: by connection, by row."""
         self.side = side
-        self.matched = matched
+        self._connections = connections
+        self._rows = rows
         self.facts: dict[Key, Facts] = {}
         self.strands: dict[Strand, list[tuple[Key, list[int]]]] = {}
         """The steps of each strand, in order, each with its rows: the same again is one step."""
@@ -79,16 +82,24 @@ class Gathered:
         self.exchanges = 0
         self.unanswered = 0
         for exchange in side.exchanges():
-            self._take(exchange, matched.get(exchange.facts.connection, 0))
+            self._take(exchange)
         self._finish()
 
-    def _take(self, exchange: Exchange, matched: int) -> None:
+    def key(self, exchange: Exchange) -> tuple[Key, str]:
+        """What an exchange means here, and the error that made somebody try again; empty for none."""
+        row = exchange.facts
+        by_hand = self._rows.get(row.number - 1)
+        if by_hand is not None:  # whatever it is about
+            return Key(by_hand, row.api, (), ""), ""
+        return key_of(exchange, self._connections.get(row.connection, 0))
+
+    def _take(self, exchange: Exchange) -> None:
         row = exchange.facts
         if row.kind != "exchange" or exchange.request is None:
             self.left_out["responses without a request" if row.kind == "exchange" else row.kind] += 1
             return
         self.exchanges += 1
-        key, again = key_of(exchange, matched)
+        key, again = self.key(exchange)
         for each in key.subject:
             if isinstance(each, Symbol):
                 self._name(each)

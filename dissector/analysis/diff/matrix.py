@@ -23,7 +23,7 @@ class Matrix:
 
 def matrix(sides: Sequence[Side]) -> Matrix:
     """The behaviour of several sides. What none of them does has no line."""
-    columns = [behaviour(Gathered(side, {})) for side in sides]
+    columns = [behaviour(Gathered(side, {}, {})) for side in sides]
     names = dict.fromkeys(name for column in columns for name in column)
     lines = [(name, tuple(column.get(name, NOTHING) for column in columns)) for name in names]
     there = tuple((name, words) for name, words in lines if any(word != NOTHING for word in words))

@@ -36,7 +36,8 @@ class Key(NamedTuple):
     """What an exchange means. Exchanges of one key are alike."""
 
     matched: int
-    """The number, from 1, of the pair of connections that the user matched; 0 for all others."""
+    """The number, from 1, of the pair of connections that the user matched; from -1 down that of two exchanges that the
+    user matched; 0 for all others."""
     api: str
     subject: tuple[Symbol | str, ...]
     """What it is about: a group, a transaction, all topics."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from dissector.analysis.diff.kinds import Symbol, Value, Word
 from dissector.analysis.diff.leaves import Label, Path, Step
+from dissector.analysis.diff.meaning import Key
 from dissector.protocol.schema.enums import enum_of, name_of
 from dissector.text import duration
 
@@ -54,6 +55,18 @@ def _step(n: int, step: Step) -> str:
     if isinstance(step, Label):
         return "[]" if step.value is None else f"[{word(step.value)}]"
     return f".{step}" if n else step
+
+
+def about(key: Key) -> str:
+    """What tells a key from others of its API."""
+    subject = " ".join(word(each) if isinstance(each, Symbol) else each for each in key.subject)
+    words = (
+        f"for {subject}" if subject else "",
+        f"answered {key.step}" if key.step else "",
+        f"on the connections of match {key.matched}" if key.matched > 0 else "",
+        f"matched by hand as number {-key.matched}" if key.matched < 0 else "",
+    )
+    return ", ".join(filter(None, words))
 
 
 def times(count: int) -> str:

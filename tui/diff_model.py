@@ -1,0 +1,235 @@
+"""What the diff screen shows, without a screen: which pairs, which fields of the chosen one, which bytes of each side.
+
+Invariants:
+  * `shown` are places of pairs in the comparison, ascending;
+  * each side's `Model` shows the chosen pair's exchange of that side, or nothing where there is none;
+  * how much differs in a pair is worked out when somebody looks at it, and a bounded number of answers is kept.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from dissector.analysis.diff import Comparison, Entry, Pair, Verdict
+from dissector.analysis.diff.comparison import Difference
+from dissector.analysis.diff.leaves import Path
+from dissector.analysis.diff.places import node_of
+from dissector.analysis.diff.wording import path_words
+from dissector.capture_file import Capture
+from dissector.protocol.tree import Node
+from tui.model import Model
+
+KEPT_COUNTS: Final = 4_096
+MOST_FIELDS: Final = 5_000
+"""Lines of the fields of one pair."""
+SIDES: Final = (0, 1)
+
+
+class Line(NamedTuple):
+    """One line of the fields of a pair. A side's path is None where it has no such field."""
+
+    part: str
+    """``request``, ``response``, or empty for the version of both."""
+    path: str
+    where: tuple[Path | None, Path | None]
+    values: tuple[str, str]
+    """In the comparison's words, where a node has none of its own."""
+    alike: bool
+    difference: Difference | None
+
+
+class DiffModel:
+    """The state of the diff screen, once there is a comparison."""
+
+    def __init__(self, comparison: Comparison, a: Capture, b: Capture) -> None:
+        self.comparison = comparison
+        self.sides = (Model(a), Model(b))
+        self.hides_equal = False
+        self.shows_all_fields = False
+        self.cause: Entry | None = None
+        """The one that is gone along."""
+        self.pair: Pair | None = None
+        self.lines: list[Line] = []
+        self.line = 0
+        self._captures = (a, b)
+        self._apis = [capture.columns(["api"], 0, len(capture))[0] for capture in self._captures]
+        self._versions = [capture.columns(["api_version"], 0, len(capture))[0] for capture in self._captures]
+        self._rows = [
+            {row: n for n, pair in enumerate(comparison.pairs) if (row := row_of(pair, side)) is not None}
+            for side in SIDES
+        ]
+        self.differing = lru_cache(maxsize=KEPT_COUNTS)(self._differing)
+        self.shown: list[int] = []
+        self.show_equal(shown=True)
+
+    def show_equal(self, *, shown: bool) -> None:
+        """Show all pairs, or those that differ."""
+        self.hides_equal = not shown
+        pairs = self.comparison.pairs
+        self.shown = [n for n, pair in enumerate(pairs) if shown or not self.is_equal(pair)]
+
+    def nearest(self, place: int) -> int:
+        """The position among those shown of a pair, or of the nearest behind it; the last one's where there is none."""
+        return max(0, min(bisect_left(self.shown, place), len(self.shown) - 1))
+
+    def api(self, side: int, row: int) -> str:
+        return str(self._apis[side][row])
+
+    def version(self, side: int, row: int) -> int | None:
+        version = self._versions[side][row]
+        return version if isinstance(version, int) else None
+
+    def versions_differ(self, pair: Pair) -> bool:
+        if pair.a is None or pair.b is None:
+            return False
+        return self.version(0, pair.a) != self.version(1, pair.b)
+
+    def is_equal(self, pair: Pair) -> bool:
+        """Whether nothing of its kind differs."""
+        return pair.verdict is Verdict.SAME and not self.versions_differ(pair)
+
+    def _differing(self, pair: Pair) -> int:
+        """How many fields of a pair differ."""
+        return len(self.comparison.differences(pair))
+
+    def place_of(self, side: int, row: int) -> int | None:
+        """Where the pair of a row stands in the comparison."""
+        return self._rows[side].get(row)
+
+    def choose(self, pair: Pair | None) -> None:
+        """Show another pair: its differences, its bytes."""
+        self.pair = pair
+        for side in SIDES:
+            row = row_of(pair, side) if pair is not None else None
+            if row is None:
+                self.sides[side].clear()
+            else:
+                self.sides[side].choose(row)
+        self.relist()
+
+    def relist(self) -> None:
+        """Make the lines of the chosen pair anew, and go to the first that tells something."""
+        self.lines = self._lines(self.pair) if self.pair is not None else []
+        self.choose_line(next((n for n, line in enumerate(self.lines) if not line.alike), 0))
+
+    def _lines(self, pair: Pair) -> list[Line]:
+        out: list[Line] = []
+        if pair.a is not None and pair.b is not None:
+            versions = [self.version(0, pair.a), self.version(1, pair.b)]
+            if versions[0] != versions[1] or self.shows_all_fields:
+                told = [f"v{version}" for version in versions]
+                out.append(Line("", "version", (None, None), (told[0], told[1]), versions[0] == versions[1], None))
+            if not self.shows_all_fields:
+                return out + [
+                    Line(each.part, each.path_a or each.path_b or each.path, (each.where_a, each.where_b),
+                         (each.value_a, each.value_b), False, each)
+                    for each in self.comparison.differences(pair)
+                ]  # fmt: skip
+        for field in self.comparison.fields(pair)[:MOST_FIELDS]:
+            path = path_words(field.where_a or field.where_b or ())
+            out.append(Line(field.part, path, (field.where_a, field.where_b), ("", ""), field.alike, field.difference))
+        return out
+
+    def choose_line(self, number: int) -> None:
+        """Choose a field: both sides show the message that has it, and where it stands there."""
+        self.line = max(0, min(number, len(self.lines) - 1))
+        line = self.lines[self.line] if self.lines else None
+        for side in SIDES:
+            model = self.sides[side]
+            if line is not None and line.part:
+                model.turn(line.part)
+            model.node = self.node(side, line) if line is not None and model.side == line.part else None
+
+    def node(self, side: int, line: Line) -> Node | None:
+        """Where a side has the field of a line."""
+        exchange, where = self.sides[side].exchange, line.where[side]
+        message = getattr(exchange, line.part, None) if exchange is not None and line.part else None
+        return node_of(message, where) if message is not None and where is not None else None
+
+    def line_of(self, side: int, node: Node) -> int | None:
+        """The line of a node that a side has, or of the nearest above it."""
+        part = self.sides[side].side
+        found = [
+            (n, place)
+            for n, line in enumerate(self.lines)
+            if line.part == part and (place := self.node(side, line)) is not None
+        ]
+        near = [(len(place.path), n) for n, place in found if _is_within(node.path, place.path)]
+        return max(near)[1] if near else None
+
+    def flip(self) -> bool:
+        """The other message on both sides, at its first field that differs; whether there is one."""
+        now = next((side.side for side in self.sides if side.exchange is not None), "request")
+        other = "response" if now == "request" else "request"
+        there = [side.turn(other) for side in self.sides]
+        if not any(there):
+            return False
+        lines = ((n, line) for n, line in enumerate(self.lines) if line.part == other)
+        first = next((n for n, line in lines if self._tells(line)), None)
+        if first is not None:
+            self.choose_line(first)
+        return True
+
+    def last_line(self) -> int:
+        """The last line that differs."""
+        return next((n for n in range(len(self.lines) - 1, -1, -1) if self._tells(self.lines[n])), 0)
+
+    def next_line(self, step: int) -> int | None:
+        """The next line that differs, from the chosen one; None where there is no more."""
+        numbers = range(self.line + step, len(self.lines) if step > 0 else -1, step)
+        return next((n for n in numbers if self._tells(self.lines[n])), None)
+
+    @staticmethod
+    def _tells(line: Line) -> bool:
+        return line.difference is not None or (not line.part and not line.alike)
+
+    def next_pair(self, start: int, step: int, stopped: Callable[[], bool]) -> int | None:
+        """The place among those shown of the next pair that differs, or that shows the cause that is gone along, from
+        `start` on; None where there is none, or it is not wanted any more. May take a while."""
+        position = start
+        while 0 <= position < len(self.shown) and not stopped():
+            pair = self.comparison.pairs[self.shown[position]]
+            if self._shows(pair, self.cause) if self.cause is not None else self.differs(pair):
+                return position
+            position += step
+        return None
+
+    def _shows(self, pair: Pair, entry: Entry) -> bool:
+        """Whether a pair shows an entry; those of other APIs are passed over without decoding them."""
+        apis = (self.api(side, row) for side in SIDES if (row := row_of(pair, side)) is not None)
+        return entry.api in apis and self.comparison.shows(pair, entry)
+
+    def first_shown(self, entry: Entry, stopped: Callable[[], bool]) -> int | None:
+        """The place in the comparison of the first pair that shows an entry; of its first row where none does: what one
+        side has there it may have said in an exchange that has no other. May take a while."""
+        for place, pair in enumerate(self.comparison.pairs):
+            if stopped():
+                return None
+            if self._shows(pair, entry):
+                return place
+        first = ((side, row) for side, row in enumerate((entry.row_a, entry.row_b)) if row is not None)
+        return next((found for side, row in first if (found := self.place_of(side, row)) is not None), None)
+
+    def differs(self, pair: Pair) -> bool:
+        """Whether a pair has something to tell: a field, a version, its place, or that it stands alone."""
+        if pair.verdict in (Verdict.SAME, Verdict.DIFFERENT):
+            return self.versions_differ(pair) or (pair.verdict is Verdict.DIFFERENT and self.differing(pair) > 0)
+        return pair.verdict is not Verdict.MORE
+
+    def line_of_cause(self, entry: Entry) -> int:
+        """The line of the chosen pair that shows an entry."""
+        if entry.path == "version":
+            return 0
+        wanted = (entry.part, entry.path)
+        lines = enumerate(self.lines)
+        return next((n for n, line in lines if line.difference and (line.part, line.difference.path) == wanted), 0)
+
+
+def row_of(pair: Pair, side: int) -> int | None:
+    """A side's row of a pair."""
+    return pair.b if side else pair.a
+
+
+def _is_within(path: str, above: str) -> bool:
+    return path == above or path.startswith((f"{above}.", f"{above}["))

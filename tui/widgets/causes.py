@@ -1,0 +1,21 @@
+"""The causes of what differs between two sides: one line each, those of one API together."""
+
+from collections.abc import Sequence
+
+from dissector.analysis.diff import Entry
+from tui.diff_words import Cell, cause_cells, cause_head
+from tui.widgets.cell_list import CellList
+
+
+class Causes(CellList):
+    """The entries of a comparison."""
+
+    entries: Sequence[Entry] = ()
+
+    def head(self, width: int) -> str:
+        return cause_head(width)
+
+    def cells(self, number: int, width: int) -> list[Cell]:
+        entry = self.entries[number]
+        first = number == 0 or self.entries[number - 1].api != entry.api
+        return cause_cells(entry, width, first=first)
