@@ -3,7 +3,7 @@
     import dissector
 
     with dissector.open("orders.pcapng") as capture:
-        for exchange in capture.exchanges():
+        for exchange in capture.exchanges("api == Fetch && latency > 50ms"):
             print(exchange.row.api, exchange.request.body)
 
 The names below are the only ones that other programs may rely on.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dissector.api import (
         EncodeError,
+        FilterError,
         WireError,
         decode_request,
         decode_response,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EncodeError",
+    "FilterError",
     "WireError",
     "decode_request",
     "decode_response",

@@ -2,6 +2,7 @@
 
 __all__ = [
     "EncodeError",
+    "FilterError",
     "WireError",
     "decode_request",
     "decode_response",
@@ -15,6 +16,7 @@ __all__ = [
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 
+from dissector.analysis.filter import FilterError
 from dissector.capture_file import Capture
 from dissector.encoding import api_key_of, held, integer
 from dissector.protocol import primitives

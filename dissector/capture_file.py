@@ -24,6 +24,7 @@ from dissector.session.exchange import Exchange, Row
 from dissector.session.figures import ENTRY, Figures, figures
 from dissector.session.listing import FACTS, Listing, Value
 from dissector.session.lookup import Lookup
+from dissector.session.raw import raw_frames
 from dissector.session.session import Session
 from dissector.session.table import NO_FRAME
 from dissector.storage import KafkaFiles
@@ -328,6 +329,15 @@ class Capture:
                 spans.append(Span(direction, start, size, packet, of_client))
         return spans
 
+    def raw(self, rows: npt.NDArray[np.int64]) -> Iterator[tuple[bytes, bytes]]:
+        """The bytes of these rows, from 0: of the request and of the response. Secrets are in them: they are to be
+        looked through, and not for anybody's eyes."""
+        entries = len(self._files)
+        for number in rows[rows < entries].tolist():
+            stored = self._files.exchange(number).request
+            yield stored.data if stored is not None else b"", b""
+        yield from raw_frames(self._session.table, self._session.frames, self._store, rows[rows >= entries] - entries)
+
     def moved(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Where rows stand since reading ended that stood at `rows`, from 0, before: for who kept their numbers."""
         entries = len(self._files)
@@ -340,6 +350,8 @@ class Capture:
         if self._examination is None:
             self._examination = Examination(self._session, self._store, self._lookup, self._transport.flows)
         entries = len(self._files)
+        with self._lock:
+            self._lookup.learn()
         for rows in self._examination.go_on(self.bounds.pending_requests, final=self._finished):
             self._look.cache_clear()
             yield Progress(entries + rows, len(self), self.packets, len(self))

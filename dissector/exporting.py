@@ -8,9 +8,11 @@ The capture's files are read twice more, a batch at a time: once to learn which 
 stream, once to write them. Connections have the same numbers each time.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -30,12 +32,16 @@ _OFFSETS: Final = 1 << 41
 """No stream of a capture is longer: two terabytes."""
 TOGETHER: Final = 4096
 """Rows of the index that are looked up at once."""
+EXPORTED: Final = re.compile(r"kdissect \d+: ")
+"""How the comments begin that say what a packet brought."""
+NO_COMMENTS: Final[Mapping[int, str]] = MappingProxyType({})
 _FACTS: Final = ("kind", "api", "api_version", "correlation_id", "latency_ns")
 
 
-def packets_of(capture: Capture, rows: Iterable[int]) -> Iterator[Packet]:
-    """The packets of these rows, from 0, in capture order. The capture has been read to its end, and can be again."""
-    wanted = _Wanted(capture, rows)
+def packets_of(capture: Capture, rows: Iterable[int], comments: Mapping[int, str] = NO_COMMENTS) -> Iterator[Packet]:
+    """The packets of these rows, from 0, in capture order. The capture has been read to its end, and can be again.
+    `comments` are what the user wrote on rows: the first packet of each has it."""
+    wanted = _Wanted(capture, rows, comments)
     numbers = wanted.carriers(capture)
     for batch in batches(capture, Store()):
         low, high = np.searchsorted(numbers, [batch.first, batch.first + len(batch)])
@@ -73,13 +79,15 @@ def batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
 class _Wanted:
     """The stretches of streams that are wanted, and the packets that bring them."""
 
-    def __init__(self, capture: Capture, rows: Iterable[int]) -> None:
+    def __init__(self, capture: Capture, rows: Iterable[int], comments: Mapping[int, str]) -> None:
         self.comments: defaultdict[int, list[str]] = defaultdict(list)
         """By the packet with the frame's first byte."""
         spans: list[Span] = []
         for number, facts in _facts(capture, rows):
-            for span in capture.spans(number):
+            for place, span in enumerate(capture.spans(number)):
                 spans.append(span)
+                if place == 0 and number in comments:
+                    self.comments[span.packet].append(comments[number])
                 self.comments[span.packet].append(_words(number, *facts, of_client=span.of_client))
         spans.sort()
         columns = np.array([(span.direction, span.start, span.size) for span in spans], np.int64).reshape(-1, 3)

@@ -115,6 +115,12 @@ def test_what_is_printed_says_the_words_and_does_nothing(words: tuple[str, ...],
     assert MARK in ran(command, hostile, *options)
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_two_captures_are_compared_without_harm(form: str, hostile: str, tmp_path: Path) -> None:
+    other = capture_of(tmp_path, conversation(said()[2:]))
+    assert MARK in ran("diff", hostile, other, "--format", form)
+
+
 def test_a_word_has_no_line_of_its_own(hostile: str) -> None:
     with dissector.open(hostile) as capture:
         rows = len(list(capture.exchanges()))

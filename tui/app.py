@@ -1,20 +1,32 @@
-"""The application: opens a capture on the main screen."""
+"""The application: opens captures on the main screen, as the user wants to have it."""
 
+import curses
+import os
 import signal
-from collections.abc import Iterable, Sequence, Set
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import Provider
+from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.theme import Theme
 
 from dissector.analysis.diff import Matches, Side
 from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted
 from dissector.capture_file import Capture
-from tui.messages import OpenAside
+from dissector.text import clean
+from tui import settings
+from tui.columns import COLUMNS
+from tui.messages import ApplyFilter, Keep, OpenAside
+from tui.palette import Palette
+from tui.recents import FILTERS, recent, recent_files, remember_file
 from tui.screens.aside import Aside
 from tui.screens.core import CoreScreen
 from tui.screens.diff import DiffCore
@@ -22,25 +34,35 @@ from tui.screens.diffing import DiffScreen
 from tui.screens.help import HelpScreen, keys_of
 from tui.screens.live import LiveScreen
 from tui.screens.main import MainScreen
+from tui.screens.menu import Choice, Menu
 from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
 
+OFFERED: Final = 20
+"""Recent filters, and files, in the palette."""
+Opener = Callable[[Sequence[str]], Capture]
 LEFT: Final = 128 + signal.SIGINT
 
 
 class KDissectApp(App[None]):
-    """kdissect on a terminal."""
+    """kdissect on a terminal. Without a screen to begin with it offers captures that were opened before, and `opener`
+    opens them."""
 
     CSS = CSS
     TITLE = "kdissect"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Palette}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "ctrl+s", "picture", "Picture", show=False, tooltip="Save a picture of the screen (SVG)", id="app.picture"
         )
     ]
 
-    def __init__(self, main: Screen[None]) -> None:
-        super().__init__()
+    def __init__(self, main: Screen[None] | None = None, opener: Opener = Capture) -> None:
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self._main = main
+        self._opener = opener
+        self._opened = ExitStack()
+        """Captures that were opened here, to be closed at the end: a thread may still read the last one."""
+        self._settings = settings.load()
         self.error: CaptureError | None = None
         """What ended it."""
 
@@ -51,16 +73,103 @@ class KDissectApp(App[None]):
     def on_mount(self) -> None:
         for theme in OURS:
             self.register_theme(theme)
-        self.theme = KDISSECT.name
-        self.push_screen(self._main)
+        self._apply_settings()
+        if self._main is not None:
+            self._show(self._main)
+        else:
+            self._offer_recent()
+
+    def on_unmount(self) -> None:
+        self._opened.close()
+
+    def _apply_settings(self) -> None:
+        """Take what the user chose; say what makes no sense of it."""
+        wanted, problem = self._settings.theme or KDISSECT.name, self._settings.problem
+        if wanted not in self.available_themes:
+            problem = (
+                problem or f"config.toml: there is no theme {wanted!r}; there are {', '.join(self.available_themes)}"
+            )
+            wanted = KDISSECT.name
+        self.theme = wanted
+        self.theme_changed_signal.subscribe(self, self._theme_chosen)
+        known = set(_binding_ids())
+        unknown = [name for name in self._settings.keys if name not in known]
+        if unknown:
+            problem = problem or f"config.toml: no key has the id {unknown[0]!r}"
+        self.set_keymap(self._settings.keys)
+        if problem:
+            self.notify(clean(problem), severity="warning", markup=False, timeout=8)
+
+    def _theme_chosen(self, theme: Theme) -> None:
+        if theme.name != (self._settings.theme or KDISSECT.name):
+            self._settings.theme = theme.name
+            self._keep(settings.THEME, theme.name)
+
+    def on_keep(self, message: Keep) -> None:
+        self._keep(message.name, message.value)
+
+    def _keep(self, name: str, value: str | list[str] | None) -> None:
+        try:
+            settings.change(name, value)
+        except (OSError, ValueError) as error:
+            words = clean(f"not kept for the next time: {error}")
+            self.notify(words, severity="warning", markup=False, timeout=4)
+
+    def _show(self, main: Screen[None], *, instead: bool = False) -> None:
+        """Put a capture, or two, on the screen, as it is to look; `instead` of what is there."""
+        if isinstance(main, MainScreen):
+            appearance = main.appearance
+            appearance.columns, appearance.colouring = self._settings.columns, self._settings.colours
+            appearance.time = self._settings.time
+        if instead:
+            self.switch_screen(main)
+        else:
+            self.push_screen(main)
+
+    def _offer_recent(self) -> None:
+        files = recent_files()
+
+        def chosen(number: int | None) -> None:
+            if number is None or not self.open_file(files[number]):
+                self.exit()
+
+        choices = [Choice(clean(Path(name).name), clean(str(Path(name).parent))) for name in files]
+        self.push_screen(Menu("Open a capture", choices), chosen)
+
+    def open_file(self, path: str) -> bool:
+        """Open another capture in place of the one that is shown; whether that could be done."""
+        try:
+            capture = self._opened.enter_context(self._opener([path]))
+        except CaptureError as error:
+            self.notify(clean(str(error)), severity="error", markup=False, timeout=6)
+            self.error = error if self._main is None else None
+            return False
+        remember_file(path)
+        self._settings = settings.load()
+        before, self._main = self._main, MainScreen(capture)
+        self._show(self._main, instead=before is not None)
+        return True
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What ctrl+p offers: Textual's own, and what has a key where the user is."""
+        """What ctrl+p offers: Textual's own, what has a key where the user is, what was used before."""
         yield from super().get_system_commands(screen)
         for node, binding, enabled, tooltip in screen.active_bindings.values():
             if binding.description and enabled and not binding.system:
                 run = partial(self.run_action, binding.action, node)
                 yield SystemCommand(f"{binding.description} ({self.get_key_display(binding)})", tooltip, run)
+        if isinstance(screen, MainScreen):
+            yield from self._choices(screen)
+
+    def _choices(self, screen: MainScreen) -> Iterator[SystemCommand]:
+        for text in recent(FILTERS)[:OFFERED]:
+            again = partial(screen.post_message, ApplyFilter(text))
+            yield SystemCommand(f"Filter: {text}", "Apply this filter again", again)
+        for column in COLUMNS:
+            toggle = partial(screen.toggle_column, column.name)
+            yield SystemCommand(f"Column: {column.name}", "Show or hide this column", toggle)
+        for name in recent_files()[:OFFERED]:
+            path, reopen = Path(name), partial(self.open_file, name)
+            yield SystemCommand(f"Open: {path.name}", f"This capture, of {path.parent}", reopen)
 
     def on_core_screen_unreadable(self, message: CoreScreen.Unreadable) -> None:
         self._end(message.error)
@@ -80,8 +189,13 @@ class KDissectApp(App[None]):
 
     def action_picture(self) -> None:
         """Save what the screen shows as SVG, in the current folder."""
-        path = Path(self.save_screenshot())
-        self.notify(f"saved {path.name}", markup=False)
+        try:
+            path = Path(self.save_screenshot())
+        except OSError as error:
+            words = clean(f"no picture: {error.strerror or error}")
+            self.notify(words, severity="error", markup=False)
+        else:
+            self.notify(f"saved {path.name}", markup=False)
 
 
 def run(
@@ -91,10 +205,18 @@ def run(
     ports: Set[int] = frozenset(),
     show_secrets: bool = False,
 ) -> int:
-    """Open captures on the screen; the exit code. Raises `capture.CaptureError` before the screen is taken, or after it
-    is given back, where a pipe turned out to be no capture."""
-    with Capture(paths, asked=asked, ports=ports, show_secrets=show_secrets) as capture:
-        app = KDissectApp(MainScreen(capture))
+    """Open captures on the screen, or without any offer recent ones; the exit code. Raises `capture.CaptureError`
+    before the screen is taken, or after it is given back, where a pipe turned out to be no capture."""
+    _respect_terminal()
+
+    def opener(paths: Sequence[str]) -> Capture:
+        return Capture(paths, asked=asked, ports=ports, show_secrets=show_secrets)
+
+    with ExitStack() as opened:
+        main = MainScreen(opened.enter_context(opener(paths))) if paths else None
+        for path in paths:
+            remember_file(path)
+        app = KDissectApp(main, opener)
         app.run()
         if app.error is not None:
             raise app.error
@@ -105,6 +227,7 @@ def run_diff(a: Side, b: Side, connections: Matches = ()) -> int:
     """Show two sides beside each other; the exit code: 0 for the same, 1 for different, 2 where there is nothing to
     compare, 130 where the user left before that was known. Raises `capture.CaptureError` where a pipe turned out to be
     no capture."""
+    _respect_terminal()
     screen = DiffScreen(a, b, connections)
     app = KDissectApp(screen)
     app.run()
@@ -118,4 +241,24 @@ def run_diff(a: Side, b: Side, connections: Matches = ()) -> int:
 
 def run_live(capture: Capture, recording: Recording, wanted: Wanted) -> None:
     """Show a capture that grows, until the user leaves."""
+    _respect_terminal()
     KDissectApp(LiveScreen(capture, recording, wanted)).run()
+
+
+def _respect_terminal() -> None:
+    """A terminal without colours gets none: what it would make of them nobody knows."""
+    try:
+        curses.setupterm(fd=sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
+        colours = curses.tigetnum("colors")
+    except (curses.error, OSError):  # nothing is known of it
+        return
+    if colours < 2:
+        os.environ["NO_COLOR"] = "1"
+
+
+def _binding_ids(kind: type[DOMNode] = DOMNode) -> Iterator[str]:
+    """The ids of all keys there are."""
+    own = kind.__dict__.get("BINDINGS", ())
+    yield from (each.id for each in own if isinstance(each, Binding) and each.id is not None)
+    for each in kind.__subclasses__():
+        yield from _binding_ids(each)

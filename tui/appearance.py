@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from tui.colouring import Colouring
 from tui.columns import Columns
+from tui.marks import Marks
 from tui.sorting import Sorting
 from tui.times import TimeFormat
 
@@ -18,6 +19,4 @@ class Appearance:
     reference: int | None = None
     """The row that times count from, where the user chose one."""
     sorting: Sorting | None = None
-    marked: set[int] = field(default_factory=set)
-    """Rows from 0."""
-    commented: set[int] = field(default_factory=set)
+    marks: Marks = field(default_factory=Marks)

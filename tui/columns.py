@@ -8,6 +8,7 @@ Invariants:
   * Info is always there, last, with the room that is left.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -26,12 +27,12 @@ class Column(NamedTuple):
     @property
     def head(self) -> str:
         """What stands above it: the last part of a path."""
-        return self.name.rpartition(".")[2]
+        return self.name.rpartition(".")[2] if self.is_path else self.name
 
     @property
     def is_path(self) -> bool:
         """Whether it is a field of messages."""
-        return "." in self.name.removesuffix(".")
+        return self.name not in BY_NAME and self.name != INFO
 
 
 COLUMNS: Final = (
@@ -54,6 +55,7 @@ NARROW: Final = {"No.": 5, "Time": 9, "API": 18}
 """Widths below `NARROW_BELOW` cells."""
 NARROW_BELOW: Final = 110
 LEAST_INFO: Final = 4
+_INDEX: Final = re.compile(r"\[[^]]*\]")
 MARKS_WIDTH: Final = 4
 """Cells before the first column: cursor, mark, severity, a space."""
 
@@ -109,7 +111,8 @@ class Columns:
         self.chosen = [column for column in shown if column.name != INFO]
 
     def add(self, path: str, shown: list[Column]) -> bool:
-        """Show a field beside what is shown; whether it was not yet."""
+        """Show a field, of whichever elements of arrays, beside what is shown; whether it was not yet."""
+        path = _INDEX.sub("", path)
         if any(column.name == path for column in shown):
             return False
         self.choose([*shown, column_of(path)])

@@ -31,6 +31,15 @@ class GoTo(Message):
         self.place = Place(number, side, path)
 
 
+class Keep(Message):
+    """The user chose something that is to be so the next time too. `value` None: as it usually is."""
+
+    def __init__(self, name: str, value: str | list[str] | None) -> None:
+        super().__init__()
+        self.name = name
+        self.value = value
+
+
 class OpenAside(Message):
     """Show an exchange of a capture on a main screen of its own, over this one."""
 

@@ -5,6 +5,7 @@ Invariants:
   * `levels` names only bytes of the source that the bytes pane shows.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from dissector.capture_file import Capture
@@ -37,7 +38,7 @@ class Look:
 
     def node_at(self, source: int, offset: int) -> Node | None:
         """The leaf that a byte of a source belongs to."""
-        level = [self.message.tree] if source == 0 else self._roots(source)
+        level = [self.message.tree] if source == 0 else self.roots(source)
         found: Node | None = None
         while True:
             inside = next((n for n in level if n.source == source and n.start <= offset < n.end), None)
@@ -45,8 +46,10 @@ class Look:
                 return found
             found, level = inside, inside.children
 
-    def _roots(self, source: int) -> list[Node]:
-        """The topmost nodes of a source."""
+    def roots(self, source: int) -> list[Node]:
+        """The topmost nodes of a source; of the frame, those below the root."""
+        if source == 0:
+            return self.message.tree.children
         nodes = self.message.tree.walk()
         return [n for n in nodes if n.source == source and self.parents[id(n)].source != source]
 
@@ -60,7 +63,38 @@ class Model:
         self.exchange: Exchange | None = None
         self.side = "request"
         self.look: Look | None = None
-        self.node: Node | None = None
+        self._node: Node | None = None
+        self.selection: range | None = None
+        """Bytes of the source that is shown, selected with the mouse or by a search."""
+        self.lit: list[tuple[int, int, int]] = []
+        """Source, start and end of what a search found in the message; ascending, of one length."""
+
+    @property
+    def node(self) -> Node | None:
+        """The chosen field."""
+        return self._node
+
+    @node.setter
+    def node(self, node: Node | None) -> None:
+        self._node, self.selection = node, None
+
+    @property
+    def path(self) -> str:
+        """The whole path of the chosen field, the side first; empty where none is chosen."""
+        if self.node is None or self.exchange is None:
+            return ""
+        side = self.exchange.row.kind if self.exchange.is_stored else self.side
+        return f"{side}.{self.node.path}" if self.node.path else side
+
+    @property
+    def chosen_bytes(self) -> bytes:
+        """The bytes that are selected, those of the chosen field, or all of the message."""
+        source = self.source
+        if source is None:
+            return b""
+        if self.selection is not None:
+            return source.data[self.selection.start : self.selection.stop]
+        return source.data if self.node is None else source.data[self.node.start : self.node.end]
 
     def choose(self, number: int) -> None:
         """Show another row; its request, or its response where that is all there is."""
@@ -89,6 +123,7 @@ class Model:
         message: Message | None = getattr(self.exchange, side)
         self.look = Look(message) if message is not None else None
         self.node = None
+        self.lit = []
 
     @property
     def source(self) -> Source | None:
@@ -96,6 +131,15 @@ class Model:
         if self.look is None:
             return None
         return self.look.message.sources[self.node.source if self.node is not None else 0]
+
+    def next_source(self) -> Node | None:
+        """The topmost field of the message's next source of bytes, round and round; None where there is but one."""
+        if self.look is None or len(self.look.message.sources) < 2:
+            return None
+        number = self.source.number if self.source is not None else 0
+        count = len(self.look.message.sources)
+        following = [(number + step) % count for step in range(1, count)]
+        return next((roots[0] for at in following if (roots := self.look.roots(at))), None)
 
     def levels(self) -> list[tuple[int, int, int]]:
         """Start, end and shade of what is highlighted, faintest first: 0 is the field itself, 1 its parent, …"""
@@ -112,3 +156,9 @@ class Model:
             for offset in range(max(low, start), min(high, end)):
                 shades[offset - start] = level
         return shades
+
+    def is_lit(self, offset: int) -> bool:
+        """Whether a search found the byte at that offset of the source that is shown."""
+        source = self.node.source if self.node is not None else 0
+        at = bisect_right(self.lit, (source, offset, 1 << 62)) - 1
+        return at >= 0 and self.lit[at][0] == source and offset < self.lit[at][2]

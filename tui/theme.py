@@ -78,12 +78,27 @@ CSS: Final = (
     """
 Screen { background: $background; }
 #title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
+LiveScreen #title { height: 2; }
 #notice { height: auto; max-height: 3; background: $warning 25%; color: $foreground; padding: 0 1; display: none; }
 #notice.shown { display: block; }
 #empty { height: 1fr; content-align: center middle; text-align: center; color: $foreground; display: none; }
 #empty.shown { display: block; }
 #list { height: 9fr; background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
-#legend { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; display: none; }
+FilterBar { height: auto; display: none; background: $panel; }
+FilterBar.shown { display: block; }
+#filter-line { height: 1; }
+#filter-sign { width: 3; padding: 0 0 0 1; color: $accent; text-style: bold; }
+#filter-text { width: 1fr; background: $panel; border: none; padding: 0; }
+FilterBar.open #filter-text { background: $boost; }
+#filter-state { width: auto; padding: 0 1; }
+#filter-error { height: 1; color: $warning; display: none; }
+FilterBar.open #filter-error { display: block; }
+#filter-offers {
+  overlay: screen; constrain: inside inside; display: none; width: auto; min-width: 20; max-width: 90%; height: auto;
+  max-height: 10; background: $panel; border: none; scrollbar-size: 1 1; text-wrap: nowrap; text-overflow: ellipsis;
+}
+#filter-offers.shown { display: block; }
+#legend { height: auto; max-height: 2; background: $panel; padding: 0 1; display: none; }
 #legend.shown { display: block; }
 #lower { height: 11fr; }
 #fields, #bytes {
@@ -134,12 +149,19 @@ LineList > .lines--good, LadderView > .ladder--good { color: $success; }
 LineList > .lines--dim, LadderView > .ladder--dim { color: $secondary; }
 
 Menu { align: center middle; background: $background 60%; }
-#menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; }
-#menu { border: round $primary; background: $panel; }
+#menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; border: round $primary; }
+#menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
+
+Asking { align: center middle; background: $background 60%; }
+#asked { width: 80%; max-width: 90; border: round $primary; background: $panel; }
+
+FieldTree:nocolor > .tree--cursor { text-style: reverse; }
+OptionList:nocolor > .option-list--option-highlighted { text-style: reverse; }
 
 HelpScreen { align: center middle; background: $background 60%; }
 #help {
   width: 74; max-width: 96%; height: auto; max-height: 92%; border: round $primary; background: $panel; padding: 1 2;
 }
+#help.wide { width: 150; }
 """
 )

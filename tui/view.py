@@ -9,6 +9,8 @@ Invariants:
   * a position is found in constant time, a row in that or in logarithmic time once the list stands still.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -77,6 +79,18 @@ class View:
             return
         kept.extend(rows)
         self._arrange()
+
+    def correct(self, looked: Rows, fitting: Rows) -> None:
+        """Of rows that the filter looked at again, ascending, it keeps these now, and none of the others."""
+        if self._kept is not None and len(looked):
+            others = np.setdiff1d(self._kept.values, looked, assume_unique=True)
+            self.keep(np.union1d(others, fitting))
+
+    def renumber(self, moved: Callable[[Rows], Rows]) -> None:
+        """Rows got other numbers: `moved` gives them."""
+        self._order = None if self._order is None else moved(self._order)
+        self._marked = None if self._marked is None else np.sort(moved(self._marked))
+        self.keep(None if self._kept is None else np.sort(moved(self._kept.values)))
 
     def mark(self, rows: Rows | None) -> None:
         """Show of all these rows alone, ascending; None for no such choice."""

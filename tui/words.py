@@ -8,10 +8,16 @@ from dissector.capture_file import Progress
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, varint
-from dissector.session.exchange import Message, Row
+from dissector.session.exchange import Exchange, Message, Row
+from dissector.session.listing import FACTS
+from dissector.session.paths import found, leads_into_bytes
 from dissector.text import clean, duration, size
 
 LONGEST_VALUE = 64
+MOST_VALUES = 16
+"""Of a field that an exchange has many of, in a cell of the list."""
+_NUMBERS = (("i8", ">b", 1), ("i16", ">h", 2), ("i32", ">i", 4), ("i64", ">q", 8))
+_LONGEST_VARINT = 5
 MARKS = {"error": "‼", "warning": "!", "note": "·"}
 
 
@@ -69,18 +75,18 @@ def field_label(node: Node) -> Text:
     return label
 
 
-def inspector_text(node: Node | None, message: Message | None, side: str) -> Text:
-    """The line at the bottom: where the field is and what the schema says of it."""
+def inspector_text(node: Node | None, message: Message | None, side: str) -> tuple[Text, Text]:
+    """The lines at the bottom: what the field is and means; what the schema says of it, and where it is."""
     if node is None or message is None:
-        return Text("choose a field, or a byte", "dim")
+        return Text("choose a field, or a byte", "dim"), Text()
     text = Text(clean(f"{side}.{node.path}" if node.path else side), "bold")
-    words = [node.advice, node.type] if node.advice else [node.type]
-    if node.schema is not None:
-        words += _schema_words(node.schema, node)
-    words.append(f"bytes {node.start}–{node.end} ({node.size})" if node.size else f"at byte {node.start}, empty")
+    meaning = [words for words in (value_text(node), node.note) if words and not node.children]
+    words = [clean(" = ".join(meaning)), node.type, node.advice]
+    more = _schema_words(node.schema, node) if node.schema is not None else []
+    more.append(f"bytes {node.start}–{node.end} ({node.size})" if node.size else f"at byte {node.start}, empty")
     if node.source:
-        words.append(clean(f"of {message.sources[node.source].name}"))
-    return text.append(" · " + " · ".join(words), "dim")
+        more.append(clean(f"of {message.sources[node.source].name}"))
+    return text.append("".join(f" · {word}" for word in words if word), "dim"), Text(" · ".join(more), "dim")
 
 
 def _schema_words(schema: Field, node: Node) -> list[str]:
@@ -105,14 +111,30 @@ def _is_default(schema: Field, node: Node) -> bool:
 def byte_readings(data: bytes, offset: int) -> str:
     """What the bytes from `offset` on would be as numbers."""
     words = []
-    for name, code, width in (("i8", ">b", 1), ("i16", ">h", 2), ("i32", ">i", 4), ("i64", ">q", 8)):
+    for name, code, width in _NUMBERS:
         if offset + width <= len(data):
             words.append(f"{name} {struct.unpack_from(code, data, offset)[0]}")
+    return f"{offset:#06x} {data[offset]:#04x}: " + " · ".join([*words, _varint_reading(data, offset)])
+
+
+def range_readings(data: bytes, selected: range) -> str:
+    """What selected bytes are: how many, as a number where they are as long as one, as text."""
+    chosen = data[selected.start : selected.stop]
+    words = [f"{len(chosen):,} bytes selected"]
+    for name, code, width in _NUMBERS:
+        if width == len(chosen):
+            words.append(f"{name} {struct.unpack(code, chosen)[0]} · u{name[1:]} {int.from_bytes(chosen, 'big')}")
+    if len(chosen) <= _LONGEST_VARINT:
+        words.append(_varint_reading(chosen, 0))
+    shown = clean(chosen[:LONGEST_VALUE].decode("utf-8", "replace"))
+    return " · ".join([*words, f'"{shown}"' if len(chosen) <= LONGEST_VALUE else f'"{shown}…"'])
+
+
+def _varint_reading(data: bytes, offset: int) -> str:
     try:
-        words.append(f"varint {varint(data, offset)[0]}")
+        return f"varint {varint(data, offset)[0]}"
     except WireError:
-        words.append("varint –")
-    return f"{offset:#06x} {data[offset]:#04x}: " + " · ".join(words)
+        return "varint –"
 
 
 def row_cells(row: Row, time: str) -> dict[str, str]:
@@ -131,3 +153,27 @@ def row_cells(row: Row, time: str) -> dict[str, str]:
         "Client": clean(name.removesuffix(": ")),
         "Info": clean(row.info),
     }
+
+
+def path_cell(exchange: Exchange, name: str) -> str:
+    """What stands at the path of a field, all of it as far as a cell may show it; cleaned."""
+    if name in FACTS:
+        return _path_word(FACTS[name](exchange))
+    side, *path = name.split(".")
+    message = exchange.request if side == "request" else exchange.response
+    if message is None or (exchange.facts.kind != "exchange" and not exchange.is_stored):
+        return ""
+    part, *rest = path if path[:1] in (["header"], ["body"]) else ["body", *path]
+    body = message.decoded_body if leads_into_bytes(rest) else message.body
+    values = found(message.header if part == "header" else body, rest)
+    return ",".join(_path_word(value) for value in values[:MOST_VALUES])
+
+
+def _path_word(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value[:LONGEST_VALUE].hex()
+    if isinstance(value, dict):
+        return "{…}"
+    return str(value).lower() if isinstance(value, bool) else clean(str(value)[:LONGEST_VALUE])

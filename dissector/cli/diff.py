@@ -7,8 +7,6 @@ from contextlib import ExitStack
 from pathlib import PurePath
 from typing import Any, Final
 
-import orjson
-
 from dissector.analysis.diff import Matches, Side, diff, matrix
 from dissector.analysis.diff.objects import comparison_object, matrix_object
 from dissector.analysis.diff.rendering import html, markdown, text
@@ -18,10 +16,10 @@ from dissector.capture_file import Capture
 from dissector.cli.collecting import collecting_seldom
 from dissector.cli.filtering import wanted
 from dissector.cli.formats import DiffFormat
-from dissector.cli.json_lines import encodable, harmless
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import read_with_progress
 from dissector.cli.show import nothing_found
+from dissector.json_text import dumps
 
 RENDERERS: Final = {DiffFormat.TEXT: text, DiffFormat.MARKDOWN: markdown, DiffFormat.HTML: html}
 Screen = Callable[[Side, Side, Matches], int]
@@ -91,7 +89,7 @@ def _side(capture: Capture, chosen: Filter | None) -> Side:
 
 def _write(form: DiffFormat, value: dict[str, Any], blocks: Iterable[Block]) -> None:
     if form is DiffFormat.JSON:
-        sys.stdout.buffer.write(harmless(orjson.dumps(encodable(value))) + b"\n")
+        sys.stdout.buffer.write(dumps(value) + b"\n")
         return
     lines: Iterator[str] = RENDERERS[form](blocks)
     for line in lines:

@@ -17,7 +17,8 @@ import orjson
 
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture, Rows
-from dissector.cli.json_lines import encodable, exchange_object
+from dissector.cli.json_lines import exchange_object
+from dissector.json_text import encodable
 from dissector.session.exchange import Exchange
 from dissector.session.listing import FACTS
 from dissector.session.paths import SIDES, bodies, found, header_fields, leads, leads_into_bytes, paths

@@ -1,41 +1,20 @@
 """An exchange as one JSON object, the layout that INTERFACE promises: Kafka's names in snake_case, bytes as hex.
 
-Numbers that are not finite are strings; text that is not UTF-8 has its bytes as ``\\xNN``.
+Numbers that are not finite are strings.
 """
 
 import math
-import re
 from functools import cache
 from typing import Any
 
-import orjson
-
+from dissector.json_text import dumps
 from dissector.protocol.codec.plan import holds, plan
 from dissector.session.exchange import UNKNOWN_API, Exchange, Message
-from dissector.text import HOSTILE
 
 
 def json_line(exchange: Exchange) -> bytes:
     """The object, with a newline."""
-    value = exchange_object(exchange)
-    try:
-        line = orjson.dumps(value, default=bytes.hex)
-    except orjson.JSONEncodeError:
-        # Lone surrogates stand for bytes that are not UTF-8, and damaged times may leave 64 bits: rare, so only now is
-        # every value looked at.
-        line = orjson.dumps(encodable(value), default=bytes.hex)
-    return harmless(line) + b"\n"
-
-
-def harmless(line: bytes) -> bytes:
-    """JSON with every hostile character escaped: the same value."""
-    return line if line.isascii() and b"\x7f" not in line else HOSTILE.sub(_escaped, line.decode()).encode()
-
-
-def _escaped(match: re.Match[str]) -> str:
-    """A hostile character as JSON's own escape: the same value to a program, harmless to a terminal."""
-    units = match.group().encode("utf-16-be")
-    return "".join(f"\\u{units[n : n + 2].hex()}" for n in range(0, len(units), 2))
+    return dumps(exchange_object(exchange)) + b"\n"
 
 
 def exchange_object(exchange: Exchange) -> dict[str, Any]:
@@ -125,14 +104,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _finite(inner) for name, inner in value.items()}
     return [_finite(inner) for inner in value] if isinstance(value, list) else value
-
-
-def encodable(value: Any) -> Any:
-    """The value with all that JSON's encoder refuses in another way: lone surrogates, integers beyond 64 bits."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
-        return orjson.Fragment(str(value))
-    if isinstance(value, dict):
-        return {encodable(name): encodable(inner) for name, inner in value.items()}
-    return [encodable(inner) for inner in value] if isinstance(value, list) else value

@@ -18,7 +18,14 @@ from dissector.cli.outcome import complain
 
 
 class _OpensFiles(TyperGroup):
-    """`kdissect FILE…` is `kdissect open FILE…`."""
+    """`kdissect FILE…` is `kdissect open FILE…`; nothing at all, on a terminal, offers what was opened before."""
+
+    def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
+        if not args and sys.stdin.isatty() and sys.stdout.isatty():
+            from tui.recents import recent_files
+
+            args = ["recent"] if recent_files() else args
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
@@ -69,6 +76,14 @@ def open_files(files: Files, response: Response = None, port: Ports = None, show
     from tui.app import run
 
     _answer(lambda: run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets))
+
+
+@app.command("recent", hidden=True)
+def recent() -> None:
+    """Choose among captures that were opened before."""
+    from tui.app import run
+
+    _answer(lambda: run([]))
 
 
 @app.command("show", epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api")

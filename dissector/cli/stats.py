@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Any, Final
 
 import numpy as np
-import orjson
 
 from dissector.analysis.stats.counting import Counting
 from dissector.analysis.stats.sections import SECTIONS, Line, api_name, api_words
@@ -17,12 +16,12 @@ from dissector.capture_file import Capture
 from dissector.cli.collecting import collecting_seldom
 from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.formats import By, StatsFormat
-from dissector.cli.json_lines import encodable, harmless
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, print_lines, write_out
 from dissector.cli.pages import Line as Styled
 from dissector.cli.progress import read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
+from dissector.json_text import dumps
 from dissector.text import duration, size
 
 _NONE: Final = np.zeros(0, np.int64)
@@ -174,4 +173,4 @@ def _field_objects(statistics: Statistics) -> Iterator[dict[str, Any]]:
 
 
 def _json_line(value: dict[str, Any]) -> bytes:
-    return harmless(orjson.dumps(encodable(value))) + b"\n"
+    return dumps(value) + b"\n"

@@ -3,13 +3,21 @@
 A field is named by itself, or with the one that it stands in where its own name says too little (``configs.name``).
 """
 
+import re
 from typing import Final
 
 from dissector.protocol.embedded.topics import TOPICS
 from dissector.protocol.tree import Node
 
-_ANY: Final = frozenset(("client_software_name", "client_software_version", "mechanism", "mechanisms"))
-"""Fields that name programs and mechanisms: whatever they say stays."""
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9.-]{0,63}")
+_MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
+_FORMS: Final = {
+    "client_software_name": _SOFTWARE,
+    "client_software_version": _SOFTWARE,
+    "mechanism": _MECHANISM,
+    "mechanisms": _MECHANISM,
+}
+"""Fields that name programs (KIP-511) and mechanisms (RFC 4422, 3.1): what has their form stays."""
 _EVERYWHERE: Final = frozenset(("*", *TOPICS))
 _PROTOCOL_TYPES: Final = frozenset(("consumer", "connect", "share", "streams"))
 _ASSIGNORS: Final = frozenset(
@@ -78,7 +86,9 @@ _WORDS: Final = {
 def stays(node: Node, text: str) -> bool:
     """Whether a string of a message is one of Kafka's own words, and not somebody's."""
     *_, outer, name = ("", *_fields(node))
-    return text in _EVERYWHERE or name in _ANY or text in (_WORDS.get(name) or _WORDS.get(f"{outer}.{name}") or ())
+    if name in _FORMS:
+        return _FORMS[name].fullmatch(text) is not None
+    return text in _EVERYWHERE or text in (_WORDS.get(name) or _WORDS.get(f"{outer}.{name}") or ())
 
 
 def word_of(node: Node) -> str:

@@ -154,7 +154,7 @@ def _within(above: Place, fields: tuple[Field, ...]) -> Iterator[Place]:
 
 def _of_records(above: Place) -> Iterator[Place]:
     """What a `records` field holds: batches with records, or messages of before 0.11, by themselves or wrapped. Of
-    these, what a record has too goes by the name that it has in a batch."""
+    these, what a record has too goes by the name that it has in a batch, also."""
     yield _inner(above, ("size",), "int32")
     yield _inner(above, ("batches",), STRUCT, is_array=True)
     yield from _of_batch(above, ("batches",))
@@ -171,9 +171,10 @@ def _of_batch(above: Place, to: Path) -> Iterator[Place]:
         yield _inner(above, (*inside, name + DECODED), STRUCT)
     for wrapper in (to, (*to, "messages")):
         for name, kind in _LEGACY.items():
-            called = inside if name in _RECORD else wrapper
             if name not in _BATCH or wrapper != to:
-                yield _inner(above, (*wrapper, name), kind, called=(*called, name))
+                yield _inner(above, (*wrapper, name), kind)
+            if name in _RECORD:
+                yield _inner(above, (*wrapper, name), kind, called=(*inside, name))
 
 
 def _inner(above: Place, to: Path, kind: str, *, called: Path | None = None, is_array: bool = False) -> Place:

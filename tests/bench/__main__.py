@@ -2,8 +2,8 @@
 
 Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``start`` (how soon the first word comes),
 ``growth`` (tenfold work), ``memory`` (1 GB), ``screen`` (1 GB on the screen), ``readers`` (compiled readers beside
-those of two Python libraries). All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. Live
-capture is measured apart, as root: `python -m tests.bench.live`.
+those of two Python libraries), ``filter`` (a million rows, and tshark's filters). All take about a quarter of an hour;
+`make bench BENCH="speed start"` runs some. Live capture is measured apart, as root: `python -m tests.bench.live`.
 """
 
 import sys
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tests.bench import filter as filters
 from tests.bench import growth, memory, readers, screen, speed, start
 from tests.bench.measuring import machine
 
@@ -22,6 +23,7 @@ SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
     "memory": memory.main,
     "screen": screen.main,
     "readers": lambda folder: readers.main(),
+    "filter": filters.main,
 }
 
 

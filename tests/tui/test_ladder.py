@@ -9,6 +9,7 @@ import pytest
 from dissector.analysis.ladder import Ladder, Lane, ladder_of
 from dissector.capture_file import Capture
 from tests.conftest import PCAPS
+from tests.storage.test_files import LEDGER
 from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.test_main import Screen, opened
 from tui.lanes import Layout, head, layout, line, scroll_to
@@ -180,3 +181,12 @@ def test_a_line_is_as_wide_as_it_should_wherever_its_lanes_are(tmp_path: Path) -
     for source, target in [(3, 40), (40, 3), (5, 40), (0, 40), (40, 0), (20, 40), (5, 39), (0, 1)]:
         pieces = line(event._replace(source=source, target=target), LANES, shown, {40: 3})
         assert sum(len(piece.text) for piece in pieces) == 60, (source, target)
+
+
+async def test_entries_of_kafkas_files_have_no_arrows() -> None:
+    async with opened(LEDGER) as screen:
+        await screen.press("l", "j", "G", "r", "enter", "x", "right")
+        assert isinstance(screen.pilot.app.screen, LadderScreen)
+        assert len(ladder(screen)) == 0
+        await screen.press("escape", "o", "escape", "L", "escape")
+        assert isinstance(screen.pilot.app.screen, MainScreen)

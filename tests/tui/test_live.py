@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from dissector.capture.live import Recording, Wanted, source
 from dissector.capture_file import Capture
@@ -96,3 +97,77 @@ async def test_silence_is_told_on_the_screen() -> None:
         unused = port
     async with watched(unused) as (screen, _):
         await screen.until(lambda: "nothing on this machine listens there" in screen.lines())
+
+
+async def test_the_screen_stands_still_while_it_is_frozen_and_then_has_all() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: screen.row == 2)
+            await screen.pilot.press("space")
+            await asyncio.to_thread(talk, port, 4)
+            await screen.until(lambda: "▼ 4 new" in screen.title)
+            assert "❚❚ frozen" in screen.title
+            assert (screen.row, len(screen.main.view)) == (2, 3)
+            await screen.pilot.press("space")
+            await screen.until(lambda: screen.row == 6)
+            assert "frozen" not in screen.title
+            assert "new" not in screen.title
+
+
+async def test_what_came_below_is_counted_until_the_user_goes_along_again() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: screen.row == 2)
+            await screen.pilot.press("k")
+            await asyncio.to_thread(talk, port, 2)
+            await screen.until(lambda: "▼ 2 new" in screen.title)
+            await screen.pilot.press("G")
+            await screen.until(lambda: "new" not in screen.title)
+
+
+async def test_the_title_says_how_it_goes() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 20)
+            await screen.until(lambda: "p50 " in screen.title)
+            await screen.until(lambda: "0 in flight" in screen.title)
+            assert "/s · " in screen.title
+            await screen.pilot.resize_terminal(60, 20)
+            await asyncio.to_thread(talk, port, 20)
+            await screen.until(lambda: "40 exchanges" in screen.title and "p50 " in screen.title)
+            assert all(len(line) <= 58 for line in screen.title.splitlines())
+
+
+async def test_the_packets_so_far_are_saved_and_read_again(tmp_path: Path) -> None:
+    out = tmp_path / "some.pcapng"
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 5)
+            await screen.until(lambda: "5 exchanges" in screen.title)
+            for times in (1, 2):
+                await screen.pilot.press("w")
+                line = screen.pilot.app.screen.query_one(Input)
+                line.value = str(out)
+                await screen.pilot.press("enter")
+                await screen.until(lambda: len(said(screen)) == times)  # noqa: B023  # waited for here
+            assert said(screen)[0].startswith("saved ")
+            assert said(screen)[1].endswith("file exists")
+    with Capture([str(out)]) as capture:
+        assert len(list(capture.exchanges())) == 5
+
+
+def said(screen: Live) -> list[str]:
+    return [each.message for each in screen.pilot.app._notifications]
+
+
+async def test_the_capture_is_ended_with_a_key() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, recording):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "3 exchanges" in screen.title)
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("○ ended"))
+            assert recording.stopping
+            assert len(screen.main.view) == 3

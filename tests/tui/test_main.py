@@ -35,9 +35,8 @@ class Screen:
 
     @property
     def main(self) -> MainScreen:
-        screen = self.pilot.app.screen
-        assert isinstance(screen, MainScreen)
-        return screen
+        """The main screen, also where a menu is over it."""
+        return next(screen for screen in self.pilot.app.screen_stack if isinstance(screen, MainScreen))
 
     @property
     def list(self) -> ExchangeList:
@@ -176,7 +175,7 @@ async def test_a_field_lights_up_its_bytes_and_its_ancestors_more_faintly() -> N
         await screen.press("enter", "g", "down", "down")
         assert screen.path == "header.request_api_key"
         assert screen.main.model.shades(0, 10) == [None] * 4 + [0, 0, 1, 1, 1, 1]
-        assert "request.header.request_api_key · INT16" in screen.text("#inspector")
+        assert "request.header.request_api_key · 18 = ApiVersions · INT16" in screen.text("#inspector")
         assert "versions 0+" in screen.text("#inspector")
 
 

@@ -20,7 +20,7 @@ def test_a_number_has_its_name_and_an_error_its_advice_below() -> None:
     assert "request_api_key 11 (JoinGroup)" in field_label(key).plain
     assert "error_code 79 (MEMBER_ID_REQUIRED)" in field_label(code).plain
     assert advice(79) not in field_label(code).plain
-    assert advice(79) in inspector_text(code, refused.response, "response").plain
+    assert advice(79) in inspector_text(code, refused.response, "response")[0].plain
 
 
 def test_progress_is_a_share_or_what_was_read_where_nobody_knows_the_whole() -> None:

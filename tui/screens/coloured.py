@@ -7,21 +7,29 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from tui.colouring import Colouring
+from tui.messages import Keep
 from tui.screens.core import CoreScreen
+from tui.settings import COLOURS
 
 
 class Coloured(CoreScreen):
     """By severity, API, latency or connection."""
+
+    FEATURE = "List"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "colours", "Colours", show=False, tooltip="What colours tell: severity, API, latency, connection",
                 id="main.colours"),
     ]  # fmt: skip
 
+    def on_mount(self) -> None:
+        self._draw_colours()
+
     def action_colours(self) -> None:
         """The next way."""
         self.appearance.colouring = self.appearance.colouring.next
         self._draw_colours()
+        self.post_message(Keep(COLOURS, self.appearance.colouring.value))
         self.notify(f"colours tell: {self.appearance.colouring.value}", timeout=2)
 
     def _draw_colours(self) -> None:
@@ -29,7 +37,7 @@ class Coloured(CoreScreen):
         colouring = self.appearance.colouring
         legend = Text(f"{colouring.value}:")
         for words, hue in colouring.legend():
-            legend.append("  ").append(f"■ {words}", "" if hue is None else self._list.hue_style(hue))
+            legend.append("  ").append(f"■{words}", "" if hue is None else self._list.hue_style(hue))
         line = self.query_one("#legend", Static)
         line.update(legend)
         line.set_class(colouring is not Colouring.SEVERITY, "shown")

@@ -6,6 +6,7 @@ with them stands in classes of their own (`moving.py`, `rooms.py`, …), which `
 sentence about each: help and palette are made of those.
 """
 
+import threading
 from typing import ClassVar
 
 import numpy as np
@@ -32,7 +33,11 @@ from tui.view import View
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.exchange_list import ExchangeList
 from tui.widgets.field_tree import FieldTree
-from tui.words import byte_readings, inspector_text, progress_words
+from tui.widgets.filter_bar import FilterBar
+from tui.words import byte_readings, inspector_text, progress_words, range_readings
+
+ROOMY = 40
+"""Screens so high have two lines about the field."""
 
 
 class CoreScreen(Screen[None]):
@@ -46,6 +51,9 @@ class CoreScreen(Screen[None]):
             "shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="The pane before",
             id="main.previous_pane",
         ),
+        Binding(
+            "escape", "stop", "Stop", show=False, tooltip="Stop what runs; then take the filter away", id="main.stop"
+        ),
         Binding("enter", "open", "Fields", tooltip="From the list to the fields of the exchange", id="main.open"),
     ]  # fmt: skip
 
@@ -56,6 +64,8 @@ class CoreScreen(Screen[None]):
             super().__init__()
             self.error = error
 
+    FEATURE: ClassVar[str] = "Everywhere"
+    """What the keys of a class are for: a heading of the help."""
     SETTLED: ClassVar[bool] = True
     """Whether rows get their final order when all is read."""
 
@@ -65,6 +75,8 @@ class CoreScreen(Screen[None]):
         self.view = View()
         self.appearance = Appearance()
         self.model = Model(capture)
+        self.examining = threading.Lock()
+        """Whoever has the capture examined holds it: one thread at a time."""
         self._progress = Progress(0, 0, 0, 0)
         self._done = False
 
@@ -72,6 +84,7 @@ class CoreScreen(Screen[None]):
         yield Static(id="title", markup=False)
         yield Static(id="notice", markup=False)
         yield Static(id="empty", markup=False)
+        yield FilterBar(id="filter")
         yield ExchangeList(self.capture, self.view, self.appearance, id="list")
         yield Static(id="legend", markup=False)
         with Horizontal(id="lower"):
@@ -180,15 +193,21 @@ class CoreScreen(Screen[None]):
 
     def _settled(self) -> None:
         """Rows have their final order: whoever kept their numbers takes the new ones."""
+        self.view.renumber(self.capture.moved)
         self._list.follow(int(self.capture.moved(np.array([self._list.place]))[0]))
 
     def _draw_title(self) -> None:
         names = ", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names)
         title = Text(names, "bold")
         title.append(f" · {len(self.capture):,} exchanges · {self.capture.connections:,} connections", "")
+        title.append(self._shown_words())
         state = progress_words(self._progress, done=self._done)
         room = self.app.size.width - 2 - title.cell_len - len(state)
         self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+
+    def _shown_words(self) -> str:
+        """How many rows are shown, where not all are."""
+        return f" · shown {len(self.view):,}" if self.view.is_filtered else ""
 
     def _draw_empty(self) -> None:
         seen = f"{self.capture.packets:,} packets, {self.capture.connections:,} TCP connections"
@@ -232,18 +251,24 @@ class CoreScreen(Screen[None]):
             node = self.model.node
             span = f" {node.start:#06x}–{node.end:#06x}" if node is not None else ""
             name = "bytes" if source.number == 0 else f"bytes · {clean(source.name)}".replace("[", "\\[")
+            others = len(self.model.look.message.sources) - 1 if self.model.look is not None else 0
+            self._bytes.border_subtitle = f"b: {others} decompressed" if others else ""
             self._bytes.border_title = name + span
 
     def _draw_inspector(self, extra: str = "") -> None:
         message = self.model.look.message if self.model.look is not None else None
         exchange = self.model.exchange
         side = exchange.row.kind if exchange is not None and exchange.is_stored else self.model.side
-        text = inspector_text(self.model.node, message, side)
+        said, more = inspector_text(self.model.node, message, side)
         if self.model.node is None and exchange is not None and exchange.findings:
-            text = Text(clean(" · ".join(finding.message for finding in exchange.findings)), "bold yellow")
+            words = " · ".join(finding.message for finding in exchange.findings)
+            said, more = Text(clean(words), "bold yellow"), Text("i explains", "dim")
         if extra:
-            text = Text(extra, "bold").append(" · ").append_text(text)
-        self.query_one("#inspector", Static).update(text)
+            said = Text(extra, "bold").append(" · ").append_text(said)
+        roomy = self.app.size.height >= ROOMY
+        inspector = self.query_one("#inspector", Static)
+        inspector.styles.height = 2 if roomy else 1
+        inspector.update(said.append("\n" if roomy else " · ").append_text(more) if more else said)
 
     def on_exchange_list_chosen(self, event: ExchangeList.Chosen) -> None:
         if event.number != self.model.number:
@@ -271,10 +296,23 @@ class CoreScreen(Screen[None]):
         self._draw_titles()
         self._draw_inspector(byte_readings(source.data, event.offset))
 
+    def on_bytes_pane_range_chosen(self) -> None:
+        source, selection = self.model.source, self.model.selection
+        if source is not None and selection is not None:
+            self._draw_inspector(range_readings(source.data, selection))
+
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Whoever comes to the fields finds one of them chosen."""
         if event.widget is self._fields and self.model.node is None:
             self._fields.choose_first()
+
+    def action_stop(self) -> None:
+        self.stop()
+
+    def stop(self) -> bool:
+        """Stop what runs, or take back what is there for a time; whether there was such a thing. One thing each time:
+        features ask those behind them when they have none."""
+        return False
 
     def action_open(self) -> None:
         if self.focused is self._list:

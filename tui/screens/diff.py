@@ -309,7 +309,7 @@ class DiffCore(Screen[None]):
         elif self.model is not None and self.model.lines:
             side = next((each for each in self.model.sides if each.node is not None), None)
             if side is not None and side.look is not None:
-                text.append_text(inspector_text(side.node, side.look.message, side.side))
+                text.append_text(Text(" · ").join(inspector_text(side.node, side.look.message, side.side)))
             else:
                 text.append(line_text(self.model, self.model.lines[self.model.line]))
         self.query_one("#inspector", Static).update(text)

@@ -1,7 +1,7 @@
-"""The help: the keys that work where the user is, made from the bindings that are active there."""
+"""The help: the keys that work where the user is, made from the bindings that are active there, as they are mapped."""
 
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from rich.table import Table
 from rich.text import Text
@@ -12,7 +12,10 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 Keys = dict[str, list[tuple[str, str]]]
-"""Keys and what they do, by where they work."""
+"""Keys and what they do, by what they are for."""
+PANE, EVERYWHERE = "In this pane", "Everywhere"
+WIDE: Final = 120
+"""Screen width from which on there are two columns."""
 
 
 class HelpScreen(ModalScreen[None]):
@@ -27,27 +30,56 @@ class HelpScreen(ModalScreen[None]):
         self._keys = keys
 
     def compose(self) -> ComposeResult:
-        table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True)
-        table.add_column()
-        for title, keys in self._keys.items():
-            table.add_row(Text(title, "bold underline"), "")
-            for key, words in keys:
-                table.add_row(Text(key, "bold"), Text(words))
-            table.add_row("", "")
-        table.add_row(Text("esc", "bold"), Text("close"))
         with VerticalScroll(id="help"):
-            yield Static(table)
+            yield Static(id="help-keys")
+
+    def on_resize(self) -> None:
+        wide = self.app.size.width >= WIDE
+        self.query_one("#help").set_class(wide, "wide")
+        self.query_one(Static).update(_table(self._keys, 2 if wide else 1))
+
+
+def _table(keys: Keys, count: int) -> Table:
+    """All of them, in so many columns of about the same length."""
+    table = Table.grid(padding=(0, 4))
+    columns: list[list[tuple[str, list[tuple[str, str]]]]] = [[] for _ in range(count)]
+    for group in keys.items():
+        shortest = min(columns, key=lambda groups: sum(len(lines) + 2 for _, lines in groups))
+        shortest.append(group)
+    table.add_row(*(_column(groups) for groups in columns))
+    return table
+
+
+def _column(groups: list[tuple[str, list[tuple[str, str]]]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for title, lines in groups:
+        table.add_row(Text(title, "bold underline"), "")
+        for key, words in lines:
+            table.add_row(Text(key, "bold"), Text(words))
+        table.add_row("", "")
+    return table
 
 
 def keys_of(screen: Screen[object]) -> Keys:
-    """The keys that work on a screen as it is now."""
-    where: dict[str, list[ActiveBinding]] = {"In this pane": [], "On this screen": [], "Everywhere": []}
+    """The keys that work on a screen as it is now, those of the pane that has the focus first."""
+    groups: dict[str, list[ActiveBinding]] = {PANE: []}
     for active in screen.active_bindings.values():
         if active.binding.description and active.enabled:
-            place = "In this pane" if active.node is screen.focused else "On this screen"
-            where["Everywhere" if active.node is screen.app else place].append(active)
-    return {title: list(_lines(screen, found)) for title, found in where.items() if found}
+            pane = active.node is screen.focused
+            groups.setdefault(PANE if pane else feature_of(active), []).append(active)
+    groups[EVERYWHERE] = groups.pop(EVERYWHERE, [])  # the last
+    return {title: list(_lines(screen, found)) for title, found in groups.items() if found}
+
+
+def feature_of(active: ActiveBinding) -> str:
+    """What a key is for: as the class says that has it."""
+    for kind in type(active.node).__mro__:
+        own = (each.id for each in kind.__dict__.get("BINDINGS", ()) if isinstance(each, Binding))
+        if active.binding.id is not None and active.binding.id in own:
+            return str(kind.__dict__.get("FEATURE", EVERYWHERE))
+    return EVERYWHERE
 
 
 def _lines(screen: Screen[object], found: Iterable[ActiveBinding]) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,8 @@ from tui.widgets.exchange_list import ExchangeList
 class Returning(CoreScreen):
     """Remembers the places that are jumped from, each with its side and field."""
 
+    FEATURE = "Going about"
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+o,alt+left", "back", "Back", show=False, tooltip="Back to where the last jump began",
                 id="main.back"),

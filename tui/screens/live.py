@@ -1,20 +1,29 @@
-"""The main screen while packets still come: rows appear, and the cursor goes along while it stands on the last one."""
+"""The main screen while packets still come: rows appear, and the cursor goes along while it stands on the last one.
 
+A second line of the title says how it goes. The screen can stand still while the capture goes on; what came so far can
+be saved at any time.
+"""
+
+import shutil
 import time
-from collections import deque
-from typing import Final
+from pathlib import Path
+from typing import ClassVar, Final
 
 import numpy as np
 from rich.text import Text
+from textual import work
+from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from dissector.capture.live import Recording, Wanted, silence_words
 from dissector.capture_file import Capture, Progress
 from dissector.text import clean
+from tui.pulse import Pulse, pulse
+from tui.screens.asking import Asking
 from tui.screens.main import MainScreen
 
-RATE_SECONDS: Final = 2.0
-"""Over which exchanges a second are counted."""
+BEAT: Final = 0.5
+"""Seconds after which the figures are looked up anew."""
 PATIENCE: Final = 3
 """Seconds without a packet after which it is said what may be wrong."""
 
@@ -23,13 +32,26 @@ class LiveScreen(MainScreen):
     """Everything at one glance, as it happens."""
 
     SETTLED = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "space", "freeze", "Freeze",
+            tooltip="Let the screen stand still while the capture goes on, and go on again", id="main.freeze",
+        ),
+        Binding("w", "save", "Save", tooltip="Save the packets so far to a file", id="main.save"),
+        Binding("ctrl+e", "stop", "Stop", tooltip="End the capture; what came stays on the screen", id="main.stop"),
+    ]  # fmt: skip
 
     def __init__(self, capture: Capture, recording: Recording, wanted: Wanted) -> None:
         super().__init__(capture)
         self._recording = recording
         self._wanted = wanted
-        self._steps: deque[tuple[float, int]] = deque()
-        """When there were how many exchanges, of the last seconds."""
+        self._pulse = Pulse()
+        self._felt = 0.0
+        """When the figures were looked up."""
+        self._frozen = False
+        """Whether the screen stands still while the capture goes on."""
+        self._last = 0
+        """Rows that the user has seen come."""
         self._seen = 0
         """Packets that are drawn."""
         self._waits = False
@@ -37,23 +59,101 @@ class LiveScreen(MainScreen):
 
     def _loaded(self, progress: Progress, done: bool) -> None:
         """A step further; often nothing is new."""
-        now = time.monotonic()
-        self._steps.append((now, len(self.capture)))
-        while now - self._steps[0][0] > RATE_SECONDS:
-            self._steps.popleft()
         self._progress, self._done = progress, done
-        if progress.packets != self._seen or done:
-            self._seen = progress.packets
-            # Who looks at fields or bytes stays with that exchange; back in the list, G goes along again.
-            looks = self.focused in (self._fields, self._bytes)
-            self._list.show(len(self.capture), anew=True, along=not looks)
-            self._look_again()
-            self._grown(done=done)
+        if (progress.packets != self._seen or done) and not self._frozen:
+            self._show_new()
+        self._grown(done=done)
         self._draw_title()
         self._draw_waiting()
         for words in (*self._recording.said(), *([self._recording.failure] if done else [])):
             if words:
                 self.notify(words, markup=False, timeout=10)
+
+    def _show_new(self) -> None:
+        """Let the list have what came."""
+        self._seen = self._progress.packets
+        # Who looks at fields or bytes stays with that exchange; back in the list, G goes along again.
+        looks = self.focused in (self._fields, self._bytes)
+        self._list.show(len(self.capture), anew=True, along=not looks)
+        self._look_again()
+
+    def _draw_title(self) -> None:
+        """Two lines: what is captured and how much came; how it goes."""
+        where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
+        title = Text()  # styles of its parts alone: only the mark is red
+        title.append("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
+        title.append(clean(f" {where}"), "bold").append(f" · {len(self.capture):,} exchanges")
+        title.append(self._shown_words())
+        lost = self._recording.dropped
+        title.append(f" · {lost:,} packets dropped", "bold red" if lost else "dim")
+        width = self.app.size.width - 2
+        state = f"with {self._recording.engine}"
+        room = width - title.cell_len - len(state)
+        if room > 0:
+            title.append(" " * room).append(state, "dim")
+        self.query_one("#title", Static).update(title.append("\n").append_text(self._figures(width)))
+
+    def _figures(self, width: int) -> Text:
+        """The second line: what is new below, then as many figures as have room."""
+        line = Text()
+        new = len(self.capture) - self._seen_to()
+        if self._frozen:
+            line.append("❚❚ frozen", "bold")
+        if new:
+            line.append(f"{' ' if line else ''}▼ {new:,} new", "bold")
+        for words in [] if self._done else self._now().words():
+            if line.cell_len + 3 + len(words) > width:
+                break
+            line.append(" · " if line else "").append(words)
+        return line
+
+    def _seen_to(self) -> int:
+        """How many rows there were when the user last saw the newest one: all, while the list goes along."""
+        if not self._frozen and (not len(self.view) or self._list.cursor == len(self.view) - 1):
+            self._last = len(self.capture)
+        return self._last
+
+    def _now(self) -> Pulse:
+        """The figures, looked up anew now and then: they are to be read."""
+        now = time.monotonic()
+        if now - self._felt >= BEAT:
+            self._felt, self._pulse = now, pulse(self.capture, time.time_ns())
+        return self._pulse
+
+    def action_freeze(self) -> None:
+        """Stand still, or go on."""
+        self._frozen = not self._frozen
+        if not self._frozen:
+            self._show_new()
+            self._list.cursor = max(0, len(self.view) - 1)
+        self._draw_title()
+
+    def action_stop(self) -> None:
+        """End the capture: what it has is still shown."""
+        self._recording.stop()
+
+    def action_save(self) -> None:
+        """Ask for a file to copy the packets to, as far as they have come."""
+        if self._recording.is_ring:
+            self.notify("the files of the ring have it all already", timeout=5)
+            return
+        name = time.strftime("kdissect-%Y%m%d-%H%M%S.pcapng")
+
+        def save(given: str | None) -> None:
+            if given and given.strip():
+                self._save(given.strip())
+
+        self.app.push_screen(Asking("Save the packets so far to", name), save)
+
+    @work(thread=True, group="save")
+    def _save(self, name: str) -> None:
+        try:
+            with Path(self.capture.names[0]).open("rb") as packets, Path(name).open("xb") as file:
+                shutil.copyfileobj(packets, file)
+                words = f"saved {file.tell():,} bytes to {name}"
+        except (OSError, ValueError) as error:
+            words = f"{name}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
+        self.app.call_from_thread(self.notify, clean(words), markup=False, timeout=10)
 
     def _look_again(self) -> None:
         """The exchange that is looked at may have been answered."""
@@ -66,22 +166,6 @@ class LiveScreen(MainScreen):
 
     def _is_complete(self, number: int) -> bool:
         return bool(self.capture.is_complete(np.array([number]))[0])
-
-    def _draw_title(self) -> None:
-        where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
-        title = Text()  # styles of its parts alone: only the mark is red
-        title.append("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
-        title.append(clean(f" {where}"), "bold").append(f" · {len(self.capture):,} exchanges")
-        if not self._done and len(self._steps) > 1:
-            (since, before), (now, count) = self._steps[0], self._steps[-1]
-            title.append(f" · {(count - before) / max(now - since, 0.1):,.0f}/s")
-        lost = self._recording.dropped
-        title.append(f" · {lost:,} packets dropped", "bold red" if lost else "dim")
-        state = f"with {self._recording.engine}"
-        room = self.app.size.width - 2 - title.cell_len - len(state)
-        if room > 0:
-            title.append(" " * room).append(state, "dim")
-        self.query_one("#title", Static).update(title)
 
     @property
     def _ports(self) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
@@ -16,6 +17,8 @@ class Choice(NamedTuple):
 
     name: str
     words: str = ""
+    key: str = ""
+    """A letter that chooses it at once. In a menu with such letters none moves."""
 
 
 class Menu(ModalScreen[int | None]):
@@ -35,7 +38,10 @@ class Menu(ModalScreen[int | None]):
 
     def compose(self) -> ComposeResult:
         width = max((len(choice.name) for choice in self._choices), default=0)
-        lines = [Text.assemble((c.name.ljust(width + 2), "bold"), (c.words, "dim")) for c in self._choices]
+        lines = [
+            Text.assemble((f" {c.key}  " if c.key else "", "bold"), (c.name.ljust(width + 2), "bold"), (c.words, "dim"))
+            for c in self._choices
+        ]
         options = OptionList(*(Option(line) for line in lines), id="menu", markup=False)
         options.border_title = self._title
         yield options
@@ -47,6 +53,15 @@ class Menu(ModalScreen[int | None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_index)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        return action not in ("down", "up") or not any(choice.key for choice in self._choices)
+
+    def on_key(self, event: events.Key) -> None:
+        chosen = [n for n, choice in enumerate(self._choices) if choice.key and choice.key == event.character]
+        if chosen:
+            event.stop()
+            self.dismiss(chosen[0])
 
     def action_down(self) -> None:
         self.query_one(OptionList).action_cursor_down()

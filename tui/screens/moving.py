@@ -1,21 +1,24 @@
 """From exchange to exchange, and from one side of it to the other."""
 
-from collections.abc import Callable
-from copy import copy
 from typing import ClassVar
 
-from textual import work
+import numpy as np
+import numpy.typing as npt
 from textual.binding import Binding, BindingType
-from textual.worker import get_current_worker
 
-from tui.screens.core import CoreScreen
+from tui.history import Place
+from tui.screens.seeking import Rows, Seeking
 
 
-class Moving(CoreScreen):
+class Moving(Seeking):
     """Goes along the list, a connection, errors."""
+
+    FEATURE = "Going about"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "flip", "Req↔Resp", tooltip="The other side of the exchange", id="main.flip"),
+        Binding("b", "source", "Bytes of", show=False, id="main.source",
+                tooltip="The next source of bytes: the frame, what was decompressed from it"),
         Binding(
             "left_square_bracket", "along(-1)", "Connection", key_display="[",
             tooltip="The previous exchange of the same connection", id="main.previous_on_connection",
@@ -46,6 +49,14 @@ class Moving(CoreScreen):
         elif self.model.exchange is not None:
             self.notify(f"there is no {'response' if self.model.side == 'request' else 'request'}", timeout=2)
 
+    def action_source(self) -> None:
+        """The frame, then each section that was decompressed, and round again."""
+        node = self.model.next_source()
+        if node is None:
+            self.notify("all bytes of this message are in its frame", timeout=2)
+        else:
+            self.choose_field(node)
+
     def action_step(self, rows: int) -> None:
         self._list.cursor += rows
 
@@ -53,25 +64,21 @@ class Moving(CoreScreen):
         """The next exchange of the same connection."""
         if self.model.exchange is not None:
             connection = self.model.exchange.row.connection
-            self._seek(step, lambda number: self.capture.connection_of(number) == connection, "on this connection")
+            self.seek(
+                step,
+                lambda rows: _first(rows, self.capture.figures(rows).connection == connection),
+                "exchange on this connection",
+            )
 
     def action_trouble(self, step: int) -> None:
         """The next exchange with a warning or an error."""
-        self._seek(step, self.capture.is_trouble, "with something wrong")
+        self.seek(step, self._first_trouble, "exchange with something wrong")
 
-    @work(thread=True, exclusive=True, group="seek")
-    def _seek(self, step: int, wanted: Callable[[int], bool], words: str) -> None:
-        """Look for a row beside the screen: on a large capture it may take a while, and the user may go on."""
-        worker = get_current_worker()
-        view = copy(self.view)  # as it is now, whatever becomes of the list
-        position = self._list.cursor + step
-        while 0 <= position < len(view) and not worker.is_cancelled:
-            number = view.number(position)
-            if wanted(number):
-                self.app.call_from_thread(self.go_to, number)
-                return
-            position += step
-        if not worker.is_cancelled:
-            self.app.call_from_thread(
-                self.notify, f"no {'more' if step > 0 else 'earlier'} exchange {words}", timeout=2
-            )
+    def _first_trouble(self, rows: Rows) -> Place | None:
+        return next((Place(number) for number in rows.tolist() if self.capture.is_trouble(number)), None)
+
+
+def _first(rows: Rows, wanted: npt.NDArray[np.bool_]) -> Place | None:
+    """The first row that is wanted."""
+    found = np.flatnonzero(wanted)
+    return Place(int(rows[found[0]])) if len(found) else None

@@ -6,16 +6,22 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from tui.screens.core import CoreScreen
+from tui.widgets.splitter import Splitter
 
 SLIM, NARROW = 76, 130
 """Screen widths below which the bytes get less room."""
-LIST_SHARES, LIST_SHARE = (4, 6, 9, 13, 16), 2
+LIST_SHARE, LIST_STEP = 0.45, 0.15
+"""Of the height that list and lower panes have together."""
+LEAST_LINES, LEAST_CELLS = 4, 20
+"""Of a pane."""
 BYTES_WIDTHS = {"slim": 26, "narrow": 42, "wide": 75}
 STEP = 8
 
 
 class Rooms(CoreScreen):
     """Panes grow, shrink, stand alone."""
+
+    FEATURE = "Panes"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -32,7 +38,7 @@ class Rooms(CoreScreen):
                 tooltip="More room for the fields beside the bytes", id="main.less_bytes"),
     ]  # fmt: skip
 
-    _share = LIST_SHARE
+    _share: float = LIST_SHARE
     _bytes_extra = 0
 
     def action_maximise_pane(self) -> None:
@@ -47,9 +53,27 @@ class Rooms(CoreScreen):
         self._draw_widths()
 
     def action_list_room(self, step: int) -> None:
-        self._share = max(0, min(len(LIST_SHARES) - 1, self._share + step))
-        share = LIST_SHARES[self._share]
-        self._list.styles.height, self.query_one("#lower").styles.height = f"{share}fr", f"{20 - share}fr"
+        self._give_list(self._share + step * LIST_STEP)
+
+    def _give_list(self, share: float) -> None:
+        """Share the height; each keeps a few lines."""
+        lower = self.query_one("#lower")
+        least = min(0.5, LEAST_LINES / max(1, self._list.size.height + lower.size.height))
+        self._share = max(least, min(1 - least, share))
+        self._list.styles.height, lower.styles.height = f"{self._share:.4f}fr", f"{1 - self._share:.4f}fr"
+
+    def on_splitter_dragged(self, event: Splitter.Dragged) -> None:
+        """A border is where it was dragged to."""
+        if event.left:
+            width = self.app.size.width
+            self._bytes_extra = 0 if event.at is None else width - event.at - self._usual_width(width)
+            self._draw_widths()
+        elif event.at is None:
+            self._give_list(LIST_SHARE)
+        else:
+            both = self._list.size.height + self.query_one("#lower").size.height
+            above = self.query_one("#lower").region.y - self._list.region.y - self._list.size.height  # the legend
+            self._give_list((event.at - above - self._list.region.y) / max(1, both))
 
     def action_bytes_room(self, step: int) -> None:
         self._bytes_extra += step * STEP
@@ -61,7 +85,10 @@ class Rooms(CoreScreen):
 
     def _draw_widths(self) -> None:
         width = self.app.size.width
-        if self._fields.has_class("hidden"):
-            return
-        usual = BYTES_WIDTHS["slim" if width < SLIM else "narrow" if width < NARROW else "wide"]
-        self._bytes.styles.width = max(20, min(width - 20, usual + self._bytes_extra))
+        if not self._fields.has_class("hidden"):
+            wanted = self._usual_width(width) + self._bytes_extra
+            self._bytes.styles.width = max(LEAST_CELLS, min(width - LEAST_CELLS, wanted))
+
+    def _usual_width(self, width: int) -> int:
+        """What the bytes have unless the user wants it otherwise."""
+        return BYTES_WIDTHS["slim" if width < SLIM else "narrow" if width < NARROW else "wide"]

@@ -19,6 +19,8 @@ _MORE: Final = 1.25
 class Sorted(CoreScreen):
     """By a column, up or down."""
 
+    FEATURE = "List"
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("z", "sort", "Sort", show=False, tooltip="Sort the list by a column", id="main.sort"),
         Binding("Z", "reverse", "Reverse the order", show=False, tooltip="Sort the other way round", id="main.reverse"),

@@ -5,12 +5,16 @@ from typing import ClassVar
 import numpy as np
 from textual.binding import Binding, BindingType
 
+from tui.messages import Keep
 from tui.screens.core import CoreScreen
+from tui.settings import TIME
 from tui.times import TimeFormat, day
 
 
 class Timing(CoreScreen):
     """Formats, round and round; a row that times count from."""
+
+    FEATURE = "List"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -40,6 +44,8 @@ class Timing(CoreScreen):
     def _tell_time(self, form: TimeFormat) -> None:
         self.appearance.time = form
         self._list.rearranged()
+        # A reference is a row of this capture: it is not for the next one.
+        self.post_message(Keep(TIME, None if form is TimeFormat.SINCE_REFERENCE else form.value))
         date = day(self.capture.start_ns, form)
         self.notify(f"{form.words}{f', from {date}' if date else ''}", markup=False, timeout=2)
 

@@ -13,17 +13,24 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.model import DEEPEST_SHADE, Model
+from tui.widgets.splitter import Splitter
 
 OFFSET_WIDTH = 6
 GROUP = 8
 
 
-class BytesPane(ScrollView, can_focus=True):
+class BytesPane(ScrollView, Splitter, can_focus=True):
     """A hex view with a cursor."""
 
+    LEFT = True
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "bytes--offset", "bytes--plain", "bytes--cursor", *(f"bytes--shade{n}" for n in range(DEEPEST_SHADE + 1)),
+        "bytes--offset", "bytes--plain", "bytes--cursor", "bytes--lit", "bytes--selected",
+        *(f"bytes--shade{n}" for n in range(DEEPEST_SHADE + 1)),
     }  # fmt: skip
+    DEFAULT_CSS = """
+    BytesPane > .bytes--lit { background: $warning 45%; color: $foreground; text-style: underline; }
+    BytesPane > .bytes--selected { background: $warning; color: $background; text-style: bold underline; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(1)", "Next byte", show=False, id="bytes.right"),
         Binding("left,h", "move(-1)", "Previous byte", show=False, id="bytes.left"),
@@ -33,7 +40,13 @@ class BytesPane(ScrollView, can_focus=True):
         Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="bytes.page_up"),
         Binding("g,home", "go(0)", "First", show=False, id="bytes.first"),
         Binding("G,end", "go(-1)", "Last", show=False, id="bytes.last"),
-    ]
+        Binding("shift+right", "extend(1)", "Select", show=False, tooltip="Select bytes", id="bytes.select_right"),
+        Binding("shift+left", "extend(-1)", "Select back", show=False, tooltip="Select bytes", id="bytes.select_left"),
+        Binding("shift+down", "extend_line(1)", "Select a line", show=False, tooltip="Select bytes",
+                id="bytes.select_down"),
+        Binding("shift+up", "extend_line(-1)", "Select a line back", show=False, tooltip="Select bytes",
+                id="bytes.select_up"),
+    ]  # fmt: skip
     cursor: reactive[int] = reactive(0, repaint=False)
 
     class ByteChosen(Message):
@@ -43,6 +56,14 @@ class BytesPane(ScrollView, can_focus=True):
             super().__init__()
             self.pane = pane
             self.offset = offset
+
+    class RangeChosen(Message):
+        """Bytes were selected, with the mouse or with shift: they are the model's selection."""
+
+    _anchor: int | None = None
+    """Where a selection began, while the mouse is down or shift extends it."""
+    _selecting = False
+    """Whether the mouse went on to another byte since it went down."""
 
     def __init__(self, model: Model, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
         super().__init__(id=id)
@@ -69,6 +90,7 @@ class BytesPane(ScrollView, can_focus=True):
     def update(self) -> None:
         """Another message, source or field was chosen: bring it into view."""
         self._measure()
+        self._anchor = None
         node = self._model.node
         if node is not None:
             self.cursor = node.start
@@ -76,6 +98,12 @@ class BytesPane(ScrollView, can_focus=True):
         else:
             self.cursor = 0
             self.scroll_to(y=0, animate=False, force=True)
+        self.refresh()
+
+    def show_at(self, offset: int) -> None:
+        """Bring a byte of the source that is shown into view."""
+        self.cursor = offset
+        self._into_view(offset)
         self.refresh()
 
     def _measure(self) -> None:
@@ -112,8 +140,16 @@ class BytesPane(ScrollView, can_focus=True):
 
     def _style(self, offset: int, shade: int | None) -> Style:
         name = "bytes--plain" if shade is None else f"bytes--shade{shade}"
+        selection = self._model.selection
+        selected = selection is not None and offset in selection
+        if selected:
+            name = "bytes--selected"
+        elif self._model.is_lit(offset):
+            name = "bytes--lit"
         style = self.get_component_rich_style(name)
-        if shade == 0 and self.app.no_color:
+        if selected and self.app.no_color:
+            style += Style(reverse=True, underline=True)
+        elif shade == 0 and self.app.no_color:
             style += Style(reverse=True)
         if self.has_focus and offset == self.cursor:
             style += Style(underline=True, bold=True) + self.get_component_rich_style("bytes--cursor", partial=True)
@@ -128,8 +164,29 @@ class BytesPane(ScrollView, can_focus=True):
         if self._data:
             self.cursor = max(0, min(offset, len(self._data) - 1))
             self._into_view(self.cursor)
+            self._anchor = None
             self.refresh()
             self.post_message(self.ByteChosen(self, self.cursor))
+
+    def _select_to(self, offset: int) -> None:
+        """The bytes from where the selection began to this one."""
+        if self._anchor is None or not self._data:
+            return
+        self.cursor = max(0, min(offset, len(self._data) - 1))
+        low, high = sorted((self._anchor, self.cursor))
+        self._model.selection = range(low, high + 1)
+        self._into_view(self.cursor)
+        self.refresh()
+        self.post_message(self.RangeChosen())
+
+    def action_extend(self, count: int) -> None:
+        """With shift: the selection grows, or begins at the cursor."""
+        if self._anchor is None or self._model.selection is None:
+            self._anchor = self.cursor
+        self._select_to(self.cursor + count)
+
+    def action_extend_line(self, count: int) -> None:
+        self.action_extend(count * self.per_line)
 
     def action_move(self, count: int) -> None:
         self._go(self.cursor + count)
@@ -155,10 +212,33 @@ class BytesPane(ScrollView, can_focus=True):
         offset = None if column is None or column >= count else (self.scroll_offset.y + y) * count + column
         return offset if offset is not None and offset < len(self._data) else None
 
-    def on_click(self, event: events.Click) -> None:
+    def _byte_under(self, event: events.MouseEvent) -> int | None:
         place = event.get_content_offset(self)
-        offset = self.offset_at(place.x, place.y) if place is not None else None
-        if offset is not None:
+        return self.offset_at(place.x, place.y) if place is not None else None
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._anchor, self._selecting = self._byte_under(event), False
+        if self._anchor is not None:
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """While the button is down, bytes are selected."""
+        offset = self._byte_under(event)
+        if (
+            event.button
+            and self._anchor is not None
+            and offset is not None
+            and (self._selecting or offset != self._anchor)
+        ):
+            self._selecting = True
+            self._select_to(offset)
+
+    def on_mouse_up(self) -> None:
+        self.release_mouse()
+
+    def on_click(self, event: events.Click) -> None:
+        offset = self._byte_under(event)
+        if offset is not None and not self._selecting:
             self._go(offset)
 
     def on_focus(self) -> None:

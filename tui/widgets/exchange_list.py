@@ -20,12 +20,14 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dissector.capture_file import Capture
+from dissector.exporting import EXPORTED
+from dissector.text import clean
 from tui.appearance import Appearance
 from tui.colouring import HUES
-from tui.columns import MARKS_WIDTH, Column
+from tui.columns import INFO, MARKS_WIDTH, Column
 from tui.times import REFERENCE, TimeFormat, time_text
 from tui.view import View
-from tui.words import MARKS, row_cells
+from tui.words import MARKS, path_cell, row_cells
 
 KEPT_STRIPS = 512
 MARKED, COMMENTED, BOTH = "◆", "✎", "◈"
@@ -90,13 +92,13 @@ class ExchangeList(ScrollView, can_focus=True):
         with the last row where it stands on that."""
         on_last = along and self.cursor >= len(self._view) - 1
         self._view.grow(count)
-        self.rearranged(anew=anew)
+        self.rearranged(anew=anew, scrolled=False)
         if on_last:
             self.cursor = len(self._view) - 1
 
-    def rearranged(self, *, anew: bool = True) -> None:
+    def rearranged(self, *, anew: bool = True, scrolled: bool = True) -> None:
         """The view shows other rows: the cursor stays with its own, or goes to the nearest. `anew` if rows that were
-        drawn may look different."""
+        drawn may look different; `scrolled` if the cursor is to be in view, wherever the wheel went."""
         if anew:
             self._strips.clear()
         self.virtual_size = Size(self._across, len(self._view) + 1)
@@ -106,7 +108,8 @@ class ExchangeList(ScrollView, can_focus=True):
             if self.cursor != position:
                 self.cursor = position
             self.place = place
-            self._into_view()
+            if scrolled:
+                self._into_view()
             self._tell()
         self.refresh()
 
@@ -164,13 +167,27 @@ class ExchangeList(ScrollView, can_focus=True):
         if chosen:
             cursor = self.get_component_rich_style("list--cursor") + Style(bold=True, reverse=self.app.no_color)
             style, marked = style + cursor, marked + cursor
-        marks = [("▸" if chosen else " ", style), (self._mark(number), marked), (mark, style)]
+        comment = self._comment(number)
+        marks = [("▸" if chosen else " ", style), (self._mark(number, comment), marked), (mark, style)]
+        columns = self.columns()
         cells = row_cells(row, self._time(position, number, row.time_ns))
-        return self._strip(marks, self.columns(), cells, style)
+        if comment:
+            cells[INFO] = f"{COMMENTED} {comment} · {cells[INFO]}".removesuffix(" · ")
+        cells |= {column.name: path_cell(exchange, column.name) for column in columns if column.is_path}
+        return self._strip(marks, columns, cells, style)
 
-    def _mark(self, number: int) -> str:
-        marked, commented = number in self._appearance.marked, number in self._appearance.commented
-        return BOTH if marked and commented else MARKED if marked else COMMENTED if commented else " "
+    def _mark(self, number: int, comment: str) -> str:
+        marked = number in self._appearance.marks.marked
+        return BOTH if marked and comment else MARKED if marked else COMMENTED if comment else " "
+
+    def _comment(self, number: int) -> str:
+        """What was written on a row, by the user or on its packets in the capture."""
+        written = [self._appearance.marks.comments.get(number, "")]
+        if self._capture.comments:
+            packets = dict.fromkeys(span.packet for span in self._capture.spans(number))
+            lines = "\n".join(self._capture.comments.get(packet, "") for packet in packets).splitlines()
+            written += [line for line in lines if not EXPORTED.match(line)]
+        return clean(" · ".join(line for line in written if line))
 
     def _time(self, position: int, number: int, time_ns: int) -> str:
         form, reference = self._appearance.time, self._appearance.reference

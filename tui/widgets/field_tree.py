@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from rich.style import Style
 from rich.text import Text
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Tree
@@ -14,22 +15,28 @@ from textual.widgets.tree import TreeNode
 
 from dissector.protocol.tree import Node
 from tui.model import Look
+from tui.widgets.splitter import Splitter
 from tui.words import field_label
 
 CHUNK = 100
 OPEN_AT_FIRST = 12
 """Structures with so few children open by themselves."""
 
+_TOGGLES = Style.from_meta({"toggle": True})
+"""Where a click opens a node: `Tree` looks for it."""
 Item = Node | range
 """A field, or the rows of a chunk of its parent's children."""
 
 
-class FieldTree(Tree[Item]):
+class FieldTree(Tree[Item], Splitter):
     """Shows a message; tells which field the cursor is on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "cursor_down", "Down", show=False, id="tree.down"),
         Binding("k", "cursor_up", "Up", show=False, id="tree.up"),
+        Binding(
+            "enter", "toggle_node", "Open or close", show=False, tooltip="Open or close the field", id="tree.toggle"
+        ),
         Binding("l,right", "open", "Open", show=False, id="tree.open"),
         Binding("h,left", "shut", "Close", show=False, id="tree.close"),
         Binding("g", "scroll_home_cursor", "First", show=False, id="tree.first"),
@@ -47,12 +54,21 @@ class FieldTree(Tree[Item]):
         super().__init__("", id=id)
         self.show_root = False
         self.show_guides = False
+        self.auto_expand = False
         self.guide_depth = 2
         self._look: Look | None = None
+        self._lit: set[str] = set()
+        """Paths of what a search found."""
+
+    def light_up(self, paths: set[str]) -> None:
+        """Show these fields as found, until another message is shown."""
+        self._lit = paths
+        self.notify_style_update()
 
     def show(self, look: Look | None) -> None:
         """Show another message, header and body open."""
         self._look = look
+        self._lit = set()
         self.clear()
         if look is None:
             return
@@ -94,10 +110,21 @@ class FieldTree(Tree[Item]):
     def render_label(self, node: TreeNode[Item], base_style: Style, style: Style) -> Text:
         """A field's line; its own colours give way on the cursor's line."""
         arrow = ("▾ " if node.is_expanded else "▸ ") if node.allow_expand else "  "
-        label = Text(arrow, base_style)
-        label.append_text(field_label(node.data) if isinstance(node.data, Node) else Text(f"[{node.label}]", "dim"))
+        label = Text().append(arrow, base_style + _TOGGLES if node.allow_expand else base_style)
+        words = field_label(node.data) if isinstance(node.data, Node) else Text(f"[{node.label}]", "dim")
+        if isinstance(node.data, Node) and node.data.path in self._lit:
+            words.stylize("underline bold")
+        label.append_text(words)
         label.stylize_before(base_style + style)
+        if self.app.no_color and node is self.cursor_node:
+            label.stylize(Style(reverse=True) if self.has_focus else Style(underline=True, bold=True))
         return label
+
+    def on_click(self, event: events.Click) -> None:
+        """A click chooses a field, one on its arrow opens it (`Tree` does both), and so do two anywhere."""
+        node = self.cursor_node
+        if event.chain == 2 and node is not None and not event.style.meta.get("toggle"):
+            node.toggle()
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
         self._fill(event.node)

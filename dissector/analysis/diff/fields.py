@@ -121,7 +121,8 @@ class _Part:
     def _one(self, path: Path, side: int) -> Iterator[Found]:
         """What one side alone has: told once, at the first step of the path that the other lacks."""
         mine, other = self._sides[side], self._sides[1 - side]
-        at = next(n for n in range(1, len(path) + 1) if path[:n] not in other.prefixes)
+        # A structure that is null here and has fields there: the path ends on one side and goes on on the other.
+        at = next((n for n in range(1, len(path) + 1) if path[:n] not in other.prefixes), len(path))
         start = path[:at]
         if start in self._told:
             return

@@ -4,7 +4,8 @@ A path is a tuple of names and of `Label`s: what stands between the brackets of 
 array is a leaf of its own too, for whether it has elements. A tagged field that the wire lacks has its default, for
 that is what it means (KIP-482).
 
-Invariant: values are those of `kinds`: no offset, no time.
+Invariants: values are those of `kinds`: no offset, no time; what a message has that its layout does not expect (another
+layout of the same version) is a leaf too, never an exception.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.diff.kinds import POSITION, Symbol, Value, Word, is_position, value_of
-from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, plan
+from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, VariablePlan, plan
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX
 from dissector.protocol.records.batch import Batch
@@ -30,6 +31,8 @@ class Label(NamedTuple):
 Step = str | Label
 Path = tuple[Step, ...]
 Leaf = tuple[Path, Value]
+Taken = Callable[[object, Mapping[str, str]], Value]
+"""Takes a scalar, and the names of topic ids."""
 Walker = Callable[[Any, Path, Mapping[str, str], list[Leaf]], None]
 """Takes a value, its path, the names of topic ids, and the list that its leaves go to."""
 
@@ -67,26 +70,28 @@ def _walker(body: str, version: int) -> Walker:
 
 
 def _struct(layout: StructPlan, *, records: bool) -> Walker:
-    plain = [(field.name, field.name + SUFFIX, _field(field, records=records)) for field in layout.fields]
-    tagged = [
-        (field.name, field.name + SUFFIX, _field(field, records=records), default_of(field.schema))
-        for field in layout.tagged
+    """A scalar is taken here, at the cost of one call and not of two: most leaves are."""
+    inside = [
+        (field.name, field.name + SUFFIX, _field(field, records=records), _scalar(field))
+        for field in (*layout.fields, *layout.tagged)
     ]
+    defaults = [(field.name, default) for field in layout.tagged if (default := default_of(field.schema)) is not None]
 
     def walk(values: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
-        if values is None:
-            found.append((path, None))
+        if not isinstance(values, dict):
+            found.append((path, value_of(None, "", values)))
             return
-        for name, decoded, inner in plain:
-            if name in values:
-                if decoded in values and name != TOPIC_ID:
-                    _plain(values[decoded], (*path, name), name, found)
-                else:
-                    inner(values[name], (*path, name), topics, found)
-        for name, _, inner, default in tagged:
-            if name in values:
+        for name, decoded, inner, taken in inside:
+            if name not in values:
+                continue
+            if decoded in values and name != TOPIC_ID:
+                _plain(values[decoded], (*path, name), name, found)
+            elif taken is not None:
+                found.append(((*path, name), taken(values[name], topics)))
+            else:
                 inner(values[name], (*path, name), topics, found)
-            elif default is not None:
+        for name, default in defaults:
+            if name not in values:
                 found.append(((*path, name), default))
 
     return walk
@@ -98,14 +103,13 @@ def _field(field: FieldPlan, *, records: bool) -> Walker:
         return _struct(layout, records=records)
     if isinstance(layout, ArrayPlan):
         return _array(field, layout, records=records)
-    if field.schema.type == "records":
-        return _batches if records else _nothing
-    taken = _taken(field.schema)
+    return _batches if records and field.schema.type == "records" else _nothing
 
-    def walk(value: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
-        found.append((path, taken(value, topics)))
 
-    return walk
+def _scalar(field: FieldPlan) -> Taken | None:
+    """What takes a field that is one value; None for one that holds others."""
+    plain = isinstance(field.type, ScalarPlan | VariablePlan) and field.schema.type != "records"
+    return _taken(field.schema) if plain else None
 
 
 def _array(field: FieldPlan, layout: ArrayPlan, *, records: bool) -> Walker:
@@ -118,10 +122,13 @@ def _array(field: FieldPlan, layout: ArrayPlan, *, records: bool) -> Walker:
         taken = _taken(field.schema)
 
     def walk(value: Any, path: Path, topics: Mapping[str, str], found: list[Leaf]) -> None:
-        found.append((path, None if value is None else FILLED if value else EMPTY))
-        for each in value[:MOST_ELEMENTS] if value else ():
+        if not isinstance(value, list):
+            found.append((path, value_of(None, "", value)))
+            return
+        found.append((path, FILLED if value else EMPTY))
+        for each in value[:MOST_ELEMENTS]:
             if isinstance(element, StructPlan):
-                label = Label(identity(each.get(name), topics) if identity else None)
+                label = Label(identity(each.get(name), topics)) if identity and isinstance(each, dict) else UNLABELLED
                 inner(each, (*path, label), topics, found)
             else:
                 found.append(((*path, UNLABELLED), taken(each, topics)))
@@ -129,7 +136,7 @@ def _array(field: FieldPlan, layout: ArrayPlan, *, records: bool) -> Walker:
     return walk
 
 
-def _taken(field: Field) -> Callable[[object, Mapping[str, str]], Value]:
+def _taken(field: Field) -> Taken:
     """What takes a field's scalars; a topic's id is its name, where the conversation taught it."""
     name = field.snake_name
     if name == TOPIC_ID:
@@ -144,6 +151,8 @@ def _taken(field: Field) -> Callable[[object, Mapping[str, str]], Value]:
 
     def take(value: object, _: Mapping[str, str]) -> Value:
         """Of each value, what it is is worked out once."""
+        if not isinstance(value, str | int):
+            return value_of(field, name, value)
         if value not in known:
             if len(known) >= MOST_KNOWN:
                 known.clear()

@@ -52,7 +52,7 @@ class _Typed(NamedTuple):
     """What stands left of the cursor: what is expected there, and what of it is typed already."""
 
     expected: str
-    """``name``, ``operator``, ``value``, ``more`` (in braces) or ``join``."""
+    """``name``, ``operator``, ``value``, ``set`` (an opening brace), ``more`` (another value of it) or ``join``."""
     part: str
     name: str
     """The last name; `operator`, what stands behind it."""
@@ -94,7 +94,8 @@ def _typed(text: str) -> _Typed:
         elif kind == "not":
             negated = token.casefold() in ("!", "not")
         elif kind == "operator":
-            expected, operator = "value", token.casefold()
+            operator = token.casefold()
+            expected = "set" if operator == "in" else "value"
         elif kind == "brace":
             braces = token != "}"
             expected = "value" if braces else "join"
@@ -125,6 +126,8 @@ def _candidates(typed: _Typed) -> list[tuple[str, str]]:
             return _best(typed.part, _values(typed.name))
         case "join":
             return _best(typed.part, _JOINS.items())
+        case "set":
+            return _best(typed.part, (("{", "values, and ranges such as 10..20"),))
         case "more":
             return _best(typed.part, ((",", "another value"), ("}", "no more values")))
     return []

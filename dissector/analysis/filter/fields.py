@@ -105,7 +105,7 @@ def kind_of(place: Place) -> Kind:
         return Kind(simple, nullable=True)
     name = place.path[-1]
     enum = enum_of(_table(place), ".".join(place.path)) if place.field is not None else None
-    if "timestamp" in name and name != "timestamp_delta":
+    if ("timestamp" in name and name != "timestamp_delta") or name.endswith("start_time_ms"):
         return Kind(Type.TIME, enum, scale=MILLISECOND, nullable=True)
     if name.endswith("_ms"):
         return Kind(Type.DURATION, enum, scale=MILLISECOND, nullable=True)

@@ -22,7 +22,7 @@ from dissector.analysis.filter.row_fields import ALIASES, CALENDAR, ROW_FIELDS, 
 from dissector.analysis.filter.subjects import SUBJECTS, Subject
 from dissector.analysis.filter.syntax import Comparison, Existence, Negation, Syntax, Word, read
 from dissector.session.exchange import Exchange
-from dissector.session.paths import SIDES, STRUCT, Place
+from dissector.session.paths import SIDES, STRUCT, Path, Place
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _of_body(places: Sequence[Place], asked: Comparison | None) -> Condition:
     """A test of every place that the words can be compared with; a `MisfitError` where that is none."""
     misfits: list[MisfitError] = []
     predicates: dict[Kind, Predicate | None] = {}
-    looks: dict[tuple[str, str], list[Look]] = {}
+    looks: dict[tuple[str, str], dict[Path, Look]] = {}
     api_keys: dict[str, set[int | None]] = {}
     for place in places:
         kind = kind_of(place)
@@ -120,12 +120,13 @@ def _of_body(places: Sequence[Place], asked: Comparison | None) -> Condition:
             except MisfitError as error:
                 misfits.append(_with_fields(error, place))
                 continue
-        looks.setdefault((place.side, place.message), []).append(Look(place.path, place.opened, predicates[kind]))
+        look = Look(place.path, place.opened, predicates[kind])
+        looks.setdefault((place.side, place.message), {})[place.path] = look
         api_keys.setdefault(place.side, set()).add(place.api_key)
     if not looks:
         raise max(misfits, key=lambda error: len(error.near))
     return OfBody(
-        {which: tuple(some) for which, some in looks.items()},
+        {which: tuple(some.values()) for which, some in looks.items()},
         {side: frozenset(keys) for side, keys in api_keys.items()},
     )
 

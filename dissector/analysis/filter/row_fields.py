@@ -10,6 +10,7 @@ from typing import Final
 
 from dissector.analysis.filter.columns import Cells, IndexRows
 from dissector.analysis.filter.kinds import Kind, Type
+from dissector.analysis.findings import CODES
 from dissector.findings import Severity
 from dissector.protocol.schema.enums import API_KEY
 from dissector.protocol.schema.loader import api_named
@@ -64,7 +65,7 @@ def _severity(exchange: Exchange) -> int | None:
 
 _TEXT: Final = Kind(Type.TEXT)
 _INTEGER: Final = Kind(Type.INTEGER)
-_SIZE: Final = Kind(Type.INTEGER)
+
 
 ROW_FIELDS: Final = (
     RowField("number", "the row's number, from 1", _INTEGER,
@@ -93,19 +94,19 @@ ROW_FIELDS: Final = (
     RowField("time", "since the capture's start: 2.5s; or of the calendar: 2026-01-31T12:00:00Z",
              Kind(Type.TIME, bare=10**9),
              lambda exchange, start_ns: (exchange.facts.time_ns - start_ns,), (IndexRows.since_start,)),
-    RowField("size", "bytes of the request or of the response: 8k, 1MiB", _SIZE,
+    RowField("size", "bytes of the request or of the response: 8k, 1MiB", _INTEGER,
              lambda exchange, _: _present(exchange.facts.request_size, exchange.facts.response_size),
              (IndexRows.request_size, IndexRows.response_size)),
-    RowField("request.size", "bytes of the request", _SIZE,
+    RowField("request.size", "bytes of the request", _INTEGER,
              _some(lambda exchange: exchange.facts.request_size), (IndexRows.request_size,)),
-    RowField("response.size", "bytes of the response", _SIZE,
+    RowField("response.size", "bytes of the response", _INTEGER,
              _some(lambda exchange: exchange.facts.response_size), (IndexRows.response_size,)),
     RowField("request", "whether the request is in the capture", Kind(Type.STRUCT),
              _of_exchange(lambda exchange: exchange.request), (IndexRows.request,)),
     RowField("response", "whether the response is in the capture", Kind(Type.STRUCT),
              _of_exchange(lambda exchange: exchange.response), (IndexRows.response,)),
     RowField("info", "the words of the list", _TEXT, _some(lambda exchange: exchange.row.info or None)),
-    RowField("finding", "the code of something found, such as unanswered", _TEXT,
+    RowField("finding", "the code of something found, such as unanswered", Kind(Type.TEXT, names=CODES),
              lambda exchange, _: [finding.code for finding in exchange.findings], is_finding=True),
     RowField("severity", "the gravest finding's: note, warning, error",
              Kind(Type.INTEGER, names=tuple(Severity)), _some(_severity), is_finding=True),

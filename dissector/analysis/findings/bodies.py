@@ -21,9 +21,10 @@ from dissector.session.summary import ERROR_CODES
 from dissector.session.table import NO_FRAME
 from dissector.store import Store
 
-SMALL: Final = 512
-KEPT: Final = 1_024
-"""Small responses that are kept, read: most heartbeats and empty fetches have the same bytes behind their ids."""
+SMALL: Final = 1_024
+KEPT: Final = 512
+"""Small responses that are kept, read: heartbeats, empty fetches and the versions of a broker have the same
+bytes behind their ids, again and again."""
 ID_END: Final = PREFIX + 4
 Answer = tuple[Values, list[int]]
 """A response's body, and its errors."""

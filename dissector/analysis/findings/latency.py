@@ -73,10 +73,13 @@ class Slow(RowFinder):
         bucket = _bucket(latency)
         group = answered.connection << 16 | answered.api_key
         edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
-        for low, high in pairwise(edges):
+        late = np.logical_or.reduceat(latency >= LEAST_NS, edges[:-1]).tolist()
+        for (low, high), some in zip(pairwise(edges), late, strict=True):
             key = (int(answered.connection[low]), int(answered.api_key[low]))
             counts = self._counts.of(key)
             counts += np.bincount(bucket[low:high], minlength=BUCKETS)
+            if not some:
+                continue
             slow = self._slow(counts, bucket[low:high]) & (latency[low:high] >= LEAST_NS)
             for at in (low + np.flatnonzero(slow)).tolist():
                 self._tell(key, int(answered.row[at]), int(answered.asked_ns[at]), int(latency[at]), counts)

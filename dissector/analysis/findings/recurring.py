@@ -6,7 +6,7 @@ from typing import Final, Generic, TypeVar
 
 from dissector.analysis.findings.found import Case
 
-KEYS: Final = 16_384
+KEYS: Final = 8_192
 """Connections, partitions, groups of which a finder knows something, at most; past it those unseen for longest go."""
 NEVER: Final = 1 << 62
 """Nanoseconds."""

@@ -20,8 +20,9 @@ Leaf = tuple[tuple[str, ...], Any]
 """The names on the way to a value of a JSON object, and the value."""
 
 
+@cache
 def opened(*names: str) -> Capture:
-    """Bundled captures, or files by their paths, read."""
+    """Bundled captures, or files by their paths, read; they stay open for who asks next."""
     capture = Capture([name if "/" in name else str(PCAPS / f"{name}.pcapng") for name in names])
     for _ in capture.read():
         pass
@@ -31,8 +32,7 @@ def opened(*names: str) -> Capture:
 @cache
 def exchanges(name: str) -> tuple[Exchange, ...]:
     """All of a bundled capture."""
-    with opened(name) as capture:
-        return tuple(capture.exchanges())
+    return tuple(opened(name).exchanges())
 
 
 @cache
@@ -56,7 +56,7 @@ def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
 def asked(text: str, capture: Capture) -> list[int]:
     """The rows that fit, from 0: the same by columns, by exchanges one by one, by `select` and by `matching`."""
     wanted = parse(text)
-    one_by_one = [n for n in range(len(capture)) if wanted.matches(capture.exchange(n), capture.start_ns)]
+    one_by_one = [n for n, each in enumerate(capture.exchanges()) if wanted.matches(each, capture.start_ns)]
     answers = narrowed(wanted, capture, range(len(capture)))
     assert set(np.flatnonzero(answers == YES).tolist()) <= set(one_by_one), text
     assert not set(np.flatnonzero(answers == NO).tolist()) & set(one_by_one), text

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissector.analysis.stats import Client, Counting, MessageKind, Statistics, Tally
+from dissector.analysis.stats import Client, Counting, MessageKind, Statistics, Tally, sampling, tallies
 from dissector.analysis.stats.sections import SECTIONS, api_name
 from dissector.analysis.stats.versions import negotiated
 from dissector.capture_file import Capture
 from dissector.cli.json_lines import json_line
 from dissector.protocol.schema.loader import apis
 from tests.conftest import PCAPS
+from tests.storage.test_files import LEDGER
 
 SOME = ["java", "java-transactions", "librdkafka-acks0", "kafka-python-as-0.9", "plain-socket-sasl-v0", "two-brokers"]
 KEYS = {api.name: api.key for api in apis()}
@@ -192,3 +193,38 @@ def test_names_of_sections_are_filters_that_a_user_could_type() -> None:
         "error == MEMBER_ID_REQUIRED && api == JoinGroup", 'topic == "java-orders" && partition == 0',
     } <= filters  # fmt: skip
     assert api_name(-1) == "(no request)"
+
+
+def test_a_full_group_leaves_no_exchange_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "MOST", 3)
+    with opened("java-transactions") as capture:
+        statistics = counted(capture)
+    for group in (statistics.apis, statistics.clients, statistics.connections):
+        assert len(group.tallies) == 3
+        assert group.others.exchanges > 0
+        assert sum(tally.exchanges for tally in group.tallies.values()) + group.others.exchanges == 64
+
+
+def test_a_sample_says_that_it_is_one_and_estimates_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "SAMPLED", 2)
+    with opened("java-transactions") as capture:
+        statistics = counted(capture)
+    assert not statistics.fields.is_whole
+    kind = MessageKind(KEYS["ApiVersions"], 4, "response")
+    sample = statistics.fields.kinds[kind]
+    assert (sample.messages, sample.traced) == (12, 2)
+    total = statistics.total.bytes_out + statistics.total.bytes_in
+    estimated = sum(count for each in statistics.fields.kinds.values() for _, count in each.estimated())
+    paths = sum(len(each.paths) for each in statistics.fields.kinds.values())
+    assert total - paths <= estimated <= total, "each field is rounded down to a byte"
+
+
+def test_entries_of_kafkas_files_are_counted_as_such() -> None:
+    with Capture([LEDGER, str(PCAPS / "java.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        statistics = counted(capture)
+        assert statistics.kinds == {"entry": len(capture) - 60, "exchange": 60}
+        assert {connection.number for connection in statistics.connections.tallies} == {
+            capture.connection_of(number) for number in range(len(capture) - 60, len(capture))
+        }

@@ -1,0 +1,96 @@
+"""What a search finds: the same as looking at everything, but without decoding it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.analysis.search import Kind, Needle, SearchError, needle
+from dissector.capture_file import Capture
+from tests.conftest import PCAPS
+
+
+def rows_with(capture: Capture, sought: Needle) -> list[int]:
+    """Every row that `first` finds, one after the other."""
+    found, rows = [], np.arange(len(capture))
+    while (number := sought.first(capture, rows)) is not None:
+        found.append(number)
+        rows = rows[rows > number]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("java-orders", Kind.TEXT), ("teapot", Kind.TEXT), ("MEMBER_ID_REQUIRED", Kind.TEXT), ("6a617661", Kind.HEX),
+     ("max_wait_ms", Kind.FIELD), ("topics.name", Kind.FIELD), ("nothing like it", Kind.TEXT)],
+)  # fmt: skip
+def test_rows_are_those_whose_messages_have_it(text: str, kind: Kind) -> None:
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        sought = needle(text, kind, opens_records=True)
+        wanted = [
+            exchange.row.number - 1
+            for exchange in capture.exchanges()
+            if any(hits for _, hits in sought.hits_of(exchange))
+        ]
+        plain = rows_with(capture, needle(text, kind))
+        assert set(plain) <= set(wanted)
+        assert rows_with(capture, sought) == wanted
+        assert bool(wanted) == (text != "nothing like it")
+
+
+def test_compressed_records_are_opened_when_asked_for() -> None:
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        closed, opened = (rows_with(capture, needle("teapot", Kind.TEXT, opens_records=o)) for o in (False, True))
+        assert set(closed) < set(opened)
+
+
+def test_a_hit_is_where_the_bytes_are(bundled: Path) -> None:
+    with Capture([str(bundled)]) as capture:
+        sought = needle("a", Kind.TEXT)
+        for exchange in list(capture.exchanges())[:20]:
+            for message in (exchange.request, exchange.response):
+                for hit in sought.hits(message) if message is not None else ():
+                    assert message is not None
+                    data = message.sources[hit.source].data[hit.start : hit.end]
+                    node = message.tree.find(hit.path)
+                    assert node is not None
+                    assert data in (b"a", b"A") or "a" in f"{node.name} {node.note}".lower()
+
+
+def test_capitals_make_it_exact() -> None:
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        assert rows_with(capture, needle("java-orders", Kind.TEXT))
+        assert not rows_with(capture, needle("Java-orders", Kind.TEXT))
+
+
+def test_what_is_masked_is_not_found() -> None:
+    path = str(PCAPS / "java-sasl-plain.pcapng")
+    with Capture([path], show_secrets=True) as capture:
+        token = next(
+            bytes(e.request.body["auth_bytes"])  # type: ignore[call-overload]
+            for e in capture.exchanges()
+            if e.request is not None and "auth_bytes" in e.request.body
+        )
+        sought = needle(token.hex(), Kind.HEX)
+        assert rows_with(capture, sought)
+    with Capture([path]) as capture:
+        for _ in capture.read():
+            pass
+        assert not rows_with(capture, sought)
+
+
+@given(st.text(max_size=8), st.sampled_from(Kind))
+def test_any_words_are_a_needle_or_refused_in_one_line(text: str, kind: Kind) -> None:
+    said, sought = "", None
+    try:
+        sought = needle(text, kind)
+    except SearchError as error:
+        said = str(error)
+    assert "\n" not in said
+    assert bool(said) == (sought is None)

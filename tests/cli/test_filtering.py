@@ -1,0 +1,116 @@
+"""``-Y`` as a user meets it: in every form, from files and pipes, by one process and several."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import JAVA, kdissect
+from tests.cli.test_workers import SHOW
+from tests.conftest import PCAPS
+
+SLOW_FETCHES = "api == Fetch && latency > 50ms"
+PIPELINED = str(PCAPS / "librdkafka-pipelined.pcapng")
+FILTERED = SHOW.replace("Format(sys.argv[2]), None)", "Format(sys.argv[2]), None, filter=sys.argv[3])").replace(
+    "sys.argv[3:]", "sys.argv[4:]"
+)
+
+
+def numbers(path: str, *words: str) -> list[str]:
+    return kdissect("show", path, "--fields", "number", *words).stdout.decode().split()
+
+
+@pytest.mark.slow
+def test_every_form_has_the_rows_that_fit() -> None:
+    lines = [json.loads(line) for line in kdissect("show", JAVA, "-f", "json").stdout.splitlines()]
+    expected = [each["number"] for each in lines if each["api"] == "Fetch" and each["latency_ns"] > 50_000_000]
+    assert expected
+    found = kdissect("show", JAVA, "-f", "json", "-Y", SLOW_FETCHES).stdout.splitlines()
+    assert [json.loads(line)["number"] for line in found] == expected
+    assert numbers(JAVA, "-Y", SLOW_FETCHES) == [str(number) for number in expected]
+    head, *rows = kdissect("show", JAVA, "-Y", SLOW_FETCHES).stdout.decode().splitlines()
+    assert head == kdissect("show", JAVA).stdout.decode().splitlines()[0]
+    assert [int(row.split()[0]) for row in rows] == expected
+    names, *table = kdissect("show", JAVA, "-f", "csv", "-Y", SLOW_FETCHES).stdout.decode().splitlines()
+    assert names.startswith("number,")
+    assert [int(row.partition(",")[0]) for row in table] == expected
+    assert kdissect("show", JAVA, "-f", "tree", "-Y", SLOW_FETCHES).stdout.count(b" Fetch  ") == len(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("names", "wanted"), [("number", "api == Produce"), ("number,info", "request.acks == ALL")])
+def test_the_limit_counts_what_fits(names: str, wanted: str) -> None:
+    whole = kdissect("show", JAVA, "--fields", names, "-Y", wanted).stdout.splitlines()
+    assert len(whole) > 3
+    for limit in (1, len(whole), len(whole) + 1):
+        some = kdissect("show", JAVA, "--fields", names, "-Y", wanted, "--limit", str(limit)).stdout.splitlines()
+        assert some == whole[:limit]
+
+
+@pytest.mark.parametrize("more", [(), ("--limit", "2"), ("-f", "json")])
+@pytest.mark.parametrize("wanted", ["api == FetchSnapshot", "request.acks == 77"])
+def test_nothing_that_fits_is_code_1_and_one_line(wanted: str, more: tuple[str, ...]) -> None:
+    done = kdissect("show", JAVA, "-Y", wanted, *more)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == f"kdissect: -Y {wanted}: fits none of 60 rows\n"
+
+
+@pytest.mark.parametrize("command", [["show", JAVA], ["export", JAVA, "-w", "nowhere.pcapng"], ["live"]])
+def test_a_bad_filter_is_shown_with_its_place(command: list[str]) -> None:
+    done = kdissect(*command, "-Y", "api == Ftech && error")
+    assert (done.returncode, done.stdout) == (2, b"")
+    told, shown, mark = done.stderr.decode().splitlines()
+    assert told == "kdissect: -Y: column 8: 'Ftech' is no API; near it: Fetch"
+    assert shown == "  api == Ftech && error"
+    assert mark.index("^") == shown.index("Ftech")
+
+
+def test_a_bad_filter_does_no_harm_to_a_terminal() -> None:
+    done = kdissect("show", JAVA, "-Y", "error " * 50 + "\x1b[2J\u202e == 3")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 3
+    assert b"\x1b" not in done.stderr
+    shown, mark = done.stderr.decode().splitlines()[1:]
+    assert shown[mark.index("^") :].startswith("error")
+
+
+@pytest.mark.slow
+def test_rows_of_a_pipe_are_filtered_as_they_come() -> None:
+    for wanted in ("api == Produce", "request.acks == ALL", "error"):
+        piped = kdissect("show", "-", "--fields", "api,correlation_id", "-Y", wanted, data=Path(JAVA).read_bytes())
+        assert piped.returncode == 0
+        whole = kdissect("show", JAVA, "--fields", "api,correlation_id", "-Y", wanted).stdout
+        assert sorted(piped.stdout.splitlines()) == sorted(whole.splitlines())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
+@pytest.mark.parametrize(
+    ("form", "wanted"),
+    [("json", "request.acks == ALL"), ("text", "latency > 1ms"), ("text", "request.acks == 77"), ("csv", "error")],
+)
+def test_workers_print_what_one_process_does(form: str, wanted: str) -> None:
+    one, three = (
+        subprocess.run([sys.executable, "-c", FILTERED, count, form, wanted, PIPELINED], capture_output=True,
+                       timeout=60, check=False)
+        for count in ("1", "3")
+    )  # fmt: skip
+    assert (three.returncode, three.stdout, three.stderr) == (one.returncode, one.stdout, one.stderr)
+    assert one.returncode == (1 if wanted.endswith("77") else 0)
+
+
+def test_export_takes_the_rows_that_fit(tmp_path: Path) -> None:
+    out = str(tmp_path / "out.pcapng")
+    assert kdissect("export", JAVA, "-Y", "error", "-w", out).returncode == 0
+    whole = kdissect("show", JAVA, "--fields", "api,correlation_id,latency_ns", "-Y", "error").stdout
+    assert kdissect("show", out, "--fields", "api,correlation_id,latency_ns", "-Y", "error").stdout == whole
+    both = kdissect("export", JAVA, "-Y", "error", "--rows", "1-34", "-w", out)
+    assert b": 1 rows" in both.stderr
+    assert kdissect("export", JAVA, "-Y", "api == FetchSnapshot", "-w", out).returncode == 1
+
+
+def test_who_has_no_filter_imports_no_parser() -> None:
+    words = "import sys; from dissector.cli.show import show; from dissector.cli.formats import Format; "
+    words += f"show([{JAVA!r}], Format.JSON, None); sys.exit('lark' in sys.modules or 're2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", words], stdout=subprocess.DEVNULL, check=False).returncode == 0

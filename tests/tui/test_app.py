@@ -1,0 +1,196 @@
+"""The application around the screen: configuration, keys, what was opened before, the palette."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+
+from dissector.capture import CaptureError
+from dissector.capture_file import Capture
+from tests.tui.test_main import JAVA, Screen, opened
+from tests.tui.test_settings import written
+from tui.app import KDissectApp
+from tui.colouring import Colouring
+from tui.recents import FILES, FILTERS, recent, remember
+from tui.screens.help import HelpScreen, keys_of
+from tui.screens.main import MainScreen
+from tui.screens.menu import Menu
+from tui.settings import path
+from tui.times import TimeFormat
+
+
+def said(screen: Screen) -> str:
+    return "\n".join(each.message for each in screen.pilot.app._notifications)
+
+
+async def test_the_configuration_is_applied() -> None:
+    written('theme = "nord"\ncolours = "api"\ntime = "epoch"\ncolumns = ["API", "No."]\n[keys]\n"main.flip" = "R,f9"\n')
+    async with opened(JAVA) as screen:
+        assert screen.pilot.app.theme == "nord"
+        appearance = screen.main.appearance
+        assert (appearance.colouring, appearance.time) == (Colouring.API, TimeFormat.EPOCH)
+        assert [column.name for column in screen.list.columns()] == ["API", "No.", "Info"]
+        assert "produce" in screen.text("#legend")
+        await screen.press("R")
+        assert screen.main.model.side == "response"
+        await screen.press("f9")
+        assert screen.main.model.side == "request"
+        await screen.press("r")
+        assert screen.main.model.side == "request"
+        told = [line for lines in keys_of(screen.main).values() for line in lines]
+        assert ("R f9", "The other side of the exchange") in told
+        assert said(screen) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('theme = "no such"', "no theme 'no such'"),
+        ('[keys]\n"main.flop" = "R"', "no key has the id 'main.flop'"),
+        ("theme = ", "config.toml"),
+        ('columns = ["[/nope]"]', "[/nope]"),
+    ],
+)
+async def test_a_wrong_configuration_is_one_line_and_the_screen_is_as_usual(text: str, words: str) -> None:
+    written(text)
+    async with opened(JAVA) as screen:
+        assert words in said(screen)
+        assert len(said(screen).splitlines()) == 1
+        assert screen.pilot.app.theme == "kdissect"
+        assert "ApiVersions" in screen.lines()
+
+
+async def test_what_is_chosen_on_the_screen_is_so_the_next_time() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("v", "t")
+        await screen.pilot.press("C", "space", "escape")
+        screen.pilot.app.theme = "kdissect-light"
+        await screen.settle()
+        shown = [column.name for column in screen.list.columns()]
+    async with opened(JAVA) as screen:
+        appearance = screen.main.appearance
+        assert (appearance.colouring, appearance.time) == (Colouring.API, TimeFormat.PREVIOUS)
+        assert [column.name for column in screen.list.columns()] == shown
+        assert screen.pilot.app.theme == "kdissect-light"
+
+
+async def test_without_a_choice_nothing_is_written() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("j", "e", "m")
+    assert not path().exists()
+
+
+async def test_a_choice_that_can_not_be_kept_is_said(folders: Path) -> None:
+    async with opened(JAVA) as screen:
+        folders.mkdir(exist_ok=True)
+        (folders / "config").write_text("")
+        await screen.press("v")
+        assert "not kept for the next time" in said(screen)
+
+
+@pytest.mark.parametrize(("size", "columns"), [((80, 24), 1), ((160, 50), 2)])
+async def test_help_is_in_groups_and_in_two_columns_where_there_is_room(size: tuple[int, int], columns: int) -> None:
+    async with opened(JAVA, size=size) as screen:
+        await screen.pilot.press("question_mark")
+        await screen.settle()
+        assert isinstance(screen.pilot.app.screen, HelpScreen)
+        drawn = screen.lines()
+        assert "In this pane" in drawn
+        heads = [line for line in drawn.splitlines() if "In this pane" in line]
+        titles = set(keys_of(screen.main)) - {"In this pane"}
+        assert any(title in heads[0] for title in titles) == (columns == 2)
+
+
+@asynccontextmanager
+async def palette(screen: Screen, text: str) -> AsyncIterator[Pilot[None]]:
+    await screen.pilot.press("ctrl+p")
+    await screen.pilot.pause()
+    assert isinstance(screen.pilot.app.screen, CommandPalette)
+    for character in text:
+        await screen.pilot.press("space" if character == " " else character)
+    for _ in range(100):
+        await screen.pilot.pause(0.02)
+        if text.split()[-1] in screen.lines().split("─")[0] or text in screen.lines():
+            break
+    yield screen.pilot
+    await screen.settle()
+
+
+async def test_the_palette_has_recent_filters_whatever_stands_in_them() -> None:
+    remember(FILTERS, 'client_id == "[/nope]\x1b[31m"')
+    remember(FILTERS, "api == Fetch")
+    async with opened(JAVA) as screen:
+        async with palette(screen, "nope") as pilot:
+            await pilot.press("escape")
+        async with palette(screen, "api == Fetch") as pilot:
+            await pilot.press("enter")
+            await pilot.pause(0.3)
+            await pilot.press("enter")
+            await pilot.pause(0.3)
+        assert "api == Fetch" in screen.lines()
+
+
+async def test_the_palette_shows_and_hides_columns() -> None:
+    async with opened(JAVA) as screen:
+        shown = [column.name for column in screen.list.columns()]
+        screen.main.toggle_column("Corr")
+        assert [column.name for column in screen.list.columns()] == [name for name in shown if name != "Corr"]
+        screen.main.toggle_column("Client")
+        assert "Client" in [column.name for column in screen.list.columns()]
+        names = [command.title for command in screen.pilot.app.get_system_commands(screen.main)]
+        assert "Column: Corr" in names
+        assert any("theme" in name.lower() for name in names)
+
+
+async def test_without_a_file_captures_of_before_are_offered(tmp_path: Path) -> None:
+    copy = tmp_path / "[bold]copy.pcapng"
+    shutil.copy(JAVA, copy)
+    for name in (JAVA, str(copy)):
+        remember(FILES, name)
+    async with KDissectApp().run_test(size=(100, 30)) as pilot:
+        screen = Screen(pilot)
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Menu)
+        assert "[bold]copy.pcapng" in screen.lines()
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        await screen.settle()
+        assert isinstance(pilot.app.screen, MainScreen)
+        assert "60 exchanges" in screen.text("#title")
+        assert recent(FILES)[0] == JAVA
+        app = pilot.app
+        assert isinstance(app, KDissectApp)
+        assert app.open_file(str(copy))
+        await pilot.pause()
+        await screen.settle()
+        assert "copy.pcapng" in screen.text("#title")
+        assert not app.open_file(str(tmp_path / "none"))
+        await screen.settle()
+        assert "copy.pcapng" in screen.text("#title")
+
+
+async def test_nothing_chosen_is_the_end() -> None:
+    remember(FILES, JAVA)
+    app = KDissectApp()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        await pilot.press("escape")
+        await pilot.pause()
+    assert app.return_code == 0
+
+
+async def test_a_capture_of_before_that_is_none_any_more_ends_with_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "words"
+    path.write_text("words, and more words")
+    remember(FILES, str(path))
+    app = KDissectApp(None, lambda paths: Capture(paths))
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+    assert isinstance(app.error, CaptureError)
+    assert "words" in str(app.error)

@@ -1,0 +1,103 @@
+"""The columns: what fits, what the user chooses, what a field's column shows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.capture_file import Capture
+from dissector.cli.fields import lines
+from tests.conftest import PCAPS
+from tests.tui.test_main import JAVA, Screen, opened
+from tests.tui.test_sorting import cells_of
+from tui.columns import BY_NAME, COLUMNS, INFO, MARKS_WIDTH, Column, Columns
+from tui.messages import AddColumn
+from tui.words import path_cell
+
+PATHS = st.sampled_from(["request.topics.name", "response.body.error_code", "request.size"])
+WORDS = st.lists(
+    st.builds(lambda name, width: name if width is None else f"{name}={width}", st.sampled_from([*BY_NAME]) | PATHS,
+              st.none() | st.integers(3, 80)),
+    unique_by=lambda word: word.partition("=")[0],
+)  # fmt: skip
+
+
+@given(WORDS | st.none(), st.integers(20, 300), st.integers(0, 17))
+def test_what_is_shown_always_fits_and_info_is_last(words: list[str] | None, across: int, time_width: int) -> None:
+    columns = Columns() if words is None else Columns.of(words)
+    shown = columns.fitting(across, time_width)
+    assert shown[-1].name == INFO
+    assert MARKS_WIDTH + sum(column.width + 1 for column in shown) - 1 <= max(across, MARKS_WIDTH + 4)
+    if words is not None:
+        names = [word.partition("=")[0] for word in words]
+        assert [column.name for column in shown[:-1]] == names[: len(shown) - 1]
+
+
+@given(WORDS)
+def test_a_choice_in_words_is_the_same_choice_again(words: list[str]) -> None:
+    columns = Columns.of(words)
+    again = columns.words()
+    assert again is not None
+    assert Columns.of(again) == columns
+
+
+@pytest.mark.parametrize("word", ["Nope", "API=2", "API=x", "API=", "topics.name", "API=1000"])
+def test_what_is_no_column_is_said(word: str) -> None:
+    with pytest.raises(ValueError, match=word.partition("=")[0]):
+        Columns.of([word])
+
+
+@pytest.mark.parametrize(
+    "path", ["request.topics.name", "request.header.client_id", "response.body.error_code", "request.size",
+             "response.responses.partitions.records.batches.records.value"],
+)  # fmt: skip
+def test_a_fields_column_says_what_show_fields_says(path: str) -> None:
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        exchanges = list(capture.exchanges())
+        printed = b"".join(lines(capture, [path], as_csv=False)(0, len(capture))).decode().split("\n")[:-1]
+        cells = [path_cell(exchange, path) for exchange in exchanges]
+        assert [cell[:20] for cell in cells] == [text[:20] for text in printed]
+        assert len(set(cells)) > 1
+
+
+async def _at(screen: Screen, name: str) -> Column:
+    await screen.settle()
+    return next(column for column in screen.list.columns() if column.name == name)
+
+
+async def test_the_menu_hides_shows_moves_and_widens_columns() -> None:
+    async with opened(JAVA) as screen:
+        shown = [column.name for column in screen.list.columns()]
+        await screen.pilot.press("C", "space")  # No.
+        await screen.settle()
+        assert [column.name for column in screen.list.columns()] == shown[1:]
+        await screen.pilot.press("home", "down", "J", "plus", "plus")  # Time behind Conn
+        await screen.settle()
+        assert [column.name for column in screen.list.columns()][:2] == ["Conn", "Time"]
+        assert (await _at(screen, "Time")).width == BY_NAME["Time"].width + 2
+        await screen.pilot.press("minus", "k", "j", "K")
+        await screen.settle()
+        assert [column.name for column in screen.list.columns()][:2] == ["Time", "Conn"]
+        await screen.pilot.press("u", "escape")
+        await screen.settle()
+        assert [column.name for column in screen.list.columns()] == shown
+        assert screen.main.appearance.columns.chosen is None
+
+
+async def test_a_field_becomes_a_column() -> None:
+    async with opened(JAVA, size=(160, 40)) as screen:
+        screen.main.post_message(AddColumn("request.body.topics[3].name"))
+        await screen.settle()
+        assert "name" in screen.list.render_line(0).text
+        name = "request.body.topics.name"
+        wanted = [path_cell(screen.main.capture.exchange(n), name) for n in range(len(screen.main.capture))]
+        assert any(wanted)
+        assert cells_of(screen, name) == wanted[: len(cells_of(screen, name))]
+        screen.main.post_message(AddColumn(name))
+        await screen.settle()
+        assert len(screen.list.columns()) == len({column.name for column in screen.list.columns()})
+
+
+def test_every_fact_of_a_column_is_the_indexs() -> None:
+    with Capture([JAVA]) as capture:
+        list(capture.exchanges())
+        assert all(len(capture.columns([column.fact], 0, 3)[0]) == 3 for column in COLUMNS)

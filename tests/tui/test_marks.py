@@ -1,0 +1,127 @@
+"""Marks and comments: kept by what is in the capture, shown in the list, taken along in an export."""
+
+import json
+import shutil
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.capture_file import Capture
+from dissector.conversation import pcapng
+from dissector.exporting import packets_of
+from tests.tui.test_filtering import shown
+from tests.tui.test_main import JAVA, opened
+from tui.folders import state_folder, write_whole
+from tui.marks import SAMPLE, Marks, identity
+
+
+def test_marks_go_with_the_content_and_not_with_the_name(tmp_path: Path) -> None:
+    other = tmp_path / "moved.pcapng"
+    shutil.copy(JAVA, other)
+    marks = Marks()
+    marks.keep([JAVA], 60)
+    assert marks.toggle(3)
+    marks.comment(5, "  why so slow?  ")
+    again = Marks()
+    again.keep([str(other)], 60)
+    assert (again.marked, again.comments) == ({3}, {5: "why so slow?"})
+    assert not again.toggle(3)
+    again.comment(5, "")
+    assert [*(state_folder() / "marks").iterdir()] == []
+
+
+def test_what_is_another_capture_has_none_of_it(tmp_path: Path) -> None:
+    data = bytes(SAMPLE * 3)
+    path = tmp_path / "a"
+    path.write_bytes(data)
+    names = {identity([str(path)])}
+    for changed in (data + b"x", b"x" + data[1:], data[:-1] + b"x"):
+        path.write_bytes(changed)
+        names.add(identity([str(path)]))
+    names.add(identity([str(path), str(path)]))
+    assert len(names) == 5
+    assert None not in names
+    assert identity(["-"]) is None
+    assert identity([]) is None
+
+
+ANYTHING = st.recursive(
+    st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+NEARLY = st.fixed_dictionaries(
+    {
+        "marked": st.lists(st.integers() | st.text() | st.booleans()),
+        "comments": st.dictionaries(st.text() | st.integers(0, 20).map(str), st.text() | st.none()),
+    }
+)
+
+
+@given(ANYTHING | NEARLY)
+def test_a_file_that_makes_no_sense_hurts_nobody(value: object) -> None:
+    name = identity([JAVA])
+    write_whole(state_folder() / "marks" / f"{name}.json", json.dumps(value).encode())
+    marks = Marks()
+    marks.keep([JAVA], 10)
+    assert marks.marked <= set(range(10))
+    assert set(marks.comments) <= set(range(10))
+    assert all(marks.comments.values())
+
+
+async def test_m_marks_quote_goes_round_them_and_shift_m_shows_them_alone() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("apostrophe", "M")
+        assert len(shown(screen)) == len(screen.main.capture)
+        await screen.press("j", "j", "m", "8", "G", "m", "g", "apostrophe")
+        assert screen.list.number == 2
+        assert screen.list.render_line(3).text.startswith("▸◆")
+        await screen.press("apostrophe")
+        assert screen.list.number == 7
+        await screen.press("apostrophe")
+        assert screen.list.number == 2
+        await screen.press("M")
+        assert shown(screen) == [2, 7]
+        assert "shown 2" in screen.text("#title")
+        await screen.press("m")
+        assert shown(screen) == [7]
+        await screen.press("M")
+        assert len(shown(screen)) == len(screen.main.capture)
+    async with opened(JAVA) as screen:
+        assert screen.list.render_line(8).text.startswith(" ◆")
+
+
+async def test_a_semicolon_writes_on_a_row() -> None:
+    async with opened(JAVA) as screen:
+        await screen.pilot.press("j", "semicolon", *"why", "enter")
+        await screen.settle()
+        line = screen.list.render_line(2).text
+        assert line.startswith("▸✎")
+        assert "✎ why" in line
+        await screen.pilot.press("semicolon", *"not", "escape")
+        await screen.settle()
+        assert screen.main.appearance.marks.comments == {1: "why"}
+        await screen.pilot.press("semicolon", *["backspace"] * 3, "enter")
+        await screen.settle()
+        assert screen.main.appearance.marks.comments == {}
+
+
+async def test_comments_of_the_user_are_exported_and_seen_in_the_copy(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.pcapng"
+    with Capture([JAVA]) as capture:
+        for _ in capture.read():
+            pass
+        packets = packets_of(capture, [8], {8: "look\x1b[31m here"})
+        copy.write_bytes(b"".join(pcapng(packets, "made for a test")))
+    async with opened(str(copy)) as screen:
+        line = screen.list.render_line(1).text
+        assert "✎ look␛[31m here" in line
+        assert "kdissect 9" not in line
+
+
+async def test_marks_that_can_not_be_kept_are_said_and_are_there_all_the_same(folders: Path) -> None:
+    async with opened(JAVA) as screen:
+        folders.mkdir(exist_ok=True)
+        (folders / "state").write_text("")
+        await screen.press("m")
+        assert any("not kept" in each.message for each in screen.pilot.app._notifications)
+        assert screen.main.appearance.marks.marked == {0}

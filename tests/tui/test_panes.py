@@ -1,0 +1,131 @@
+"""Fields and bytes: chosen and opened with the mouse, selected, and where they come from."""
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.test_main import JAVA, Screen, opened, to
+from tui.widgets.bytes_pane import BytesPane
+from tui.widgets.field_tree import FieldTree
+
+
+def place_of(screen: Screen, offset: int) -> tuple[int, int]:
+    """Where the bytes pane draws a byte, its border counted in."""
+    line = offset // screen.bytes.per_line - screen.bytes.scroll_offset.y
+    x = next(x for x in range(200) if screen.bytes.offset_at(x, line) == offset)
+    return x + 1, line + 1
+
+
+async def drag(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int]) -> None:
+    await pilot.mouse_down(BytesPane, offset=start)
+    await pilot.hover(BytesPane, offset=end)
+    await pilot.mouse_up(BytesPane, offset=end)
+
+
+async def test_dragging_selects_bytes_and_says_what_they_are() -> None:
+    async with opened(JAVA) as screen:
+        screen.bytes.focus()
+        await screen.settle()
+        await drag(screen.pilot, place_of(screen, 11), place_of(screen, 8))
+        await screen.settle()
+        assert screen.main.model.selection == range(8, 12)
+        assert "4 bytes selected · i32 " in screen.text("#inspector")
+        await screen.press("y", "h")
+        assert bytes.fromhex(screen.pilot.app.clipboard) == screen.main.model.source.data[8:12]  # type: ignore[union-attr]
+        await screen.pilot.click(BytesPane, offset=place_of(screen, 5))
+        await screen.settle()
+        assert screen.main.model.selection is None
+        assert screen.path == "header.request_api_key"
+
+
+async def test_shift_selects_from_the_cursor_on() -> None:
+    async with opened(JAVA) as screen:
+        screen.bytes.focus()
+        await screen.press("right", "right", "shift+right", "shift+right")
+        assert screen.main.model.selection == range(2, 5)
+        await screen.press("shift+down")
+        assert screen.main.model.selection == range(2, 5 + screen.bytes.per_line)
+        await screen.press("shift+up", "shift+left")
+        assert screen.main.model.selection == range(2, 4)
+        await screen.press("right")
+        assert screen.main.model.selection is None
+
+
+async def test_the_wheel_moves_the_bytes_and_chooses_nothing() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await to(screen, "Produce")
+        before = screen.main.place
+        await screen.pilot._post_mouse_events(
+            [__import__("textual.events").events.MouseScrollDown], BytesPane, button=0
+        )
+        await screen.settle()
+        assert screen.bytes.scroll_offset.y > 0
+        assert screen.main.place == before
+
+
+async def test_a_click_chooses_a_field_one_on_the_arrow_opens_it_and_so_do_two() -> None:
+    async with opened(JAVA) as screen:
+        await to(screen, "CreateTopics")
+        screen.fields.focus()
+        await screen.settle()
+        drawn = [screen.fields.get_node_at_line(line) for line in range(30)]
+        line, node = next((n, node) for n, node in enumerate(drawn) if node is not None and node.is_expanded)
+        x = screen.lines().splitlines()[screen.fields.region.y + 1 + line].index("▾")
+        await screen.pilot.click(FieldTree, offset=(x + 6, line + 1))
+        await screen.settle()
+        assert screen.fields.cursor_node is node
+        assert node.is_expanded
+        await screen.pilot.click(FieldTree, offset=(x, line + 1))
+        await screen.settle()
+        assert not node.is_expanded
+        await screen.pilot.click(FieldTree, offset=(x + 6, line + 1), times=2)
+        await screen.settle()
+        assert node.is_expanded
+        await screen.press("enter")
+        assert not node.is_expanded
+
+
+async def test_b_goes_round_the_sources_of_bytes() -> None:
+    async with opened(JAVA) as screen:
+        model = screen.main.model
+        screen.list.cursor = next(n for n in range(len(model.capture)) if "gzip" in model.capture.row(n).info)
+        await screen.settle()
+        assert model.look is not None
+        count = len(model.look.message.sources)
+        assert count > 1
+        assert "decompressed" in str(screen.bytes.border_subtitle)
+        seen = []
+        for _ in range(count):
+            await screen.press("b")
+            assert model.source is not None
+            seen.append(model.source.number)
+        assert sorted(seen) == list(range(count))
+        await to(screen, "ApiVersions")
+        await screen.press("b")
+        assert any("in its frame" in said.message for said in screen.pilot.app._notifications)
+
+
+@pytest.mark.parametrize(("height", "lines"), [(39, 1), (40, 2)])
+async def test_a_high_screen_has_two_lines_about_the_field(height: int, lines: int) -> None:
+    async with opened(JAVA, size=(120, height)) as screen:
+        await screen.press("enter", "g", "down", "down")
+        said = screen.text("#inspector")
+        assert said.count("\n") == lines - 1
+        assert "request.header.request_api_key · 18 = ApiVersions · INT16" in said
+        assert "versions 0+" in said
+        assert screen.main.query_one("#inspector").size.height == lines
+
+
+async def test_without_colours_cursor_field_and_selection_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(JAVA) as screen:
+        await screen.press("enter", "g", "down")
+        node = screen.fields.cursor_node
+        assert node is not None
+        plain = screen.fields.rich_style
+        assert any(
+            getattr(span.style, "reverse", False) for span in screen.fields.render_label(node, plain, plain).spans
+        )
+        screen.bytes.focus()
+        await screen.press("shift+right", "shift+right")
+        drawn = [s.style for s in screen.bytes.render_line(0) if s.style is not None]
+        assert any(style.reverse and style.underline for style in drawn)

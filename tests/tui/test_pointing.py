@@ -1,0 +1,102 @@
+"""From fields and cells to filters and columns."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dissector.analysis.filter import FilterError, parse
+from dissector.capture_file import Capture
+from tests.conftest import PCAPS
+from tests.tui.test_main import JAVA, Screen, to
+from tui.app import KDissectApp
+from tui.messages import AddColumn, ApplyFilter
+from tui.model import Model
+from tui.pointed import cell_filters, field_filter
+from tui.screens.main import MainScreen
+
+
+class Told(MainScreen):
+    """Keeps what was asked for."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture)
+        self.filters: list[tuple[str, bool]] = []
+        self.columns: list[str] = []
+
+    def on_apply_filter(self, event: ApplyFilter) -> None:
+        self.filters.append((event.text, event.prepare))
+        event.prevent_default()  # what becomes of it is another's test
+
+    def on_add_column(self, event: AddColumn) -> None:
+        self.columns.append(event.path)
+        event.prevent_default()
+
+
+@asynccontextmanager
+async def told() -> AsyncIterator[tuple[Screen, Told]]:
+    with Capture([JAVA]) as capture:
+        main = Told(capture)
+        async with KDissectApp(main).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            await pilot.pause()
+            await screen.settle()
+            yield screen, main
+
+
+async def test_a_field_becomes_a_filter_and_a_column() -> None:
+    async with told() as (screen, main):
+        await to(screen, "CreateTopics")
+        assert main.model.look is not None
+        node = main.model.look.message.tree.find("body.topics[0].name")
+        assert node is not None
+        screen.fields.focus()
+        main.choose_field(node)
+        await screen.settle()
+        await screen.press("a", "A", "c")
+        text = "request.body.topics.name == java-orders"
+        assert main.filters == [(text, False), (text, True)]
+        assert main.columns == ["request.body.topics.name"]
+        screen.bytes.focus()
+        await screen.press("a")
+        assert main.filters[-1] == (text, False)
+
+
+async def test_in_the_list_it_is_about_the_row() -> None:
+    async with told() as (screen, main):
+        await to(screen, "CreateTopics")
+        await screen.press("a")
+        assert main.filters == [("api == CreateTopics", False)]
+        await screen.press("A", "down", "enter")
+        assert main.filters[-1] == (f"conn == {main.capture.connection_of(screen.row)}", True)
+
+
+async def test_what_no_filter_can_ask_about_is_said() -> None:
+    async with told() as (screen, main):
+        await screen.press("enter", "g", "a", "c")
+        assert main.filters == []
+        assert any("choose a field" in said.message for said in screen.pilot.app._notifications)
+
+
+@pytest.mark.parametrize("name", ["java", "librdkafka", "java-kip848"])
+def test_a_filter_fits_the_exchange_that_it_came_from(name: str) -> None:
+    fitting = 0
+    with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        model = Model(capture)
+        for number in range(0, len(capture), 4):
+            model.choose(number)
+            assert model.exchange is not None
+            assert model.look is not None
+            for cell, text in cell_filters(model.exchange):
+                assert parse(text).matches(model.exchange), (cell, text)
+            for node in list(model.look.message.tree.walk())[::7]:
+                model.node = node
+                try:
+                    text = field_filter(model) or ""
+                except FilterError:
+                    continue
+                assert parse(text).matches(model.exchange), text
+                fitting += 1
+    assert fitting > 20

@@ -1,0 +1,47 @@
+"""What is remembered, whatever stands in the file."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.folders import state_folder, write_whole
+from tui.recents import FILES, FILTERS, KEPT, recent, remember
+
+
+def test_the_latest_is_first_each_once_and_only_so_many_are_kept() -> None:
+    for n in range(KEPT + 5):
+        remember(FILTERS, f"conn == {n}")
+    remember(FILTERS, "conn == 30")
+    remember(FILES, "a.pcap")
+    assert recent(FILTERS)[:2] == ["conn == 30", f"conn == {KEPT + 4}"]
+    assert len(recent(FILTERS)) == len(set(recent(FILTERS))) == KEPT
+    assert recent(FILES) == ["a.pcap"]
+
+
+@given(
+    st.binary(max_size=60)
+    | st.sampled_from([b"[]", b'{"filters": 3}', b'{"filters": [1, "x", null, ""]}', b"[" * 9999])
+)
+def test_what_is_no_memory_is_none(data: bytes) -> None:
+    write_whole(state_folder() / "recents.json", data)
+    assert set(recent(FILTERS)) <= {"x"}
+    remember(FILTERS, "api == Fetch")
+    assert recent(FILTERS)[0] == "api == Fetch"
+
+
+def test_a_folder_that_can_not_be_made_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    remember(FILTERS, "api == Fetch")
+    assert recent(FILTERS) == []
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    write_whole(path, b"one")
+    write_whole(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [*path.parent.iterdir()] == [path]
+    assert path.stat().st_mode & 0o077 == 0

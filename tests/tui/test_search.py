@@ -1,0 +1,127 @@
+"""ctrl+f, n and N, driven by keys and clicks."""
+
+import asyncio
+import threading
+
+from textual.widgets import Input, Static
+
+from tests.tui.test_main import JAVA, Screen, opened
+from tui.history import Place
+from tui.screens.search import SearchScreen
+from tui.screens.seeking import Rows
+
+
+async def look_for(screen: Screen, text: str, *switches: str) -> None:
+    await screen.pilot.press("ctrl+f")
+    await screen.pilot.pause()
+    for key in switches:
+        await screen.pilot.press(key)
+    screen.pilot.app.screen.query_one(Input).value = text
+    await screen.press("enter")
+
+
+async def test_text_is_found_in_this_exchange_then_in_others_and_round_again() -> None:
+    async with opened(JAVA) as screen:
+        await look_for(screen, "java-orders")
+        model = screen.main.model
+        first = screen.main.place
+        assert first is not None
+        assert model.source is not None
+        assert model.selection is not None
+        assert model.source.data[model.selection.start : model.selection.stop] == b"java-orders"
+        places = [first]
+        for _ in range(200):
+            await screen.press("n")
+            place = screen.main.place
+            assert place is not None
+            if place == first:
+                break
+            places.append(place)
+        assert screen.main.place == first
+        assert len({place.number for place in places}) > 5
+        assert any("beginning" in said.message for said in screen.pilot.app._notifications)
+        await screen.press("N")
+        assert screen.main.place == places[-1]
+        assert any("from the end" in said.message for said in screen.pilot.app._notifications)
+        await screen.press("N")
+        assert screen.main.place == places[-2]
+
+
+async def test_a_hit_is_lit_in_tree_and_bytes() -> None:
+    async with opened(JAVA) as screen:
+        await look_for(screen, "java-orders")
+        node = screen.fields.cursor_node
+        assert node is not None
+        assert node.data is screen.main.model.node
+        label = screen.fields.render_label(node, screen.fields.rich_style, screen.fields.rich_style)
+        assert any("underline" in str(span.style) for span in label.spans)
+        drawn = [segment for y in range(20) for segment in screen.bytes.render_line(y)]
+        selected = screen.bytes.get_component_rich_style("bytes--selected")
+        assert any(segment.style == selected for segment in drawn)
+
+
+async def test_bytes_and_fields_are_found_by_their_kinds() -> None:
+    async with opened(JAVA) as screen:
+        await look_for(screen, "6a 61 76 61", "tab")
+        model = screen.main.model
+        assert model.source is not None
+        assert model.selection is not None
+        assert model.source.data[model.selection.start : model.selection.stop] == b"java"
+        await look_for(screen, "session_timeout", "tab")  # hex was chosen before: field is the next
+        assert screen.path.endswith("session_timeout_ms")
+
+
+async def test_nonsense_is_said_and_nothing_found_is_said() -> None:
+    async with opened(JAVA) as screen:
+        await look_for(screen, "xyz", "tab")
+        assert isinstance(screen.pilot.app.screen, SearchScreen)
+        assert "no bytes in hex" in str(screen.pilot.app.screen.query_one("#how", Static).render())
+        await screen.pilot.press("escape")
+        await screen.pilot.pause()
+        await look_for(screen, "not in here at all")
+        assert screen.row == 0
+        assert any("no 'not in here at all'" in said.message for said in screen.pilot.app._notifications)
+
+
+async def test_compressed_records_are_found_elsewhere_when_they_are_opened() -> None:
+    async with opened(JAVA) as screen:
+        await look_for(screen, "teapot", "shift+tab")
+        sources = set()
+        for _ in range(60):
+            node = screen.main.model.node
+            assert node is not None
+            sources.add(min(1, node.source))
+            if node.source:
+                break
+            await screen.press("f8", "n")
+        assert 1 in sources
+
+
+async def test_the_switches_are_clicked() -> None:
+    async with opened(JAVA) as screen:
+        await screen.pilot.press("ctrl+f")
+        await screen.pilot.pause()
+        how = screen.pilot.app.screen.query_one("#how", Static)
+        await screen.pilot.click(how, offset=(12, 0))
+        assert "[hex]" in str(how.render())
+        await screen.pilot.click(how, offset=(50, 0))
+        assert "[opened]" in str(how.render())
+
+
+async def test_esc_stops_a_search_at_once() -> None:
+    async with opened(JAVA) as screen:
+        begun, stopped = threading.Event(), threading.Event()
+
+        def find(rows: Rows) -> Place | None:
+            begun.set()
+            stopped.wait(20)
+            return Place(int(rows[-1]))
+
+        screen.main.seek(1, find, "a needle")
+        await asyncio.to_thread(begun.wait, 20)
+        await screen.pilot.press("escape")
+        stopped.set()
+        await screen.settle()
+        assert screen.row == 0
+        assert not screen.main.stop()
+        assert any("stopped looking for a needle" in said.message for said in screen.pilot.app._notifications)

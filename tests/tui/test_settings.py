@@ -1,0 +1,102 @@
+"""The configuration: what it says, what is wrong with it, and that a change harms nothing else."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.colouring import Colouring
+from tui.columns import Columns
+from tui.settings import COLOURS, COLUMNS, THEME, TIME, Settings, change, load, path
+from tui.times import TimeFormat
+
+
+def written(text: str | bytes) -> None:
+    path().parent.mkdir(parents=True, exist_ok=True)
+    path().write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def test_it_says_what_the_user_chose() -> None:
+    assert load() == Settings()
+    written('theme = "nord"\ncolours = "api"\ntime = "utc"\ncolumns = ["No.", "API=20"]\n[keys]\n"main.flip" = "R"\n')
+    keys = {"main.flip": "R"}
+    assert load() == Settings("nord", Colouring.API, TimeFormat.UTC, Columns.of(["No.", "API=20"]), keys)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("theme = 3", "theme is the name"),
+        ('colours = "red"', "colours are one of severity"),
+        ("time = [1]", "time is one of start"),
+        ('columns = ["Nope"]', "there is no column 'Nope'"),
+        ("columns = 3", "columns are a list"),
+        ("[keys]\na = 3", "keys have a name"),
+        ('keys = "x"', "keys have a name"),
+        ("nothing = 1", "there is no setting 'nothing'"),
+        ("theme = ", "config.toml: "),
+        (b"\xff\xfe", "config.toml: "),
+        (b"x" * 2_000_000, "more than"),
+        ("a = " + "[" * 5000, "config.toml: "),
+        ('"a\\u001b[31m" = 1', "there is no setting 'a"),
+    ],
+)
+def test_what_is_wrong_is_one_plain_line_and_the_rest_counts(text: str | bytes, words: str) -> None:
+    valid = b'theme = "nord"\n' if isinstance(text, str) and not text.startswith(("theme", "a =")) else b""
+    written(valid + (text if isinstance(text, bytes) else text.encode()))
+    settings = load()
+    assert settings.problem is not None
+    assert words in settings.problem
+    assert "\n" not in settings.problem
+    assert "\x1b" not in settings.problem
+    assert settings.theme == ("nord" if valid else None)
+
+
+def test_a_change_leaves_comments_tables_and_all_else() -> None:
+    text = '# mine\n theme = "nord" # for the night\n\n[keys]\n# this too\n"main.flip" = "R"\n'
+    written(text)
+    change(COLOURS, "latency")
+    change(THEME, "kdissect-light")
+    change(TIME, "utc")
+    change(TIME, None)
+    changed = path().read_text()
+    for kept in ("# mine\n", "# this too\n", '"main.flip" = "R"\n'):
+        assert kept in changed
+    assert tomllib.loads(changed) == {"theme": "kdissect-light", "colours": "latency", "keys": {"main.flip": "R"}}
+
+
+def test_a_change_that_would_do_harm_is_not_made() -> None:
+    for text in ('columns = [\n  "No.",\n]\n', "theme = \n", '"columns" = ["No."]\n'):
+        written(text)
+        with pytest.raises(ValueError, match=r"."):
+            change(COLUMNS, ["API"])
+        assert path().read_text() == text
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.toml"
+    real.write_text("")
+    path().parent.mkdir(parents=True)
+    path().symlink_to(real)
+    change(THEME, "nord")
+    assert path().is_symlink()
+    assert tomllib.loads(real.read_text()) == {"theme": "nord"}
+
+
+NAMES = st.sampled_from(["# words", "", 'theme = "x"', "other = 1", "[table]", "colours = 'api'", "a.b = 2", "  "])
+
+
+@given(st.lists(NAMES), st.sampled_from([THEME, COLOURS]), st.none() | st.text())
+def test_after_a_change_the_file_has_it_or_is_as_it_was(lines: list[str], name: str, value: str | None) -> None:
+    text = "\n".join(lines)
+    written(text)
+    try:
+        change(name, value)
+    except ValueError:
+        assert path().read_text() == text
+        return
+    before = tomllib.loads(text)
+    before.pop(name, None)
+    assert tomllib.loads(path().read_text()) == before | ({} if value is None else {name: value})

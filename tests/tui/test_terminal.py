@@ -1,0 +1,90 @@
+"""What reaches a terminal without colours: none, and yet the choice, what is lit and what is wrong are seen."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.tui.test_main import JAVA
+
+pytestmark = pytest.mark.slow
+
+SGR = re.compile(rb"\x1b\[([\d;:]*)m")
+PATIENCE = 120.0
+
+
+def drawn_by(command: list[str], keys: bytes, wanted: bytes, environment: dict[str, str]) -> bytes:
+    """All that a program writes to a terminal of its own until `wanted` is drawn after the keys, and it is left."""
+    end, inner = pty.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM", "TERM")}
+    process = subprocess.Popen(command, stdin=inner, stdout=inner, stderr=inner, env=kept | environment)
+    os.close(inner)
+    try:
+        out = _read_until(end, b"100%")
+        os.write(end, keys)
+        return out + _read_until(end, wanted)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(end)
+
+
+def _read_until(end: int, wanted: bytes) -> bytes:
+    out, begun = b"", time.monotonic()
+    while wanted not in out:
+        assert time.monotonic() - begun < PATIENCE, out[-2000:]
+        if select.select([end], [], [], 0.2)[0]:
+            out += os.read(end, 1 << 16)
+    return out
+
+
+def codes(out: bytes) -> set[int]:
+    """The numbers of all sequences that set how characters look."""
+    return {int(number) for found in SGR.findall(out) for number in re.findall(rb"\d+", found)}
+
+
+@pytest.mark.parametrize(
+    "environment", [{"TERM": "vt100"}, {"TERM": "xterm-256color", "NO_COLOR": "1"}], ids=["vt100", "NO_COLOR"]
+)
+def test_a_terminal_without_colours_gets_none_and_shows_the_choice(tmp_path: Path, environment: dict[str, str]) -> None:
+    environment = environment | {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "dissector.cli.main", "open", JAVA]
+    out = drawn_by(command, b"e\rjj", b"request_api_key", environment)
+    assert not {code for code in codes(out) if 30 <= code <= 38 or 40 <= code <= 48 or code >= 90}
+    cursor = re.findall(rb"\x1b\[([\d;]*)m[^\x1b]*\xe2\x96\xb8", out)  # ▸
+    assert any(b"7" in found.split(b";") for found in cursor)
+
+
+def test_a_terminal_with_colours_gets_them(tmp_path: Path) -> None:
+    environment = {"TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "dissector.cli.main", "open", JAVA]
+    out = drawn_by(command, b"j", b"Metadata", environment)
+    assert 38 in codes(out)
+
+
+def test_without_a_file_a_terminal_offers_captures_of_before_and_else_help(tmp_path: Path) -> None:
+    environment = {"TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "dissector.cli.main"]
+    kept = dict(os.environ) | environment
+    told = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
+    assert "Usage" in told.stdout + told.stderr
+    drawn_by([*command, "open", JAVA], b"j", b"Metadata", environment)
+    end, inner = pty.openpty()
+    process = subprocess.Popen(command, stdin=inner, stdout=inner, stderr=inner, env=kept)
+    os.close(inner)
+    try:
+        assert b"java.pcapng" in _read_until(end, b"java.pcapng")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(end)

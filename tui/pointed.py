@@ -1,0 +1,44 @@
+"""What a user points at, as the text of a filter: a field of a message, a cell of a row. Without a screen."""
+
+from dissector.analysis.filter import FilterError, cell_expression, expression, parse
+from dissector.session.at_path import plain_path
+from dissector.session.exchange import Exchange
+from tui.model import Model
+
+
+def field_filter(model: Model) -> str | None:
+    """The filter for the value of the chosen field; of a structure, that it is there. None where no field is chosen.
+    Raises `FilterError` for what a filter can't ask about: a part of the wire that is no field."""
+    node = model.node
+    if node is None or node.path == "size":  # a frame's size does not count itself, `request.size` does
+        return None
+    is_structure = node.value is None and node.children and node.note != "null"
+    text = expression(plain_path(model.path), {} if is_structure else node.value)
+    parse(text)
+    return text
+
+
+def cell_filters(exchange: Exchange) -> list[tuple[str, str]]:
+    """The filters for the cells of a row, each with the cell's name; the API first. Findings are cells too."""
+    row = exchange.row
+    cells: list[tuple[str, object]] = [
+        ("api", row.api), ("conn", row.connection), ("client_id", row.client_id), ("version", row.version),
+        ("corr", row.correlation_id), ("latency", row.latency_ns), ("client", row.client), ("server", row.server),
+        ("request.size", row.request_size), ("response.size", row.response_size),
+        *(("finding", code) for code in dict.fromkeys(finding.code for finding in exchange.findings)),
+    ]  # fmt: skip
+    found = []
+    for name, value in cells:
+        text = cell_expression(name, value) if value is not None else ""
+        if text and _is_filter(text):
+            found.append((name, text))
+    return found
+
+
+def _is_filter(text: str) -> bool:
+    """Kinds of rows that are no exchanges have words where their API would be."""
+    try:
+        parse(text)
+    except FilterError:
+        return False
+    return True

@@ -1,0 +1,57 @@
+"""How a live capture goes, in numbers of its last seconds: from columns of the index, so that no frame is decoded.
+
+Of a busy capture the newest rows alone are looked at: `MOST` of them are enough for a percentile, and cost the same
+however much came.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.capture_file import Capture
+from dissector.text import duration, size
+
+SECONDS: Final = 5
+"""What the figures are of."""
+MOST: Final = 2048
+"""Rows that are looked at."""
+_COLUMNS: Final = ("time_ns", "latency_ns", "request.size", "response.size")
+
+
+class Pulse(NamedTuple):
+    """Rates a second; times in nanoseconds, None where there is nothing to tell them from."""
+
+    exchanges: float = 0.0
+    bytes: float = 0.0
+    p50_ns: int | None = None
+    p99_ns: int | None = None
+    in_flight: int = 0
+    oldest_ns: int | None = None
+    """How long the oldest request has been waiting for its answer."""
+
+    def words(self) -> list[str]:
+        """The figures for people, what matters most first."""
+        parts = [f"{self.exchanges:,.0f}/s", f"{size(round(self.bytes))}B/s"]
+        if self.p50_ns is not None and self.p99_ns is not None:
+            parts.append(f"p50 {duration(self.p50_ns)}, p99 {duration(self.p99_ns)}")
+        waits = "" if self.oldest_ns is None else f", oldest {duration(self.oldest_ns)}"
+        return [*parts, f"{self.in_flight:,} in flight{waits}"]
+
+
+def pulse(capture: Capture, now_ns: int) -> Pulse:
+    """The figures at a time, of the clock that the capture has its times from."""
+    count = len(capture)
+    first = max(0, count - MOST)
+    times, latencies, asked, answered = capture.columns(_COLUMNS, first, count)
+    time_ns = np.array(times, np.int64)
+    waits = ~capture.is_complete(np.arange(first, count))
+    since = now_ns - SECONDS * 10**9
+    if count and first and time_ns[0] > since:
+        since = int(time_ns[0])  # more came than is looked at
+    recent = np.flatnonzero(time_ns >= since)
+    seconds = max((now_ns - since) / 1e9, 0.1)
+    carried = sum(int(column[row] or 0) for row in recent.tolist() for column in (asked, answered))
+    took = [int(latencies[row] or 0) for row in recent.tolist() if latencies[row] is not None]
+    p50, p99 = (int(each) for each in np.percentile(took, (50, 99))) if took else (None, None)
+    oldest = max(0, now_ns - int(time_ns[waits].min())) if waits.any() else None
+    return Pulse(len(recent) / seconds, carried / seconds, p50, p99, int(waits.sum()), oldest)

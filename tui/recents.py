@@ -1,0 +1,56 @@
+"""What the user did lately and may want again: captures that were opened, filters that were applied.
+
+Kept as JSON in the state folder. That it can't be read or written is no error: then nothing is remembered.
+"""
+
+import json
+import os
+from contextlib import suppress
+from typing import Final
+
+from tui.folders import state_folder, write_whole
+
+KEPT: Final = 50
+LONGEST: Final = 4_096
+"""Characters of one that is kept."""
+FILTERS, FILES = "filters", "files"
+
+
+def recent(kind: str) -> list[str]:
+    """What was remembered, the latest first."""
+    return _read().get(kind, [])
+
+
+def remember(kind: str, text: str) -> None:
+    """Put it first."""
+    if not text or len(text) > LONGEST:
+        return
+    everything = _read()
+    everything[kind] = [text, *(each for each in everything.get(kind, []) if each != text)][:KEPT]
+    with suppress(OSError, UnicodeError):
+        write_whole(state_folder() / "recents.json", json.dumps(everything, indent=1).encode())
+
+
+def recent_files() -> list[str]:
+    """Captures that were opened before and are still there, the latest first."""
+    return [name for name in recent(FILES) if os.path.isfile(name)]  # noqa: PTH113  # no error for odd names
+
+
+def remember_file(path: str) -> None:
+    """Put a capture first, by its whole path; what does not stay, such as a pipe, is not remembered."""
+    if os.path.isfile(path):  # noqa: PTH113
+        remember(FILES, os.path.realpath(path))
+
+
+def _read() -> dict[str, list[str]]:
+    try:
+        value = json.loads((state_folder() / "recents.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(value, dict):
+        return {}
+    kept = {}
+    for kind in (FILTERS, FILES):
+        found = value.get(kind, [])
+        kept[kind] = [each for each in found if isinstance(each, str) and each] if isinstance(found, list) else []
+    return kept

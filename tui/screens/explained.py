@@ -1,0 +1,56 @@
+"""What a finding means, in plain words: what was seen, how it comes about, what to do."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from dissector.analysis.findings import explain
+from dissector.findings import Finding
+from dissector.text import clean
+from tui.words import MARKS
+
+STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold"}
+
+
+def explanation(finding: Finding) -> Text:
+    """A finding and what there is to say about its kind."""
+    text = Text(f"{MARKS[finding.severity.value]} {clean(finding.message)}\n", STYLES[finding.severity.value])
+    if finding.path:
+        text.append(f"{clean(finding.path)}\n", "dim not bold")
+    known = explain(finding.code)
+    if known is not None:
+        text.append(f"\n{known.title} ({finding.code})\n", "bold underline")
+        text.append(f"{known.what}\n", "none")
+        text.append("\nWhy  ", "bold").append(f"{known.why}\n", "none")
+        text.append("\nWhat to do  ", "bold").append(f"{known.what_to_do}\n", "none")
+    return text
+
+
+class ExplainedScreen(ModalScreen[None]):
+    """One finding, or all of a row."""
+
+    DEFAULT_CSS = """
+    ExplainedScreen { align: center middle; background: $background 60%; }
+    #explained { width: 90; max-width: 96%; height: auto; max-height: 90%; background: $panel;
+                 border: round $primary; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,i,question_mark,enter", "dismiss", "Close", id="explained.close"),
+    ]
+
+    def __init__(self, title: str, findings: Sequence[Finding]) -> None:
+        super().__init__()
+        self._title = title
+        self._findings = findings
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="explained") as box:
+            box.border_title = clean(self._title).replace("[", "\\[")
+            for finding in self._findings:
+                yield Static(explanation(finding), markup=False)

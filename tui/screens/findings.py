@@ -1,0 +1,164 @@
+"""All that is wrong with a capture, by kind, and what is wrong with one exchange."""
+
+import time
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+from textual.widgets import Static, Tree
+from textual.widgets.tree import TreeNode
+from textual.worker import get_current_worker
+
+from dissector.analysis.findings import explain
+from dissector.capture_file import Capture
+from dissector.findings import Finding
+from dissector.text import clean
+from tui.history import Place
+from tui.screens.core import CoreScreen
+from tui.screens.explained import STYLES, ExplainedScreen
+from tui.troubles import Group, Troubles
+from tui.words import MARKS
+
+SECONDS_BETWEEN = 0.3
+Item = Group | tuple[int, Finding]
+
+
+class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
+    """Kinds with their counts; each opens to the rows that have it. Gives the row and the finding to go to."""
+
+    DEFAULT_CSS = """
+    FindingsScreen { align: center middle; background: $background 60%; }
+    #found { width: 96%; height: 1fr; margin: 1 0 0 0; background: $panel; border: round $primary; }
+    #far { width: 96%; height: 1; background: $panel; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,F", "dismiss", "Close", id="findings.close"),
+        Binding("question_mark,i", "explain", "Explain", key_display="?", tooltip="What this kind of finding means",
+                id="findings.explain"),
+        Binding("j", "down", "Down", show=False, id="findings.down"),
+        Binding("k", "up", "Up", show=False, id="findings.up"),
+    ]  # fmt: skip
+
+    def __init__(self, capture: Capture, troubles: Troubles) -> None:
+        super().__init__()
+        self._capture = capture
+        self._troubles = troubles
+        self._lines: dict[str, TreeNode[Item]] = {}
+
+    def compose(self) -> ComposeResult:
+        tree: Tree[Item] = Tree("", id="found")
+        tree.show_root = False
+        tree.border_title = "Findings"
+        yield tree
+        yield Static(id="far", markup=False)
+
+    @property
+    def _tree(self) -> Tree[Item]:
+        return self.query_one("#found", Tree)
+
+    def on_mount(self) -> None:
+        self._tree.focus()
+        self._tree.root.expand()
+        self._gather()
+
+    @work(thread=True, exclusive=True, group="gather")
+    def _gather(self) -> None:
+        worker, told = get_current_worker(), 0.0
+        for done, total in self._troubles.gather(self._capture):
+            if worker.is_cancelled:
+                return
+            if time.monotonic() - told > SECONDS_BETWEEN or done == total:
+                told = time.monotonic()
+                self.app.call_from_thread(self._show, done, total)
+
+    def _show(self, done: int, total: int) -> None:
+        """Kinds as they are now; in the order in which they came, so that nothing moves under the cursor."""
+        if not self.is_mounted:
+            return
+        groups = self._troubles.groups()
+        for group in groups:
+            if group.code not in self._lines:
+                self._lines[group.code] = self._tree.root.add(_group_line(group), data=group)
+            self._lines[group.code].set_label(_group_line(group))
+        far = f"{100 * done // max(1, total)}% looked at" if done < total else "all looked at"
+        count = sum(group.count for group in groups)
+        kinds = "1 kind" if len(groups) == 1 else f"{len(groups)} kinds"
+        self.query_one("#far", Static).update(
+            Text(f"{count:,} findings of {kinds} · {far} · enter opens, goes there · ? explains · esc")
+        )
+
+    def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
+        group = event.node.data
+        if isinstance(group, Group):
+            event.node.remove_children()
+            for row, finding in group.kept:
+                line = Text(f"{row + 1:>8}  ", "bold").append(clean(finding.message), "not bold")
+                event.node.add_leaf(line, data=(row, finding))
+            if group.count > len(group.kept):
+                event.node.add_leaf(
+                    Text(f"{group.count - len(group.kept):,} more: filter by finding == {group.code}", "dim")
+                )
+
+    def on_tree_node_selected(self, event: Tree.NodeSelected[Item]) -> None:
+        if isinstance(event.node.data, tuple):
+            self.dismiss(event.node.data)
+
+    def action_explain(self) -> None:
+        node = self._tree.cursor_node
+        if node is not None and node.data is not None:
+            finding = node.data[1] if isinstance(node.data, tuple) else node.data.kept[0][1]
+            self.app.push_screen(ExplainedScreen("What it means", [finding]))
+
+    def action_down(self) -> None:
+        self._tree.action_cursor_down()
+
+    def action_up(self) -> None:
+        self._tree.action_cursor_up()
+
+
+def _group_line(group: Group) -> Text:
+    known = explain(group.code)
+    title = known.title if known is not None else group.code
+    mark = Text(f"{MARKS[group.severity.value]} {group.count:>7,}  ", STYLES[group.severity.value])
+    return mark.append(clean(title), "bold").append(f"  {group.code}", "dim not bold")
+
+
+class Explaining(CoreScreen):
+    """F for all, i for this one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("F", "findings", "Findings", tooltip="All that is wrong with this capture, by kind",
+                id="main.findings"),
+        Binding("i", "explain_row", "Explain", tooltip="What is wrong with this exchange, and what to do",
+                id="main.explain"),
+    ]  # fmt: skip
+
+    _troubles: Troubles | None = None
+    _troubles_of = 0
+    """Rows that the capture had when they were gathered."""
+
+    def action_findings(self) -> None:
+        """What was found before is not looked for again."""
+        if self._troubles is None or self._troubles_of > len(self.capture) or not self._done:
+            self._troubles = Troubles()
+        self._troubles_of = len(self.capture)
+
+        def go(chosen: tuple[int, Finding] | None) -> None:
+            self._list.show(len(self.capture), anew=True)  # rows have more findings than before
+            if chosen is not None:
+                row, finding = chosen
+                side, _, path = finding.path.partition(".")
+                self.go_to_place(Place(row, side or None, path))
+
+        self.app.push_screen(FindingsScreen(self.capture, self._troubles), go)
+
+    def action_explain_row(self) -> None:
+        exchange = self.model.exchange
+        findings = exchange.findings if exchange is not None else []
+        if exchange is None or not findings:
+            self.notify("nothing is wrong with this exchange", timeout=2)
+            return
+        self.app.push_screen(ExplainedScreen(f"Exchange {exchange.row.number} · {exchange.row.api}", findings))

@@ -1,0 +1,99 @@
+"""Looking for a row beside the screen: along the list as it is, in steps, with how far it is; esc stops it."""
+
+import time
+from collections.abc import Callable
+from copy import copy
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from textual import work
+from textual.worker import get_current_worker
+
+from tui.history import Place
+from tui.screens.core import CoreScreen
+
+Rows = npt.NDArray[np.int64]
+Find = Callable[[Rows], Place | None]
+"""The first of rows, from 0, in the order given, that is looked for."""
+_FIRST, _MOST = 16, 1 << 14
+"""Rows of a step."""
+_SHORT, _LONG = 0.02, 0.05
+"""Seconds of a step: it is to be stopped at once, and worth its while."""
+_SECONDS_BETWEEN: Final = 0.2
+_WRAPPED: Final = ("on from the end of the list", "on from the beginning of the list")
+
+
+class Seeking(CoreScreen):
+    """One thing at a time is looked for; what comes later takes its place."""
+
+    _sought = ""
+    """What is being looked for, in words; empty while nothing is."""
+
+    def stop(self) -> bool:
+        words = self._sought
+        if not words:
+            return super().stop()
+        self.workers.cancel_group(self, "seek")
+        self._seek_ends()
+        self.notify(f"stopped looking for {words}", timeout=2, markup=False)
+        return True
+
+    def seek(
+        self,
+        step: int,
+        find: Find,
+        words: str,
+        *,
+        around: bool = False,
+        there: Callable[[Place], object] | None = None,
+    ) -> None:
+        """Go to the next row along the list (`step` 1, or -1 for the one before) that `find` finds, which runs in a
+        thread; `around`: at the end go on from the other one. `words` say what it is. `there` is what to do with the
+        place, if not just to go to it."""
+        self._sought = words
+        self._seek(step, find, words, around=around, there=there or self.go_to_place)
+
+    @work(thread=True, exclusive=True, group="seek")
+    def _seek(self, step: int, find: Find, words: str, *, around: bool, there: Callable[[Place], object]) -> None:
+        worker = get_current_worker()
+        view = copy(self.view)  # as it is now, whatever becomes of the list
+        start = self._list.cursor
+        ahead = range(start + step, len(view) if step > 0 else -1, step)
+        behind = range(0, start + 1) if step > 0 else range(len(view) - 1, start - 1, -1)
+        total = len(ahead) + (len(behind) if around else 0)
+        done, told = 0, time.monotonic()
+        for turn, positions in enumerate((ahead, behind) if around else (ahead,)):
+            count, at = _FIRST, 0
+            while at < len(positions):
+                begun = time.monotonic()
+                rows = np.array([view.number(position) for position in positions[at : at + count]], np.int64)
+                place = find(rows)
+                if worker.is_cancelled:
+                    return
+                if place is not None:
+                    self.app.call_from_thread(self._sought_at, place, there, "" if not turn else _WRAPPED[step > 0])
+                    return
+                at, done = at + count, done + count
+                spent = time.monotonic() - begun
+                count = min(_MOST, count * 2) if spent < _SHORT else max(1, count // 2) if spent > _LONG else count
+                if time.monotonic() - told > _SECONDS_BETWEEN:
+                    told = time.monotonic()
+                    self.app.call_from_thread(
+                        self._draw_inspector, f"looking for {words} {100 * done // total}%, esc stops"
+                    )
+        self.app.call_from_thread(self._sought_in_vain, step, words, around=around)
+
+    def _sought_at(self, place: Place, there: Callable[[Place], object], wrapped: str) -> None:
+        self._seek_ends()
+        there(place)
+        if wrapped:
+            self.notify(wrapped, timeout=2)
+
+    def _sought_in_vain(self, step: int, words: str, *, around: bool) -> None:
+        self._seek_ends()
+        self.notify(f"no {'' if around else 'more ' if step > 0 else 'earlier '}{words}", timeout=2, markup=False)
+
+    def _seek_ends(self) -> None:
+        self._sought = ""
+        self._draw_inspector()

@@ -1,0 +1,203 @@
+"""The line with the filter: the text, how far it has got, what could follow at the cursor, what is wrong with it.
+
+It knows nothing of filters: what could be typed and what is wrong is told it by who uses it.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from dissector.text import clean
+
+MOST_OFFERED = 200
+
+
+class Offer(NamedTuple):
+    """What could stand in place of the characters from `start` to before `end`, and what it is."""
+
+    start: int
+    end: int
+    text: str
+    words: str
+
+
+class FilterInput(Input):
+    """Where it is typed. Up, down and tab choose among what is offered."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "take", "Complete", tooltip="Take what is offered", id="filter.complete"),
+        Binding("down", "offer(1)", "Next offered", show=False, tooltip="The next one offered", id="filter.down"),
+        Binding("up", "offer(-1)", "Previous offered", show=False, tooltip="The one before", id="filter.up"),
+        Binding("enter", "apply", "Apply", tooltip="Show the exchanges that fit", id="filter.apply"),
+        Binding("escape", "leave", "Leave", tooltip="Leave the filter as it was", id="filter.leave"),
+    ]
+
+    class Asked(Message):
+        """A key that the bar answers."""
+
+        def __init__(self, what: str, step: int = 0) -> None:
+            super().__init__()
+            self.what = what
+            self.step = step
+
+    def action_take(self) -> None:
+        self.post_message(self.Asked("take"))
+
+    def action_offer(self, step: int) -> None:
+        self.post_message(self.Asked("offer", step))
+
+    def action_apply(self) -> None:
+        self.post_message(self.Asked("apply"))
+
+    def action_leave(self) -> None:
+        self.post_message(self.Asked("leave"))
+
+
+class FilterBar(Vertical):
+    """Shown while there is a filter, or one is being typed."""
+
+    class Applied(Message):
+        """The text is the filter now."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Left(Message):
+        """The user went away from it without a change."""
+
+    class Typed(Message):
+        """The text, or the place of the cursor in it, is another one."""
+
+        def __init__(self, text: str, cursor: int) -> None:
+            super().__init__()
+            self.text = text
+            self.cursor = cursor
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002  # Textual's own name
+        super().__init__(id=id)
+        self._offers: Sequence[Offer] = ()
+        self._chosen = False
+        """Whether the user went to one of those offered: then enter takes it."""
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="filter-line"):
+            yield Static("/", id="filter-sign", markup=False)
+            yield FilterInput(id="filter-text", compact=True, select_on_focus=False)
+            yield Static(id="filter-state", markup=False)
+        yield Static(id="filter-error", markup=False)
+        offers = OptionList(id="filter-offers", compact=True, markup=False)
+        offers.can_focus = False
+        yield offers
+
+    @property
+    def _input(self) -> FilterInput:
+        return self.query_one(FilterInput)
+
+    @property
+    def text(self) -> str:
+        """What stands in it."""
+        return self._input.value
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is being typed."""
+        return self._input.has_focus
+
+    def edit(self, text: str, cursor: int | None = None) -> None:
+        """Let the user type, from this text on."""
+        self.set_class(True, "shown", "open")
+        with self._input.prevent(Input.Changed):
+            self._input.value = text
+        self._input.cursor_position = len(text) if cursor is None else cursor
+        self._input.focus()
+        self.complain(None)
+
+    def rest(self, text: str) -> None:
+        """Nobody types: stay as long as there is a filter."""
+        self._input.value = text
+        self.offer(())
+        self.complain(None)
+        self.set_class(bool(text), "shown")
+        self.set_class(False, "open")
+
+    def say(self, state: Text) -> None:
+        """How far it has got, at the end of the line."""
+        self.query_one("#filter-state", Static).update(state)
+
+    def complain(self, error: tuple[int, str] | None) -> None:
+        """Show below the text what is wrong, at a column of it; None for nothing."""
+        if error is None:
+            self.query_one("#filter-error", Static).update("")
+        else:
+            self.call_after_refresh(self._draw_error, *error)  # the text has its place then
+
+    def _draw_error(self, column: int, words: str) -> None:
+        at = column - self._input.scroll_offset.x + self._input.region.x - self.region.x
+        words, line = clean(words), Text()
+        if at + 2 + len(words) <= self.size.width or at < len(words) + 2:
+            line.append(" " * max(0, min(at, self.size.width - len(words) - 2)) + "▲ ", "bold").append(words)
+        else:
+            line.append(" " * (at - len(words) - 1) + words).append(" ▲", "bold")
+        self.query_one("#filter-error", Static).update(line)
+
+    def offer(self, offers: Sequence[Offer]) -> None:
+        """What could be typed at the cursor."""
+        self._offers, self._chosen = offers[:MOST_OFFERED], False
+        options = self.query_one(OptionList)
+        options.clear_options()
+        width = max((len(offer.text) for offer in self._offers), default=0)
+        options.add_options(
+            Option(Text.assemble((clean(offer.text).ljust(width + 2), "bold"), (clean(offer.words), "dim")))
+            for offer in self._offers
+        )
+        options.set_class(bool(self._offers), "shown")
+        if self._offers:
+            options.highlighted = 0
+            indent = self._input.region.x - self.region.x + self._offers[0].start - 1
+            options.styles.margin = (0, 0, 0, max(0, min(indent, self.size.width // 2)))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.is_open:
+            self.post_message(self.Typed(event.value, self._input.cursor_position))
+
+    def on_filter_input_asked(self, event: FilterInput.Asked) -> None:
+        event.stop()
+        options = self.query_one(OptionList)
+        if event.what == "offer" and self._offers:
+            options.action_cursor_down() if event.step > 0 else options.action_cursor_up()
+            self._chosen = True
+        elif event.what == "take" or (event.what == "apply" and self._chosen):
+            self._take(options.highlighted)
+        elif event.what == "apply":
+            self.post_message(self.Applied(self.text.strip()))
+        elif event.what == "leave" and self._offers:
+            self.offer(())
+        elif event.what == "leave":
+            self.post_message(self.Left())
+
+    def _take(self, number: int | None) -> None:
+        """Put one of those offered into the text."""
+        if number is None or number >= len(self._offers):
+            return
+        offer, text = self._offers[number], self.text
+        self._input.value = text[: offer.start] + offer.text + text[offer.end :]
+        self._input.cursor_position = offer.start + len(offer.text)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._take(event.option_index)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click into the line is the wish to type."""
+        if not self.is_open:
+            self.edit(self.text)
