@@ -7,9 +7,11 @@ Invariants:
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from dissector.analysis.diff import Comparison, Entry, Pair, Verdict
 from dissector.analysis.diff.comparison import Difference
@@ -55,19 +57,21 @@ class DiffModel:
         self._captures = (a, b)
         self._apis = [capture.columns(["api"], 0, len(capture))[0] for capture in self._captures]
         self._versions = [capture.columns(["api_version"], 0, len(capture))[0] for capture in self._captures]
-        self._rows = [
-            {row: n for n, pair in enumerate(comparison.pairs) if (row := row_of(pair, side)) is not None}
-            for side in SIDES
-        ]
+        self._places = [np.full(len(capture), -1) for capture in self._captures]
+        for place, pair in enumerate(comparison.pairs):
+            for side in SIDES:
+                if (row := row_of(pair, side)) is not None:
+                    self._places[side][row] = place
         self.differing = lru_cache(maxsize=KEPT_COUNTS)(self._differing)
-        self.shown: list[int] = []
+        self.shown: Sequence[int] = ()
         self.show_equal(shown=True)
 
     def show_equal(self, *, shown: bool) -> None:
         """Show all pairs, or those that differ."""
         self.hides_equal = not shown
         pairs = self.comparison.pairs
-        self.shown = [n for n, pair in enumerate(pairs) if shown or not self.is_equal(pair)]
+        everything = range(len(pairs))
+        self.shown = everything if shown else [n for n in everything if not self.is_equal(pairs[n])]
 
     def nearest(self, place: int) -> int:
         """The position among those shown of a pair, or of the nearest behind it; the last one's where there is none."""
@@ -95,7 +99,8 @@ class DiffModel:
 
     def place_of(self, side: int, row: int) -> int | None:
         """Where the pair of a row stands in the comparison."""
-        return self._rows[side].get(row)
+        place = int(self._places[side][row])
+        return place if place >= 0 else None
 
     def choose(self, pair: Pair | None) -> None:
         """Show another pair: its differences, its bytes."""

@@ -34,6 +34,8 @@ from tui.words import byte_readings, inspector_text
 LEAST_HEIGHT, LEAST_WIDTH = 22, 70
 """Of a screen that has room for bytes without being asked."""
 NAMES: Final = ("A", "B")
+FIRST: Final = 2
+"""Screens when this one was opened first: Textual has one of its own below."""
 NARROW, WIDE = 76, 118
 """Cells of the title below which it is short, and from which on it names the clients."""
 LEAST_NAME: Final = 8
@@ -401,8 +403,12 @@ class DiffCore(Screen[None]):
             self.action_leave()
 
     def action_leave(self) -> None:
+        """Back to the screen below; where there is none, out."""
         self.workers.cancel_node(self)
-        self.dismiss()
+        if len(self.app.screen_stack) > FIRST:
+            self.dismiss()
+        else:
+            self.app.exit()
 
 
 def _shared(words: list[str], room: int) -> list[str]:

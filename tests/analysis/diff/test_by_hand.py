@@ -1,0 +1,64 @@
+"""Exchanges that the user matches by hand, and where a difference stands in the messages' trees."""
+
+import pytest
+
+from dissector.analysis.diff import Pair, Verdict, diff
+from dissector.analysis.diff.places import node_of
+from tests.analysis.diff.editing import bundled, compared, side
+
+JAVA, AGAIN, LIBRDKAFKA = (f"compare-{name}" for name in ("java-1", "java-2", "librdkafka-1"))
+
+
+def numbers(name: str, api: str) -> list[int]:
+    capture = side(bundled(name)).capture
+    return [n for n in range(len(capture)) if capture.row(n).api == api]
+
+
+def test_matched_rows_are_a_pair_of_their_own_and_every_other_row_is_in_one_pair_still() -> None:
+    a, b = side(bundled(JAVA)), side(bundled(LIBRDKAFKA))
+    one, other = numbers(JAVA, "Fetch")[0], numbers(LIBRDKAFKA, "Fetch")[5]
+    comparison = diff(a, b, rows=((one, other),))
+    assert [pair[:2] for pair in comparison.pairs if one == pair.a or other == pair.b] == [(one, other)]
+    for n, each in enumerate((a, b)):
+        assert sorted(pair[n] for pair in comparison.pairs if pair[n] is not None) == list(range(len(each.capture)))
+
+
+def test_rows_of_other_subjects_are_compared_field_by_field_once_they_are_matched() -> None:
+    a, b = side(bundled(JAVA)), side(bundled(LIBRDKAFKA))
+    alone = next(pair.b for pair in diff(a, b).pairs if pair.verdict is Verdict.ONLY_B and pair.b is not None
+                 and b.capture.row(pair.b).api == "Metadata")  # fmt: skip
+    asked = numbers(JAVA, "Metadata")[0]
+    comparison = diff(a, b, rows=((asked, alone),))
+    pair = Pair(asked, alone, Verdict.DIFFERENT)
+    assert pair in comparison.pairs
+    assert "topics" in [each.path for each in comparison.differences(pair)]
+    [entry] = [
+        each for each in comparison.entries if (each.api, each.part, each.path) == ("Metadata", "request", "topics")
+    ]
+    assert comparison.shows(pair, entry)
+    assert [each for each in comparison.pairs if comparison.shows(each, entry)] == [pair]
+
+
+def test_matching_what_is_matched_anyway_changes_nothing() -> None:
+    a, b = side(bundled(JAVA)), side(bundled(AGAIN))
+    pairs = [pair for pair in diff(a, b).pairs if pair.a is not None and pair.b is not None]
+    rows = tuple((pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None)
+    assert {pair[:2] for pair in diff(a, b, rows=rows).pairs} >= set(rows)
+
+
+@pytest.mark.parametrize("b", ["librdkafka-1", "kafka-python-1", "aiokafka-1"])
+def test_a_difference_stands_at_a_node_of_its_name(b: str) -> None:
+    comparison = compared(bundled(JAVA), bundled(f"compare-{b}"))
+    captures = [side(bundled(name)).capture for name in (JAVA, f"compare-{b}")]
+    looked = 0
+    for pair in comparison.pairs:
+        for found in comparison.differences(pair):
+            for capture, row, where in zip(captures, pair[:2], (found.where_a, found.where_b), strict=True):
+                if where is not None and row is not None:
+                    message = getattr(capture.exchange(row), found.part)
+                    node = node_of(message, where)
+                    assert node is not None
+                    named = [step for step in where if isinstance(step, str)][-1]
+                    assert named in node.path or named in ("compression", "transactional", "timestamp_type"), node.path
+                    looked += 1
+    assert looked > 20
