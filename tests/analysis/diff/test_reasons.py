@@ -39,7 +39,8 @@ def test_one_frame_that_differs_is_one_difference_in_one_pair(tmp_path: Path) ->
     differing = [(pair, found) for pair in comparison.pairs if (found := comparison.differences(pair))]
     [(pair, [difference])] = differing
     assert pair.a == of(lines_of(JAVA), "Fetch")[7]["number"] - 1
-    assert difference[:6] == ("request", "max_wait_ms", "max_wait_ms", "500", "123", Reason.VALUE)
+    assert (difference.part, difference.path_a, difference.path_b) == ("request", "max_wait_ms", "max_wait_ms")
+    assert (difference.value_a, difference.value_b, difference.reason) == ("500", "123", Reason.VALUE)
 
 
 PLAIN = (
