@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture_file import Capture
-from dissector.cli.fields import lines
+from dissector.cli.fields import exchange_lines
 from tests.conftest import PCAPS
 from tests.tui.test_main import JAVA, Screen, opened
 from tests.tui.test_sorting import cells_of
@@ -53,7 +53,7 @@ def test_what_is_no_column_is_said(word: str) -> None:
 def test_a_fields_column_says_what_show_fields_says(path: str) -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         exchanges = list(capture.exchanges())
-        printed = b"".join(lines(capture, [path], as_csv=False)(0, len(capture))).decode().split("\n")[:-1]
+        printed = b"".join(exchange_lines([path], exchanges, as_csv=False)).decode().split("\n")[:-1]
         cells = [path_cell(exchange, path) for exchange in exchanges]
         assert [cell[:20] for cell in cells] == [text[:20] for text in printed]
         assert len(set(cells)) > 1
