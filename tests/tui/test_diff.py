@@ -359,7 +359,10 @@ async def test_y_copies_what_the_cursor_is_on() -> None:
         assert copied == 'request.client_software_name: "apache-kafka-java" against "confluent-kafka-python" (value)'
 
 
-@pytest.mark.parametrize(("number", "ending", "begins"), [(0, "txt", "41"), (1, "md", "# "), (2, "html", "<!DOCTYPE")])
+@pytest.mark.parametrize(
+    ("number", "ending", "begins"),
+    [(0, "txt", "41"), (1, "md", "# "), (2, "html", "<!DOCTYPE"), (3, "json", '{"kind":"comparison"')],
+)
 async def test_x_writes_the_report(
     number: int, ending: str, begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,6 +409,27 @@ async def test_b_hides_the_bytes_and_brings_them_where_there_is_little_room() ->
         await screen.press("b")
         assert "0000" in screen.lines() or "00" in screen.lines()
         assert screen.diff.query_one("#both").display
+
+
+async def test_borders_of_the_bytes_are_dragged_and_two_clicks_bring_them_back() -> None:
+    async with opened() as screen:
+        left, right = screen.diff.panes
+        before = left.region
+        await screen.pilot.mouse_down("#bytes-b", offset=(0, 3))
+        await screen.pilot.hover("#bytes-a", offset=(40, 3))
+        await screen.pilot.mouse_up("#bytes-a", offset=(40, 3))
+        await screen.settle()
+        assert left.region.width == 40
+        assert right.region.width == 80
+        await screen.pilot.mouse_down("#bytes-a", offset=(20, 0))
+        await screen.pilot.hover("#differences", offset=(20, 5))
+        await screen.pilot.mouse_up("#differences", offset=(20, 5))
+        await screen.settle()
+        assert left.region.height > before.height
+        await screen.pilot.click("#bytes-a", offset=(20, 0), times=2)
+        await screen.pilot.click("#bytes-b", offset=(0, 3), times=2)
+        await screen.settle()
+        assert left.region == before
 
 
 async def test_tab_goes_round_the_panes() -> None:
