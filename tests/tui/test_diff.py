@@ -171,6 +171,24 @@ async def test_a_cause_that_no_pair_can_show_leaves_the_fields_empty() -> None:
         await to_cause(screen, "", "connections")
         assert screen.rows == (None, None)
         assert screen.diff.differences.border_title == "no pair shows it"
+        await screen.press("enter")
+        assert not screen.diff.shows_pairs
+        assert "no pair shows it" in screen.said()
+        assert screen.model.cause is None
+
+
+async def test_every_other_cause_leads_to_a_pair_of_its_api() -> None:
+    captures = (str(PCAPS / f"compare-{name}.pcapng") for name in ("aiokafka-1", "kafka-python-1"))
+    async with opened(*captures) as screen:
+        for number, entry in enumerate(screen.model.comparison.entries):
+            if entry.api:
+                screen.diff.causes.cursor = number
+                await screen.press("enter")
+                assert screen.diff.shows_pairs, entry
+                apis = [screen.model.api(n, row) for n, row in enumerate(screen.rows) if row is not None]
+                assert set(apis) == {entry.api}
+                await screen.press("escape")
+                assert not screen.diff.shows_pairs
 
 
 async def test_enter_goes_from_a_cause_to_its_pairs_n_along_them_and_esc_back() -> None:
