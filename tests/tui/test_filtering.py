@@ -100,6 +100,17 @@ async def test_what_is_wrong_is_said_after_a_pause_and_not_while_typing() -> Non
         assert "▲" not in screen.text("#filter-error")
 
 
+async def test_the_beginning_of_what_is_offered_is_not_wrong_yet() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("slash", *"api", "space", "equals_sign", "equals_sign", "space", *"Fe")
+        for _ in range(20):
+            await screen.pilot.pause(0.05)
+        await screen.settle()
+        drawn = screen.lines()
+        assert "Fetch" in drawn
+        assert "is no API" not in drawn
+
+
 async def test_a_filter_to_be_prepared_waits_in_the_bar() -> None:
     async with opened(JAVA) as screen:
         screen.main.post_message(ApplyFilter("api == Fetch", prepare=True))

@@ -200,7 +200,8 @@ class Filtering(CoreScreen):
             if text.strip():
                 parse(text)
         except FilterError as error:
-            self._complain(error)
+            if not self._bar.may_become(error.column):
+                self._complain(error)
 
     def _complain(self, error: "FilterError") -> None:
         near = f"; near it: {', '.join(error.near)}" if error.near else ""

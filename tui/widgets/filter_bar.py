@@ -133,6 +133,10 @@ class FilterBar(Vertical):
         """How far it has got, at the end of the line."""
         self.query_one("#filter-state", Static).update(state)
 
+    def may_become(self, column: int) -> bool:
+        """Whether what stands at a column begins something that is offered: nothing is wrong with it yet."""
+        return any(offer.start <= column < self._input.cursor_position for offer in self._offers)
+
     def complain(self, error: tuple[int, str] | None) -> None:
         """Show below the text what is wrong, at a column of it; None for nothing."""
         if error is None:

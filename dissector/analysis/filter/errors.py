@@ -29,10 +29,12 @@ class MisfitError(Exception):
 
 
 def nearest(word: str, names: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """The names most like a word, whatever the case; those that hold it where none is alike."""
+    """The names most like a word, whatever the case; where none is alike those that begin with it, or hold it."""
     by_folded = {name.casefold(): name for name in names}
     folded = word.casefold()
     found = get_close_matches(folded, by_folded, n=most, cutoff=0.6)
-    if not found and len(folded) > 2:
-        found = sorted((name for name in by_folded if folded in name), key=len)[:most]
+    if not found:
+        begin = sorted((name for name in by_folded if name.startswith(folded)), key=len)
+        hold = sorted((name for name in by_folded if folded in name), key=len) if len(folded) > 2 else []
+        found = list(dict.fromkeys([*begin, *hold]))[:most]
     return tuple(by_folded[name] for name in found)
