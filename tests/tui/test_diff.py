@@ -254,6 +254,8 @@ async def test_equals_hides_equal_pairs_and_brings_them_back() -> None:
 
 async def test_equals_in_the_fields_shows_all_of_them_and_says_what_is_ignored() -> None:
     async with opened(size=(120, 60)) as screen:
+        await to_pair(screen, "OffsetFetch", Verdict.SAME)
+        assert "nothing differs" in screen.lines()
         await to_pair(screen, "Fetch", Verdict.DIFFERENT)
         screen.diff.differences.focus()
         few = screen.diff.differences.count

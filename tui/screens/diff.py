@@ -283,7 +283,9 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             for n, (name, row) in enumerate(zip(NAMES, rows, strict=False))
             if row is not None
         ]
-        self.differences.border_title = " ⇄ ".join(told) or "no pair shows it"
+        words = " ⇄ ".join(told) or "no pair shows it"
+        same = " · nothing differs; = here shows all fields" if told and not model.lines else ""
+        self.differences.border_title = words + same
         self.draw_inspector()
 
     def draw_inspector(self, extra: str = "") -> None:
