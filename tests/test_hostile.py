@@ -157,9 +157,16 @@ PANES = (
 """Keys for every pane and dialogue: what has no key yet does nothing."""
 
 
-def driven(its: Terminal) -> Output:
+TWO_SIDES = (
+    "jj", "y", "\r", "n", "N", "\t", "=", "j", "y", "\t", "l", "\t", "r", "v", "v", "G", "=", "i", "\x1b", " ", "g",
+    " ", "o", "q", "s", "?", "\x1b", "\x10", "\x1b", "b",
+)  # fmt: skip
+"""Keys for all of the diff screen."""
+
+
+def driven(its: Terminal, panes: tuple[str, ...] = PANES) -> Output:
     """Everything that the screen wrote while it was used."""
-    for keys in PANES:
+    for keys in panes:
         its.press(keys)
         if its.process.poll() is not None:
             break
@@ -178,6 +185,15 @@ def test_the_screen_says_the_words_and_does_nothing(size: tuple[int, int], hosti
     assert MARK in output.text
     # A pointer's shape, and what is yanked, in base64: no title.
     assert not [each for each in output.sequences if re.match(r"\x1b\](?!22;|52;c;[A-Za-z0-9+/=]*[\x07\x1b])", each)]
+
+
+def test_two_captures_on_the_screen_say_the_words_and_do_nothing(hostile: str, tmp_path: Path) -> None:
+    other = capture_of(tmp_path, conversation(said()[2:]))
+    with terminal([*KDISSECT, "diff", hostile, other]) as its:
+        its.until("difference")
+        output = driven(its, TWO_SIDES)
+        assert its.process.poll() is None, output.text[-500:]
+    assert MARK in output.text
 
 
 @pytest.fixture

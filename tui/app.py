@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar, Final
 
 from textual.app import App, SystemCommand
@@ -24,7 +24,7 @@ from dissector.capture_file import Capture
 from dissector.text import clean
 from tui import settings
 from tui.columns import COLUMNS
-from tui.messages import ApplyFilter, Keep, OpenAside
+from tui.messages import ApplyFilter, CompareWith, Keep, OpenAside
 from tui.palette import Palette
 from tui.recents import FILTERS, recent, recent_files, remember_file
 from tui.screens.aside import Aside
@@ -176,6 +176,16 @@ class KDissectApp(App[None]):
 
     def on_diff_core_unreadable(self, message: DiffCore.Unreadable) -> None:
         self._end(message.error)
+
+    def on_compare_with(self, message: CompareWith) -> None:
+        try:
+            other = self._opened.enter_context(self._opener([message.path]))
+        except CaptureError as error:
+            self.notify(clean(str(error)), severity="error", markup=False, timeout=6)
+            return
+        remember_file(message.path)
+        sides = [Side(capture, PurePath(capture.names[0]).stem) for capture in (message.capture, other)]
+        self.push_screen(DiffScreen(sides[0], sides[1]))
 
     def on_open_aside(self, message: OpenAside) -> None:
         self.push_screen(Aside(message.capture, message.place))

@@ -213,6 +213,10 @@ class DiffModel:
                 return None
             if self._shows(pair, entry):
                 return place
+        return self.said_at(entry)
+
+    def said_at(self, entry: Entry) -> int | None:
+        """The place in the comparison of the first row of an entry; None for what no row says."""
         first = ((side, row) for side, row in enumerate((entry.row_a, entry.row_b)) if row is not None)
         return next((found for side, row in first if (found := self.place_of(side, row)) is not None), None)
 

@@ -47,3 +47,12 @@ class OpenAside(Message):
         super().__init__()
         self.capture = capture
         self.place = Place(number, side, path)
+
+
+class CompareWith(Message):
+    """Compare a capture with the one at a path."""
+
+    def __init__(self, capture: Capture, path: str) -> None:
+        super().__init__()
+        self.capture = capture
+        self.path = path

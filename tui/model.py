@@ -104,7 +104,8 @@ class Model:
 
     def clear(self) -> None:
         """Show nothing."""
-        self.number, self.exchange, self.look, self.node = None, None, None, None
+        self.number, self.exchange, self.look = None, None, None
+        self.node = None
 
     def flip(self) -> bool:
         """Request to response and back; whether the other one is there."""

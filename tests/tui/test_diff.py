@@ -171,6 +171,24 @@ async def test_a_cause_that_no_pair_can_show_leaves_the_fields_empty() -> None:
         await to_cause(screen, "", "connections")
         assert screen.rows == (None, None)
         assert screen.diff.differences.border_title == "no pair shows it"
+        await screen.press("enter")
+        assert not screen.diff.shows_pairs
+        assert "no pair shows it" in screen.said()
+        assert screen.model.cause is None
+
+
+async def test_every_other_cause_leads_to_a_pair_of_its_api() -> None:
+    captures = (str(PCAPS / f"compare-{name}.pcapng") for name in ("aiokafka-1", "kafka-python-1"))
+    async with opened(*captures) as screen:
+        for number, entry in enumerate(screen.model.comparison.entries):
+            if entry.api:
+                screen.diff.causes.cursor = number
+                await screen.press("enter")
+                assert screen.diff.shows_pairs, entry
+                apis = [screen.model.api(n, row) for n, row in enumerate(screen.rows) if row is not None]
+                assert set(apis) == {entry.api}
+                await screen.press("escape")
+                assert not screen.diff.shows_pairs
 
 
 async def test_enter_goes_from_a_cause_to_its_pairs_n_along_them_and_esc_back() -> None:
@@ -236,6 +254,8 @@ async def test_equals_hides_equal_pairs_and_brings_them_back() -> None:
 
 async def test_equals_in_the_fields_shows_all_of_them_and_says_what_is_ignored() -> None:
     async with opened(size=(120, 60)) as screen:
+        await to_pair(screen, "OffsetFetch", Verdict.SAME)
+        assert "nothing differs" in screen.lines()
         await to_pair(screen, "Fetch", Verdict.DIFFERENT)
         screen.diff.differences.focus()
         few = screen.diff.differences.count
@@ -359,7 +379,10 @@ async def test_y_copies_what_the_cursor_is_on() -> None:
         assert copied == 'request.client_software_name: "apache-kafka-java" against "confluent-kafka-python" (value)'
 
 
-@pytest.mark.parametrize(("number", "ending", "begins"), [(0, "txt", "41"), (1, "md", "# "), (2, "html", "<!DOCTYPE")])
+@pytest.mark.parametrize(
+    ("number", "ending", "begins"),
+    [(0, "txt", "41"), (1, "md", "# "), (2, "html", "<!DOCTYPE"), (3, "json", '{"kind":"comparison"')],
+)
 async def test_x_writes_the_report(
     number: int, ending: str, begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,6 +429,27 @@ async def test_b_hides_the_bytes_and_brings_them_where_there_is_little_room() ->
         await screen.press("b")
         assert "0000" in screen.lines() or "00" in screen.lines()
         assert screen.diff.query_one("#both").display
+
+
+async def test_borders_of_the_bytes_are_dragged_and_two_clicks_bring_them_back() -> None:
+    async with opened() as screen:
+        left, right = screen.diff.panes
+        before = left.region
+        await screen.pilot.mouse_down("#bytes-b", offset=(0, 3))
+        await screen.pilot.hover("#bytes-a", offset=(40, 3))
+        await screen.pilot.mouse_up("#bytes-a", offset=(40, 3))
+        await screen.settle()
+        assert left.region.width == 40
+        assert right.region.width == 80
+        await screen.pilot.mouse_down("#bytes-a", offset=(20, 0))
+        await screen.pilot.hover("#differences", offset=(20, 5))
+        await screen.pilot.mouse_up("#differences", offset=(20, 5))
+        await screen.settle()
+        assert left.region.height > before.height
+        await screen.pilot.click("#bytes-a", offset=(20, 0), times=2)
+        await screen.pilot.click("#bytes-b", offset=(0, 3), times=2)
+        await screen.settle()
+        assert left.region == before
 
 
 async def test_tab_goes_round_the_panes() -> None:

@@ -1,7 +1,7 @@
 """This capture against another one: asks for it, and opens the diff screen."""
 
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -10,12 +10,10 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 
-from dissector.analysis.diff import Side
-from dissector.capture import CaptureError
-from dissector.capture_file import Capture
 from dissector.text import clean
+from tui.messages import CompareWith
+from tui.recents import recent_files
 from tui.screens.core import CoreScreen
-from tui.screens.diffing import DiffScreen
 
 CAPTURES: Final = ("*.pcap*", "*.cap*")
 MOST_OFFERED: Final = 100
@@ -65,30 +63,21 @@ class Against(CoreScreen):
 
     def action_compare(self) -> None:
         if self.capture.is_read:
-            self.app.push_screen(AskCapture(near(self.capture.names[0])), self._compare)
+            self.app.push_screen(AskCapture(offered(self.capture.names[0])), self._compare)
         else:
             self.notify("the capture is still being read", timeout=2)
 
     def _compare(self, path: str | None) -> None:
-        if path is None:
-            return
-        try:
-            other = Capture([path])
-        except CaptureError as error:
-            self.notify(clean(str(error)), severity="error", markup=False, timeout=5)
-            return
-        self.app.push_screen(DiffScreen(_side(self.capture), _side(other)))
+        if path is not None:
+            self.post_message(CompareWith(self.capture, path))
 
 
-def _side(capture: Capture) -> Side:
-    return Side(capture, PurePath(capture.names[0]).stem)
-
-
-def near(path: str) -> list[str]:
-    """Captures beside one, by their names."""
-    folder = Path(path).parent
+def offered(path: str) -> list[str]:
+    """Captures that one may be compared with: those beside it, then those that were opened lately."""
+    one = Path(path)
     try:
-        found = {str(each) for pattern in CAPTURES for each in folder.glob(pattern) if each != Path(path)}
+        beside = sorted(str(each) for pattern in CAPTURES for each in one.parent.glob(pattern))
     except OSError:
-        return []
-    return sorted(found)[:MOST_OFFERED]
+        beside = []
+    found = dict.fromkeys((*beside[:MOST_OFFERED], *recent_files()))
+    return [each for each in found if Path(each) != one]

@@ -31,8 +31,6 @@ from tui.widgets.differences import Differences
 from tui.widgets.pair_list import PairList
 from tui.words import byte_readings, inspector_text
 
-LEAST_HEIGHT, LEAST_WIDTH = 22, 70
-"""Of a screen that has room for bytes without being asked."""
 NAMES: Final = ("A", "B")
 FIRST: Final = 2
 """Screens when this one was opened first: Textual has one of its own below."""
@@ -65,8 +63,7 @@ class DiffCore(Screen[None]):
                 id="diff.previous_pane"),
         Binding("v", "view", "Causes↔Pairs", tooltip="The causes of what differs, or the exchanges pair by pair",
                 id="diff.view"),
-        Binding("b", "bytes", "Bytes", show=False, tooltip="Show or hide the bytes of both sides", id="diff.bytes"),
-        Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
+Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         Binding("escape", "step_back", "Step back", show=False,
                 tooltip="Back to the causes; from there, leave the comparison", id="diff.step_back"),
     ]  # fmt: skip
@@ -84,11 +81,9 @@ class DiffCore(Screen[None]):
         self.ends = (a, b)
         self.model: DiffModel | None = None
         self.matched: Matches = ()
-        """Matches of A and of B that the user matched."""
+        """Rows of A and of B that the user matched."""
         self.connections = connections
         self._state = ""
-        self._shows_bytes: bool | None = None
-        """None where the room decides."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -139,14 +134,7 @@ class DiffCore(Screen[None]):
         self.compare()
 
     def on_resize(self) -> None:
-        self._draw_room()
         self.draw_title()
-
-    def _draw_room(self) -> None:
-        """Bytes only where there is room, unless they are asked for."""
-        size = self.app.size
-        room = size.height >= LEAST_HEIGHT and size.width >= LEAST_WIDTH
-        self.query_one("#both").display = room if self._shows_bytes is None else self._shows_bytes
 
     def compare(self) -> None:
         """Compare, anew where there is a comparison: what is shown stays until the new one is there."""
@@ -295,7 +283,9 @@ class DiffCore(Screen[None]):
             for n, (name, row) in enumerate(zip(NAMES, rows, strict=False))
             if row is not None
         ]
-        self.differences.border_title = " ⇄ ".join(told) or "no pair shows it"
+        words = " ⇄ ".join(told) or "no pair shows it"
+        same = " · nothing differs; = here shows all fields" if told and not model.lines else ""
+        self.differences.border_title = words + same
         self.draw_inspector()
 
     def draw_inspector(self, extra: str = "") -> None:
@@ -390,10 +380,6 @@ class DiffCore(Screen[None]):
         """Go along no cause any more."""
         if self.model is not None:
             self.model.cause = None
-
-    def action_bytes(self) -> None:
-        self._shows_bytes = not self.query_one("#both").display
-        self._draw_room()
 
     def action_step_back(self) -> None:
         """Back to the causes where one came from them, else leave."""

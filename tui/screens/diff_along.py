@@ -59,9 +59,13 @@ class Along(DiffCore):
         position = model.next_pair(start, step, lambda: worker.is_cancelled)
         if worker.is_cancelled:
             return
+        if position is None and not self.shows_pairs and model.cause is not None:
+            # What one side has there it may have said where the other says nothing: then to that.
+            place = model.said_at(model.cause)
+            position = None if place is None else model.nearest(place)
         if position is None:
-            which = "more" if step > 0 else "earlier"
-            self.app.call_from_thread(self.notify, f"no {which} pair {words}", timeout=2, markup=False)
+            which = "" if not self.shows_pairs else "more " if step > 0 else "earlier "
+            self.app.call_from_thread(self.notify, f"no {which}pair {words}", timeout=2, markup=False)
         self.app.call_from_thread(self._found, position, step)
 
     def _found(self, position: int | None, step: int) -> None:

@@ -1,13 +1,16 @@
 """Out of the diff screen: a difference to the clipboard, the report to a file, an exchange to the main screen."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
 
+from dissector.analysis.diff import Comparison
+from dissector.analysis.diff.objects import comparison_object
 from dissector.analysis.diff.rendering import html, markdown, text
-from dissector.analysis.diff.report import Block, compared
+from dissector.analysis.diff.report import compared
+from dissector.json_text import dumps
 from dissector.text import clean
 from tui.diff_model import row_of
 from tui.diff_words import cause_text, line_text, pair_text
@@ -15,10 +18,11 @@ from tui.messages import OpenAside
 from tui.screens.diff import NAMES, DiffCore
 from tui.screens.menu import Choice, Menu
 
-FORMS: Final[tuple[tuple[str, str, Callable[[Iterable[Block]], Iterator[str]]], ...]] = (
-    ("Text", ".txt", text),
-    ("Markdown", ".md", markdown),
-    ("HTML", ".html", html),
+FORMS: Final[tuple[tuple[str, str, Callable[[Comparison], Iterable[str]]], ...]] = (
+    ("Text", ".txt", lambda found: text(compared(found))),
+    ("Markdown", ".md", lambda found: markdown(compared(found))),
+    ("HTML", ".html", lambda found: html(compared(found))),
+    ("JSON", ".json", lambda found: [dumps(comparison_object(found)).decode()]),
 )
 
 
@@ -53,7 +57,7 @@ class Sharing(DiffCore):
         path = Path(self._file_name + ending)
         try:
             with path.open("x", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in render(compared(self.comparison)))
+                file.writelines(f"{line}\n" for line in render(self.comparison))
         except OSError as error:
             words = f"not written: {path.name}: {error.strerror or error}"
             self.notify(clean(words), severity="error", markup=False, timeout=4)
