@@ -99,6 +99,7 @@ class Capture:
         self._examination: Examination | None = None
         self._look = lru_cache(maxsize=KEPT_EXCHANGES)(self._exchange)
         self.bounds = bounds
+        self.ports = ports
         self.names = [path.path if isinstance(path, Following) else path for path in paths]
         self.comments: dict[int, str] = {}
         """What somebody wrote on packets, by the packet's number."""

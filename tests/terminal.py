@@ -22,6 +22,7 @@ LONGEST: Final = 1.0
 """Seconds after which one that never stops drawing is taken to have answered to a key."""
 HANGS: Final = 20.0
 """Seconds without any output that are a hang."""
+GONE: Final = -1
 _SEQUENCE: Final = re.compile(
     r"\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]"  # CSI
     r"|\x1b\][\x20-\x7e]*(?:\x07|\x1b\\)"  # OSC
@@ -97,6 +98,11 @@ class Terminal:
         os.write(self.end, keys.encode())
         self.rest(QUIET, LONGEST)
 
+    def hang_up(self) -> None:
+        """The terminal goes away, and no signal says so: it is not what controls the program's session."""
+        os.close(self.end)
+        self.end = GONE
+
 
 @contextmanager
 def terminal(words: Sequence[str], *, columns: int = 120, lines: int = 40, **variables: str) -> Iterator[Terminal]:
@@ -107,9 +113,11 @@ def terminal(words: Sequence[str], *, columns: int = 120, lines: int = 40, **var
     environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | variables
     process = subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=environment, start_new_session=True)
     os.close(its)
+    its_user = Terminal(process, ours)
     try:
-        yield Terminal(process, ours)
+        yield its_user
     finally:
         process.terminate()
         process.wait(timeout=HANGS)
-        os.close(ours)
+        if its_user.end != GONE:
+            os.close(ours)

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 import dissector
-from dissector.cli.json_lines import json_line
+from dissector.json_lines import json_line
 from dissector.session.exchange import Exchange, Row
 from tests.conftest import PCAPS
 from tests.traffic import request, response

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
 from dissector.cli.spoken import Captured, Transcript, take
 from dissector.encoding import Held, held, token
+from dissector.json_lines import json_line
 from tests.conftest import CAPTURES
 
 pytestmark = pytest.mark.slow

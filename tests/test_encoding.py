@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dissector
-from dissector.cli.json_lines import json_line
+from dissector.json_lines import json_line
 from dissector.limits import DEFAULT
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.schema.loader import apis

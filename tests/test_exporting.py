@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
 from dissector.conversation import pcapng
 from dissector.exporting import packets_of
+from dissector.json_lines import json_line
 from tests.conftest import CAPTURES
 from tests.traffic import (
     capture_of,

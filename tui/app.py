@@ -24,6 +24,7 @@ from dissector.capture_file import Capture
 from dissector.text import clean
 from tui import settings
 from tui.columns import COLUMNS
+from tui.hangup import end_with_terminal
 from tui.messages import ApplyFilter, CompareWith, Keep, OpenAside
 from tui.palette import Palette
 from tui.recents import FILTERS, recent, recent_files, remember_file
@@ -217,7 +218,7 @@ def run(
 ) -> int:
     """Open captures on the screen, or without any offer recent ones; the exit code. Raises `capture.CaptureError`
     before the screen is taken, or after it is given back, where a pipe turned out to be no capture."""
-    _respect_terminal()
+    _take_terminal()
 
     def opener(paths: Sequence[str]) -> Capture:
         return Capture(paths, asked=asked, ports=ports, show_secrets=show_secrets)
@@ -237,7 +238,7 @@ def run_diff(a: Side, b: Side, connections: Matches = ()) -> int:
     """Show two sides beside each other; the exit code: 0 for the same, 1 for different, 2 where there is nothing to
     compare, 130 where the user left before that was known. Raises `capture.CaptureError` where a pipe turned out to be
     no capture."""
-    _respect_terminal()
+    _take_terminal()
     screen = DiffScreen(a, b, connections)
     app = KDissectApp(screen)
     app.run()
@@ -251,12 +252,13 @@ def run_diff(a: Side, b: Side, connections: Matches = ()) -> int:
 
 def run_live(capture: Capture, recording: Recording, wanted: Wanted) -> None:
     """Show a capture that grows, until the user leaves."""
-    _respect_terminal()
+    _take_terminal()
     KDissectApp(LiveScreen(capture, recording, wanted)).run()
 
 
-def _respect_terminal() -> None:
-    """A terminal without colours gets none: what it would make of them nobody knows."""
+def _take_terminal() -> None:
+    """End with it; and if it has no colours it gets none: what it would make of them nobody knows."""
+    end_with_terminal()
     try:
         curses.setupterm(fd=sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
         colours = curses.tigetnum("colors")

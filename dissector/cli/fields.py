@@ -17,7 +17,7 @@ import orjson
 
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture, Rows
-from dissector.cli.json_lines import exchange_object
+from dissector.json_lines import exchange_object
 from dissector.json_text import encodable
 from dissector.session.exchange import Exchange
 from dissector.session.listing import FACTS

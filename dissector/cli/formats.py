@@ -40,18 +40,6 @@ class By(StrEnum):
     FIELD = "field"
 
 
-class ExportFormat(StrEnum):
-    """What `export` writes."""
-
-    PCAPNG = "pcapng"
-    TRANSCRIPT = "transcript"
-    JSON = "json"
-    MERMAID = "mermaid"
-    SVG = "svg"
-    PYTEST = "pytest"
-    COMMAND = "command"
-
-
 class DiffFormat(StrEnum):
     """How a comparison is printed."""
 

@@ -13,8 +13,9 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.formats import By, DiffFormat, ExportFormat, Format, ProbeFormat, StatsFormat
+from dissector.cli.formats import By, DiffFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain
+from dissector.evidence.forms import Form
 
 
 class _OpensFiles(TyperGroup):
@@ -221,7 +222,7 @@ def export(
     ] = None,
     filter: Wanted = None,  # noqa: A002  # what it is
     form: Annotated[
-        ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
+        Form | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
     ] = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")

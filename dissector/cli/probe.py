@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from dissector.cli.formats import ProbeFormat
-from dissector.cli.json_lines import json_line
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, title, write_out
 from dissector.cli.trees import exchange_lines
+from dissector.json_lines import json_line
 from dissector.probe.connection import Address, Connection, ProbeError
 from dissector.probe.dialogue import Answers, ask_all
 from dissector.probe.offers import compare, guess

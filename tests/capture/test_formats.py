@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
+from dissector.json_lines import json_line
 from tests.capture.writers import COMPRESSIONS, PCAPNGS, PCAPS, Seen, members, pcap, pcapng, seen
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS as BUNDLED

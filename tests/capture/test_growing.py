@@ -14,7 +14,7 @@ from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
 from dissector.capture.pcapng import Pcapng
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
+from dissector.json_lines import json_line
 from dissector.limits import DEFAULT
 from dissector.store import Store
 from tests.capture.test_formats import clean, said

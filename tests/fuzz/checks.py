@@ -9,9 +9,9 @@ import orjson
 
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
 from dissector.cli.rows import row_line
 from dissector.cli.trees import exchange_lines, shown
+from dissector.json_lines import json_line
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import Traced

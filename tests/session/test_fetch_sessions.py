@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dissector.api import encode_request
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
+from dissector.json_lines import json_line
 from dissector.session import fetch_sessions
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation

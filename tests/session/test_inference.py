@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
+from dissector.json_lines import json_line
 from dissector.session.exchange import Exchange
 from tests.conftest import PCAPS
 from tests.session.retold import FIRST_PORT, conversations, told_again

@@ -6,7 +6,7 @@ from typing import Any
 
 from dissector.api import encode_request, encode_response
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
+from dissector.json_lines import json_line
 from dissector.session.exchange import Exchange
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation

@@ -7,8 +7,8 @@ from typing import Any
 
 from dissector.analysis.diff import Comparison, Entry, Side, diff
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
 from dissector.cli.spoken import Captured, take
+from dissector.json_lines import json_line
 from tests.conftest import PCAPS
 
 Lines = list[dict[str, Any]]

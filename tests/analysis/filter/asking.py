@@ -12,7 +12,7 @@ from dissector.analysis.filter import parse
 from dissector.analysis.filter.columns import NO, OPEN, YES
 from dissector.analysis.filter.selection import narrowed
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
+from dissector.json_lines import json_line
 from dissector.session.exchange import Exchange
 from tests.conftest import PCAPS
 

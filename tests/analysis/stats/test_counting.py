@@ -14,7 +14,7 @@ from dissector.analysis.stats import Client, Counting, MessageKind, Statistics, 
 from dissector.analysis.stats.sections import SECTIONS, api_name
 from dissector.analysis.stats.versions import negotiated
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
+from dissector.json_lines import json_line
 from dissector.protocol.schema.loader import apis
 from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dissector.capture_file import Capture
-from dissector.cli.json_lines import json_line
+from dissector.json_lines import json_line
 from dissector.protocol.codec.writer import write
 from dissector.protocol.records.compression import CODECS
 from tests.traffic import Turn, capture_of, conversation, request
