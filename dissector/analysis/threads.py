@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.capture_file import Capture
+from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.wire.writing import EncodeError, uuid_bytes
 from dissector.session.exchange import Exchange
 
@@ -23,8 +24,6 @@ _PARTITION: Final = ("partition_index", "partition", "partition_id", "index")
 _PARTITIONS: Final = ("partitions", "partition_indexes")
 """Arrays of plain numbers in some messages, of structures or a count in others."""
 _GENERATION: Final = ("generation_id", "generation_id_or_member_epoch", "member_epoch")
-_ZERO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The topic id that stands for none."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class _Walk:
 
     def _topic(self, struct: Mapping[str, Any]) -> str:
         named = next((_text(struct.get(name)) for name in _TOPIC_NAMES if _text(struct.get(name))), "")
-        return self._names.get(named, "" if named == _ZERO_ID else named)
+        return self._names.get(named, "" if named == NO_TOPIC_ID else named)
 
     def _struct(self, struct: Mapping[str, Any], path: str, topic: str) -> Iterator[Thread]:
         if topic:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.protocol.embedded.context import Context
-from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
+from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
 from dissector.protocol.message import PREFIX, Values, read, request_shape, response_shape
 from dissector.session.frames import FrameTable
 from dissector.session.structs import structs
@@ -173,7 +173,7 @@ class Knowledge:
         topic_id = struct.get("topic_id")
         if isinstance(topic_id, str):
             name = next((struct[each] for each in _TOPIC_NAMES if isinstance(struct.get(each), str)), None)
-            if name:
+            if name and topic_id != NO_TOPIC_ID:
                 self._topics[topic_id] = name
         group, protocol = struct.get("group_id"), struct.get("protocol_type")
         if isinstance(group, str) and isinstance(protocol, str) and protocol:

@@ -7,6 +7,7 @@ from typing import Any
 from dissector.api import encode_request, encode_response
 from dissector.capture_file import Capture
 from dissector.json_lines import json_line
+from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.session.exchange import Exchange
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation
@@ -83,6 +84,16 @@ def test_a_name_that_is_learned_later_applies_to_earlier_rows(tmp_path: Path) ->
         first, _ = capture.exchanges()
     assert first.row.info == "orders[0]"
     assert notes(first)["body.topics[0].topic_id"] == "orders"
+
+
+def test_the_id_that_stands_for_no_topic_is_nobodys(tmp_path: Path) -> None:
+    topic = {"name": "orders", "topic_id": NO_TOPIC_ID}
+    ask = encode_request("Metadata", 12, {"topics": [topic]})
+    missing = encode_response("Metadata", 12, {"topics": [topic | {"error_code": 3}]})
+    with Capture([capture_of(tmp_path, conversation([Turn(True, ask), Turn(False, missing)]))]) as capture:
+        [exchange] = capture.exchanges()
+    assert "body.topics[0].topic_id" not in notes(exchange)
+    assert b"topic_id_decoded" not in json_line(exchange)
 
 
 def test_the_metadata_log_has_its_name_though_nobody_says_it() -> None:

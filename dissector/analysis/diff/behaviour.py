@@ -62,7 +62,7 @@ def _interval(*apis: str, least: int = 1) -> Callable[[Gathered], str]:
 
 
 def _software(side: Gathered) -> str:
-    return ", ".join(side.roles.clients) or NOTHING
+    return ", ".join(side.roles.who) or NOTHING
 
 
 def _connections(side: Gathered) -> str:

@@ -1,15 +1,15 @@
 """Two sides, compared: gathered, their names matched, their keys compared, what is found grouped by its cause."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Final
 
 from dissector.analysis.diff.alignment import align, out_of_order
-from dissector.analysis.diff.causes import folded
+from dissector.analysis.diff.causes import folded, gravity, joined
 from dissector.analysis.diff.comparison import Comparison, Entry, Pair, Reason, SideSummary, Timing, Verdict
 from dissector.analysis.diff.details import PairDetails
-from dissector.analysis.diff.fields import Found, compare_fields
+from dissector.analysis.diff.fields import FEW, Found, compare_fields
 from dissector.analysis.diff.gathering import Facts, Gathered
 from dissector.analysis.diff.leaves import wildcard
 from dissector.analysis.diff.meaning import Key, Strand
@@ -26,6 +26,8 @@ IGNORED: Final = (
     "member ids, producer ids, uuids, fetch sessions and other names of one run: the first of each side is #1",
     "answers with errors that are tried again, but how often (up to 3 more) and after which pause",
     "one turn of a loop, or a tenth of them, more or less",
+    f"fields that have more than {FEW} values on both sides; the order of an array's elements",
+    "to which partition records without a key go",
     "which records share a batch, where either side has less than 20 batches; up to half more is the same",
 )
 NO_FACTS: Final = Facts()
@@ -69,7 +71,7 @@ class _Comparing:
         return Comparison(
             self._summary(0),
             self._summary(1),
-            tuple(sorted(folded([*entries, *disorder]), key=self._place())),
+            tuple(self._ordered([*entries, *disorder])),
             tuple(sorted(pairs, key=self._row_of)),
             tuple(self._timings()),
             (*IGNORED, *(f"{kind} #{n} is {one} in A, {other} in B" for kind, n, one, other in self._names.matched)),
@@ -79,7 +81,7 @@ class _Comparing:
     def _summary(self, side: int) -> SideSummary:
         gathered = self._sides[side]
         connections = tuple(sorted(gathered.roles.connections.items()))
-        return SideSummary(gathered.side.label, gathered.exchanges, gathered.roles.clients, connections,
+        return SideSummary(gathered.side.label, gathered.exchanges, gathered.roles.who, connections,
                            tuple(sorted(gathered.left_out.items())))  # fmt: skip
 
     def _whole(self) -> Iterator[Entry]:
@@ -101,7 +103,7 @@ class _Comparing:
         for key, each in (*found, *((produce, each) for each in produced), *self._alone(a, b)):
             entry = self._entry(key, each)
             cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.words)
-            grouped[cause] = _joined(grouped[cause], entry) if cause in grouped else entry
+            grouped[cause] = joined(grouped[cause], entry) if cause in grouped else entry
         yield from grouped.values()
 
     def _entry(self, key: Key, found: Found) -> Entry:
@@ -219,29 +221,22 @@ class _Comparing:
         share = len(self._sides[0].side.capture) / max(1, len(self._sides[1].side.capture))
         return (float(pair.a), 0) if pair.a is not None else ((pair.b or 0) * share, 1)
 
-    def _place(self) -> Callable[[Entry], tuple[int, str, bool, str, str, int, str]]:
-        """Entries stand in the order in which the APIs are first spoken, on whichever side."""
+    def _ordered(self, entries: Iterable[Entry]) -> list[Entry]:
+        """The most telling first: the APIs by the most telling of their entries, then in the order in which they are
+        first spoken, on whichever side."""
         first: dict[str, int] = {"": -1}
         for facts in self._facts:
             for key, each in facts.items():
                 first[key.api] = min(first.get(key.api, each.rows[0]), each.rows[0])
         reasons = list(Reason)
-        return lambda entry: (first[entry.api], entry.api, entry.path != "version", entry.part, entry.path,
-                              reasons.index(entry.reason), entry.words)  # fmt: skip
+        told = folded(entries)
+        best = {entry.api: min(gravity(each) for each in told if each.api == entry.api) for entry in told}
+        return sorted(told, key=lambda entry: (best[entry.api], first[entry.api], entry.api, gravity(entry), entry.part,
+                                               entry.path, reasons.index(entry.reason), entry.words))  # fmt: skip
 
 
 def _middle(times_ns: Sequence[int]) -> int | None:
     return round(median(times_ns)) if times_ns else None
-
-
-def _joined(one: Entry, other: Entry) -> Entry:
-    """Two entries of one cause."""
-    rows = [min((row for row in pair if row is not None), default=None)
-            for pair in ((one.row_a, other.row_a), (one.row_b, other.row_b))]  # fmt: skip
-    return Entry(
-        one.api, one.part, one.path, one.reason, one.a, one.b, one.count_a + other.count_a,
-        one.count_b + other.count_b, one.words, one.settings, rows[0], rows[1],
-    )  # fmt: skip
 
 
 def _disorder(keys: list[list[Key]], steps: list[list[tuple[Key, list[int]]]]) -> Entry:

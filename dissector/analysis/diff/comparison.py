@@ -106,7 +106,7 @@ class Entry:
     """What A has, in words; empty where it has nothing."""
     b: str
     count_a: int
-    """In how many of A's exchanges it was seen."""
+    """How often A has it: in exchanges, or in what is there many times in one, in elements of an array."""
     count_b: int
     words: str = ""
     """Why, where the two values do not say it; ``{a}`` and ``{b}`` stand for the names of the sides."""
@@ -138,7 +138,7 @@ class SideSummary:
     label: str
     exchanges: int
     clients: tuple[str, ...]
-    """Names and versions of the software, as ApiVersions has them; client ids where it has none."""
+    """Names and versions of the software, as ApiVersions has them; else their client ids, said to be such."""
     connections: tuple[tuple[str, int], ...]
     """What connections are for, and how many are."""
     left_out: tuple[tuple[str, int], ...] = ()
@@ -152,7 +152,7 @@ class Comparison:
     a: SideSummary
     b: SideSummary
     entries: tuple[Entry, ...]
-    """The gravest first, those of one API together."""
+    """The most telling first, those of one API together."""
     pairs: tuple[Pair, ...]
     """In the order of A's rows; what only B has stands where it was said there."""
     timings: tuple[Timing, ...]

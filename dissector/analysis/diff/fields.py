@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from dissector.analysis.diff.comparison import Reason
 from dissector.analysis.diff.gathering import Facts
 from dissector.analysis.diff.kinds import Value
-from dissector.analysis.diff.leaves import EMPTY, FILLED, Label, Path, default_of, wildcard
+from dissector.analysis.diff.leaves import EMPTY, FILLED, NO_SESSION, Label, Path, default_of, wildcard
 from dissector.analysis.diff.moved import moved
 from dissector.analysis.diff.names import Names
 from dissector.analysis.diff.wording import path_words, said, word
@@ -23,6 +23,8 @@ from dissector.protocol.schema.model import Field
 
 FEW: Final = 8
 MOST_WORDS: Final = 60
+NOTHINGS: Final[frozenset[Value]] = frozenset((None, "", EMPTY))
+"""What a broker answers in place of nothing: which of them is up to the version."""
 
 
 class Seen(NamedTuple):
@@ -110,10 +112,17 @@ class _Part:
         default = default_of(field) if field is not None else None
         if path[-1] == "compression":
             reason = Reason.CODEC
+        elif field is not None and self._part == "response" and ours ^ theirs <= NOTHINGS and self._nulls(field):
+            reason, words = Reason.VERSION, f"null is there from v{field.nullable_versions.low} on"
         elif default is not None and (ours == {default}) != (theirs == {default}):
             reason = Reason.DEFAULT
             words = f"{'{a}' if ours == {default} else '{b}'} leaves the schema's default"
         yield self._entry(path, reason, self._said(path, a), self._said(path, b), words, a, b)
+
+    def _nulls(self, field: Field) -> bool:
+        """Whether one side's versions can say null of a field, and the other's can't."""
+        a, b = (any(map(field.nullable_versions.contains, side.versions)) for side in self._sides)
+        return a != b
 
     def _said(self, path: Path, seen: Seen) -> str:
         return said(self._body, seen.values, wildcard(path))
@@ -168,8 +177,8 @@ def _merged(found: list[Found]) -> list[Found]:
         versioned.remove(other)
         a, b = (one, other) if one.a else (other, one)
         name_a, name_b = path_words(a.path[-1:]), path_words(b.path[-1:])
-        words = f"{a.words}; {b.words}"
-        newer = other if " up to " in one.words else one
+        newer, older = (other, one) if " up to " in one.words else (one, other)
+        words = f"{newer.words}; {older.words}"
         out.append(a._replace(path=newer.path, a=name_a, b=name_b, count_b=b.count_b, row_b=b.row_b, words=words))
     return out
 
@@ -184,7 +193,8 @@ def _elements(found: list[Found]) -> list[Found]:
             continue
         array = each.path[:-1]
         before = arrays.get((each.part, array))
-        arrays[each.part, array] = each._replace(path=array) if before is None else before._replace(
+        alone = each._replace(path=array, words="elements that only one side has")
+        arrays[each.part, array] = alone if before is None else before._replace(
             a=_both_words(before.a, each.a), b=_both_words(before.b, each.b),
             count_a=max(before.count_a, each.count_a), count_b=max(before.count_b, each.count_b),
             row_a=each.row_a if before.row_a is None else before.row_a,
@@ -207,7 +217,7 @@ def _replaces(one: Found, other: Found) -> bool:
 def _says_nothing(field: Field | None, seen: Seen) -> bool:
     """Whether all values are what the field's being away means."""
     default = default_of(field) if field is not None else None
-    nothing = (default,) if default is not None else (0, "", None, False, EMPTY, 0.0)
+    nothing = (default,) if default is not None else (0, "", None, False, EMPTY, 0.0, NO_SESSION)
     return all(value in nothing for value in seen.values)
 
 

@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.schema.model import Field
 
 
@@ -49,7 +50,7 @@ _MOVING: Final = re.compile(
     r"(^|_)(offset|offsets|epoch|sequence|high_watermark|generation_id|generation_id_or_member_epoch|timestamp"
     r"|timestamp_ms|append_time_ms)$"
 )
-SMALL: Final = frozenset(("", "AAAAAAAAAAAAAAAAAAAAAA"))
+SMALL: Final = frozenset(("", NO_TOPIC_ID))
 """Texts that are no name: the empty one, the zero uuid."""
 MOST_TEXT: Final = 200
 

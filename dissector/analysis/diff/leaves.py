@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from dissector.analysis.diff.kinds import POSITION, Symbol, Value, Word, is_position, value_of
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, VariablePlan, plan
-from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.embedded.topics import NO_TOPIC_ID, RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.parts import PartKind, split
@@ -39,12 +39,19 @@ Walker = Callable[[Any, Path, Mapping[str, str], list[Leaf]], None]
 EMPTY: Final = Word("empty")
 FILLED: Final = Word("elements")
 TOPIC_ID: Final = "topic_id"
+NAME: Final = "name"
+"""Of a topic whose id is that of none."""
 IDENTIFYING: Final = frozenset(
     ("partition", "partition_index", "partition_id", "index", "topic", "topic_id", "name", "topic_name", "api_key",
      "group_id", "node_id", "member_id", "coordinator_key", "key", "config_name")
 )  # fmt: skip
 """Fields that tell elements apart where the schema has no key for it."""
 UNLABELLED: Final = Label(None)
+SESSION_ID: Final[Path] = ("session_id",)
+NO_SESSION: Final = Word("no session")
+NEW_SESSION: Final = Word("a new session")
+NO_SESSION_EPOCH: Final = -1
+"""What session 0 means is told by its epoch (KIP-227): none at all, or one that is asked for."""
 MAGIC_AT: Final = 16
 """Where a message of before 0.11 has its version (KIP-31)."""
 INTEGERS: Final = frozenset(("int8", "int16", "int32", "int64", "uint16", "uint32"))
@@ -60,6 +67,9 @@ def leaves(message: Message) -> list[Leaf]:
     if body is not None and message.body:
         values = message.body if body in RECORDS_FIELDS else message.decoded_body
         _walker(body, message.shape.body_version)(values, (), message.context.topic_names, found)
+        if body == "FetchRequest" and values.get("session_id") == 0:
+            session = NO_SESSION if values.get("session_epoch") == NO_SESSION_EPOCH else NEW_SESSION
+            return [(path, session if path == SESSION_ID else value) for path, value in found]
     return found
 
 
@@ -118,6 +128,8 @@ def _array(field: FieldPlan, layout: ArrayPlan, *, records: bool) -> Walker:
         inner, key = _struct(element, records=records), _identity(element)
         identity = _taken(key.schema) if key else None
         name = key.name if key else ""
+        called = next((field for field in element.fields if field.name == NAME), None)
+        named = _taken(called.schema) if called else None
     else:
         taken = _taken(field.schema)
 
@@ -128,7 +140,12 @@ def _array(field: FieldPlan, layout: ArrayPlan, *, records: bool) -> Walker:
         found.append((path, FILLED if value else EMPTY))
         for each in value[:MOST_ELEMENTS]:
             if isinstance(element, StructPlan):
-                label = Label(identity(each.get(name), topics)) if identity and isinstance(each, dict) else UNLABELLED
+                label = UNLABELLED
+                if identity and isinstance(each, dict):
+                    own = each.get(name)
+                    label = Label(
+                        named(each.get(NAME), topics) if own == NO_TOPIC_ID and named else identity(own, topics)
+                    )
                 inner(each, (*path, label), topics, found)
             else:
                 found.append(((*path, UNLABELLED), taken(each, topics)))
@@ -179,7 +196,7 @@ def _plain(value: object, path: Path, name: str, found: list[Leaf]) -> None:
     if isinstance(value, dict):
         for inner, content in value.items():
             if inner + SUFFIX not in value:
-                _plain(content, (*path, inner), inner, found)
+                _plain(content, (*path, inner.removesuffix(SUFFIX)), inner, found)
     elif isinstance(value, list):
         found.append((path, FILLED if value else EMPTY))
         for element in value[:MOST_ELEMENTS]:

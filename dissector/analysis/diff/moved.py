@@ -6,15 +6,18 @@ in which the other ends, is told from the schema's ranges alone (`fields`).
 
 from typing import Final
 
-from dissector.analysis.diff.leaves import Label, Path
+from dissector.analysis.diff.leaves import UNLABELLED, Label, Path
 
 _ANY: Final = "*"
+_SUBSCRIPTION: Final[Path] = ("protocols", UNLABELLED, "metadata")
+"""What a member says with each assignor that it offers is about the member, and most say the same with each."""
 _GROUPS: Final = ((("groups", _ANY), ()), (("groups",), None))
-MOVED: Final[dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...] | None], ...]]] = {
+MOVED: Final[dict[str, tuple[tuple[tuple[str, ...], Path | None], ...]]] = {
     "FindCoordinatorRequest": ((("coordinator_keys", _ANY), ("key",)), (("coordinator_keys",), None)),
     "FindCoordinatorResponse": ((("coordinators", _ANY), ()), (("coordinators",), None)),
     "OffsetFetchRequest": _GROUPS,
     "OffsetFetchResponse": _GROUPS,
+    "JoinGroupRequest": ((("protocols", _ANY, "metadata"), _SUBSCRIPTION),),
     "LeaveGroupRequest": ((("members", _ANY), ()), (("members",), None)),
 }
 """By message: what a path begins with, and what that is to the comparison; None for what has no other place."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from dissector.analysis.diff.kinds import Symbol
 from dissector.analysis.diff.leaves import IDENTIFYING, Label, Path
+from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.tree import Node
 from dissector.session.exchange import Message
 
@@ -48,7 +49,8 @@ def _identity(element: Node) -> Node | None:
     keys = [child for child in element.children if child.schema is not None and child.schema.map_key]
     if len(keys) == 1:
         return keys[0]
-    return next((child for child in element.children if child.name in IDENTIFYING), None)
+    telling = (child for child in element.children if child.name in IDENTIFYING and child.value != NO_TOPIC_ID)
+    return next(telling, None)
 
 
 def _is(label: Label, key: Node | None, topics: Mapping[str, str]) -> bool:

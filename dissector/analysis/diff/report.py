@@ -69,7 +69,8 @@ def _side(name: str, side: SideSummary) -> str:
 
 def item(entry: Entry) -> Item:
     """One difference: what it is, what each side has, how often; then why, and what controls it."""
-    more = [entry.words.replace("{a}", "A").replace("{b}", "B")]
+    subject = "" if entry.part or entry.path else _subject(entry)
+    more = [entry.words.removeprefix(subject).removeprefix("; ").replace("{a}", "A").replace("{b}", "B")]
     if entry.settings:
         more.append("set by " + ", ".join(f"{name} ({family})" for family, name in entry.settings))
     return Item(clean(_headline(entry)), entry.reason.value, tuple(clean(words) for words in more if words))
@@ -80,12 +81,20 @@ def _headline(entry: Entry) -> str:
     if entry.reason is Reason.ORDER:
         return f"order: {entry.a} against {entry.b}"
     if not what:
-        return f"sent: {entry.a} against {entry.b}"
+        return f"{' '.join(filter(None, ('sent', _subject(entry))))}: {entry.a} against {entry.b}"
     if not entry.a or not entry.b:
         side, value, count = ("A", entry.a, entry.count_a) if entry.a else ("B", entry.b, entry.count_b)
         return f"{what}: {value} in {side}, {times(count)}; the other has none"
+    if entry.a == entry.b:
+        return f"{what}: {entry.a} on both sides, {_often(entry)}"
     often = "" if entry.reason is Reason.COUNT else f", {_often(entry)}"
     return f"{what}: {entry.a} against {entry.b}{often}"
+
+
+def _subject(entry: Entry) -> str:
+    """What is sent for: the first of the words of what one side alone sends, where there is other of its API."""
+    first = entry.words.partition("; ")[0]
+    return first if entry.reason is Reason.ONLY_HERE and not first.startswith("and with it") else ""
 
 
 def _often(entry: Entry) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 from dissector.session.exchange import Exchange, Message
 
 ROLES: Final = {
-    "Produce": "produce", "InitProducerId": "produce",
+    "Produce": "produce",
     "Fetch": "fetch", "ListOffsets": "fetch", "OffsetForLeaderEpoch": "fetch", "ShareFetch": "share fetch",
     "ShareAcknowledge": "share fetch",
     "JoinGroup": "group coordinator", "SyncGroup": "group coordinator", "Heartbeat": "group coordinator",
@@ -17,8 +17,8 @@ ROLES: Final = {
     "EndTxn": "transaction coordinator", "TxnOffsetCommit": "group coordinator",
 }  # fmt: skip
 ANYWHERE: Final = frozenset(
-    ("ApiVersions", "Metadata", "FindCoordinator", "SaslHandshake", "SaslAuthenticate", "GetTelemetrySubscriptions",
-     "PushTelemetry")
+    ("ApiVersions", "Metadata", "FindCoordinator", "InitProducerId", "SaslHandshake", "SaslAuthenticate",
+     "GetTelemetrySubscriptions", "PushTelemetry")
 )  # fmt: skip
 """What any connection may carry, so that it tells nothing."""
 BOOTSTRAP: Final = "bootstrap"
@@ -60,3 +60,8 @@ class Roles:
     def clients(self) -> tuple[str, ...]:
         """The software, as ApiVersions names it; where it does not, the client ids."""
         return tuple(self.software) or tuple(self.client_ids)
+
+    @property
+    def who(self) -> tuple[str, ...]:
+        """The same, in words that say which of the two it is."""
+        return tuple(self.software) or tuple(f"client id {name}" for name in self.client_ids)

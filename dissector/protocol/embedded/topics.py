@@ -31,6 +31,8 @@ RECORDS_FIELDS: Final = {
 CLUSTER_METADATA: Final = "__cluster_metadata"
 CLUSTER_METADATA_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Its topic id, in every cluster (org.apache.kafka.common.Uuid.METADATA_TOPIC_ID)."""
+NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The topic id that stands for none: of a topic that is named, or that is not there."""
 
 
 class KeyValue(NamedTuple):

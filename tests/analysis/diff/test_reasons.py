@@ -85,11 +85,47 @@ def test_a_default_against_what_was_set(tmp_path: Path) -> None:
 def test_a_version_and_the_fields_that_it_has() -> None:
     comparison = compared(JAVA, LIBRDKAFKA)
     assert ("Produce", "version", "version", "v13", "v10") in told(comparison)
-    replaced = next(e for e in comparison.entries if e.path == "topic_data.topic_id" and e.part == "request")
-    assert (replaced.a, replaced.b, replaced.reason) == ("topic_id", "name", Reason.VERSION)
+    produce, leave = (next(e for e in comparison.entries if e.api == api and e.path == "version")
+                      for api in ("Produce", "LeaveGroup"))  # fmt: skip
+    assert "request.topic_data.topic_id (from v13 on, name up to v12)" in produce.words
+    assert leave.words == "and with it request.reason (from v5 on), response.members (from v3 on)"
+    assert not [e for e in comparison.entries if e.reason is Reason.VERSION and e.path != "version"]
+    shown = [each for pair in comparison.pairs for each in comparison.differences(pair)]
+    replaced = next(each for each in shown if each.path == "topic_data.topic_id" and each.part == "request")
     assert replaced.words == "topic_id is there from v13 on; name is there up to v12"
-    new = next(e for e in comparison.entries if e.api == "LeaveGroup" and e.path == "reason")
-    assert (new.a, new.b, new.reason) == ("the consumer is being closed", "", Reason.VERSION)
+    assert (replaced.path_a, replaced.path_b) == ("topic_data[java-orders-1].topic_id", None)
+    new = next(each for each in shown if each.path == "reason" and each.value_a == "the consumer is being closed")
+    assert (new.value_b, new.reason) == ("", Reason.VERSION)
+
+
+def test_what_follows_from_something_else_is_told_with_it() -> None:
+    comparison = compared(JAVA, bundled("compare-aiokafka-1"))
+    words = {(e.api, e.part, e.path): e.words for e in comparison.entries}
+    assert "response.responses" in words["Fetch", "request", "session_id"]
+    subscription = words["JoinGroup", "request", "protocols.metadata.version"]
+    assert subscription == "and with it " + ", ".join(
+        [f"request.protocols.metadata.{name}" for name in ("generation_id", "owned_partitions", "rack_id")]
+        + ["response.members.metadata"]
+    )
+    assert words["JoinGroup", "request", "protocols"].endswith("response.protocol_name")
+    assert not [e for e in comparison.entries if e.part == "response"]
+
+
+def test_what_no_session_means_and_what_a_session_that_is_closed() -> None:
+    fields = {(e.api, e.path): (e.a, e.b) for e in compared(JAVA, LIBRDKAFKA).entries}
+    assert fields["Fetch", "session_id"] == ("fetch session #1, a new session", "no session")
+    assert ("Fetch", "session_epoch") not in fields
+    closing = {(e.api, e.path): e for e in compared(JAVA, bundled("compare-kafka-python-1")).entries}
+    assert closing["Fetch", "session_epoch"].a == "a position, -1 FINAL"
+    assert closing["Fetch", "session_epoch"].settings == ()
+
+
+def test_the_most_telling_comes_first() -> None:
+    comparison = compared(JAVA, LIBRDKAFKA)
+    assert [bool(e.settings) for e in comparison.entries[:1]] == [True]
+    apis = list(dict.fromkeys(e.api for e in comparison.entries))
+    alone = [api for api in apis if all(e.reason is Reason.VERSION for e in comparison.entries if e.api == api)]
+    assert apis[-len(alone) :] == alone
 
 
 def test_what_one_side_alone_says(tmp_path: Path) -> None:
