@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 PCAPS = Path(__file__).parents[1] / "pcaps"
-os.environ["XDG_DATA_HOME"] = "/nonexistent"  # what somebody imported on this machine is not part of a test
-os.environ["XDG_CONFIG_HOME"] = "/nonexistent"  # nor what they configured
+os.environ["XDG_DATA_HOME"] = "/proc/nonexistent"  # what somebody imported on this machine is not part of a test
+os.environ["XDG_CONFIG_HOME"] = "/proc/nonexistent"  # nor what they configured; not even root can make it
 os.environ["XDG_STATE_HOME"] = os.devnull  # and nothing of a test is remembered: no folder can be made there
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 

@@ -46,7 +46,7 @@ class CoreScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="main.help"),
         Binding("q", "app.quit", "Quit", tooltip="Leave kdissect", id="main.quit"),
-        Binding("tab", "app.focus_next", "Pane", tooltip="The next pane", id="main.next_pane"),
+        Binding("tab", "app.focus_next", "Pane", show=False, tooltip="The next pane", id="main.next_pane"),
         Binding(
             "shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="The pane before",
             id="main.previous_pane",
@@ -54,7 +54,8 @@ class CoreScreen(Screen[None]):
         Binding(
             "escape", "stop", "Stop", show=False, tooltip="Stop what runs; then take the filter away", id="main.stop"
         ),
-        Binding("enter", "open", "Fields", tooltip="From the list to the fields of the exchange", id="main.open"),
+        Binding("enter", "open", "Fields", show=False,
+                tooltip="From the list to the fields of the exchange", id="main.open"),
     ]  # fmt: skip
 
     class Unreadable(Message):

@@ -68,7 +68,8 @@ class Filtering(CoreScreen):
                 id="main.filter"),
         Binding("ctrl+r", "recent_filters", "Recent filters", show=False, tooltip="Choose among filters used before",
                 id="main.recent_filters"),
-        Binding("f", "follow", "Follow", tooltip="Only this connection; again: back to what was shown before",
+        Binding("f", "follow", "Follow", show=False,
+                tooltip="Only this connection; again: back to what was shown before",
                 id="main.follow"),
     ]  # fmt: skip
 

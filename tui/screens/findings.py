@@ -132,7 +132,7 @@ class Explaining(CoreScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("F", "findings", "Findings", tooltip="All that is wrong with this capture, by kind",
                 id="main.findings"),
-        Binding("i", "explain_row", "Explain", tooltip="What is wrong with this exchange, and what to do",
+        Binding("i", "explain_row", "Explain", show=False, tooltip="What is wrong with this exchange, and what to do",
                 id="main.explain"),
     ]  # fmt: skip
 

@@ -20,7 +20,7 @@ class Moving(Seeking):
         Binding("b", "source", "Bytes of", show=False, id="main.source",
                 tooltip="The next source of bytes: the frame, what was decompressed from it"),
         Binding(
-            "left_square_bracket", "along(-1)", "Connection", key_display="[",
+            "left_square_bracket", "along(-1)", "Connection", key_display="[", show=False,
             tooltip="The previous exchange of the same connection", id="main.previous_on_connection",
         ),
         Binding(

@@ -95,7 +95,8 @@ class Searching(Seeking):
     """ctrl+f, then n and N."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+f", "search", "Find", tooltip="Find text, bytes in hex, or a field", id="main.search"),
+        Binding("ctrl+f", "search", "Find", show=False,
+                tooltip="Find text, bytes in hex, or a field", id="main.search"),
         Binding("n", "hit(1)", "Next hit", show=False, tooltip="The next place that has what was looked for",
                 id="main.next_hit"),
         Binding("N", "hit(-1)", "Previous hit", show=False, tooltip="The place before that has what was looked for",
