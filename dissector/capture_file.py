@@ -108,6 +108,8 @@ class Capture:
         self._finished = False
         self._lock = threading.Lock()
         """Rows change their places once, at the end of reading, while a screen may look at them."""
+        self._examining = threading.Lock()
+        """Whoever does a step of the examination holds it."""
         self.packets = 0
         self.start_ns = 0
         """Time of the first packet."""
@@ -347,13 +349,18 @@ class Capture:
     def examine(self) -> Iterator[Progress]:
         """Find what only several rows together tell; `done` and `total` are rows here. From then on exchanges have it
         in their findings. Called again where a capture grows, it goes on where it stopped, with rows that are complete;
-        once reading is over it takes them all."""
+        once reading is over it takes them all. Several threads may do so at a time: they take turns, step by step."""
         if self._examination is None:
             self._examination = Examination(self._session, self._store, self._lookup, self._transport.flows)
         entries = len(self._files)
         with self._lock:
             self._lookup.learn()
-        for rows in self._examination.go_on(self.bounds.pending_requests, final=self._finished):
+        steps = self._examination.go_on(self.bounds.pending_requests, final=self._finished)
+        while True:
+            with self._examining:
+                rows = next(steps, None)
+            if rows is None:
+                break
             self._look.cache_clear()
             yield Progress(entries + rows, len(self), self.packets, len(self))
         if self._finished:
@@ -364,7 +371,8 @@ class Capture:
         if self._examination is None:
             return []
         entries = len(self._files)
-        return [(entries + row, finding) for row, finding in self._examination.found.all()]
+        with self._examining:
+            return [(entries + row, finding) for row, finding in self._examination.found.all()]
 
     def _mark(self, exchange: Exchange, row: int) -> Exchange:
         """Add what was found about a row of the index."""

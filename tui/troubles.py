@@ -1,6 +1,11 @@
-"""All findings of a capture, by code: what several rows tell together first, then row after row.
+"""All findings of a capture, by code, and which rows have something wrong: known once a row was looked at.
 
-Invariant: of each code so many are kept, the first ones; all are counted.
+What several rows together tell is the capture's own; what a row tells by itself is counted here, row after row.
+
+Invariants:
+  * a row is looked at once, when nothing is added to it any more;
+  * of each code so many findings are kept, the first ones; all are counted;
+  * of a row without findings a byte is kept.
 """
 
 import time
@@ -8,15 +13,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from dissector.capture_file import Capture
+import numpy as np
+
+from dissector.analysis.findings.registry import FINDERS
+from dissector.capture_file import Capture, Rows
+from dissector.columns import Column
 from dissector.findings import Finding, Severity
+from dissector.session.exchange import Exchange, worst
 
 KEPT: Final = 1_000
 """Findings of a code that can be gone to."""
 TOGETHER: Final = 64
 """Rows that are looked at before the clock is."""
-SECONDS: Final = 0.05
+SECONDS: Final = 0.02
+OPEN, QUIET, WRONG = 0, 1, 2
+"""Of a row: it was not looked at yet; nothing is wrong with it; something is."""
 _ORDER: Final = list(Severity)
+_SERIOUS: Final = (Severity.WARNING, Severity.ERROR)
+_OF_SEVERAL: Final = frozenset(finder.explanation.code for finder in FINDERS)
 
 
 @dataclass
@@ -30,38 +44,101 @@ class Group:
     """Rows, from 0, with what was found there."""
 
 
-class Troubles:
-    """What was found so far."""
+class Groups:
+    """Findings, counted by code."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, Group] = {}
-        self.looked_at = 0
-        """Rows, from the first on."""
+        self._by_code: dict[str, Group] = {}
 
     def add(self, row: int, finding: Finding) -> None:
         """Count a finding, and keep it if there is room."""
-        group = self._groups.setdefault(finding.code, Group(finding.code, finding.severity))
+        group = self._by_code.setdefault(finding.code, Group(finding.code, finding.severity))
         group.severity = max(group.severity, finding.severity, key=_ORDER.index)
         group.count += 1
         if len(group.kept) < KEPT:
             group.kept.append((row, finding))
 
+    def all(self) -> list[Group]:
+        """In the order in which they came."""
+        return list(self._by_code.values())
+
+
+class Troubles:
+    """What was found so far. One thread looks; any may ask."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._own = Groups()
+        self._states = Column(np.uint8)
+        self._told: Rows = np.zeros(0, np.int64)
+        """Rows with which something is wrong by what several tell, ascending."""
+        self.done = 0
+        self.total = 0
+        """How far it is, and out of how much."""
+
     def groups(self) -> list[Group]:
         """The gravest first, of these the most frequent."""
-        return sorted(self._groups.values(), key=lambda group: (-_ORDER.index(group.severity), -group.count))
+        several = Groups()
+        for row, finding in self._capture.troubles():
+            several.add(row, finding)
+        return sorted(several.all() + self._own.all(), key=lambda group: (-_ORDER.index(group.severity), -group.count))
 
-    def gather(self, capture: Capture) -> Iterator[tuple[int, int]]:
-        """Look at the rest of a capture, in short steps; how far it is and out of how much, after each."""
-        for progress in capture.examine():
-            yield progress.done, 2 * progress.total
-        rows = len(capture)
+    @property
+    def told(self) -> Rows:
+        """Rows with which something is wrong by what several of them tell, as far as that is known; ascending."""
+        return self._told
+
+    @property
+    def has_new(self) -> bool:
+        """Whether rows came, or were completed, since the last look."""
+        return len(self._states) < len(self._capture) or len(self._open()) > 0
+
+    def first(self, rows: Rows) -> int | None:
+        """The first of some rows, in the order given, with which something is wrong. Only those that were not looked
+        at yet are decoded."""
+        states = self._states.values
+        known = np.full(len(rows), OPEN, np.uint8)
+        old = rows < len(states)
+        known[old] = states[rows[old]]
+        known[np.isin(rows, self._told)] = WRONG
+        for at in np.flatnonzero(known != QUIET).tolist():
+            if known[at] == WRONG or self._capture.is_trouble(int(rows[at])):
+                return int(rows[at])
+        return None
+
+    def look(self) -> Iterator[bool]:
+        """Look at what has come, in short steps; whether a step has found what only several rows together tell."""
+        for progress in self._capture.examine():
+            self.done, self.total = progress.done, 2 * progress.total
+            yield False
+        before, self._told = self._told, self._serious()
+        yield not np.array_equal(before, self._told)
+        self._states.grow(count := len(self._capture))
+        rows = self._open()
+        self.total = count + len(rows)
         begun = time.monotonic()
-        while self.looked_at < rows:
-            for exchange in capture.between(self.looked_at, min(self.looked_at + TOGETHER, rows)):
-                for finding in exchange.findings:
-                    self.add(self.looked_at, finding)
-                self.looked_at += 1
+        for at in range(0, len(rows), TOGETHER):
+            some = rows[at : at + TOGETHER]
+            for row, exchange in zip(some.tolist(), self._capture.at(some), strict=True):
+                self._take(row, exchange)
             if time.monotonic() - begun > SECONDS:
+                self.done = count + at + len(some)
+                yield False
                 begun = time.monotonic()
-                yield rows + self.looked_at, 2 * rows
-        yield 2 * rows, 2 * rows
+        self.done = self.total
+
+    def _take(self, row: int, exchange: Exchange) -> None:
+        findings = exchange.findings
+        for finding in findings:
+            if finding.code not in _OF_SEVERAL:
+                self._own.add(row, finding)
+        self._states.values[row] = WRONG if worst(findings) in _SERIOUS else QUIET
+
+    def _serious(self) -> Rows:
+        rows = {row for row, finding in self._capture.troubles() if finding.severity in _SERIOUS}
+        return np.array(sorted(rows), np.int64)
+
+    def _open(self) -> Rows:
+        """Rows that were not looked at and can be, ascending."""
+        rows = np.flatnonzero(self._states.values == OPEN)
+        return rows if self._capture.is_read else rows[self._capture.is_complete(rows)]

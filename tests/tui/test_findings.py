@@ -1,6 +1,13 @@
 """F, i, ? and the way to what was found; s and S."""
 
+from pathlib import Path
+
+import numpy as np
+import pytest
+
 from dissector.capture_file import Capture
+from tests.analysis.findings.made import Talk, produce, written
+from tests.analysis.findings.test_examination import grown
 from tests.conftest import PCAPS
 from tests.tui.test_main import JAVA, opened, to
 from tui.screens.explained import ExplainedScreen
@@ -13,9 +20,11 @@ def test_troubles_are_all_findings_of_all_rows_however_one_looks() -> None:
     with Capture([JAVA]) as capture:
         for _ in capture.read():
             pass
-        troubles = Troubles()
-        for done, total in troubles.gather(capture):
-            assert 0 <= done <= total
+        troubles = Troubles(capture)
+        for _ in troubles.look():
+            assert 0 <= troubles.done <= troubles.total
+        assert troubles.done == troubles.total
+        assert not troubles.has_new
         found = [f.code for n in range(len(capture)) for f in capture.exchange(n).findings]
         assert sum(group.count for group in troubles.groups()) == len(found) > 0
         for group in troubles.groups():
@@ -75,3 +84,71 @@ async def test_s_goes_to_slow_exchanges_or_says_that_there_is_none() -> None:
             assert any("no earlier exchange slower" in said.message for said in screen.pilot.app._notifications)
         await screen.press("G", "s")
         assert any("no more exchange slower" in said.message for said in screen.pilot.app._notifications)
+
+
+async def test_what_several_rows_tell_is_shown_without_being_asked_for() -> None:
+    path = str(PCAPS / "trouble-metadata-storm.pcapng")
+    with Capture([path]) as capture:
+        list(capture.exchanges())
+        list(capture.examine())
+        row, finding = capture.troubles()[0]
+    async with opened(path) as screen:
+        await screen.press(*str(row + 1), "G")
+        assert f"[{finding.code}]" in screen.lines()
+        assert finding.message in screen.text("#inspector")
+        await screen.press("i")
+        assert isinstance(screen.pilot.app.screen, ExplainedScreen)
+
+
+async def test_the_row_that_one_is_on_gets_its_findings_too(tmp_path: Path) -> None:
+    talk = Talk()
+    produce(talk, 0, throttle=100)
+    async with opened(written(tmp_path, talk)) as screen:
+        assert screen.row == 0
+        assert "[throttled]" in screen.lines()
+        assert "was throttled for 100 ms" in screen.text("#inspector")
+
+
+@pytest.mark.parametrize("name", ["java.pcapng", "trouble-metadata-storm.pcapng", "librdkafka-pipelined.pcapng"])
+def test_the_first_row_with_something_wrong_is_the_same_however_much_is_known(name: str) -> None:
+    with Capture([str(PCAPS / name)]) as capture:
+        for _ in capture.read():
+            pass
+        for _ in capture.examine():
+            pass
+        wrong = [number for number in range(len(capture)) if capture.is_trouble(number)]
+        rows = np.arange(len(capture))
+        fresh, whole = Troubles(capture), Troubles(capture)
+        for _ in whole.look():
+            pass
+        for start in rows.tolist():
+            expected = next((number for number in wrong if number >= start), None)
+            assert fresh.first(rows[start:]) == whole.first(rows[start:]) == expected
+        assert whole.first(rows[::-1]) == (wrong[-1] if wrong else None)
+
+
+def test_rows_that_are_known_are_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Capture([JAVA]) as capture:
+        for _ in capture.read():
+            pass
+        troubles = Troubles(capture)
+        for _ in troubles.look():
+            pass
+        monkeypatch.setattr(capture, "is_trouble", None)
+        assert troubles.first(np.arange(len(capture))) is not None
+
+
+def test_rows_that_are_completed_later_are_looked_at_then(tmp_path: Path) -> None:
+    recorded = PCAPS / "trouble-metadata-storm.pcapng"
+    whole = recorded.read_bytes()
+    troubles = None
+    for capture in grown(tmp_path / "growing.pcapng", whole, [len(whole) * n // 12 for n in range(1, 12)]):
+        troubles = troubles or Troubles(capture)
+        for _ in troubles.look():
+            pass
+        found = {group.code: group.count for group in troubles.groups()}
+        again = Troubles(capture)
+        for _ in again.look():
+            pass
+        assert found == {group.code: group.count for group in again.groups()}
+    assert found

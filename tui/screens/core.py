@@ -6,7 +6,6 @@ with them stands in classes of their own (`moving.py`, `rooms.py`, …), which `
 sentence about each: help and palette are made of those.
 """
 
-import threading
 from typing import ClassVar
 
 import numpy as np
@@ -76,8 +75,6 @@ class CoreScreen(Screen[None]):
         self.view = View()
         self.appearance = Appearance()
         self.model = Model(capture)
-        self.examining = threading.Lock()
-        """Whoever has the capture examined holds it: one thread at a time."""
         self._progress = Progress(0, 0, 0, 0)
         self._done = False
 
@@ -202,13 +199,17 @@ class CoreScreen(Screen[None]):
         title = Text(names, "bold")
         title.append(f" · {len(self.capture):,} exchanges · {self.capture.connections:,} connections", "")
         title.append(self._shown_words())
-        state = progress_words(self._progress, done=self._done)
+        state = progress_words(self._progress, done=self._done) + self._aside_words()
         room = self.app.size.width - 2 - title.cell_len - len(state)
         self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
 
     def _shown_words(self) -> str:
         """How many rows are shown, where not all are."""
         return f" · shown {len(self.view):,}" if self.view.is_filtered else ""
+
+    def _aside_words(self) -> str:
+        """What goes on in the background, quietly. For features."""
+        return ""
 
     def _draw_empty(self) -> None:
         seen = f"{self.capture.packets:,} packets, {self.capture.connections:,} TCP connections"

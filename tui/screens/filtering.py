@@ -238,11 +238,7 @@ class Filtering(CoreScreen):
 
     def _examine(self, worker: Worker[None]) -> bool:
         """Have found what only several rows together tell; whether nobody stopped it."""
-        with self.examining:
-            for _ in self.capture.examine():
-                if worker.is_cancelled:
-                    return False
-        return True
+        return all(not worker.is_cancelled for _ in self.capture.examine())
 
     def _found(self, worker: Worker[None], run: Run, rows: Rows, upto: int, total: int) -> None:
         """A step further."""

@@ -1,23 +1,19 @@
 """All that is wrong with a capture, by kind, and what is wrong with one exchange."""
 
-import time
 from typing import ClassVar
 
 from rich.text import Text
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.widgets import Static, Tree
 from textual.widgets.tree import TreeNode
-from textual.worker import get_current_worker
 
 from dissector.analysis.findings import explain
-from dissector.capture_file import Capture
 from dissector.findings import Finding
 from dissector.text import clean
 from tui.history import Place
-from tui.screens.core import CoreScreen
+from tui.screens.examining import Examining
 from tui.screens.explained import STYLES, ExplainedScreen
 from tui.troubles import Group, Troubles
 from tui.words import MARKS
@@ -42,9 +38,8 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
         Binding("k", "up", "Up", show=False, id="findings.up"),
     ]  # fmt: skip
 
-    def __init__(self, capture: Capture, troubles: Troubles) -> None:
+    def __init__(self, troubles: Troubles) -> None:
         super().__init__()
-        self._capture = capture
         self._troubles = troubles
         self._lines: dict[str, TreeNode[Item]] = {}
 
@@ -62,28 +57,18 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
     def on_mount(self) -> None:
         self._tree.focus()
         self._tree.root.expand()
-        self._gather()
+        self._show()
+        self.set_interval(SECONDS_BETWEEN, self._show)
 
-    @work(thread=True, exclusive=True, group="gather")
-    def _gather(self) -> None:
-        worker, told = get_current_worker(), 0.0
-        for done, total in self._troubles.gather(self._capture):
-            if worker.is_cancelled:
-                return
-            if time.monotonic() - told > SECONDS_BETWEEN or done == total:
-                told = time.monotonic()
-                self.app.call_from_thread(self._show, done, total)
-
-    def _show(self, done: int, total: int) -> None:
+    def _show(self) -> None:
         """Kinds as they are now; in the order in which they came, so that nothing moves under the cursor."""
-        if not self.is_mounted:
-            return
+        done, total = self._troubles.done, self._troubles.total
         groups = self._troubles.groups()
         for group in groups:
             if group.code not in self._lines:
                 self._lines[group.code] = self._tree.root.add(_group_line(group), data=group)
             self._lines[group.code].set_label(_group_line(group))
-        far = f"{100 * done // max(1, total)}% looked at" if done < total else "all looked at"
+        far = f"{100 * done // total}% looked at" if done < total else "all looked at" if total else "still reading"
         count = sum(group.count for group in groups)
         kinds = "1 kind" if len(groups) == 1 else f"{len(groups)} kinds"
         self.query_one("#far", Static).update(
@@ -126,7 +111,7 @@ def _group_line(group: Group) -> Text:
     return mark.append(clean(title), "bold").append(f"  {group.code}", "dim not bold")
 
 
-class Explaining(CoreScreen):
+class Explaining(Examining):
     """F for all, i for this one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -136,24 +121,16 @@ class Explaining(CoreScreen):
                 id="main.explain"),
     ]  # fmt: skip
 
-    _troubles: Troubles | None = None
-    _troubles_of = 0
-    """Rows that the capture had when they were gathered."""
-
     def action_findings(self) -> None:
-        """What was found before is not looked for again."""
-        if self._troubles is None or self._troubles_of > len(self.capture) or not self._done:
-            self._troubles = Troubles()
-        self._troubles_of = len(self.capture)
+        """What was found so far; what is found meanwhile is added."""
 
         def go(chosen: tuple[int, Finding] | None) -> None:
-            self._list.show(len(self.capture), anew=True)  # rows have more findings than before
             if chosen is not None:
                 row, finding = chosen
                 side, _, path = finding.path.partition(".")
                 self.go_to_place(Place(row, side or None, path))
 
-        self.app.push_screen(FindingsScreen(self.capture, self._troubles), go)
+        self.app.push_screen(FindingsScreen(self.troubles), go)
 
     def action_explain_row(self) -> None:
         exchange = self.model.exchange

@@ -7,10 +7,11 @@ import numpy.typing as npt
 from textual.binding import Binding, BindingType
 
 from tui.history import Place
+from tui.screens.examining import Examining
 from tui.screens.seeking import Rows, Seeking
 
 
-class Moving(Seeking):
+class Moving(Seeking, Examining):
     """Goes along the list, a connection, errors."""
 
     FEATURE = "Going about"
@@ -75,7 +76,8 @@ class Moving(Seeking):
         self.seek(step, self._first_trouble, "exchange with something wrong")
 
     def _first_trouble(self, rows: Rows) -> Place | None:
-        return next((Place(number) for number in rows.tolist() if self.capture.is_trouble(number)), None)
+        number = self.troubles.first(rows)
+        return Place(number) if number is not None else None
 
 
 def _first(rows: Rows, wanted: npt.NDArray[np.bool_]) -> Place | None:

@@ -21,15 +21,16 @@ class Slowness(Seeking):
     ]  # fmt: skip
 
     _slow: tuple[int, Rows] | None = None
-    """Those of the rows that there were so many of."""
+    """Those of the rows, and of the findings, that there were so many of."""
 
     def action_slow(self, step: int) -> None:
         """What is slow is worked out once, beside the screen."""
 
         def find(rows: Rows) -> Place | None:
-            count = len(self.capture)
+            troubles = self.capture.troubles()
+            count = len(self.capture) + len(troubles)
             if self._slow is None or self._slow[0] != count:
-                told = [row for row, finding in self.capture.troubles() if finding.code == "slow"]
+                told = [row for row, finding in troubles if finding.code == "slow"]
                 self._slow = count, np.union1d(slow_rows(self.capture), np.array(told, np.int64))
             found = np.flatnonzero(np.isin(rows, self._slow[1]))
             return Place(int(rows[found[0]])) if len(found) else None

@@ -3,6 +3,8 @@
 Invariants:
   * a row is examined once, when nothing is added to it any more; in order, as far as rows are complete;
   * a body is read once for all finders, and only if one of them asked for its API;
+  * a step begins where the last one ended, whoever asked for that: steps of several callers may alternate, but only one
+    is done at a time;
   * damage is nobody's business here: what can't be read is not looked at.
 """
 

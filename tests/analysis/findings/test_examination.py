@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,19 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert not capture.troubles()
         assert [step.done for step in capture.examine()] == [*range(10, 61, 5)]
         assert [code for _, finding in capture.troubles() if (code := finding.code)] == ["tiny-batches"]
+
+
+@pytest.mark.parametrize("recorded", QUICK, ids=lambda path: path.stem)
+def test_several_threads_find_what_one_finds(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = troubles(str(recorded))
+    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", 3)
+    with Capture([str(recorded)]) as capture:
+        for _ in capture.read():
+            pass
+        with ThreadPoolExecutor(3) as threads:
+            steps = list(threads.map(lambda _: [step.done for step in capture.examine()], range(3)))
+        assert max(done for each in steps for done in each) == len(capture)
+        assert capture.troubles() == whole
 
 
 def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path: Path) -> None:
