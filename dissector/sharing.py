@@ -52,7 +52,7 @@ def check(names: Sequence[str], order: Order) -> None:
         raise CaptureError(f"{name}: export reads a capture twice: save it to a file first")
 
 
-def shared(capture: Capture, rows: Sequence[int], order: Order, told: Callable[[str], None]) -> Iterator[bytes]:
+def shared(capture: Capture, rows: Sequence[int], order: Order, told: Callable[[str], object]) -> Iterator[bytes]:
     """What the file holds, of these rows, from 0 and ascending. The capture has been read to its end, and examined for
     the findings of JSON. `told` hears what did not go well and yet goes on. Raises `CaptureError`: `NotCarriedError`,
     or what `check` raises."""
@@ -79,7 +79,7 @@ def _pieces(capture: Capture, rows: Sequence[int], order: Order) -> Iterator[byt
     return (piece.encode() for piece in texts[order.form]())
 
 
-def _redacted(capture: Capture, rows: Sequence[int], form: Form, told: Callable[[str], None]) -> Iterator[bytes]:
+def _redacted(capture: Capture, rows: Sequence[int], form: Form, told: Callable[[str], object]) -> Iterator[bytes]:
     """The same, of a redacted capture: texts are made of a copy on the disk."""
     if form is Form.PCAPNG:
         yield from _redacted_capture(capture, rows, told)
@@ -97,7 +97,7 @@ def _redacted(capture: Capture, rows: Sequence[int], form: Form, told: Callable[
             yield from _pieces(copy, [number[row] for row in rows if row in number], Order(form))
 
 
-def _redacted_capture(capture: Capture, rows: Sequence[int], told: Callable[[str], None]) -> Iterator[bytes]:
+def _redacted_capture(capture: Capture, rows: Sequence[int], told: Callable[[str], object]) -> Iterator[bytes]:
     redactor = Redactor()
     yield from pcapng(redacted_packets(capture, rows, redactor), f"kdissect export --redact: {len(rows):,} rows")
     if redactor.lost:
