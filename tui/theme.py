@@ -152,8 +152,8 @@ Menu { align: center middle; background: $background 60%; }
 #menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; border: round $primary; }
 #menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
 
-Asking { align: center middle; background: $background 60%; }
-#asked { width: 80%; max-width: 90; border: round $primary; background: $panel; }
+Asking, Writing { align: center middle; background: $background 60%; }
+#asked, #written { width: 80%; max-width: 90; border: round $primary; background: $panel; }
 
 FieldTree:nocolor > .tree--cursor { text-style: reverse; }
 OptionList:nocolor > .option-list--option-highlighted { text-style: reverse; }

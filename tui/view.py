@@ -45,6 +45,11 @@ class View:
         return self._count
 
     @property
+    def rows(self) -> Rows:
+        """The rows that are shown, ascending."""
+        return np.arange(self._count) if self._shown is None else np.sort(self._shown)
+
+    @property
     def is_filtered(self) -> bool:
         """Whether rows may be hidden."""
         return self._kept is not None or self._marked is not None

@@ -1,7 +1,7 @@
 """The command that shows somebody else the same exchanges of the same files."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dissector.text import clean
 
@@ -16,6 +16,17 @@ def command(names: Sequence[str], chosen: str | None, fitting: str | None = None
     words += [] if fitting is None else ["-Y", fitting]
     words += [] if chosen is None else ["--rows", chosen, "--format", "json", "-w", "-"]
     return clean(shlex.join(words))
+
+
+def row_words(rows: Iterable[int]) -> str:
+    """Rows, from 0 and ascending, as `chosen` has them: ``3,10-20``."""
+    parts: list[list[int]] = []
+    for row in rows:
+        if parts and row == parts[-1][1]:
+            parts[-1][1] = row + 1
+        else:
+            parts.append([row, row + 1])
+    return ",".join(str(stop) if stop == start + 1 else f"{start + 1}-{stop}" for start, stop in parts)
 
 
 def _file(name: str) -> str:

@@ -2,7 +2,11 @@
 
 import shlex
 
-from dissector.evidence.command import command
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.cli.export import ranges_of
+from dissector.evidence.command import command, row_words
 
 
 def test_a_filter_is_quoted_for_the_shell() -> None:
@@ -25,3 +29,10 @@ def test_any_file_name_is_one_word() -> None:
 
 def test_a_terminal_is_safe_from_a_name() -> None:
     assert command(["\x1b[2J\u202e.pcapng"], None).isprintable()
+
+
+@given(st.sets(st.integers(0, 60), min_size=1))
+def test_rows_in_words_are_read_as_the_same_rows(rows: set[int]) -> None:
+    words = row_words(sorted(rows))
+    assert {number - 1 for part in ranges_of(words) for number in part} == rows
+    assert words.count(",") == sum(row + 1 not in rows for row in rows) - 1

@@ -4,6 +4,7 @@ from tui.screens.against import Against
 from tui.screens.along import GoingAlong
 from tui.screens.coloured import Coloured
 from tui.screens.columns import Columned
+from tui.screens.exporting import Exporting
 from tui.screens.filtering import Filtering
 from tui.screens.findings import Explaining
 from tui.screens.history import Returning
@@ -23,6 +24,6 @@ from tui.screens.yanking import Yanking
 
 class MainScreen(
     Returning, Moving, GoingAlong, Searching, Slowness, Explaining, Pointing, Yanking, Filtering, Rooms,
-    Sorted, Columned, Timing, Coloured, Marking, Overviewing, Laddering, Timelining, Against,
+    Sorted, Columned, Timing, Coloured, Marking, Overviewing, Laddering, Timelining, Exporting, Against,
 ):  # fmt: skip
     """Everything at one glance."""

@@ -1,0 +1,106 @@
+"""Exchanges out of the main screen to a file, in every form that can be shared."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar, Final, NamedTuple
+
+from textual import work
+from textual.binding import Binding, BindingType
+
+from dissector.capture_file import Capture
+from dissector.evidence.command import row_words
+from dissector.evidence.forms import Form, ending
+from tui.screens.asking import Asking
+from tui.screens.menu import Choice, Menu
+from tui.screens.whole import Whole
+from tui.screens.writing import Said, Writing
+
+FORMS: Final = (
+    (Form.PCAPNG, Choice("Capture", "pcapng: the very packets, with comments on what each brought")),
+    (Form.TRANSCRIPT, Choice("Transcript", "the bytes in hex, to read or to paste")),
+    (Form.JSON, Choice("JSON", "an object a line, as show prints them")),
+    (Form.MERMAID, Choice("Mermaid", "a sequence diagram as text")),
+    (Form.SVG, Choice("SVG", "a sequence diagram as a picture")),
+    (Form.PYTEST, Choice("pytest", "a test that replays the bytes")),
+    (Form.COMMAND, Choice("Command", "a line that shows the same exchanges")),
+)
+REDACTED: Final = (
+    Choice("As it is", "secrets are masked, but for a capture, which has all its bytes"),
+    Choice("Redacted", "record contents, credentials, names and addresses replaced; sizes and structure stay"),
+)
+
+
+class _Wanted(NamedTuple):
+    """Which rows, from 0 and ascending, and what they are called in the file's name."""
+
+    rows: Sequence[int]
+    called: str
+
+
+class Exporting(Whole):
+    """Asks which rows, in which form, and for a name; then writes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "export", "Export", tooltip="Write exchanges to a file: marked ones, those shown, or this one",
+                id="main.export"),
+    ]  # fmt: skip
+
+    @work(group="export", exclusive=True)
+    async def action_export(self) -> None:
+        """Ask for one thing after the other; who leaves one leaves all."""
+        if not self.is_read() or not len(self.view):
+            return
+        wanted = await self._asked_rows()
+        if wanted is None:
+            return
+        at = await self.app.push_screen_wait(Menu("Write as", [choice for _, choice in FORMS]))
+        if at is None:
+            return
+        form = FORMS[at][0]
+        redact = 0 if form is Form.COMMAND else await self.app.push_screen_wait(Menu("What is in it", REDACTED))
+        if redact is None:
+            return
+        name = self._offered_name(wanted.called, form, redact=bool(redact))
+        given = await self.app.push_screen_wait(Asking(f"Write {len(wanted.rows):,} rows to", name))
+        if given is None or not given.strip():
+            return
+        said = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, redact=bool(redact)))
+        self.notify(said or "stopped: nothing is written", markup=False, timeout=8)
+
+    async def _asked_rows(self) -> _Wanted | None:
+        """Marked ones first: who marked some wants these."""
+        marked = sorted(self.appearance.marks.marked)
+        here = self.number
+        offered = [(f"Marked, {len(marked):,} rows", _Wanted(marked, "marked"))] if marked else []
+        shown = self.view.rows.tolist()
+        words = "Shown" if self.view.is_filtered else "All"
+        offered.append((f"{words}, {len(shown):,} rows", _Wanted(shown, words.lower())))
+        offered.append((f"This one, row {here + 1:,}", _Wanted([here], str(here + 1))))
+        at = await self.app.push_screen_wait(Menu("Export", [Choice(words) for words, _ in offered]))
+        return None if at is None else offered[at][1]
+
+    def _offered_name(self, called: str, form: Form, *, redact: bool) -> str:
+        """One that says what it is; of the capture's own name what any file system takes."""
+        of = re.sub(r"[^\w.-]", "-", Path(self.capture.names[0]).stem)[:60].lstrip("-.") or "capture"
+        return f"{of}-{called}{'-redacted' if redact else ''}{ending(form)}"
+
+    def _writing(self, path: Path, wanted: _Wanted, form: Form, *, redact: bool) -> Writing:
+        capture, marks = self.capture, self.appearance.marks
+        chosen = None if len(wanted.rows) == len(capture) else row_words(wanted.rows)
+        comments = dict.fromkeys(marks.marked, "marked") | marks.comments
+
+        def pieces(said: Said) -> Iterator[bytes]:
+            from dissector.sharing import Order, shared
+
+            if form is Form.JSON:
+                self._have_examined(capture)
+            return shared(capture, wanted.rows, Order(form, redact, chosen, comments=comments), said)
+
+        return Writing(path, pieces)
+
+    def _have_examined(self, capture: Capture) -> None:
+        """JSON has the findings too."""
+        with self.examining:
+            for _ in capture.examine():
+                pass

@@ -1,0 +1,83 @@
+"""A file being written, over the screen: how much there is so far, and a key that stops it."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar, Final
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+from textual.widgets import Static
+from textual.worker import get_current_worker
+
+from dissector.capture import CaptureError
+from dissector.text import clean, size
+
+SECONDS: Final = 0.2
+"""Between two looks at how much there is."""
+Said = Callable[[str], None]
+Pieces = Callable[[Said], Iterator[bytes]]
+"""What the file holds; it says what it has to say to whom it is given. Raises `CaptureError`."""
+
+
+class Writing(ModalScreen[str | None]):
+    """Gives what is to be said of it at the end; None where it was stopped.
+
+    Invariants: no file is written over, and none is left that is not whole."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "Stop", tooltip="Stop writing; the file goes away", id="writing.stop"),
+    ]
+
+    def __init__(self, path: Path, pieces: Pieces) -> None:
+        super().__init__()
+        self._path = path
+        self._pieces = pieces
+
+    def compose(self) -> ComposeResult:
+        words = Static("working", id="written", markup=False)
+        words.border_title = clean(self._path.name).replace("[", "\\[")
+        yield words
+
+    def on_mount(self) -> None:
+        self._write()
+
+    @work(thread=True)
+    def _write(self) -> None:
+        said: list[str] = []
+        try:
+            pieces = self._pieces(said.append)
+            with self._path.open("xb") as file:
+                try:
+                    whole = self._copy(pieces, file.write)
+                except BaseException:
+                    self._path.unlink()
+                    raise
+                if not whole:
+                    self._path.unlink()
+                    return
+                said.insert(0, f"wrote {self._path}, {size(file.tell())}B")
+        except CaptureError as error:
+            said = [f"not written: {error}"]
+        except (OSError, ValueError) as error:
+            said = [f"not written: {self._path}: {(getattr(error, 'strerror', None) or str(error)).lower()}"]
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self.dismiss, clean("; ".join(said)))
+
+    def _copy(self, pieces: Iterator[bytes], write: Callable[[bytes], int]) -> bool:
+        """Whether all is written: nobody stopped it."""
+        worker, told, done = get_current_worker(), time.monotonic(), 0
+        for piece in pieces:
+            if worker.is_cancelled:
+                return False
+            done += write(piece)
+            if time.monotonic() - told > SECONDS:
+                told = time.monotonic()
+                self.app.call_from_thread(self._draw, done)
+        return True
+
+    def _draw(self, done: int) -> None:
+        if self.is_mounted:
+            self.query_one("#written", Static).update(f"{size(done)}B so far")
