@@ -8,7 +8,6 @@ from typing import ClassVar, Final, NamedTuple
 from textual import work
 from textual.binding import Binding, BindingType
 
-from dissector.capture_file import Capture
 from dissector.evidence.command import row_words
 from dissector.evidence.forms import Form, ending
 from tui.screens.asking import Asking
@@ -94,13 +93,8 @@ class Exporting(Whole):
             from dissector.sharing import Order, shared
 
             if form is Form.JSON:
-                self._have_examined(capture)
+                for _ in capture.examine():  # JSON has the findings too
+                    pass
             return shared(capture, wanted.rows, Order(form, redact, chosen, comments=comments), said)
 
         return Writing(path, pieces)
-
-    def _have_examined(self, capture: Capture) -> None:
-        """JSON has the findings too."""
-        with self.examining:
-            for _ in capture.examine():
-                pass
