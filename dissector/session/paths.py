@@ -156,6 +156,8 @@ def _of_records(above: Place) -> Iterator[Place]:
     """What a `records` field holds: batches with records, or messages of before 0.11, by themselves or wrapped. Of
     these, what a record has too goes by the name that it has in a batch, also."""
     yield _inner(above, ("size",), "int32")
+    yield _inner(above, ("truncated",), STRUCT)
+    yield _inner(above, ("truncated", "size"), "int32")
     yield _inner(above, ("batches",), STRUCT, is_array=True)
     yield from _of_batch(above, ("batches",))
 

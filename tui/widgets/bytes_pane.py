@@ -111,6 +111,7 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
 
     def on_resize(self) -> None:
         self._measure()
+        self._into_view(self.cursor)
         self.refresh()
 
     @property
