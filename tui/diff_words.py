@@ -167,7 +167,8 @@ def _why(entry: Entry, width: int) -> str:
     setting = " · ".join(dict.fromkeys(name for _, name in entry.settings))
     words = [f"set by {setting}" if setting else "", entry.reason.value]
     if width >= WIDER:
-        words.append(said(entry.words))
+        told = "" if entry.part or entry.path else subject(entry)  # stands at the beginning of the line
+        words.append(said(entry.words.removeprefix(told).removeprefix("; ")))
     return clean(" · ".join(filter(None, words)))
 
 

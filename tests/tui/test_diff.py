@@ -123,7 +123,7 @@ async def test_it_opens_at_every_size_with_causes_fields_and_what_came_of_it(siz
         count = len(screen.model.comparison.entries)
         assert count > 20
         assert f"{count} {'≠' if size[0] < 70 else 'differences'}" in drawn
-        for words in ("A compare-java", "⇄", "B compare-libr", "allow_auto", "true", "Help"):
+        for words in ("A compare-java", "⇄", "B compare-libr", "allow_auto", "true", "Help", "Its pairs"):
             assert words in drawn, words
         assert ("A · request 0x" in drawn) is (size[0] >= 70)
 
