@@ -8,7 +8,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 
 from dissector.analysis.diff import Entry, Pair, Reason, Verdict
-from dissector.analysis.diff.report import item
+from dissector.analysis.diff.report import item, subject
 from dissector.text import clean
 from tui.diff_model import SIDES, DiffModel, Line, row_of
 from tui.words import value_text
@@ -145,7 +145,9 @@ def cause_field(entry: Entry) -> str:
     """What of an API an entry is about."""
     if entry.path:
         return clean(entry.path) if entry.api else "all"
-    return {Reason.ORDER: "order", Reason.COUNT: "how often"}.get(entry.reason, "sent")
+    return {Reason.ORDER: "order", Reason.COUNT: "how often"}.get(
+        entry.reason, clean(" ".join(filter(None, ("sent", subject(entry)))))
+    )
 
 
 def _often(entry: Entry) -> str:
@@ -165,7 +167,8 @@ def _why(entry: Entry, width: int) -> str:
     setting = " · ".join(dict.fromkeys(name for _, name in entry.settings))
     words = [f"set by {setting}" if setting else "", entry.reason.value]
     if width >= WIDER:
-        words.append(said(entry.words))
+        told = "" if entry.part or entry.path else subject(entry)  # stands at the beginning of the line
+        words.append(said(entry.words.removeprefix(told).removeprefix("; ")))
     return clean(" · ".join(filter(None, words)))
 
 
@@ -192,6 +195,8 @@ def line_cells(model: DiffModel, line: Line, width: int) -> list[Cell]:
     sign, tone = line_sign(line)
     quiet = "dim" if tone == "dim" else ""
     texts = [line_value(model, side, line) for side in SIDES]
+    if texts[0] == texts[1] and line.difference is not None:  # the wire says the same, and means something else by it
+        texts = [clean(value) for value in line.values]
     return [
         (f"{sign} ", tone), (_field(line.part, clean(line.path), path), quiet), (" ", ""),
         (fit(texts[0], value), quiet or "a"), (" ", ""), (fit(texts[1], value), quiet or "b"), (" ", ""),

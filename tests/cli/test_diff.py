@@ -32,7 +32,7 @@ def test_json_has_differences_pairs_and_times() -> None:
         each for each in value["differences"] if (each["api"], each["path"]) == ("Fetch", "isolation_level")
     )
     assert isolation["settings"] == {"Java": "isolation.level", "librdkafka": "isolation.level"}
-    assert isolation["words"] == "A leaves the schema's default"
+    assert isolation["words"].startswith("A leaves the schema's default; and with it ListOffsets ")
 
 
 @pytest.mark.parametrize(("form", "first"), [("markdown", b"\n# "), ("html", b"<!DOCTYPE html>"), ("text", b"3 sides")])
@@ -54,8 +54,7 @@ def test_connections_matched_by_hand_are_compared_with_each_other_alone() -> Non
     assert done.returncode == 0
     crossed = kdissect("diff", JAVA, JAVA, "--match", "A:1=B:5")
     assert crossed.returncode == 1
-    assert b"sent: never against 2 times [only here]" in crossed.stdout
-    assert b"on the connections of match 1" in crossed.stdout
+    assert b"on the connections of match 1: never against 2 times [only here]" in b" ".join(crossed.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """The causes of what differs between two sides: one line each, those of one API together."""
 
 from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
 
 from dissector.analysis.diff import Entry
 from tui.diff_words import Cell, cause_cells, cause_head
@@ -10,6 +13,11 @@ from tui.widgets.cell_list import CellList
 class Causes(CellList):
     """The entries of a comparison."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter", "open", "Its pairs", tooltip="The exchanges that show the cause, pair by pair", id="causes.open"
+        )
+    ]
     entries: Sequence[Entry] = ()
 
     def head(self, width: int) -> str:

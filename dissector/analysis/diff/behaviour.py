@@ -8,7 +8,7 @@ from typing import Final
 from dissector.analysis.diff.gathering import Facts, Gathered
 from dissector.analysis.diff.kinds import Symbol, Value
 from dissector.analysis.diff.leaves import TOPIC_ID, wildcard
-from dissector.analysis.diff.wording import every, said, times
+from dissector.analysis.diff.wording import every, said, times, word
 from dissector.text import duration, size
 
 NOTHING: Final = "-"
@@ -109,7 +109,8 @@ def _sessions(side: Gathered) -> str:
 
 
 def _assignors(side: Gathered) -> str:
-    return said("JoinGroupRequest", _values(side, "JoinGroup", "protocols.name"), "name") or NOTHING
+    """In the order of the request: a member votes for the first that all of them have."""
+    return ", ".join(map(word, _values(side, "JoinGroup", "protocols.name"))) or NOTHING
 
 
 def _metadata(side: Gathered) -> str:

@@ -7,7 +7,7 @@ from dissector.analysis.diff.comparison import Aligned, Difference, Entry, Pair,
 from dissector.analysis.diff.fields import Found
 from dissector.analysis.diff.gathering import Gathered
 from dissector.analysis.diff.kinds import Value
-from dissector.analysis.diff.leaves import Path, leaves, wildcard
+from dissector.analysis.diff.leaves import Label, Path, leaves, wildcard
 from dissector.analysis.diff.meaning import Key
 from dissector.analysis.diff.moved import moved
 from dissector.analysis.diff.names import Names
@@ -97,5 +97,16 @@ def _shown(found: Found, own: list[Own]) -> Difference | None:
     if values[0] == values[1]:
         return None
     where = [side[0][0] if side else None for side in there]
-    told = [", ".join(sorted(map(word, side))) for side in values]
+    told = [_elements(side, found.path) for side in own]
+    if told[0] == told[1]:
+        if all(found.path in side for side in own):
+            return None  # the array has the same elements: what differs in them is told where it stands
+        told = [", ".join(sorted(map(word, side))) for side in values]
     return Difference(found.part, wildcard(found.path), where[0], where[1], told[0], told[1], found.reason, found.words)
+
+
+def _elements(side: Own, path: Path) -> str:
+    """What a side has at a path: a value, or the elements of an array by what tells them apart."""
+    labels = dict.fromkeys(own[len(path)] for own in side if len(own) > len(path) and own[: len(path)] == path)
+    elements = [step.value for step in labels if isinstance(step, Label) and step.value is not None]
+    return ", ".join(map(word, elements or dict.fromkeys(value for _, value in side.get(path, ()))))

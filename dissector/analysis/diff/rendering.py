@@ -1,9 +1,10 @@
 """Blocks of a report as text of 80 columns, as Markdown, and as an HTML page that needs nothing else."""
 
+import re
 from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import zip_longest
-from textwrap import wrap
+from textwrap import TextWrapper, wrap
 from typing import Final
 
 from dissector.analysis.diff.report import Block, Heading, Item, Table
@@ -40,13 +41,20 @@ def _wrapped(words: str, indent: str) -> list[str]:
     return wrap(words, COLUMNS, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
 
 
+class _Narrow(TextWrapper):
+    """Breaks words where a name has its joints, too: a cell is often narrower than READ_UNCOMMITTED."""
+
+    wordsep_simple_re = re.compile(r"(\s+)|(?<=[\w.][_-])(?=[a-zA-Z0-9])")
+
+
 def _columns(table: Table) -> Iterator[str]:
     """Cells side by side, each wrapped to its column."""
     first = max(len(row[0]) for row in table.rows)
     others = len(table.rows[0]) - 1
     width = max(LEAST, (COLUMNS - first) // max(1, others) - 2)
+    narrow = _Narrow(width, break_on_hyphens=False)
     for row in table.rows:
-        cells = [[row[0]], *(wrap(cell, width) or [""] for cell in row[1:])]
+        cells = [[row[0]], *(narrow.wrap(cell) or [""] for cell in row[1:])]
         for line in zip_longest(*cells, fillvalue=""):
             yield "  ".join(cell.ljust(first if n == 0 else width) for n, cell in enumerate(line)).rstrip()
 

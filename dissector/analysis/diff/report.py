@@ -69,8 +69,8 @@ def _side(name: str, side: SideSummary) -> str:
 
 def item(entry: Entry) -> Item:
     """One difference: what it is, what each side has, how often; then why, and what controls it."""
-    subject = "" if entry.part or entry.path else _subject(entry)
-    more = [entry.words.removeprefix(subject).removeprefix("; ").replace("{a}", "A").replace("{b}", "B")]
+    told = "" if entry.part or entry.path else subject(entry)
+    more = [entry.words.removeprefix(told).removeprefix("; ").replace("{a}", "A").replace("{b}", "B")]
     if entry.settings:
         more.append("set by " + ", ".join(f"{name} ({family})" for family, name in entry.settings))
     return Item(clean(_headline(entry)), entry.reason.value, tuple(clean(words) for words in more if words))
@@ -81,7 +81,7 @@ def _headline(entry: Entry) -> str:
     if entry.reason is Reason.ORDER:
         return f"order: {entry.a} against {entry.b}"
     if not what:
-        return f"{' '.join(filter(None, ('sent', _subject(entry))))}: {entry.a} against {entry.b}"
+        return f"{' '.join(filter(None, ('sent', subject(entry))))}: {entry.a} against {entry.b}"
     if not entry.a or not entry.b:
         side, value, count = ("A", entry.a, entry.count_a) if entry.a else ("B", entry.b, entry.count_b)
         return f"{what}: {value} in {side}, {times(count)}; the other has none"
@@ -91,7 +91,7 @@ def _headline(entry: Entry) -> str:
     return f"{what}: {entry.a} against {entry.b}{often}"
 
 
-def _subject(entry: Entry) -> str:
+def subject(entry: Entry) -> str:
     """What is sent for: the first of the words of what one side alone sends, where there is other of its API."""
     first = entry.words.partition("; ")[0]
     return first if entry.reason is Reason.ONLY_HERE and not first.startswith("and with it") else ""
