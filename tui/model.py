@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from dissector.capture_file import Capture
 from dissector.protocol.tree import Node, Source
 from dissector.session.exchange import Exchange, Message
+from dissector.session.summary import records_in
 
 DEEPEST_SHADE = 3
 """Ancestors farther up share one shade."""
+LONG_BYTES, LONG_RECORDS = 1 << 15, 256
+"""A message with more takes so long to make a tree of that a screen would stand still."""
 
 
 @dataclass
@@ -57,12 +60,16 @@ class Look:
 class Model:
     """The state of the main screen."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Capture, *, waits: bool = True) -> None:
+        """Unless it `waits`, whoever shows it looks at long messages beside the screen, and hands over the look."""
         self.capture = capture
+        self._waits = waits
         self.number: int | None = None
         self.exchange: Exchange | None = None
         self.side = "request"
         self.look: Look | None = None
+        self.unread: Message | None = None
+        """The message that is shown, where no look at it was had yet."""
         self._node: Node | None = None
         self.selection: range | None = None
         """Bytes of the source that is shown, selected with the mouse or by a search."""
@@ -104,8 +111,7 @@ class Model:
 
     def clear(self) -> None:
         """Show nothing."""
-        self.number, self.exchange, self.look = None, None, None
-        self.node = None
+        self.number, self.exchange, self.look, self.unread, self.node = None, None, None, None, None
 
     def flip(self) -> bool:
         """Request to response and back; whether the other one is there."""
@@ -122,13 +128,27 @@ class Model:
     def _show(self, side: str) -> None:
         self.side = side
         message: Message | None = getattr(self.exchange, side)
-        self.look = Look(message) if message is not None else None
+        self.look, self.unread = None, message
         self.node = None
         self.lit = []
+        if message is not None and (self._waits or not _is_long(message)):
+            self.read_on()
+
+    def read_on(self) -> None:
+        """Look at the message now, however long that takes."""
+        if self.unread is not None:
+            self.take(Look(self.unread))
+
+    def take(self, look: Look) -> None:
+        """Have a look at the message; nothing happens where it is another one that is shown by now."""
+        if look.message is self.unread:
+            self.look, self.unread = look, None
 
     @property
     def source(self) -> Source | None:
         """The bytes to show: those that the chosen field is in."""
+        if self.unread is not None:
+            return Source(0, "frame", self.unread.data)
         if self.look is None:
             return None
         return self.look.message.sources[self.node.source if self.node is not None else 0]
@@ -163,3 +183,7 @@ class Model:
         source = self.node.source if self.node is not None else 0
         at = bisect_right(self.lit, (source, offset, 1 << 62)) - 1
         return at >= 0 and self.lit[at][0] == source and offset < self.lit[at][2]
+
+
+def _is_long(message: Message) -> bool:
+    return len(message.data) > LONG_BYTES or records_in(message) > LONG_RECORDS

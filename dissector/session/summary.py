@@ -127,8 +127,22 @@ def _index(partition: object) -> int | None:
     return None
 
 
+def records_in(message: Message) -> int:
+    """How many records a message says it has, by the batch headers alone."""
+    return _counted_records(message)[0]
+
+
 def _records(message: Message) -> str:
-    """Records in a message, counted from the batch headers alone; messages of before 0.11 are counted as they stand."""
+    """Records in a message, in words."""
+    count, size, codecs = _counted_records(message)
+    if not size:
+        return ""
+    named = " ".join(sorted(codecs - {"none"}))
+    return f"{count} record{'s' if count != 1 else ''} {named}".rstrip()
+
+
+def _counted_records(message: Message) -> tuple[int, int, set[str]]:
+    """Records, their bytes, their codecs, from the batch headers alone; messages of before 0.11 count as they stand."""
     count = size = 0
     codecs: set[str] = set()
     for struct in structs_with(message.shape, message.body, RECORDS):
@@ -144,10 +158,7 @@ def _records(message: Message) -> str:
             elif part.kind is PartKind.MESSAGE:
                 count += 1
                 codecs.add(codec_name(records[part.start + ATTRIBUTES_AT] & 7))
-    if not size:
-        return ""
-    named = " ".join(sorted(codecs - {"none"}))
-    return f"{count} record{'s' if count != 1 else ''} {named}".rstrip()
+    return count, size, codecs
 
 
 def info(request: Message | None, response: Message | None, findings: list[Finding], names: Mapping[str, str]) -> str:

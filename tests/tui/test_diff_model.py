@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 

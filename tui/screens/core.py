@@ -74,7 +74,7 @@ class CoreScreen(Screen[None]):
         self.capture = capture
         self.view = View()
         self.appearance = Appearance()
-        self.model = Model(capture)
+        self.model = Model(capture, waits=False)
         self._progress = Progress(0, 0, 0, 0)
         self._done = False
 
@@ -129,6 +129,9 @@ class CoreScreen(Screen[None]):
         if place.number != self.model.number:
             self._choose(place.number)
         if place.side is not None and place.side != self.model.side and self.model.flip():
+            self._draw_message()
+        if place.path and self.model.unread is not None:
+            self.model.read_on()
             self._draw_message()
         node = self.model.look.message.tree.find(place.path) if self.model.look is not None and place.path else None
         if node is not None:
@@ -247,7 +250,8 @@ class CoreScreen(Screen[None]):
             name = side.capitalize() if there else f"no {side}"
             parts.append(f"\\[{name}]" if side == self.model.side else name)
         stored = exchange.row.kind.capitalize()
-        self._fields.border_title = stored if exchange.is_stored else f"{parts[0]} ▸ {parts[1]}"
+        reading = " · reading…" if self.model.unread is not None else ""
+        self._fields.border_title = stored if exchange.is_stored else f"{parts[0]} ▸ {parts[1]}{reading}"
         source = self.model.source
         if source is not None:
             node = self.model.node

@@ -13,6 +13,7 @@ from tui.screens.marking import Marking
 from tui.screens.moving import Moving
 from tui.screens.overview import Overviewing
 from tui.screens.pointing import Pointing
+from tui.screens.reading import Reading
 from tui.screens.rooms import Rooms
 from tui.screens.search import Searching
 from tui.screens.slowness import Slowness
@@ -23,7 +24,7 @@ from tui.screens.yanking import Yanking
 
 
 class MainScreen(
-    Returning, Moving, GoingAlong, Searching, Slowness, Explaining, Pointing, Yanking, Filtering, Rooms,
+    Returning, Moving, GoingAlong, Searching, Slowness, Explaining, Reading, Pointing, Yanking, Filtering, Rooms,
     Sorted, Columned, Timing, Coloured, Marking, Overviewing, Laddering, Timelining, Exporting, Against,
 ):  # fmt: skip
     """Everything at one glance."""

@@ -1,0 +1,41 @@
+"""Long messages: their bytes are shown at once, their fields when they have been read, beside the screen."""
+
+import threading
+
+from textual import work
+from textual.worker import Worker, get_current_worker
+
+from dissector.capture_file import Capture
+from dissector.session.exchange import Message
+from tui.model import Look
+from tui.screens.core import CoreScreen
+
+
+class Reading(CoreScreen):
+    """One message at a time. Who has gone on before it is begun does not have it read at all."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture)
+        self._reading = threading.Lock()
+
+    def _draw_message(self) -> None:
+        super()._draw_message()
+        if self.model.unread is not None:
+            self._read(self.model.unread)
+
+    @work(thread=True, group="read")
+    def _read(self, message: Message) -> None:
+        worker = get_current_worker()
+        with self._reading:
+            if worker.is_cancelled or self.model.unread is not message:
+                return
+            look = Look(message)
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._take, worker, look)
+
+    def _take(self, worker: Worker[None], look: Look) -> None:
+        if not worker.is_cancelled and self.model.unread is look.message:
+            self.model.take(look)
+            self._fields.show(look)
+            self._draw_titles()
+            self._draw_inspector()
