@@ -18,7 +18,7 @@ from textual.widgets import Static
 from dissector.capture.live import Recording, Wanted, silence_words
 from dissector.capture_file import Capture, Progress
 from dissector.text import clean
-from tui.pulse import Pulse, pulse
+from tui.pulse import Errors, Pulse, pulse
 from tui.screens.asking import Asking
 from tui.screens.main import MainScreen
 
@@ -38,7 +38,9 @@ class LiveScreen(MainScreen):
             tooltip="Let the screen stand still while the capture goes on, and go on again", id="main.freeze",
         ),
         Binding("w", "save", "Save", tooltip="Save the packets so far to a file", id="main.save"),
-        Binding("ctrl+e", "stop", "Stop", tooltip="End the capture; what came stays on the screen", id="main.stop"),
+        Binding("X", "clear", "Clear", show=False, id="main.clear",
+                tooltip="Take the rows so far away from the list; escape brings them back"),
+        Binding("ctrl+e", "end", "End", tooltip="End the capture; what came stays on the screen", id="main.end"),
     ]  # fmt: skip
 
     def __init__(self, capture: Capture, recording: Recording, wanted: Wanted) -> None:
@@ -46,6 +48,8 @@ class LiveScreen(MainScreen):
         self._recording = recording
         self._wanted = wanted
         self._pulse = Pulse()
+        self._errors = Errors()
+        self._counting = False
         self._felt = 0.0
         """When the figures were looked up."""
         self._frozen = False
@@ -117,8 +121,18 @@ class LiveScreen(MainScreen):
         """The figures, looked up anew now and then: they are to be read."""
         now = time.monotonic()
         if now - self._felt >= BEAT:
-            self._felt, self._pulse = now, pulse(self.capture, time.time_ns())
+            self._felt, self._pulse = now, pulse(self.capture, time.time_ns(), self._errors)
+            if not self._counting:
+                self._counting = True
+                self._count_errors()
         return self._pulse
+
+    @work(thread=True, group="errors")
+    def _count_errors(self) -> None:
+        try:
+            self._errors.look(self.capture)
+        finally:
+            self._counting = False
 
     def action_freeze(self) -> None:
         """Stand still, or go on."""
@@ -128,9 +142,33 @@ class LiveScreen(MainScreen):
             self._list.cursor = max(0, len(self.view) - 1)
         self._draw_title()
 
-    def action_stop(self) -> None:
+    def action_clear(self) -> None:
+        """Begin the list with what comes next; rows keep their numbers."""
+        self._begin_list(len(self.capture))
+
+    def stop(self) -> bool:
+        """What was cleared comes back when there is nothing else to stop."""
+        if super().stop():
+            return True
+        cleared = self.view.first > 0
+        if cleared:
+            self._begin_list(0)
+        return cleared
+
+    def _begin_list(self, first: int) -> None:
+        self.view.begin(first)
+        self._list.rearranged()
+        self._draw_title()
+
+    def action_end(self) -> None:
         """End the capture: what it has is still shown."""
         self._recording.stop()
+
+    def is_read(self) -> bool:
+        if self._done:
+            return super().is_read()
+        self.notify("still capturing: this looks at all exchanges, so end the capture first (ctrl+e)", timeout=4)
+        return False
 
     def action_save(self) -> None:
         """Ask for a file to copy the packets to, as far as they have come."""
