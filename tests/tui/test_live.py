@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -38,12 +38,20 @@ class Live(Screen):
 
 
 @asynccontextmanager
-async def watched(port: int) -> AsyncIterator[tuple[Live, Recording]]:
-    wanted = Wanted("lo", (port,), "", promiscuous=False, path="")
-    with Recording(wanted) as recording, Capture([source(recording)]) as capture:
-        async with KDissectApp(LiveScreen(capture, recording, wanted)).run_test(size=(120, 40)) as pilot:
-            yield Live(pilot), recording
+async def watched(port: int, path: str = "") -> AsyncIterator[tuple[Live, Recording]]:
+    with ExitStack() as opened:
+
+        def begin(wanted: Wanted) -> tuple[Capture, Recording, Wanted]:
+            recording = opened.enter_context(Recording(wanted))
+            return opened.enter_context(Capture([source(recording)])), recording, wanted
+
+        capture, recording, wanted = begin(Wanted("lo", (port,), "", promiscuous=False, path=path))
+        async with KDissectApp(LiveScreen(capture, recording, wanted, begin)).run_test(size=(120, 40)) as pilot:
+            screen = Live(pilot)
+            yield screen, recording
             recording.stop()
+            if isinstance(screen.main, LiveScreen):
+                screen.main._recording.stop()
 
 
 async def test_rows_appear_and_the_cursor_goes_along_while_it_is_on_the_last() -> None:
@@ -246,3 +254,55 @@ async def test_what_looks_at_all_exchanges_says_why_it_waits(key: str) -> None:
             await screen.pilot.press(key)
             await screen.until(lambda: screen.pilot.app.screen is not screen.main)
             assert recording.stopping
+
+
+async def test_another_capture_is_begun_in_place_of_one_that_ended() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, first):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "3 exchanges" in screen.title)
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("○ ended"))
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: "What came is not saved" in screen.lines())
+            await screen.pilot.press("enter")
+            await screen.until(lambda: screen.title.startswith("● live") and "0 exchanges" in screen.title)
+            assert first.over
+            await asyncio.to_thread(talk, port, 2)
+            await screen.until(lambda: "2 exchanges" in screen.title)
+
+
+async def test_what_is_kept_already_is_not_asked_for_and_not_written_over(tmp_path: Path) -> None:
+    out = tmp_path / "kept.pcapng"
+    with broker() as port:
+        async with watched(port, str(out)) as (screen, _):
+            for count in (3, 2):
+                await asyncio.to_thread(talk, port, count)
+                await screen.until(lambda: f"{count} exchanges" in screen.title)  # noqa: B023  # waited for here
+                await screen.pilot.press("ctrl+e")
+                await screen.until(lambda: screen.title.startswith("○ ended"))
+                await screen.pilot.press("ctrl+e")
+                await screen.until(lambda: "0 exchanges" in screen.title)
+    counts = []
+    for name in ("kept.pcapng", "kept-2.pcapng", "kept-3.pcapng"):
+        with Capture([str(tmp_path / name)]) as capture:
+            counts.append(len(list(capture.exchanges())))
+    assert counts == [3, 2, 0]
+
+
+async def test_what_ended_is_saved_before_another_is_begun(tmp_path: Path) -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "3 exchanges" in screen.title)
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("○ ended"))
+            await screen.pilot.press("ctrl+e", "down", "enter")
+            await screen.until(lambda: screen.pilot.app.screen.query(Input))
+            screen.pilot.app.screen.query_one(Input).value = str(tmp_path / "some.pcapng")
+            await screen.pilot.press("enter")
+            await screen.until(lambda: said(screen))
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("● live"))
+    with Capture([str(tmp_path / "some.pcapng")]) as capture:
+        assert len(list(capture.exchanges())) == 3

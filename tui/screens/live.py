@@ -6,6 +6,7 @@ be saved at any time.
 
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -15,17 +16,22 @@ from textual import work
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
+from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted, silence_words
 from dissector.capture_file import Capture, Progress
 from dissector.text import clean
 from tui.pulse import Errors, Pulse, pulse
 from tui.screens.asking import Asking
 from tui.screens.main import MainScreen
+from tui.screens.menu import Choice, Menu
 
 BEAT: Final = 0.5
 """Seconds after which the figures are looked up anew."""
 PATIENCE: Final = 3
 """Seconds without a packet after which it is said what may be wrong."""
+
+
+Begin = Callable[[Wanted], tuple[Capture, Recording, Wanted]]
 
 
 class LiveScreen(MainScreen):
@@ -40,13 +46,18 @@ class LiveScreen(MainScreen):
         Binding("w", "save", "Save", tooltip="Save the packets so far to a file", id="main.save"),
         Binding("X", "clear", "Clear", show=False, id="main.clear",
                 tooltip="Take the rows so far away from the list; escape brings them back"),
-        Binding("ctrl+e", "end", "End", tooltip="End the capture; what came stays on the screen", id="main.end"),
+        Binding("ctrl+e", "end", "End/begin", id="main.end",
+                tooltip="End the capture, what came stays on the screen; then begin another one in its place"),
     ]  # fmt: skip
 
-    def __init__(self, capture: Capture, recording: Recording, wanted: Wanted) -> None:
+    def __init__(self, capture: Capture, recording: Recording, wanted: Wanted, begin: Begin) -> None:
+        """`begin` begins another capture, and whoever gives it closes that. It may take seconds."""
         super().__init__(capture)
         self._recording = recording
         self._wanted = wanted
+        self._begin = begin
+        self._saved = bool(wanted.path)
+        """Whether all that came is in a file of the user's."""
         self._pulse = Pulse()
         self._errors = Errors()
         self._counting = False
@@ -161,8 +172,30 @@ class LiveScreen(MainScreen):
         self._draw_title()
 
     def action_end(self) -> None:
-        """End the capture: what it has is still shown."""
-        self._recording.stop()
+        """End the capture: what it has is still shown. Again: begin another one, in place of this."""
+        if not self._done:
+            self._recording.stop()
+        elif self._saved or not len(self.capture):
+            self._begin_another()
+        else:
+            choices = [Choice("Begin", "without saving what is here"), Choice("Save", "what is here, to begin after")]
+            self.app.push_screen(Menu("What came is not saved", choices), self._begin_or_save)
+
+    def _begin_or_save(self, chosen: int | None) -> None:
+        if chosen is not None:
+            (self._begin_another, self.action_save)[chosen]()
+
+    @work(thread=True, group="begin", exclusive=True)
+    def _begin_another(self) -> None:
+        try:
+            capture, recording, wanted = self._begin(self._wanted.again())
+        except CaptureError as error:
+            self.app.call_from_thread(self.notify, clean(str(error)), severity="error", markup=False, timeout=10)
+            return
+        screen = LiveScreen(capture, recording, wanted, self._begin)
+        old, new = self.appearance, screen.appearance
+        new.columns, new.colouring, new.time = old.columns, old.colouring, old.time
+        self.app.call_from_thread(self.app.switch_screen, screen)
 
     def is_read(self) -> bool:
         if self._done:
@@ -185,10 +218,12 @@ class LiveScreen(MainScreen):
 
     @work(thread=True, group="save")
     def _save(self, name: str) -> None:
+        whole = self._recording.over
         try:
             with Path(self.capture.names[0]).open("rb") as packets, Path(name).open("xb") as file:
                 shutil.copyfileobj(packets, file)
                 words = f"saved {file.tell():,} bytes to {name}"
+            self._saved = self._saved or whole
         except (OSError, ValueError) as error:
             words = f"{name}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
         self.app.call_from_thread(self.notify, clean(words), markup=False, timeout=10)
