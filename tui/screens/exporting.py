@@ -41,6 +41,8 @@ class _Wanted(NamedTuple):
 class Exporting(Whole):
     """Asks which rows, in which form, and for a name; then writes."""
 
+    FEATURE = "Export"
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "export", "Export", tooltip="Write exchanges to a file: marked ones, those shown, or this one",
                 id="main.export"),

@@ -37,6 +37,7 @@ Begin = Callable[[Wanted], tuple[Capture, Recording, Wanted]]
 class LiveScreen(MainScreen):
     """Everything at one glance, as it happens."""
 
+    FEATURE = "Capture"
     SETTLED = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
