@@ -17,7 +17,7 @@ from tui.screens.whole import Whole
 from tui.screens.writing import Said, Writing
 
 FORMS: Final = (
-    (Form.PCAPNG, Choice("Capture", "pcapng: the very packets, with comments on what each brought")),
+    (Form.PCAPNG, Choice("Capture", "pcapng: the very packets, commented")),
     (Form.TRANSCRIPT, Choice("Transcript", "the bytes in hex, to read or to paste")),
     (Form.JSON, Choice("JSON", "an object a line, as show prints them")),
     (Form.MERMAID, Choice("Mermaid", "a sequence diagram as text")),
@@ -25,10 +25,7 @@ FORMS: Final = (
     (Form.PYTEST, Choice("pytest", "a test that replays the bytes")),
     (Form.COMMAND, Choice("Command", "a line that shows the same exchanges")),
 )
-REDACTED: Final = (
-    Choice("As it is", "secrets are masked, but for a capture, which has all its bytes"),
-    Choice("Redacted", "record contents, credentials, names and addresses replaced; sizes and structure stay"),
-)
+REDACTED: Final = Choice("Redacted", "contents, names and secrets replaced")
 
 
 class _Wanted(NamedTuple):
@@ -60,11 +57,13 @@ class Exporting(Whole):
         if at is None:
             return
         form = FORMS[at][0]
-        redact = 0 if form is Form.COMMAND else await self.app.push_screen_wait(Menu("What is in it", REDACTED))
+        whole = Choice("As it is", "all bytes, secrets too" if form is Form.PCAPNG else "as the screen shows it")
+        kinds = Menu("What is in it", [whole, REDACTED])
+        redact = 0 if form is Form.COMMAND else await self.app.push_screen_wait(kinds)
         if redact is None:
             return
         name = self._offered_name(wanted.called, form, redact=bool(redact))
-        given = await self.app.push_screen_wait(Asking(f"Write {len(wanted.rows):,} rows to", name))
+        given = await self.app.push_screen_wait(Asking(f"Write {_rows(wanted.rows)} to", name))
         if given is None or not given.strip():
             return
         said = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, redact=bool(redact)))
@@ -74,10 +73,10 @@ class Exporting(Whole):
         """Marked ones first: who marked some wants these."""
         marked = sorted(self.appearance.marks.marked)
         here = self.number
-        offered = [(f"Marked, {len(marked):,} rows", _Wanted(marked, "marked"))] if marked else []
+        offered = [(f"Marked, {_rows(marked)}", _Wanted(marked, "marked"))] if marked else []
         shown = self.view.rows.tolist()
         words = "Shown" if self.view.is_filtered else "All"
-        offered.append((f"{words}, {len(shown):,} rows", _Wanted(shown, words.lower())))
+        offered.append((f"{words}, {_rows(shown)}", _Wanted(shown, words.lower())))
         offered.append((f"This one, row {here + 1:,}", _Wanted([here], str(here + 1))))
         at = await self.app.push_screen_wait(Menu("Export", [Choice(words) for words, _ in offered]))
         return None if at is None else offered[at][1]
@@ -106,3 +105,7 @@ class Exporting(Whole):
         with self.examining:
             for _ in capture.examine():
                 pass
+
+
+def _rows(rows: Sequence[int]) -> str:
+    return f"{len(rows):,} row{'s' * (len(rows) != 1)}"
