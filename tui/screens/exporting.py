@@ -83,7 +83,9 @@ class Exporting(Whole):
 
     def _offered_name(self, called: str, form: Form, *, redact: bool) -> str:
         """One that says what it is; of the capture's own name what any file system takes."""
-        of = re.sub(r"[^\w.-]", "-", Path(self.capture.names[0]).stem)[:60].lstrip("-.") or "capture"
+        path = Path(self.capture.names[0])
+        stem = "live" if path.parent == Path("/dev/fd") else path.stem  # of what is captured there is but a number
+        of = re.sub(r"[^\w.-]", "-", stem)[:60].lstrip("-.") or "capture"
         return f"{of}-{called}{'-redacted' if redact else ''}{ending(form)}"
 
     def _writing(self, path: Path, wanted: _Wanted, form: Form, *, redact: bool) -> Writing:
