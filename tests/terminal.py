@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-QUIET: Final = 0.4
+QUIET: Final = 0.15
 """Seconds without output after which a program is taken to have drawn what it has to."""
-LONGEST: Final = 1.0
+LONGEST: Final = 0.4
 """Seconds after which one that never stops drawing is taken to have answered to a key."""
 HANGS: Final = 20.0
 """Seconds without any output that are a hang."""

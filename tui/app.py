@@ -33,7 +33,7 @@ from tui.screens.core import CoreScreen
 from tui.screens.diff import DiffCore
 from tui.screens.diffing import DiffScreen
 from tui.screens.help import HelpScreen, keys_of
-from tui.screens.live import LiveScreen
+from tui.screens.live import Begin, LiveScreen
 from tui.screens.main import MainScreen
 from tui.screens.menu import Choice, Menu
 from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
@@ -250,10 +250,10 @@ def run_diff(a: Side, b: Side, connections: Matches = ()) -> int:
     return 2 if not (found.a.exchanges and found.b.exchanges) else 0 if found.is_same else 1
 
 
-def run_live(capture: Capture, recording: Recording, wanted: Wanted) -> None:
-    """Show a capture that grows, until the user leaves."""
+def run_live(capture: Capture, recording: Recording, wanted: Wanted, begin: Begin) -> None:
+    """Show a capture that grows, and others that the user has begun, until the user leaves."""
     _take_terminal()
-    KDissectApp(LiveScreen(capture, recording, wanted)).run()
+    KDissectApp(LiveScreen(capture, recording, wanted, begin)).run()
 
 
 def _take_terminal() -> None:

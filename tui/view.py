@@ -1,7 +1,7 @@
 """Which rows the list shows, and in which order: positions in the list to rows of the capture and back.
 
-Rows are all of them, those that a filter kept, or the marked ones among either; in the order of their numbers, or
-in one that sorting gave. Rows that came after sorting stand behind those that were sorted.
+Rows are all of them from one on, those that a filter kept, or the marked ones among either; in the order of their
+numbers, or in one that sorting gave. Rows that came after sorting stand behind those that were sorted.
 
 Invariants:
   * no row stands at two positions;
@@ -25,6 +25,8 @@ class View:
 
     def __init__(self) -> None:
         self._count = 0
+        self._first = 0
+        """Rows before this one are not shown."""
         self._kept: Column | None = None
         """What the filter kept, ascending; None without a filter."""
         self._marked: Rows | None = None
@@ -37,7 +39,7 @@ class View:
         """Positions by row, made when first asked for; where rows ascend they are not needed."""
 
     def __len__(self) -> int:
-        return self._count if self._shown is None else len(self._shown)
+        return self._count - self._first if self._shown is None else len(self._shown)
 
     @property
     def count(self) -> int:
@@ -45,14 +47,19 @@ class View:
         return self._count
 
     @property
+    def first(self) -> int:
+        """The row that the view begins with: those before it are not shown, whatever they fit."""
+        return self._first
+
+    @property
     def rows(self) -> Rows:
         """The rows that are shown, ascending."""
-        return np.arange(self._count) if self._shown is None else np.sort(self._shown)
+        return np.arange(self._first, self._count) if self._shown is None else np.sort(self._shown)
 
     @property
     def is_filtered(self) -> bool:
         """Whether rows may be hidden."""
-        return self._kept is not None or self._marked is not None
+        return self._kept is not None or self._marked is not None or self._first > 0
 
     @property
     def is_sorted(self) -> bool:
@@ -65,6 +72,11 @@ class View:
             self._count = count
             if self._order is not None and self._kept is None:
                 self._arrange()
+
+    def begin(self, first: int) -> None:
+        """Show no row before this one; 0 for all."""
+        self._first = first
+        self._arrange()
 
     def keep(self, rows: Rows | None) -> None:
         """Show these rows alone, ascending; None for all."""
@@ -109,12 +121,12 @@ class View:
 
     def number(self, position: int) -> int:
         """The row at a position of the list, both from 0."""
-        return position if self._shown is None else int(self._shown[position])
+        return position + self._first if self._shown is None else int(self._shown[position])
 
     def position(self, number: int) -> int | None:
         """Where the list shows a row; None where it does not."""
         if self._shown is None:
-            return number if 0 <= number < self._count else None
+            return number - self._first if self._first <= number < self._count else None
         if self._order is None:
             at = int(np.searchsorted(self._shown, number))
             return at if at < len(self._shown) and self._shown[at] == number else None
@@ -132,7 +144,7 @@ class View:
         if at is not None:
             return at
         if self._shown is None:
-            return max(0, min(number, self._count - 1))
+            return max(self._first, min(number, self._count - 1)) - self._first
         if self._order is not None:
             return int(np.abs(self._shown - number).argmin())
         at = int(np.searchsorted(self._shown, number))
@@ -144,11 +156,13 @@ class View:
         rows = None if self._kept is None else self._kept.values
         if self._marked is not None:
             rows = self._marked if rows is None else self._marked[np.isin(self._marked, rows, assume_unique=True)]
+        if rows is not None:
+            rows = rows[np.searchsorted(rows, self._first) :]
         self._shown, self._positions = rows if self._order is None else self._sorted(self._order, rows), None
 
     def _sorted(self, order: Rows, rows: Rows | None) -> Rows:
         if rows is None:
-            return np.concatenate([order, np.arange(len(order), self._count)])
+            rows = np.arange(self._first, self._count)
         wanted = np.zeros(len(order), np.bool_)
         wanted[rows[rows < len(order)]] = True
         return np.concatenate([order[wanted[order]], rows[rows >= len(order)]])

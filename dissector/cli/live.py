@@ -7,7 +7,7 @@ first Ctrl+C ends the capture, and what is captured by then is still shown; the 
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -52,16 +52,26 @@ def live(
 ) -> int:
     """Capture, and print as `printing` says or show it on the screen; the exit code: 0 however little was seen, 2 where
     capturing ended by itself."""
-    with Recording(wanted) as recording:
-        if duration is not None:
-            recording.stop_after(duration)
-        with Capture([source(recording)], ports=frozenset(wanted.ports), show_secrets=show_secrets) as capture:
-            if printing is None:
-                from tui.app import run_live
+    begun: list[tuple[Capture, Recording, Wanted]] = []
+    with ExitStack() as opened:
 
-                run_live(capture, recording, wanted)
-            else:
-                _print(capture, recording, wanted, printing, limit, fitting)
+        def begin(wanted: Wanted) -> tuple[Capture, Recording, Wanted]:
+            recording = opened.enter_context(Recording(wanted))
+            if duration is not None:
+                recording.stop_after(duration)
+            ports = frozenset(wanted.ports)
+            capture = opened.enter_context(Capture([source(recording)], ports=ports, show_secrets=show_secrets))
+            begun.append((capture, recording, wanted))
+            return begun[-1]
+
+        capture, recording, _ = begin(wanted)
+        if printing is None:
+            from tui.app import run_live
+
+            run_live(capture, recording, wanted, begin)
+        else:
+            _print(capture, recording, wanted, printing, limit, fitting)
+        for capture, recording, _ in begun:
             recording.stop()
             recording.join()
             for problem in capture.problems:

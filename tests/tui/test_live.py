@@ -1,15 +1,19 @@
 """The main screen while packets still come, from a real capture on loopback."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
+import pytest
 from textual.widgets import Input, Static
 
+import dissector
 from dissector.capture.live import Recording, Wanted, source
 from dissector.capture_file import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
+from tests.probe.servers import frame, serving
 from tests.tui.test_main import Screen
 from tui.app import KDissectApp
 from tui.screens.live import LiveScreen
@@ -34,12 +38,20 @@ class Live(Screen):
 
 
 @asynccontextmanager
-async def watched(port: int) -> AsyncIterator[tuple[Live, Recording]]:
-    wanted = Wanted("lo", (port,), "", promiscuous=False, path="")
-    with Recording(wanted) as recording, Capture([source(recording)]) as capture:
-        async with KDissectApp(LiveScreen(capture, recording, wanted)).run_test(size=(120, 40)) as pilot:
-            yield Live(pilot), recording
+async def watched(port: int, path: str = "") -> AsyncIterator[tuple[Live, Recording]]:
+    with ExitStack() as opened:
+
+        def begin(wanted: Wanted) -> tuple[Capture, Recording, Wanted]:
+            recording = opened.enter_context(Recording(wanted))
+            return opened.enter_context(Capture([source(recording)])), recording, wanted
+
+        capture, recording, wanted = begin(Wanted("lo", (port,), "", promiscuous=False, path=path))
+        async with KDissectApp(LiveScreen(capture, recording, wanted, begin)).run_test(size=(120, 40)) as pilot:
+            screen = Live(pilot)
+            yield screen, recording
             recording.stop()
+            if isinstance(screen.main, LiveScreen):
+                screen.main._recording.stop()
 
 
 async def test_rows_appear_and_the_cursor_goes_along_while_it_is_on_the_last() -> None:
@@ -171,3 +183,126 @@ async def test_the_capture_is_ended_with_a_key() -> None:
             await screen.until(lambda: screen.title.startswith("○ ended"))
             assert recording.stopping
             assert len(screen.main.view) == 3
+
+
+async def test_escape_does_not_end_the_capture() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, recording):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "3 exchanges" in screen.title)
+            await screen.pilot.press("escape")
+            assert not recording.stopping
+            await asyncio.to_thread(talk, port, 2)
+            await screen.until(lambda: "5 exchanges" in screen.title)
+
+
+async def test_rows_so_far_leave_the_list_and_numbers_go_on() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "3 exchanges" in screen.title)
+            await screen.pilot.press("X")
+            assert len(screen.main.view) == 0
+            assert "3 exchanges · shown 0" in screen.title
+            await asyncio.to_thread(talk, port, 2)
+            await screen.until(lambda: "5 exchanges · shown 2" in screen.title)
+            assert screen.main.view.rows.tolist() == [3, 4]
+            await screen.until(lambda: screen.main.number == 4)
+            await screen.pilot.press("escape")
+            assert len(screen.main.view) == 5
+            assert "shown" not in screen.title
+
+
+FAILED = {"throttle_time_ms": 0, "error_code": 15, "error_message": None, "node_id": -1, "host": "", "port": -1}
+
+
+def _refuse(connection: socket.socket) -> None:
+    while True:
+        number = int.from_bytes(frame(connection)[4:8], "big")
+        body = FAILED if number % 2 else FAILED | {"error_code": 0}
+        connection.sendall(dissector.encode_response("FindCoordinator", 1, body, correlation_id=number))
+
+
+def _ask(port: int, count: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        for number in range(count):
+            body = {"key": "g", "key_type": 0}
+            client.sendall(dissector.encode_request("FindCoordinator", 1, body, correlation_id=number, client_id="c"))
+            frame(client)
+
+
+async def test_errors_of_the_last_seconds_are_counted() -> None:
+    with serving(_refuse) as address:
+        port = int(address.rpartition(":")[2])
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(_ask, port, 8)
+            await screen.until(lambda: "4 errors in 5 s" in screen.title)
+            await screen.until(lambda: "0 errors in 5 s" in screen.title)
+
+
+@pytest.mark.parametrize("key", ["o", "l", "x"])
+async def test_what_looks_at_all_exchanges_says_why_it_waits(key: str) -> None:
+    with broker() as port:
+        async with watched(port) as (screen, recording):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "3 exchanges" in screen.title)
+            await screen.pilot.press(key)
+            await screen.until(lambda: said(screen))
+            assert said(screen)[-1].startswith("still capturing")
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("○ ended"))
+            await screen.pilot.press(key)
+            await screen.until(lambda: screen.pilot.app.screen is not screen.main)
+            assert recording.stopping
+
+
+async def test_another_capture_is_begun_in_place_of_one_that_ended() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, first):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "3 exchanges" in screen.title)
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("○ ended"))
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: "What came is not saved" in screen.lines())
+            await screen.pilot.press("enter")
+            await screen.until(lambda: screen.title.startswith("● live") and "0 exchanges" in screen.title)
+            assert first.over
+            await asyncio.to_thread(talk, port, 2)
+            await screen.until(lambda: "2 exchanges" in screen.title)
+
+
+async def test_what_is_kept_already_is_not_asked_for_and_not_written_over(tmp_path: Path) -> None:
+    out = tmp_path / "kept.pcapng"
+    with broker() as port:
+        async with watched(port, str(out)) as (screen, _):
+            for count in (3, 2):
+                await asyncio.to_thread(talk, port, count)
+                await screen.until(lambda: f"{count} exchanges" in screen.title)  # noqa: B023  # waited for here
+                await screen.pilot.press("ctrl+e")
+                await screen.until(lambda: screen.title.startswith("○ ended"))
+                await screen.pilot.press("ctrl+e")
+                await screen.until(lambda: "0 exchanges" in screen.title)
+    counts = []
+    for name in ("kept.pcapng", "kept-2.pcapng", "kept-3.pcapng"):
+        with Capture([str(tmp_path / name)]) as capture:
+            counts.append(len(list(capture.exchanges())))
+    assert counts == [3, 2, 0]
+
+
+async def test_what_ended_is_saved_before_another_is_begun(tmp_path: Path) -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "3 exchanges" in screen.title)
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("○ ended"))
+            await screen.pilot.press("ctrl+e", "down", "enter")
+            await screen.until(lambda: screen.pilot.app.screen.query(Input))
+            screen.pilot.app.screen.query_one(Input).value = str(tmp_path / "some.pcapng")
+            await screen.pilot.press("enter")
+            await screen.until(lambda: said(screen))
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("● live"))
+    with Capture([str(tmp_path / "some.pcapng")]) as capture:
+        assert len(list(capture.exchanges())) == 3

@@ -15,23 +15,28 @@ def _rows(numbers: set[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(sorted(numbers), np.int64)
 
 
-def _view(kept: set[int] | None, marked: set[int] | None, order: list[int] | None, count: int = COUNT) -> View:
+def _view(
+    kept: set[int] | None, marked: set[int] | None, order: list[int] | None, count: int = COUNT, first: int = 0
+) -> View:
     view = View()
     view.grow(count)
+    view.begin(first)
     view.keep(None if kept is None else _rows(kept))
     view.mark(None if marked is None else _rows(marked))
     view.sort(None if order is None else np.array(order, np.int64))
     return view
 
 
-@given(CHOSEN, CHOSEN, st.none() | st.permutations(range(COUNT)))
+@given(CHOSEN, CHOSEN, st.none() | st.permutations(range(COUNT)), st.just(0) | st.integers(0, COUNT))
 def test_it_shows_what_is_kept_and_marked_in_the_order_it_is_given(
-    kept: set[int] | None, marked: set[int] | None, order: list[int] | None
+    kept: set[int] | None, marked: set[int] | None, order: list[int] | None, first: int
 ) -> None:
-    view = _view(kept, marked, order)
-    wanted = [n for n in (order or range(COUNT)) if (kept is None or n in kept) and (marked is None or n in marked)]
+    view = _view(kept, marked, order, first=first)
+    chosen = [n for n in (order or range(COUNT)) if (kept is None or n in kept) and (marked is None or n in marked)]
+    wanted = [n for n in chosen if n >= first]
     assert [view.number(at) for at in range(len(view))] == wanted
-    assert view.is_filtered == (kept is not None or marked is not None)
+    assert view.rows.tolist() == sorted(wanted)
+    assert view.is_filtered == (kept is not None or marked is not None or first > 0)
     for number in range(-1, COUNT + 1):
         assert view.position(number) == (wanted.index(number) if number in wanted else None)
         near = view.nearest(number)

@@ -16,7 +16,7 @@ from tui.screens.whole import Whole
 from tui.screens.writing import Said, Writing
 
 FORMS: Final = (
-    (Form.PCAPNG, Choice("Capture", "pcapng: the very packets, with comments on what each brought")),
+    (Form.PCAPNG, Choice("Capture", "pcapng: the very packets, commented")),
     (Form.TRANSCRIPT, Choice("Transcript", "the bytes in hex, to read or to paste")),
     (Form.JSON, Choice("JSON", "an object a line, as show prints them")),
     (Form.MERMAID, Choice("Mermaid", "a sequence diagram as text")),
@@ -24,10 +24,7 @@ FORMS: Final = (
     (Form.PYTEST, Choice("pytest", "a test that replays the bytes")),
     (Form.COMMAND, Choice("Command", "a line that shows the same exchanges")),
 )
-REDACTED: Final = (
-    Choice("As it is", "secrets are masked, but for a capture, which has all its bytes"),
-    Choice("Redacted", "record contents, credentials, names and addresses replaced; sizes and structure stay"),
-)
+REDACTED: Final = Choice("Redacted", "contents, names and secrets replaced")
 
 
 class _Wanted(NamedTuple):
@@ -39,6 +36,8 @@ class _Wanted(NamedTuple):
 
 class Exporting(Whole):
     """Asks which rows, in which form, and for a name; then writes."""
+
+    FEATURE = "Export"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "export", "Export", tooltip="Write exchanges to a file: marked ones, those shown, or this one",
@@ -57,11 +56,13 @@ class Exporting(Whole):
         if at is None:
             return
         form = FORMS[at][0]
-        redact = 0 if form is Form.COMMAND else await self.app.push_screen_wait(Menu("What is in it", REDACTED))
+        whole = Choice("As it is", "all bytes, secrets too" if form is Form.PCAPNG else "as the screen shows it")
+        kinds = Menu("What is in it", [whole, REDACTED])
+        redact = 0 if form is Form.COMMAND else await self.app.push_screen_wait(kinds)
         if redact is None:
             return
         name = self._offered_name(wanted.called, form, redact=bool(redact))
-        given = await self.app.push_screen_wait(Asking(f"Write {len(wanted.rows):,} rows to", name))
+        given = await self.app.push_screen_wait(Asking(f"Write {_rows(wanted.rows)} to", name))
         if given is None or not given.strip():
             return
         said = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, redact=bool(redact)))
@@ -71,17 +72,19 @@ class Exporting(Whole):
         """Marked ones first: who marked some wants these."""
         marked = sorted(self.appearance.marks.marked)
         here = self.number
-        offered = [(f"Marked, {len(marked):,} rows", _Wanted(marked, "marked"))] if marked else []
+        offered = [(f"Marked, {_rows(marked)}", _Wanted(marked, "marked"))] if marked else []
         shown = self.view.rows.tolist()
         words = "Shown" if self.view.is_filtered else "All"
-        offered.append((f"{words}, {len(shown):,} rows", _Wanted(shown, words.lower())))
+        offered.append((f"{words}, {_rows(shown)}", _Wanted(shown, words.lower())))
         offered.append((f"This one, row {here + 1:,}", _Wanted([here], str(here + 1))))
         at = await self.app.push_screen_wait(Menu("Export", [Choice(words) for words, _ in offered]))
         return None if at is None else offered[at][1]
 
     def _offered_name(self, called: str, form: Form, *, redact: bool) -> str:
         """One that says what it is; of the capture's own name what any file system takes."""
-        of = re.sub(r"[^\w.-]", "-", Path(self.capture.names[0]).stem)[:60].lstrip("-.") or "capture"
+        path = Path(self.capture.names[0])
+        stem = "live" if path.parent == Path("/dev/fd") else path.stem  # of what is captured there is but a number
+        of = re.sub(r"[^\w.-]", "-", stem)[:60].lstrip("-.") or "capture"
         return f"{of}-{called}{'-redacted' if redact else ''}{ending(form)}"
 
     def _writing(self, path: Path, wanted: _Wanted, form: Form, *, redact: bool) -> Writing:
@@ -98,3 +101,7 @@ class Exporting(Whole):
             return shared(capture, wanted.rows, Order(form, redact, chosen, comments=comments), said)
 
         return Writing(path, pieces)
+
+
+def _rows(rows: Sequence[int]) -> str:
+    return f"{len(rows):,} row{'s' * (len(rows) != 1)}"

@@ -6,6 +6,7 @@ be saved at any time.
 
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -15,12 +16,14 @@ from textual import work
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
+from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted, silence_words
 from dissector.capture_file import Capture, Progress
 from dissector.text import clean
-from tui.pulse import Pulse, pulse
+from tui.pulse import Errors, Pulse, pulse
 from tui.screens.asking import Asking
 from tui.screens.main import MainScreen
+from tui.screens.menu import Choice, Menu
 
 BEAT: Final = 0.5
 """Seconds after which the figures are looked up anew."""
@@ -28,9 +31,13 @@ PATIENCE: Final = 3
 """Seconds without a packet after which it is said what may be wrong."""
 
 
+Begin = Callable[[Wanted], tuple[Capture, Recording, Wanted]]
+
+
 class LiveScreen(MainScreen):
     """Everything at one glance, as it happens."""
 
+    FEATURE = "Capture"
     SETTLED = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -38,14 +45,23 @@ class LiveScreen(MainScreen):
             tooltip="Let the screen stand still while the capture goes on, and go on again", id="main.freeze",
         ),
         Binding("w", "save", "Save", tooltip="Save the packets so far to a file", id="main.save"),
-        Binding("ctrl+e", "stop", "Stop", tooltip="End the capture; what came stays on the screen", id="main.stop"),
+        Binding("X", "clear", "Clear", show=False, id="main.clear",
+                tooltip="Take the rows so far away from the list; escape brings them back"),
+        Binding("ctrl+e", "end", "End/begin", id="main.end",
+                tooltip="End the capture, what came stays on the screen; then begin another one in its place"),
     ]  # fmt: skip
 
-    def __init__(self, capture: Capture, recording: Recording, wanted: Wanted) -> None:
+    def __init__(self, capture: Capture, recording: Recording, wanted: Wanted, begin: Begin) -> None:
+        """`begin` begins another capture, and whoever gives it closes that. It may take seconds."""
         super().__init__(capture)
         self._recording = recording
         self._wanted = wanted
+        self._begin = begin
+        self._saved = bool(wanted.path)
+        """Whether all that came is in a file of the user's."""
         self._pulse = Pulse()
+        self._errors = Errors()
+        self._counting = False
         self._felt = 0.0
         """When the figures were looked up."""
         self._frozen = False
@@ -117,8 +133,18 @@ class LiveScreen(MainScreen):
         """The figures, looked up anew now and then: they are to be read."""
         now = time.monotonic()
         if now - self._felt >= BEAT:
-            self._felt, self._pulse = now, pulse(self.capture, time.time_ns())
+            self._felt, self._pulse = now, pulse(self.capture, time.time_ns(), self._errors)
+            if not self._counting:
+                self._counting = True
+                self._count_errors()
         return self._pulse
+
+    @work(thread=True, group="errors")
+    def _count_errors(self) -> None:
+        try:
+            self._errors.look(self.capture)
+        finally:
+            self._counting = False
 
     def action_freeze(self) -> None:
         """Stand still, or go on."""
@@ -128,9 +154,55 @@ class LiveScreen(MainScreen):
             self._list.cursor = max(0, len(self.view) - 1)
         self._draw_title()
 
-    def action_stop(self) -> None:
-        """End the capture: what it has is still shown."""
-        self._recording.stop()
+    def action_clear(self) -> None:
+        """Begin the list with what comes next; rows keep their numbers."""
+        self._begin_list(len(self.capture))
+
+    def stop(self) -> bool:
+        """What was cleared comes back when there is nothing else to stop."""
+        if super().stop():
+            return True
+        cleared = self.view.first > 0
+        if cleared:
+            self._begin_list(0)
+        return cleared
+
+    def _begin_list(self, first: int) -> None:
+        self.view.begin(first)
+        self._list.rearranged()
+        self._draw_title()
+
+    def action_end(self) -> None:
+        """End the capture: what it has is still shown. Again: begin another one, in place of this."""
+        if not self._done:
+            self._recording.stop()
+        elif self._saved or not len(self.capture):
+            self._begin_another()
+        else:
+            choices = [Choice("Begin", "without saving what is here"), Choice("Save", "what is here, to begin after")]
+            self.app.push_screen(Menu("What came is not saved", choices), self._begin_or_save)
+
+    def _begin_or_save(self, chosen: int | None) -> None:
+        if chosen is not None:
+            (self._begin_another, self.action_save)[chosen]()
+
+    @work(thread=True, group="begin", exclusive=True)
+    def _begin_another(self) -> None:
+        try:
+            capture, recording, wanted = self._begin(self._wanted.again())
+        except CaptureError as error:
+            self.app.call_from_thread(self.notify, clean(str(error)), severity="error", markup=False, timeout=10)
+            return
+        screen = LiveScreen(capture, recording, wanted, self._begin)
+        old, new = self.appearance, screen.appearance
+        new.columns, new.colouring, new.time = old.columns, old.colouring, old.time
+        self.app.call_from_thread(self.app.switch_screen, screen)
+
+    def is_read(self) -> bool:
+        if self._done:
+            return super().is_read()
+        self.notify("still capturing: this looks at all exchanges, so end the capture first (ctrl+e)", timeout=4)
+        return False
 
     def action_save(self) -> None:
         """Ask for a file to copy the packets to, as far as they have come."""
@@ -147,10 +219,12 @@ class LiveScreen(MainScreen):
 
     @work(thread=True, group="save")
     def _save(self, name: str) -> None:
+        whole = self._recording.over
         try:
             with Path(self.capture.names[0]).open("rb") as packets, Path(name).open("xb") as file:
                 shutil.copyfileobj(packets, file)
                 words = f"saved {file.tell():,} bytes to {name}"
+            self._saved = self._saved or whole
         except (OSError, ValueError) as error:
             words = f"{name}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
         self.app.call_from_thread(self.notify, clean(words), markup=False, timeout=10)

@@ -64,7 +64,11 @@ class Writing(ModalScreen[str | None]):
         except (OSError, ValueError) as error:
             said = [f"not written: {self._path}: {(getattr(error, 'strerror', None) or str(error)).lower()}"]
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self.dismiss, clean("; ".join(said)))
+            self.app.call_from_thread(self._end, clean("; ".join(said)))
+
+    def _end(self, said: str) -> None:
+        if self.is_current:  # nobody stopped it at the last moment
+            self.dismiss(said)
 
     def _copy(self, pieces: Iterator[bytes], write: Callable[[bytes], int]) -> bool:
         """Whether all is written: nobody stopped it."""

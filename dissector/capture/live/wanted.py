@@ -5,7 +5,9 @@ One JSON object, so that the process needs no options of its own.
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from pathlib import Path
 from typing import Final, Self
 
 from dissector.capture.errors import CaptureError
@@ -13,6 +15,7 @@ from dissector.capture.errors import CaptureError
 ANY: Final = "any"
 """All interfaces at once."""
 LEAST_RING_FILES: Final = 2
+_NUMBERED: Final = re.compile(r"(.*?)(?:-([0-9]{1,3}))?", re.DOTALL)
 _RING: Final = re.compile(r"(filesize|files|duration):([1-9][0-9]{0,8})")
 
 
@@ -66,6 +69,17 @@ class Wanted:
         said = json.loads(text)
         ring = Ring(**said.pop("ring")) if said["ring"] else said.pop("ring")
         return cls(**(said | {"ports": tuple(said["ports"])}), ring=ring)
+
+    def again(self) -> Self:
+        """The same once more, to another file: ``orders-2.pcapng`` after ``orders.pcapng``. Those of a ring have other
+        names by themselves."""
+        if not self.path or self.ring is not None:
+            return self
+        path = Path(self.path)
+        stem, number = _NUMBERED.fullmatch(path.stem).groups()  # type: ignore[union-attr]  # it fits every name
+        numbers = count(int(number or 1) + 1)
+        names = (path.with_name(f"{stem}-{each}{path.suffix}") for each in numbers)
+        return replace(self, path=str(next(name for name in names if not name.exists())))
 
     @property
     def filter_words(self) -> str:
