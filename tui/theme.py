@@ -148,7 +148,7 @@ LineList > .lines--bad, LadderView > .ladder--bad { color: $error; }
 LineList > .lines--good, LadderView > .ladder--good { color: $success; }
 LineList > .lines--dim, LadderView > .ladder--dim { color: $secondary; }
 
-Menu { align: center middle; background: $background 60%; }
+Menu, ColumnMenu { align: center middle; background: $background 60%; }
 #menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; border: round $primary; }
 #menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
 

@@ -68,7 +68,7 @@ def field_label(node: Node) -> Text:
         label.append(words, value_style(node))
     if node.note:
         note = f" ({clean(node.note)})" if words else f" {clean(node.note)}"
-        label.append(note, "bold yellow" if node.advice else "italic")
+        label.append(note, "bold italic" if node.advice else "italic")
     for finding in node.findings:
         label.append(f" {MARKS[finding.severity.value]} {clean(finding.message)}", "bold red")
     label.append(f"  {node.size} B", "dim")

@@ -95,7 +95,8 @@ def test_a_client_of_librdkafka_is_seen_as_the_file_shows_it_again(tmp_path: Pat
     again = [json.loads(line) for line in kdissect("show", str(path), "-f", "json").stdout.splitlines()]
 
     def told(line: dict[str, object]) -> str:
-        return json.dumps({key: value for key, value in line.items() if key != "number"}, sort_keys=True)
+        # Numbers are given as rows come; and what several rows tell is not all known when the first of them is printed.
+        return json.dumps({key: line[key] for key in sorted(line.keys() - {"number", "findings"})}, sort_keys=True)
 
     assert sorted(map(told, found)) == sorted(map(told, again))
     assert {line["client_id"] for line in found} >= {"watched"}

@@ -268,7 +268,7 @@ class CoreScreen(Screen[None]):
         said, more = inspector_text(self.model.node, message, side)
         if self.model.node is None and exchange is not None and exchange.findings:
             words = " · ".join(finding.message for finding in exchange.findings)
-            said, more = Text(clean(words), "bold yellow"), Text("i explains", "dim")
+            said, more = Text(clean(words), f"bold {self.app.theme_variables['warning']}"), Text("i explains", "dim")
         if extra:
             said = Text(extra, "bold").append(" · ").append_text(said)
         roomy = self.app.size.height >= ROOMY

@@ -15,20 +15,18 @@ from dissector.findings import Finding
 from dissector.text import clean
 from tui.words import MARKS
 
-STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold"}
-
 
 def explanation(finding: Finding) -> Text:
-    """A finding and what there is to say about its kind."""
-    text = Text(f"{MARKS[finding.severity.value]} {clean(finding.message)}\n", STYLES[finding.severity.value])
+    """Where a finding is, and what there is to say about its kind."""
+    text = Text()
     if finding.path:
-        text.append(f"{clean(finding.path)}\n", "dim not bold")
+        text.append(f"{clean(finding.path)}\n", "dim")
     known = explain(finding.code)
     if known is not None:
         text.append(f"\n{known.title} ({finding.code})\n", "bold underline")
-        text.append(f"{known.what}\n", "none")
-        text.append("\nWhy  ", "bold").append(f"{known.why}\n", "none")
-        text.append("\nWhat to do  ", "bold").append(f"{known.what_to_do}\n", "none")
+        text.append(f"{known.what}\n")
+        text.append("\nWhy  ", "bold").append(f"{known.why}\n")
+        text.append("\nWhat to do  ", "bold").append(f"{known.what_to_do}\n")
     return text
 
 
@@ -39,6 +37,9 @@ class ExplainedScreen(ModalScreen[None]):
     ExplainedScreen { align: center middle; background: $background 60%; }
     #explained { width: 90; max-width: 96%; height: auto; max-height: 90%; background: $panel;
                  border: round $primary; padding: 0 1; }
+    #explained .note, #explained .warning, #explained .error { text-style: bold; }
+    #explained .warning { color: $warning; }
+    #explained .error { color: $error; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,i,question_mark,enter", "dismiss", "Close", id="explained.close"),
@@ -53,4 +54,6 @@ class ExplainedScreen(ModalScreen[None]):
         with VerticalScroll(id="explained") as box:
             box.border_title = clean(self._title).replace("[", "\\[")
             for finding in self._findings:
+                said = f"{MARKS[finding.severity.value]} {clean(finding.message)}"
+                yield Static(Text(said), markup=False, classes=finding.severity.value)
                 yield Static(explanation(finding), markup=False)

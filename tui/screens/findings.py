@@ -14,7 +14,7 @@ from dissector.findings import Finding
 from dissector.text import clean
 from tui.history import Place
 from tui.screens.examining import Examining
-from tui.screens.explained import STYLES, ExplainedScreen
+from tui.screens.explained import ExplainedScreen
 from tui.troubles import Group, Troubles
 from tui.words import MARKS
 
@@ -107,7 +107,7 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
 def _group_line(group: Group) -> Text:
     known = explain(group.code)
     title = known.title if known is not None else group.code
-    mark = Text(f"{MARKS[group.severity.value]} {group.count:>7,}  ", STYLES[group.severity.value])
+    mark = Text().append(f"{MARKS[group.severity.value]} {group.count:>7,}  ", "bold")
     return mark.append(clean(title), "bold").append(f"  {group.code}", "dim not bold")
 
 
