@@ -1,0 +1,119 @@
+"""Pictures of every screen, kept beside the tests: drawn again, they must be the same.
+
+`python -m tests.tui.pictures [NAME…]` draws them anew and says which differ from those kept; each that does is to be
+looked at (`build/pictures/` has them as SVG) before it is committed.
+"""
+
+import asyncio
+import gzip
+import os
+import re
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+from textual.pilot import Pilot
+
+from dissector.analysis.diff import Side
+from dissector.capture_file import Capture
+from tests.conftest import PCAPS
+from tui.app import KDissectApp
+from tui.screens.diffing import DiffScreen
+from tui.screens.main import MainScreen
+
+KEPT: Final = Path(__file__).parent / "pictures"
+DRAWN: Final = Path(__file__).parents[2] / "build" / "pictures"
+SIZES: Final = ((80, 24), (120, 40), (200, 60))
+THEMES: Final = {"dark": "kdissect", "light": "kdissect-light"}
+
+
+class Picture(NamedTuple):
+    """A screen: the capture that is opened, or the two that are compared, and the keys that lead there."""
+
+    name: str
+    captures: tuple[str, ...]
+    keys: str = ""
+
+
+JAVA, LIBRDKAFKA = "compare-java-1", "compare-librdkafka-1"
+PICTURES: Final = (
+    Picture("main", ("librdkafka",)),
+    Picture("field", ("java",), "4 G enter j j r tab"),
+    Picture("help", ("java",), "question_mark"),
+    Picture("filter", ("java",), "slash a p i equals_sign equals_sign F e t c h enter"),
+    Picture("completion", ("java",), "slash a p i equals_sign equals_sign F e"),
+    Picture("columns", ("java",), "C"),
+    Picture("colours", ("java",), "v"),
+    Picture("sorting", ("java",), "z"),
+    Picture("marks", ("java",), "j m j j m"),
+    Picture("search", ("java",), "ctrl+f o r d e r s enter"),
+    Picture("along", ("java",), "1 8 G J"),
+    Picture("copy", ("java",), "enter y"),
+    Picture("findings", ("trouble-rebalance-loop",), "F"),
+    Picture("explained", ("trouble-rebalance-loop",), "e i"),
+    Picture("overview", (LIBRDKAFKA,), "o"),
+    Picture("ladder", (LIBRDKAFKA,), "l"),
+    Picture("timelines", ("java-classic",), "L"),
+    Picture("diff", (JAVA, LIBRDKAFKA)),
+    Picture("diff-pairs", (JAVA, LIBRDKAFKA), "v"),
+)
+
+
+def file_name(picture: Picture, size: tuple[int, int], theme: str) -> str:
+    """What one picture is called."""
+    return f"{picture.name}-{size[0]}x{size[1]}-{theme}.svg"
+
+
+async def draw(picture: Picture, size: tuple[int, int], theme: str) -> str:
+    """The screen as SVG, without what changes from run to run."""
+    with ExitStack() as opened:
+        home = opened.enter_context(TemporaryDirectory())
+        os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"] = home
+        paths = [str(PCAPS / f"{name}.pcapng") for name in picture.captures]
+        captures = [opened.enter_context(Capture([path])) for path in paths]
+        sides = [Side(capture, name) for capture, name in zip(captures, picture.captures, strict=True)]
+        app = KDissectApp(DiffScreen(sides[0], sides[1]) if len(sides) > 1 else MainScreen(captures[0]))
+        async with app.run_test(size=size) as pilot:
+            app.theme = THEMES[theme]
+            await _settle(pilot)
+            for key in picture.keys.split():
+                await pilot.press(key)
+                await _settle(pilot)
+            return re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot())
+
+
+async def _settle(pilot: Pilot[None]) -> None:
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    await pilot.pause()
+
+
+def kept(name: str) -> str:
+    """A picture as somebody saw it."""
+    return gzip.decompress((KEPT / f"{name}z").read_bytes()).decode()
+
+
+def keep(name: str, svg: str) -> None:
+    """Keep a picture, to be looked at and committed."""
+    DRAWN.mkdir(parents=True, exist_ok=True)
+    KEPT.mkdir(exist_ok=True)
+    (DRAWN / name).write_text(svg)
+    (KEPT / f"{name}z").write_bytes(gzip.compress(svg.encode(), mtime=0))
+
+
+def main(names: list[str]) -> None:
+    """Draw them anew."""
+    for picture in PICTURES:
+        for size in SIZES if not names or picture.name in names else ():
+            for theme in THEMES:
+                name = file_name(picture, size, theme)
+                svg = asyncio.run(draw(picture, size, theme))
+                if not (KEPT / f"{name}z").exists() or kept(name) != svg:
+                    keep(name, svg)
+                    print(f"look at {DRAWN / name}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
