@@ -168,7 +168,7 @@ class Capture:
     def _take(self, batch: PacketBatch) -> None:
         if not self.packets and not len(self._files):
             self.start_ns = int(batch.time_ns[0])
-        self.comments |= {self.packets + row: text for row, text in batch.comments.items()}
+        self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}
         self.packets += len(batch)
         self._feed(self._transport.feed(batch))
 

@@ -36,8 +36,8 @@ class PacketBatch:
     """The whole region, usually a mapped file: `(bytes,)`."""
     base: int
     """The store's address of `data[0]`."""
-    first: int
-    """The packet number of row 0."""
+    number: Int64
+    """Packet numbers, ascending; of a part of a capture some are left out."""
     time_ns: Int64
     offset: Int64
     """Where the packet's first captured byte stands in `data`."""

@@ -37,7 +37,7 @@ _HEAD: Final = 1 << 16
 _OTHERS, _OF_EACH = 64, 3
 """Descriptors: of the process, and of a file that is compressed: its own, the spool's, the spool's map's."""
 _NONE: Final = np.zeros(0, np.int64)
-NOTHING_YET: Final = PacketBatch(np.zeros(0, np.uint8), 0, 0, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16))
+NOTHING_YET: Final = PacketBatch(np.zeros(0, np.uint8), 0, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16))
 """What a source that grows gives where nothing came."""
 
 Keeps = Callable[[str, mmap.mmap], bool]

@@ -98,7 +98,7 @@ class Merged:
         Raises `CaptureError` where a pipe turns out to be no capture."""
         first = 0
         for batch in self._in_order():
-            yield replace(batch, first=first)
+            yield replace(batch, number=np.arange(first, first + len(batch)))
             first += len(batch)
 
     def _in_order(self) -> Iterator[PacketBatch]:
@@ -161,7 +161,7 @@ class Merged:
         yield PacketBatch(
             data=self._spool.data,
             base=self._spool.base,
-            first=0,
+            number=np.arange(len(order)),
             time_ns=column("time_ns"),
             offset=at + np.cumsum(captured) - captured,
             captured=captured,
@@ -183,7 +183,7 @@ def _part(batch: PacketBatch, start: int, end: int) -> PacketBatch:
         return batch
     rows = slice(start, end)
     return PacketBatch(
-        batch.data, batch.base, batch.first + start, batch.time_ns[rows], batch.offset[rows], batch.captured[rows],
+        batch.data, batch.base, batch.number[rows], batch.time_ns[rows], batch.offset[rows], batch.captured[rows],
         batch.length[rows], batch.link_type[rows],
         {row - start: text for row, text in batch.comments.items() if start <= row < end},
     )  # fmt: skip

@@ -171,7 +171,7 @@ class Pcap:
         return PacketBatch(
             data=data,
             base=self._base,
-            first=first,
+            number=np.arange(first, self.packets),
             time_ns=fields[0] * 1_000_000_000 + fields[1] * (1_000_000_000 // layout.fractions),
             offset=offset,
             captured=np.minimum(fields[2], len(data) - offset),

@@ -361,8 +361,9 @@ class Pcapng:
         behind = np.where(simple, end, at + start + (captured + 3 & ~3))
         comments = self.notes.of_packets(data, behind, end, order)
         first, self.packets = self.packets, self.packets + len(at)
+        number = np.arange(first, self.packets)
         return PacketBatch(
-            data, self._base, first, time_ns, at + start, captured, np.maximum(captured, length), link_type, comments
+            data, self._base, number, time_ns, at + start, captured, np.maximum(captured, length), link_type, comments
         )
 
     def _snaplen(self, section: _Section) -> int:

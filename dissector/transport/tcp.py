@@ -45,7 +45,7 @@ def segments(packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Coun
         return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
                             empty.astype(np.uint8), empty, empty, empty)  # fmt: skip
     found = _joined(parts)
-    packet, time_ns = packets.first + found.row, packets.time_ns[found.row]
+    packet, time_ns = packets.number[found.row], packets.time_ns[found.row]
     direction = flows.directions(
         (found.source, found.source_port), (found.destination, found.destination_port),
         found.flags, found.seq, found.ack, found.size + found.missing, packet, time_ns,
