@@ -1,0 +1,61 @@
+"""A capture examined: what only several rows together tell."""
+
+from collections.abc import Iterator
+
+from dissector.analysis.findings.examination import Examination
+from dissector.capture_file.decoding import Decoding
+from dissector.capture_file.reading import Progress
+from dissector.findings import Finding, Severity
+from dissector.session.exchange import Exchange
+
+
+class Examining(Decoding):
+    """Step by step, as far as rows are there."""
+
+    _examination: Examination | None = None
+
+    def _finish(self, *, settled: bool) -> None:
+        super()._finish(settled=settled)
+        if settled:
+            self._examination = None  # rows have changed their places
+
+    def examine(self) -> Iterator[Progress]:
+        """Find what only several rows together tell; `done` and `total` are rows here. From then on exchanges have it
+        in their findings. Called again where a capture grows, it goes on where it stopped, with rows that are complete;
+        once reading is over it takes them all. Several threads may do so at a time: they take turns, step by step."""
+        if self._examination is None:
+            self._examination = Examination(self._session, self._store, self._lookup, self._transport.flows)
+        entries = len(self._files)
+        with self._lock:
+            self._lookup.learn()
+        steps = self._examination.go_on(self.bounds.pending_requests, final=self._finished)
+        while True:
+            with self._examining:
+                rows = next(steps, None)
+            if rows is None:
+                break
+            self._look.cache_clear()
+            yield Progress(entries + rows, len(self), self.packets, len(self))
+        if self._finished:
+            self.problems += _untold(self._examination.found.take_left_out())
+
+    def troubles(self) -> list[tuple[int, Finding]]:
+        """All that `examine` has found so far, with rows from 0, by row."""
+        if self._examination is None:
+            return []
+        entries = len(self._files)
+        with self._examining:
+            return [(entries + row, finding) for row, finding in self._examination.found.all()]
+
+    def _mark(self, exchange: Exchange, row: int) -> Exchange:
+        """Add what was found about a row of the index."""
+        found = self._examination.found.of(row) if self._examination is not None else []
+        if found:
+            exchange.mark(found)
+        return exchange
+
+
+def _untold(counts: dict[str, int]) -> list[Finding]:
+    """A line about findings that are not kept, as there are too many of a code."""
+    words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()))
+    return [Finding("findings-left-out", Severity.NOTE, f"more was found than is kept: {words}")] if counts else []
