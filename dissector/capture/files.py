@@ -16,6 +16,7 @@ import numpy as np
 from dissector.capture.compression import MAGIC_SIZE, codec_of
 from dissector.capture.errors import CaptureError
 from dissector.capture.hex_capture import captured
+from dissector.capture.parts import Part, PartReader
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
 from dissector.capture.pcapng import Pcapng
@@ -215,18 +216,20 @@ def nobody(name: str, data: mmap.mmap) -> bool:
 
 
 def open_capture(
-    file: str | Following,
+    file: str | Following | Part,
     store: Store,
     keeps: Keeps = nobody,
     *,
     unmarked_from_client: bool = True,
     limits: Limits = DEFAULT,
-) -> Reader:
+) -> Reader | PartReader:
     """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line.
 
     A pipe, compressed or not, is told by what comes: that it is no capture is raised when it is read. Hex that does not
     say who sent it is the client's, or else the server's. What `keeps` takes has no packets here.
     """
+    if isinstance(file, Part):
+        return PartReader(file, store, limits)
     path = file.path if isinstance(file, Following) else file
     name = "standard input" if path == STDIN else path
     try:

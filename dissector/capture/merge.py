@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.files import Reader
+from dissector.capture.parts import PartReader
 from dissector.capture.spool import Spool, SpoolFullError
 from dissector.events import Int64, PacketBatch
 from dissector.findings import Finding, Severity
@@ -46,7 +47,7 @@ class _Stretch:
 class _File:
     """One file, being read."""
 
-    def __init__(self, which: int, reader: Reader) -> None:
+    def __init__(self, which: int, reader: Reader | PartReader) -> None:
         self.which = which
         self._batches = reader.batches()
         self._latest = _LEAST
@@ -85,7 +86,7 @@ class _File:
 class Merged:
     """The packets of several readers. `problems` has what stopped the merging."""
 
-    def __init__(self, readers: Sequence[Reader], store: Store, limits: Limits) -> None:
+    def __init__(self, readers: Sequence[Reader | PartReader], store: Store, limits: Limits) -> None:
         self._readers = readers
         self._store = store
         self._limits = limits
@@ -96,6 +97,9 @@ class Merged:
         """All packets, numbered over all files; now and then none, where a file that grows had none for a while.
 
         Raises `CaptureError` where a pipe turns out to be no capture."""
+        if len(self._readers) == 1:
+            yield from self._readers[0].batches()
+            return
         first = 0
         for batch in self._in_order():
             yield replace(batch, number=np.arange(first, first + len(batch)))
@@ -109,7 +113,7 @@ class Merged:
         for reader in rest if len(timed) > 1 else timed + rest:
             yield from reader.batches()
 
-    def _of_files(self, readers: list[Reader]) -> Iterator[PacketBatch]:
+    def _of_files(self, readers: list[Reader | PartReader]) -> Iterator[PacketBatch]:
         starts = [(reader.start_ns(), which) for which, reader in enumerate(readers)]
         waiting = [_Turn(start, which) for start, which in sorted((s, w) for s, w in starts if s is not None)][::-1]
         begun: list[_File] = []

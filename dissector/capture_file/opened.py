@@ -8,6 +8,7 @@ from typing import Self
 from dissector import limits
 from dissector.capture.files import Following, make_room, open_capture
 from dissector.capture.merge import Merged
+from dissector.capture.parts import Part
 from dissector.findings import Finding
 from dissector.framing import Splitter
 from dissector.session.listing import Listing
@@ -23,7 +24,7 @@ class Opened:
 
     def __init__(
         self,
-        paths: Sequence[str | Following],
+        paths: Sequence[str | Following | Part],
         bounds: limits.Limits = limits.DEFAULT,
         *,
         asked: tuple[int, int] | None = None,
@@ -48,7 +49,10 @@ class Opened:
         self._listing = Listing(self._session, self._lookup)
         self.bounds = bounds
         self.ports = ports
-        self.names = [path.path if isinstance(path, Following) else path for path in paths]
+        self.names = [
+            path.path if isinstance(path, Following) else path.name if isinstance(path, Part) else path
+            for path in paths
+        ]
         self.comments: dict[int, str] = {}
         """What somebody wrote on packets, by the packet's number."""
         self.problems: list[Finding] = []

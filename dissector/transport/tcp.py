@@ -20,7 +20,7 @@ V4_MAPPED: Final = np.frombuffer(b"\0\0\xff\xff", np.uint32)[0]
 CUT_OFF: Final = "cut off inside the TCP header"
 
 
-class _Located(NamedTuple):
+class Located(NamedTuple):
     """Segments, `(n,)` each: a header's fields, who sent it to whom, and where its payload is."""
 
     row: Ints
@@ -39,7 +39,7 @@ class _Located(NamedTuple):
 
 def segments(packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Counter[str]) -> SegmentBatch:
     """The TCP segments of a batch; what is none is counted in `ignored` by reason."""
-    parts = [part for layer in peeling.segments(packets) for part in _located(layer, ignored)]
+    parts = [part for layer in peeling.segments(packets) for part in located(layer, ignored)]
     if not parts:
         empty = np.zeros(0, np.int64)
         return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
@@ -56,15 +56,15 @@ def segments(packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Coun
     )  # fmt: skip
 
 
-def _joined(parts: list[_Located]) -> _Located:
+def _joined(parts: list[Located]) -> Located:
     """All parts in capture order."""
     if len(parts) == 1:
         return parts[0]
     order = np.argsort(np.concatenate([part.row for part in parts]), kind="stable")
-    return _Located(*(np.concatenate(columns)[order] for columns in zip(*parts, strict=True)))
+    return Located(*(np.concatenate(columns)[order] for columns in zip(*parts, strict=True)))
 
 
-def _located(layer: Layer, ignored: Counter[str]) -> list[_Located]:
+def located(layer: Layer, ignored: Counter[str]) -> list[Located]:
     """The segments of a layer, none or one part."""
     layer = _fitting(layer, layer.room >= LEAST_HEADER, ignored)
     head = layer.header(LEAST_HEADER)
@@ -79,7 +79,7 @@ def _located(layer: Layer, ignored: Counter[str]) -> list[_Located]:
     size = np.maximum(np.minimum(layer.end, layer.captured) - payload, 0)
     source, destination = _addresses(layer)
     return [
-        _Located(
+        Located(
             layer.rows, source, destination, head.u16(0), head.u16(2), head.u32(4), head.u32(8), head.u8(13),
             layer.base + payload, size, layer.end - payload - size,
         )
