@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dissector.capture_file.reading import Reading
 from dissector.session.figures import ENTRY, Figures, figures
+from dissector.session.lessons import Lessons
 from dissector.session.listing import FACTS, Value
 from dissector.session.raw import raw_frames
 from dissector.session.table import NO_FRAME
@@ -82,6 +83,14 @@ class Indexed(Reading):
     def learn(self) -> None:
         """Learn now what the conversations teach, and not when the first exchange is decoded."""
         self._lookup.learn()
+
+    def lessons(self) -> Lessons:
+        """What this capture, a part of a larger one that was read to its end, teaches those who read other parts."""
+        return self._lookup.lessons()
+
+    def take(self, lessons: Lessons) -> None:
+        """What all parts together teach: for a part that was read to its end, before it is looked at."""
+        self._lookup.take(lessons)
 
     def columns(self, names: Sequence[str], start: int, stop: int) -> list[list[Value]]:
         """Columns of the index by name (`session.listing.FACTS`), with the rows from `start` to before `stop`."""

@@ -8,20 +8,20 @@ Invariants:
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from dissector.columns import unique
 from dissector.protocol.inference.evidence import API_VERSIONS, Evidence, Pair
 from dissector.protocol.inference.verdict import Confidence, Verdict, judge
 from dissector.protocol.message import read
 from dissector.session.by_connection import ByConnection
 from dissector.session.frames import FrameTable
 from dissector.session.knowledge import Knowledge, offers
+from dissector.session.offers import Offers
 from dissector.session.table import NO_FRAME, ExchangeTable, Ints, RowKind
 from dissector.session.verdicts import shape_of
 
@@ -34,7 +34,6 @@ ID_END: Final = 8
 SMALL: Final = 512
 KEPT_VERDICTS: Final = 4096
 """Verdicts on small responses that are kept."""
-Offers = Mapping[int, tuple[int, int]]
 
 
 class Inference:
@@ -46,29 +45,28 @@ class Inference:
         table: ExchangeTable,
         by_connection: ByConnection,
         knowledge: Knowledge,
-        server: Callable[[int], str],
+        offers: Offers,
         opened: Callable[[int], bool],
     ) -> None:
         self._frames = frames
         self._table = table
         self._by_connection = by_connection
         self._knowledge = knowledge
-        self._server = server
-        """The server's end of a connection."""
+        self._offers = offers
         self._opened = opened
         """Whether the capture has a connection's beginning."""
         self._generation = -1
         self._evidence = lru_cache(maxsize=KEPT)(self._gather)
         self._alike = lru_cache(maxsize=KEPT_VERDICTS)(self._judge_small)
-        self._everywhere = lru_cache(maxsize=1)(lambda: self._pairs(self._asked()))
-        self._offers = lru_cache(maxsize=1)(self._offers_by_server)
+        self._everywhere = lru_cache(maxsize=1)(self._asked_everywhere)
+        self._asked_elsewhere: Counter[Pair] = Counter()
         self._words = lru_cache(maxsize=1)(knowledge.words)
 
     def verdict(self, frame: int, connection: int, generation: int) -> Verdict:
         """What a lone response of that connection is. The knowledge has learned up to `generation`."""
         if generation != self._generation:
             self._generation = generation
-            for cache in (self._evidence, self._alike, self._everywhere, self._offers, self._words):
+            for cache in (self._evidence, self._alike, self._everywhere, self._words):
                 cache.cache_clear()
         first = bool(self._frames.start.values[frame] == 0) and self._opened(connection)
         data, whole = self._frames.read(frame)
@@ -86,7 +84,7 @@ class Inference:
         if first:
             return replace(self._evidence(connection, False), first=True)
         seen = self._pairs(self._asked(self._by_connection.rows(connection, self._generation)))
-        offered = self._knowledge.offered(connection) or self._offers().get(self._server(connection), {})
+        offered = self._offers.of(connection, self._generation)
         alone = Evidence(seen, self._everywhere(), offered, self._words())
         return self._with_sure_ones(alone, connection)
 
@@ -108,6 +106,21 @@ class Inference:
                 offered = dict(offers(read(data, shape_of(best), whole).body))
         return replace(alone, seen=seen, offered=offered)
 
+    def asked(self) -> Counter[Pair]:
+        """How often each API and version is asked for, in this part of the capture."""
+        return Counter({pair: int(count) for pair, count in self._pairs(self._asked()).items()})
+
+    def take(self, asked: Counter[Pair]) -> None:
+        """How often they are asked for in the whole capture, this part of it included."""
+        self._asked_elsewhere = asked - self.asked()
+        self._generation = -1
+
+    def _asked_everywhere(self) -> dict[Pair, float]:
+        everywhere = self._pairs(self._asked())
+        for pair, count in self._asked_elsewhere.items():
+            everywhere[pair] = everywhere.get(pair, 0.0) + count
+        return everywhere
+
     def _asked(self, rows: Ints | None = None) -> Ints:
         """Rows that have a request, of those given or of all."""
         rows = np.arange(len(self._table)) if rows is None else rows
@@ -120,10 +133,3 @@ class Inference:
         keys = self._table.api_key.values[rows].astype(np.int64)
         both, counts = np.unique(keys << 16 | self._table.version.values[rows], return_counts=True)
         return {(pair >> 16, pair & 0xFFFF): float(n) for pair, n in zip(both.tolist(), counts.tolist(), strict=True)}
-
-    def _offers_by_server(self) -> dict[str, Offers]:
-        """What each server offered to whoever asked."""
-        asked = self._asked()
-        asked = asked[self._table.api_key.values[asked] == API_VERSIONS]
-        connections = unique(self._table.connection.values[asked]).tolist()
-        return {self._server(each): offer for each in connections if (offer := self._knowledge.offered(each))}

@@ -16,6 +16,8 @@ from dissector.session.by_connection import ByConnection
 from dissector.session.exchange import UNKNOWN_API, Exchange, Message, Row, worst
 from dissector.session.fetch_sessions import FETCH, FetchSessions, is_incremental
 from dissector.session.inference import Inference
+from dissector.session.lessons import Lessons, Offer
+from dissector.session.offers import Offers
 from dissector.session.recogniser import NOBODY, Flows
 from dissector.session.session import Session
 from dissector.session.strangers import Protocol
@@ -88,12 +90,13 @@ class Lookup:
         self.ends = lru_cache(maxsize=KEPT_ENDS)(self._look_up_ends)
         """The client's end of a connection and the server's, as `host:port`."""
         self._generation = -1
+        self._offers = Offers(session.knowledge, lambda connection: self.ends(connection)[1], flows.first_packet)
         self._inference = Inference(
             session.frames,
             session.table,
             by_connection,
             session.knowledge,
-            server=lambda connection: self.ends(connection)[1],
+            self._offers,
             opened=lambda connection: flows.syn_side(connection) >= 0,
         )
 
@@ -128,6 +131,23 @@ class Lookup:
             self._generation = generation
             self.ends.cache_clear()
             self._session.knowledge.learn(generation)
+
+    def offered(self, connection: int) -> Offer:
+        """The versions that the server of a connection said it has, there or elsewhere, by API key."""
+        return self._offers.of(connection, self._session.generation)
+
+    def lessons(self) -> Lessons:
+        """What this part of a capture, which was read to its end, teaches others."""
+        self.learn()
+        offers = dict(self._offers.known(self._session.generation))
+        return replace(self._session.knowledge.lessons(), offers=offers, asked=self._inference.asked())
+
+    def take(self, lessons: Lessons) -> None:
+        """What the whole capture teaches: for a part of it, which was read to its end."""
+        self.learn()
+        self._session.knowledge.take(lessons)
+        self._offers.take(lessons.offers)
+        self._inference.take(lessons.asked)
 
     def _lines(self, rows: range | Ints) -> Iterator[Line]:
         table, frames = self._session.table, self._session.frames

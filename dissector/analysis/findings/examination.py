@@ -49,7 +49,6 @@ class Examination:
         self._examined = 0
         """Rows that were looked at, or wait."""
         self._waiting: Ints = np.zeros(0, np.int64)
-        self._servers: dict[str, Mapping[int, tuple[int, int]]] = {}
         self._generation = -1
         self.client = lru_cache(maxsize=KEPT)(self._client)
 
@@ -93,8 +92,6 @@ class Examination:
             return
         self._generation = self._session.generation
         self.client.cache_clear()
-        for connection, offer in self._session.knowledge.offers():
-            self._servers[self._lookup.ends(connection)[1]] = offer
 
     # What finders may ask: `finder.Around`.
 
@@ -103,7 +100,7 @@ class Examination:
 
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """The versions that the server of a connection said it has, there or elsewhere, by API key."""
-        return self._session.knowledge.offered(connection) or self._servers.get(self._lookup.ends(connection)[1], {})
+        return self._lookup.offered(connection)
 
     def is_offered(self, connection: int, key: int, version: int) -> bool:
         """Whether the server takes that version of an API, as far as it said."""
