@@ -3,18 +3,19 @@ come; a file that another process writes is followed while it grows."""
 
 import mmap
 import os
+import pickle
 import resource
 import stat
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Final, Protocol, cast
 
 import numpy as np
 
 from dissector.capture.compression import MAGIC_SIZE, codec_of
-from dissector.capture.errors import CaptureError
+from dissector.capture.errors import CaptureError, Damage, Place
 from dissector.capture.hex_capture import captured
 from dissector.capture.parts import Part, PartReader
 from dissector.capture.pcap import Pcap
@@ -48,8 +49,11 @@ Keeps = Callable[[str, mmap.mmap], bool]
 class Format(Protocol):
     """Something that packets are read from."""
 
+    base: int
+    """The store's address of the file's first byte."""
     done: int
     """Bytes that reading has reached."""
+    damage: Damage
     over: bool
     """Whether nothing more is read of it, whatever comes."""
 
@@ -127,19 +131,39 @@ class Reader:
         """Comments and names, where the format has some."""
         return self._format.notes if isinstance(self._format, Pcapng) else None
 
+    @property
+    def damaged(self) -> list[Place]:
+        """Where the file could not be read."""
+        return self._format.damage.places if self._format else []
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether reading can begin in the middle: of a file that lies there as it was captured."""
+        return isinstance(self._source, Mapped) and self._format is not None
+
+    def mark(self) -> bytes:
+        """All that reading on from here needs to know beside the file. Not for files: it is a pickle."""
+        return pickle.dumps(self._format)
+
+    def resume(self, mark: bytes) -> None:
+        """Read on from where a reader of the same file stood when it made `mark`."""
+        self._format = cast(Format, pickle.loads(mark))  # made by ourselves
+        self._format.base = self._source.base
+        self.packets = 0
+
     def start_ns(self) -> int | None:
         """When the first packet came; None where there is none. Waits for it: not for files that grow."""
         if self._ahead is None:
             self._ahead = next((batch for batch in self._batches(most=1) if len(batch)), None)
         return int(self._ahead.time_ns[0]) if self._ahead else None
 
-    def batches(self) -> Iterator[PacketBatch]:
-        """All packets, numbered from 0 on; of a source that grows now and then none, when none came for a while.
+    def batches(self, most: int | None = None) -> Iterator[PacketBatch]:
+        """All packets, so many at a time at the `most`, numbered from 0 on; of a source that grows now and then none, when none came for a while.
 
         Raises `CaptureError` where a pipe turns out to be no capture."""
         if self._ahead is not None:
             yield self._ahead
-        yield from self._batches()
+        yield from self._batches(most)
 
     def _batches(self, most: int | None = None) -> Iterator[PacketBatch]:
         while not self._kept:

@@ -75,11 +75,11 @@ class _File:
         assert self.pending is not None
         batch, key = self.pending.batch, self.pending.key
         count = int(np.searchsorted(key, until.time_ns, side="right" if self.which <= until.which else "left"))
-        taken = _Stretch(_part(batch, 0, count), key[:count]) if count else None
+        taken = _Stretch(part(batch, 0, count), key[:count]) if count else None
         if count == len(key):
             self.load()
         elif count:
-            self.pending = _Stretch(_part(batch, count, len(key)), key[count:])
+            self.pending = _Stretch(part(batch, count, len(key)), key[count:])
         return taken
 
 
@@ -181,7 +181,7 @@ class Merged:
             self._spool.close()
 
 
-def _part(batch: PacketBatch, start: int, end: int) -> PacketBatch:
+def part(batch: PacketBatch, start: int, end: int) -> PacketBatch:
     """Some packets of a batch."""
     if (start, end) == (0, len(batch)):
         return batch
