@@ -27,6 +27,9 @@ UInt8 = npt.NDArray[np.uint8]
 NOWHERE: Final = -1
 """The address of bytes that the capture does not have."""
 
+NEVER: Final = 1 << 62
+"""The time of what did not happen, nanoseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class PacketBatch:

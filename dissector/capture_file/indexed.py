@@ -71,6 +71,26 @@ class Indexed(Reading):
                 spans.append(Span(direction, start, size, packet, of_client))
         return spans
 
+    def packet_of(self, number: int) -> int:
+        """The number of the packet with which a row begins, from 0; of an entry of a file of Kafka's, its own."""
+        entries = len(self._files)
+        return number if number < entries else int(self._session.table.packet.values[number - entries])
+
+    def first_packet(self, connection: int) -> int:
+        """The number of a connection's first packet, from 0; of a file of Kafka's, 0."""
+        at = connection - 1 - self._files.count
+        return self._transport.flows.first_packet(at) if at >= 0 else 0
+
+    def begin_ns(self, connection: int) -> int | None:
+        """The time of a connection's first packet; None for a file of Kafka's."""
+        at = connection - 1 - self._files.count
+        return self._transport.flows.first_time_ns(at) if at >= 0 else None
+
+    def closed(self, connection: int) -> tuple[int, bool] | None:
+        """When a connection was closed, and whether the client did so first; None where that was not seen."""
+        at = connection - 1 - self._files.count
+        return self._lookup.closed(at) if at >= 0 else None
+
     def raw(self, rows: Rows) -> Iterator[tuple[bytes, bytes]]:
         """The bytes of these rows, from 0: of the request and of the response. Secrets are in them: they are to be
         looked through, and not for anybody's eyes."""

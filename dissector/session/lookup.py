@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.events import NEVER
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import ENVELOPE, enveloped
@@ -148,6 +149,11 @@ class Lookup:
         self._session.knowledge.take(lessons)
         self._offers.take(lessons.offers)
         self._inference.take(lessons.asked)
+
+    def closed(self, connection: int) -> tuple[int, bool] | None:
+        """When a connection was closed, and whether the client did so first; None where that was not seen."""
+        time_ns, side = self._flows.closed(connection)
+        return None if time_ns == NEVER else (time_ns, side == self._client_side(connection))
 
     def _lines(self, rows: range | Ints) -> Iterator[Line]:
         table, frames = self._session.table, self._session.frames

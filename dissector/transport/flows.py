@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.columns import Column, distinct
+from dissector.events import NEVER
 from dissector.limits import Limits
 from dissector.transport.lives import ACK, FIN, RST, SYN, Lives, Rows
 from dissector.transport.pairs import WORDS, Ints, Pairs, Words, pairs_of
@@ -26,8 +27,6 @@ __all__ = ["ACK", "FIN", "RST", "SYN", "Addresses", "Flows"]
 
 Addresses = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
-NEVER: Final = 1 << 62
-"""The time at which a connection was closed that was not."""
 _EVICTED: Final = 1 << 20
 """Of so many pairs that were forgotten although they were open it is known when they come again."""
 

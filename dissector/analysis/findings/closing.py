@@ -6,8 +6,9 @@ from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, RowFinder
 from dissector.analysis.findings.found import Case, Found
 from dissector.analysis.findings.latency import WAITING
-from dissector.analysis.findings.recurring import NEVER, Recent
+from dissector.analysis.findings.recurring import Recent
 from dissector.analysis.findings.rows import Rows
+from dissector.events import NEVER
 from dissector.findings import Severity
 from dissector.text import duration
 

@@ -10,9 +10,9 @@ import numpy as np
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, RowFinder
 from dissector.analysis.findings.found import Found
-from dissector.analysis.findings.recurring import NEVER
 from dissector.analysis.findings.rows import Rows
 from dissector.columns import Column
+from dissector.events import NEVER
 from dissector.findings import Severity
 from dissector.session.table import NO_FRAME, Flag, Ints
 

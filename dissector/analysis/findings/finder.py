@@ -10,9 +10,10 @@ from typing import ClassVar, Protocol
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.found import Case, Found
-from dissector.analysis.findings.recurring import NEVER, Burst, Episode, Recent
+from dissector.analysis.findings.recurring import Burst, Episode, Recent
 from dissector.analysis.findings.rows import Rows
 from dissector.analysis.findings.seen import Seen
+from dissector.events import NEVER
 from dissector.findings import Severity
 from dissector.protocol.message import Values
 from dissector.text import duration

@@ -8,8 +8,6 @@ from dissector.analysis.findings.found import Case
 
 KEYS: Final = 8_192
 """Connections, partitions, groups of which a finder knows something, at most; past it those unseen for longest go."""
-NEVER: Final = 1 << 62
-"""Nanoseconds."""
 SECOND: Final = 1_000_000_000
 MILLISECOND: Final = 1_000_000
 Key = TypeVar("Key")
