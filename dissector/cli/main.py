@@ -242,6 +242,31 @@ def export(
     _answer(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
 
 
+@app.command("ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")
+def ingest(
+    captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="The folder of the tables, which may be there.")],
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="A Spark master; else all cores of this machine.")
+    ] = None,
+    remote: Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of Spark; may be repeated.")] = None,
+    frames: Annotated[bool, typer.Option("--frames", help="Keep the bytes of requests and responses.")] = False,
+    hashed: Annotated[bool, typer.Option("--hash-records", help="Sizes and hashes for keys and values.")] = False,
+    show_secrets: Secrets = False,
+    verbose: Annotated[bool, typer.Option("-v", help="Let Spark speak.")] = False,
+) -> None:
+    """Bring captures into Parquet tables, on Spark."""
+    from dissector.cli.ingest import ingest as run
+
+    _answer(
+        lambda: run(
+            captures, out, master, remote, conf or [], frames=frames, hashed=hashed, show_secrets=show_secrets,
+            verbose=verbose,
+        )
+    )  # fmt: skip
+
+
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
 def encode(
     file: Annotated[str, typer.Argument(metavar="[FILE]", help="JSON lines of show, or - for standard input.")] = "-",

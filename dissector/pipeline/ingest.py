@@ -81,7 +81,9 @@ def ingest(
 
 def _plans(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
     frame = spark.createDataFrame([(n, path) for n, path in enumerate(paths)], "number INT, path STRING")
-    planned = frame.repartitionById(max(1, len(paths)), f.col("number")).mapInArrow(_plan_all, "number INT, plan BINARY")
+    planned = frame.repartitionById(max(1, len(paths)), f.col("number")).mapInArrow(
+        _plan_all, "number INT, plan BINARY"
+    )
     return [pickle.loads(row.plan) for row in sorted(planned.collect(), key=lambda row: row.number)]
 
 
@@ -171,7 +173,9 @@ class _Run:
         for name in OF_PARTS:
             for column in BY_NAME[name].columns:
                 if column.of_json:
-                    made = made.withColumn(name, f.col(name).withField(column.name, f.try_parse_json(f.col(name)[column.name])))
+                    made = made.withColumn(
+                        name, f.col(name).withField(column.name, f.try_parse_json(f.col(name)[column.name]))
+                    )
         made.write.partitionBy("table").parquet(str(self._stage / "rows"))
 
     def _table(self, name: str) -> int:
