@@ -1,9 +1,14 @@
 """A capture examined: what only several rows together tell."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from dissector.analysis.findings.examination import Examination
+from dissector.analysis.findings.own import OwnFindings
+from dissector.analysis.findings.told import NOTHING, Told
 from dissector.capture_file.decoding import Decoding
+from dissector.capture_file.indexed import Rows
 from dissector.capture_file.reading import Progress
 from dissector.findings import Finding, Severity
 from dissector.session.exchange import Exchange
@@ -13,11 +18,20 @@ class Examining(Decoding):
     """Step by step, as far as rows are there."""
 
     _examination: Examination | None = None
+    _told: OwnFindings | None = None
+
+    @property
+    def _own(self) -> OwnFindings:
+        """What rows tell by themselves. Made when first asked for: most commands never do."""
+        with self._lock:
+            if self._told is None:
+                self._told = OwnFindings(self._session, self._store, self._lookup, _errors)
+            return self._told
 
     def _finish(self, *, settled: bool) -> None:
         super()._finish(settled=settled)
         if settled:
-            self._examination = None  # rows have changed their places
+            self._examination = self._told = None  # rows have changed their places
 
     def examine(self) -> Iterator[Progress]:
         """Find what only several rows together tell; `done` and `total` are rows here. From then on exchanges have it
@@ -39,6 +53,24 @@ class Examining(Decoding):
         if self._finished:
             self.problems += _untold(self._examination.found.take_left_out())
 
+    def tell(self, rows: Rows) -> Iterator[int]:
+        """Find out in short steps what these rows, from 0, tell by themselves; how far that is. It is kept, so that
+        filters on findings, severities and errors are answered without decoding. Rows that may change are left out."""
+        entries = len(self._files)
+        yield from self._own.tell(rows[rows >= entries] - entries, final=self._finished)
+
+    def own(self, rows: Rows) -> tuple[Rows, Sequence[Told]]:
+        """What rows of the index tell by themselves, as numbers, `(n,)`, and what these stand for; 0 for not known."""
+        own = self._own
+        return own.of(rows), own.told
+
+    def several(self, rows: Rows) -> tuple[Rows, Sequence[Told]]:
+        """The same of what several rows together tell, as far as that was examined; 0 for nothing."""
+        examination = self._examination
+        if examination is None:
+            return np.zeros(len(rows), np.int64), (NOTHING,)
+        return examination.found.numbers(rows), examination.found.told
+
     def troubles(self) -> list[tuple[int, Finding]]:
         """All that `examine` has found so far, with rows from 0, by row."""
         if self._examination is None:
@@ -53,6 +85,13 @@ class Examining(Decoding):
         if found:
             exchange.mark(found)
         return exchange
+
+
+def _errors(exchange: Exchange) -> Iterator[object]:
+    """The errors of an exchange, as filters have them."""
+    from dissector.analysis.filter.subjects import ERROR
+
+    return ERROR.of(exchange)
 
 
 def _untold(counts: dict[str, int]) -> list[Finding]:
