@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from dissector.analysis.findings.examination import Examination
-from dissector.analysis.findings.own import OwnFindings
+from dissector.analysis.findings.own import UNKNOWN, OwnFindings
 from dissector.analysis.findings.told import NOTHING, Told
 from dissector.capture_file.decoding import Decoding
 from dissector.capture_file.indexed import Rows
@@ -19,14 +20,6 @@ class Examining(Decoding):
 
     _examination: Examination | None = None
     _told: OwnFindings | None = None
-
-    @property
-    def _own(self) -> OwnFindings:
-        """What rows tell by themselves. Made when first asked for: most commands never do."""
-        with self._lock:
-            if self._told is None:
-                self._told = OwnFindings(self._session, self._store, self._lookup, _errors)
-            return self._told
 
     def _finish(self, *, settled: bool) -> None:
         super()._finish(settled=settled)
@@ -57,12 +50,14 @@ class Examining(Decoding):
         """Find out in short steps what these rows, from 0, tell by themselves; how far that is. It is kept, so that
         filters on findings, severities and errors are answered without decoding. Rows that may change are left out."""
         entries = len(self._files)
-        yield from self._own.tell(rows[rows >= entries] - entries, final=self._finished)
+        with self._lock:
+            own = self._told = self._told or OwnFindings(self._session, self._store, self._lookup, _errors)
+        yield from own.tell(rows[rows >= entries] - entries, final=self._finished)
 
     def own(self, rows: Rows) -> tuple[Rows, Sequence[Told]]:
         """What rows of the index tell by themselves, as numbers, `(n,)`, and what these stand for; 0 for not known."""
-        own = self._own
-        return own.of(rows), own.told
+        own = self._told
+        return (np.zeros(len(rows), np.int64), (UNKNOWN,)) if own is None else (own.of(rows), own.told)
 
     def several(self, rows: Rows) -> tuple[Rows, Sequence[Told]]:
         """The same of what several rows together tell, as far as that was examined; 0 for nothing."""
@@ -70,6 +65,14 @@ class Examining(Decoding):
         if examination is None:
             return np.zeros(len(rows), np.int64), (NOTHING,)
         return examination.found.numbers(rows), examination.found.told
+
+    def speaks(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which of these rows, from 0, have a finding of their own, or may have one, as far as `tell` knows, `(n,)`."""
+        entries = len(self._files)
+        speaks = np.ones(len(rows), np.bool_)
+        numbers, values = self.own(rows[rows >= entries] - entries)
+        speaks[rows >= entries] = np.array([bool(told.codes) for told in values])[numbers]
+        return speaks
 
     def troubles(self) -> list[tuple[int, Finding]]:
         """All that `examine` has found so far, with rows from 0, by row."""

@@ -152,3 +152,32 @@ def test_rows_that_are_completed_later_are_looked_at_then(tmp_path: Path) -> Non
             pass
         assert found == {group.code: group.count for group in again.groups()}
     assert found
+
+
+@pytest.mark.parametrize("theme", ["kdissect", "kdissect-light", "kdissect-colour-blind"])
+async def test_kinds_have_the_colour_that_their_rows_have_in_the_list(theme: str) -> None:
+    async with opened(JAVA) as screen:
+        screen.pilot.app.theme = theme
+        await screen.press("F")
+        findings = screen.pilot.app.screen
+        assert isinstance(findings, FindingsScreen)
+        node = next(n for n in findings._tree.root.children if "error-response" in str(n.label))
+        [mark, *_] = node.label.spans  # type: ignore[union-attr]
+        listed = screen.list.get_component_rich_style("list--warning", partial=True).color
+        assert screen.pilot.app.console.get_style(mark.style).color == listed
+        assert "error-response" in screen.lines()
+
+
+def test_only_rows_that_tell_something_are_decoded_for_their_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Capture([JAVA]) as capture:
+        for _ in capture.read():
+            pass
+        told, at = [row for row in range(len(capture)) if capture.exchange(row).findings], capture.at
+        for _ in capture.tell(np.arange(len(capture))):
+            pass
+        looked: list[int] = []
+        monkeypatch.setattr(capture, "at", lambda rows: at(looked.extend(rows.tolist()) or rows))
+        for _ in Troubles(capture).look():
+            pass
+        assert [row for row in looked if row not in told] == []
+        assert set(looked) == {row for row in told if capture.speaks(np.array([row]))[0]}

@@ -66,14 +66,19 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
         groups = self._troubles.groups()
         for group in groups:
             if group.code not in self._lines:
-                self._lines[group.code] = self._tree.root.add(_group_line(group), data=group)
-            self._lines[group.code].set_label(_group_line(group))
+                self._lines[group.code] = self._tree.root.add("", data=group)
+            self._lines[group.code].set_label(_group_line(group, self._colour(group)))
         far = f"{100 * done // total}% looked at" if done < total else "all looked at" if total else "still reading"
         count = sum(group.count for group in groups)
         kinds = "1 kind" if len(groups) == 1 else f"{len(groups)} kinds"
         self.query_one("#far", Static).update(
             Text(f"{count:,} findings of {kinds} · {far} · enter opens, goes there · ? explains · esc")
         )
+
+    def _colour(self, group: Group) -> str:
+        """That which its rows have in the list; a note has none."""
+        severity = group.severity.value
+        return self.app.theme_variables[severity] if severity in ("error", "warning") else ""
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
         group = event.node.data
@@ -104,10 +109,10 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
         self._tree.action_cursor_up()
 
 
-def _group_line(group: Group) -> Text:
+def _group_line(group: Group, colour: str) -> Text:
     known = explain(group.code)
     title = known.title if known is not None else group.code
-    mark = Text().append(f"{MARKS[group.severity.value]} {group.count:>7,}  ", "bold")
+    mark = Text().append(f"{MARKS[group.severity.value]} {group.count:>7,}  ", f"bold {colour}".rstrip())
     return mark.append(clean(title), "bold").append(f"  {group.code}", "dim not bold")
 
 
