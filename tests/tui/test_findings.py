@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.style import Style
 
 from dissector.capture_file import Capture
 from tests.analysis.findings.made import Talk, produce, written
@@ -154,7 +155,7 @@ def test_rows_that_are_completed_later_are_looked_at_then(tmp_path: Path) -> Non
     assert found
 
 
-@pytest.mark.parametrize("theme", ["kdissect", "kdissect-light", "kdissect-colour-blind"])
+@pytest.mark.parametrize("theme", ["kdissect", "kdissect-light", "ansi-dark"])
 async def test_kinds_have_the_colour_that_their_rows_have_in_the_list(theme: str) -> None:
     async with opened(JAVA) as screen:
         screen.pilot.app.theme = theme
@@ -164,7 +165,8 @@ async def test_kinds_have_the_colour_that_their_rows_have_in_the_list(theme: str
         node = next(n for n in findings._tree.root.children if "error-response" in str(n.label))
         [mark, *_] = node.label.spans  # type: ignore[union-attr]
         listed = screen.list.get_component_rich_style("list--warning", partial=True).color
-        assert screen.pilot.app.console.get_style(mark.style).color == listed
+        assert isinstance(mark.style, Style)
+        assert mark.style.color == listed
         assert "error-response" in screen.lines()
 
 
