@@ -51,7 +51,9 @@ class Examining(Decoding):
         filters on findings, severities and errors are answered without decoding. Rows that may change are left out."""
         entries = len(self._files)
         with self._lock:
-            own = self._told = self._told or OwnFindings(self._session, self._store, self._lookup, _errors)
+            own = self._told
+            if own is None or not own.is_of_this_process:
+                own = self._told = OwnFindings(self._session, self._store, self._lookup, _errors)
         yield from own.tell(rows[rows >= entries] - entries, final=self._finished)
 
     def own(self, rows: Rows) -> tuple[Rows, Sequence[Told]]:

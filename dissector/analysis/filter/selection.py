@@ -75,13 +75,13 @@ def narrowed(filter: Filter, capture: Rows, rows: range | Ints) -> Answers:  # n
     return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
 
 
-def candidates(filter: Filter, capture: Rows, count: int) -> Ints:  # noqa: A002
-    """Of the first `count` rows those that may fit, by the index alone, `(n,)`."""
-    rows = [np.zeros(0, np.int64)]
-    for start in range(0, count, STRETCH):
-        answers = narrowed(filter, capture, range(start, min(start + STRETCH, count)))
-        rows.append(start + np.flatnonzero(answers != NO))
-    return np.concatenate(rows)
+def candidates(filter: Filter, capture: Rows, rows: range) -> Ints:  # noqa: A002
+    """Those of some rows that may fit, by the index alone, `(n,)`."""
+    found = [np.zeros(0, np.int64)]
+    for start in range(rows.start, rows.stop, STRETCH):
+        answers = narrowed(filter, capture, range(start, min(start + STRETCH, rows.stop)))
+        found.append(start + np.flatnonzero(answers != NO))
+    return np.concatenate(found)
 
 
 def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:  # noqa: A002

@@ -57,6 +57,11 @@ class OwnFindings:
         self._telling = threading.Lock()
 
     @property
+    def is_of_this_process(self) -> bool:
+        """Whether it may be written to: a process that was forked makes one of its own."""
+        return self._process == os.getpid()
+
+    @property
     def told(self) -> list[Told]:
         """What each number stands for."""
         return self._told.values
@@ -72,8 +77,6 @@ class OwnFindings:
     def tell(self, rows: Ints, *, final: bool) -> Iterator[int]:
         """Find out about those of these rows of which it is not known, step by step: how many of the rows are done.
         Rows to which more may come are left open, unless the capture is `final`."""
-        if self._process != os.getpid():
-            return
         for first in range(0, len(rows), TOGETHER):
             with self._telling:
                 self._numbers.grow(len(self._session.table))
