@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.style import Style
 
 from dissector.capture_file import Capture
 from tests.analysis.findings.made import Talk, produce, written
@@ -152,3 +153,33 @@ def test_rows_that_are_completed_later_are_looked_at_then(tmp_path: Path) -> Non
             pass
         assert found == {group.code: group.count for group in again.groups()}
     assert found
+
+
+@pytest.mark.parametrize("theme", ["kdissect", "kdissect-light", "ansi-dark"])
+async def test_kinds_have_the_colour_that_their_rows_have_in_the_list(theme: str) -> None:
+    async with opened(JAVA) as screen:
+        screen.pilot.app.theme = theme
+        await screen.press("F")
+        findings = screen.pilot.app.screen
+        assert isinstance(findings, FindingsScreen)
+        node = next(n for n in findings._tree.root.children if "error-response" in str(n.label))
+        [mark, *_] = node.label.spans  # type: ignore[union-attr]
+        listed = screen.list.get_component_rich_style("list--warning", partial=True).color
+        assert isinstance(mark.style, Style)
+        assert mark.style.color == listed
+        assert "error-response" in screen.lines()
+
+
+def test_only_rows_that_tell_something_are_decoded_for_their_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Capture([JAVA]) as capture:
+        for _ in capture.read():
+            pass
+        told, at = [row for row in range(len(capture)) if capture.exchange(row).findings], capture.at
+        for _ in capture.tell(np.arange(len(capture))):
+            pass
+        looked: list[int] = []
+        monkeypatch.setattr(capture, "at", lambda rows: at(looked.extend(rows.tolist()) or rows))
+        for _ in Troubles(capture).look():
+            pass
+        assert [row for row in looked if row not in told] == []
+        assert set(looked) == {row for row in told if capture.speaks(np.array([row]))[0]}

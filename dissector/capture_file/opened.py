@@ -1,0 +1,128 @@
+"""A capture's files opened, and the stages wired together; what the files and their packets say of themselves."""
+
+import threading
+from collections.abc import Sequence, Set
+from types import TracebackType
+from typing import Self
+
+from dissector import limits
+from dissector.capture.files import Following, make_room, open_capture
+from dissector.capture.merge import Merged
+from dissector.findings import Finding
+from dissector.framing import Splitter
+from dissector.session.listing import Listing
+from dissector.session.lookup import Lookup
+from dissector.session.session import Session
+from dissector.storage import KafkaFiles
+from dissector.store import Store
+from dissector.transport import Transport
+
+
+class Opened:
+    """Opening reads the files' beginnings only. Raises `capture.CaptureError` where a file can't be opened."""
+
+    def __init__(
+        self,
+        paths: Sequence[str | Following],
+        bounds: limits.Limits = limits.DEFAULT,
+        *,
+        asked: tuple[int, int] | None = None,
+        ports: Set[int] = frozenset(),
+        show_secrets: bool = False,
+    ) -> None:
+        self._store = Store()
+        self._files = KafkaFiles(show_secrets=show_secrets)
+        """What has no packets: its rows come before those of exchanges."""
+        make_room(len(paths))
+        self._readers = [
+            open_capture(path, self._store, self._files.take, unmarked_from_client=asked is None, limits=bounds)
+            for path in paths
+        ]
+        self._merged = Merged(self._readers, self._store, bounds)
+        self._transport = Transport(self._store, bounds)
+        self._session = Session(self._store, self._transport.flows, bounds, ports)
+        self._splitter = Splitter(self._store, self._session.recogniser, bounds)
+        self._lookup = Lookup(
+            self._session, self._store, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
+        )
+        self._listing = Listing(self._session, self._lookup)
+        self.bounds = bounds
+        self.ports = ports
+        self.names = [path.path if isinstance(path, Following) else path for path in paths]
+        self.comments: dict[int, str] = {}
+        """What somebody wrote on packets, by the packet's number."""
+        self.problems: list[Finding] = []
+        """What is wrong with the files themselves, and which packets could not be looked into."""
+        self._finished = False
+        self._lock = threading.Lock()
+        """Rows change their places once, at the end of reading, while a screen may look at them."""
+        self._examining = threading.Lock()
+        """Whoever does a step of the examination holds it."""
+        self.packets = 0
+        self.start_ns = 0
+        """Time of the first packet."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the files. Exchanges that were decoded before stay readable."""
+        self._store.release()
+        self._merged.close()
+        for reader in self._readers:
+            reader.close()
+
+    def __len__(self) -> int:
+        return len(self._files) + len(self._session.table)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all is read."""
+        return self._finished
+
+    @property
+    def grows(self) -> bool:
+        """Whether packets come when they like, from a pipe or from who captures them."""
+        return any(reader.grows for reader in self._readers)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all files; 0 where one of them has no end yet."""
+        return 0 if self.grows else sum(reader.total for reader in self._readers)
+
+    @property
+    def done(self) -> int:
+        """Bytes of all files that are read."""
+        return sum(reader.done for reader in self._readers)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What somebody wrote on the capture as a whole, or on its interfaces."""
+        return [text for reader in self._readers if reader.notes for text in reader.notes.remarks]
+
+    @property
+    def host_names(self) -> dict[str, list[str]]:
+        """What the files say that hosts are called, by address."""
+        return {
+            address: names for reader in self._readers if reader.notes for address, names in reader.notes.names.items()
+        }
+
+    @property
+    def connections(self) -> int:
+        """TCP connections seen, of any protocol."""
+        return len(self._transport.flows)
+
+    @property
+    def protocols(self) -> dict[str, int]:
+        """How many connections speak what, by the protocol's name, the most frequent first.
+
+        ``{"TLS": 12, "Kafka": 3}``; "unknown" are those with data that tells nothing, "without data" those without."""
+        return self._session.recogniser.protocols()
+
+    @property
+    def ignored(self) -> dict[str, int]:
+        """Packets that are not TCP, or could not be read, by reason."""
+        return self._transport.ignored
