@@ -73,7 +73,7 @@ def test_what_is_masked_is_not_found() -> None:
     path = str(PCAPS / "java-sasl-plain.pcapng")
     with Capture([path], show_secrets=True) as capture:
         token = next(
-            bytes(e.request.body["auth_bytes"])  # type: ignore[call-overload]
+            bytes(e.request.body["auth_bytes"])
             for e in capture.exchanges()
             if e.request is not None and "auth_bytes" in e.request.body
         )

@@ -19,7 +19,7 @@ from tests.transport.wrapping import LINKS, TUNNELS, Wrap, ethernet
 CLEAN = Path(__file__).parents[2] / "pcaps" / "java-0.11.0-admin.pcapng"
 WAYS: dict[str, tuple[int, Wrap]] = {
     **LINKS,
-    **{name: (1, lambda packet, wrap=wrap: ethernet(wrap(packet))) for name, wrap in TUNNELS.items()},  # type: ignore[misc]
+    **{name: (1, lambda packet, wrap=wrap: ethernet(wrap(packet))) for name, wrap in TUNNELS.items()},
 }
 
 

@@ -47,7 +47,7 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         assert isinstance(screen.pilot.app.screen, ExplainedScreen)
         assert "What to do" in screen.lines()
         await screen.press("escape", "enter", "down")
-        row, finding = tree.cursor_node.data  # type: ignore[misc, union-attr]
+        row, finding = tree.cursor_node.data
         await screen.press("enter")
         assert isinstance(screen.pilot.app.screen, MainScreen)
         assert screen.row == row

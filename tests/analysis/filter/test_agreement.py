@@ -167,7 +167,7 @@ def test_words_mean_what_people_read_in_them(name: str, text: str, expected: Cal
 def test_partitions_are_told_of_sessions_too() -> None:
     capture = opened("java-classic")
     rows = asked("api == Fetch && partition == 3 && topic == java-classic", capture)
-    assert any(not capture.exchange(row).request.body["topics"] for row in rows)  # type: ignore[union-attr]
+    assert any(not capture.exchange(row).request.body["topics"] for row in rows)
 
 
 def test_times_are_of_the_calendar_or_since_the_start() -> None:
