@@ -1,10 +1,12 @@
-"""Shared by all tests: where the bundled captures are, and no schemas but the shipped ones."""
+"""Shared by all tests: where the bundled captures are, no schemas but the shipped ones, no unexpected skip in CI."""
 
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.needs import excused
 
 PCAPS = Path(__file__).parents[1] / "pcaps"
 os.environ["XDG_DATA_HOME"] = "/proc/nonexistent"  # what somebody imported on this machine is not part of a test
@@ -25,3 +27,14 @@ def bundled(request: pytest.FixtureRequest) -> Path:
     path = request.param
     assert isinstance(path, Path)
     return path
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where CI=true, what was skipped for another reason than the known ones fails the run: nobody reads its skips."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") != "true" or hasattr(session.config, "workerinput") or reporter is None:
+        return
+    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in reporter.stats.get("skipped", [])}
+    if surprises := sorted(reason for reason in reasons if not excused(reason)):
+        reporter.write_line("\nskipped, and tests/needs.py does not excuse it:\n  " + "\n  ".join(surprises), red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,7 +1,6 @@
 """A redacted capture is the same capture, and nothing is left that must go: every bundled one, and damaged ones."""
 
 import random
-import shutil
 import subprocess
 from collections import deque
 from pathlib import Path
@@ -17,6 +16,7 @@ from dissector.redaction.frames import Redactor
 from dissector.redaction.packets import redacted_packets
 from dissector.session.exchange import Exchange
 from tests.conftest import CAPTURES, PCAPS
+from tests.needs import needs
 from tests.redaction.secrets import KEPT, all_bytes, messages, must_go
 from tests.traffic import Packet as Segment
 from tests.traffic import Turn, capture_of, conversation, ethernet, exchanges, pcap, request, response
@@ -97,8 +97,7 @@ def test_numbers_and_ids_stay(tmp_path: Path) -> None:
 
 
 def test_tshark_finds_every_checksum_right(tmp_path: Path) -> None:
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed: our own reading is all there is")
+    needs("tshark")
     out = tmp_path / "out.pcapng"
     redacted(PCAPS / "two-brokers.pcapng", out)
     words = ["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-T", "fields"]

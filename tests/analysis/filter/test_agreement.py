@@ -3,7 +3,6 @@
 import json
 import operator
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from dissector.session.exchange import Exchange
 from tests.analysis.filter.asking import Leaf, asked, bundled, exchanges, leaves, objects, opened
 from tests.conftest import CAPTURES, PCAPS
+from tests.needs import needs
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 NAMES = ("java", "java-classic", "java-transactions", "plain-socket-message-sets", "kafka-python-as-0.10-sasl")
@@ -242,8 +242,7 @@ def test_every_capture_answers_one_way(path: Path) -> None:
     ],
 )
 def test_tshark_finds_the_same(ours: str, theirs: str) -> None:
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed")
+    needs("tshark")
     side = "tcp.dstport == 9092"
     theirs = theirs.replace("kafka.request.frame", side)
     command = ["tshark", "-r", bundled("java"), "-Y", f"({theirs}) && {side}", "-T", "fields", "-e", "tcp.srcport",
