@@ -53,11 +53,12 @@ def test_a_hit_is_where_the_bytes_are(bundled: Path) -> None:
         sought = needle("a", Kind.TEXT)
         for exchange in list(capture.exchanges())[:20]:
             for message in (exchange.request, exchange.response):
-                for hit in sought.hits(message) if message is not None else ():
-                    assert message is not None
+                if message is None:
+                    continue
+                nodes = {node.path: node for node in message.tree.walk()}
+                for hit in sought.hits(message):
                     data = message.sources[hit.source].data[hit.start : hit.end]
-                    node = message.tree.find(hit.path)
-                    assert node is not None
+                    node = nodes[hit.path]
                     assert data in (b"a", b"A") or "a" in f"{node.name} {node.note}".lower()
 
 
