@@ -14,6 +14,8 @@ os.environ["XDG_DATA_HOME"] = "/proc/nonexistent"  # what somebody imported on t
 os.environ["XDG_CONFIG_HOME"] = "/proc/nonexistent"  # nor what they configured; not even root can make it
 os.environ["XDG_STATE_HOME"] = os.devnull  # and nothing of a test is remembered: no folder can be made there
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
+QUICK = ("java", "aiokafka", "java-sasl-plain", "librdkafka-pipelined")
+"""Those that stand for all in `make check`."""
 
 settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -22,7 +24,9 @@ settings.register_profile("long", settings.get_profile("default"), max_examples=
 settings.load_profile("default")
 
 
-@pytest.fixture(params=CAPTURES, ids=lambda path: path.stem)
+@pytest.fixture(
+    params=[pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow, id=path.stem) for path in CAPTURES]
+)
 def bundled(request: pytest.FixtureRequest) -> Path:
     """Each bundled capture in turn."""
     path = request.param
