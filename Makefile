@@ -32,7 +32,7 @@ test: $(VENV)/.tests lint ## all tests, style, types and import rules
 	@$(BIN)/python -m pytest -n auto
 
 check: $(VENV)/.tests lint ## the fast part of `make test`, under a minute
-	@$(BIN)/python -m pytest -n auto -m 'not slow'
+	@$(BIN)/python -m pytest -n auto -m 'not slow' --hypothesis-profile=quick
 
 lint: $(VENV)/.tests ## style, types, import rules
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .

@@ -21,6 +21,7 @@ settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 settings.register_profile("long", settings.get_profile("default"), max_examples=3000)  # --hypothesis-profile=long
+settings.register_profile("quick", settings.get_profile("default"), max_examples=20)  # that of `make check`
 settings.load_profile("default")
 
 

@@ -21,6 +21,7 @@ def rows_with(capture: Capture, sought: Needle) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "kind"),
     [("java-orders", Kind.TEXT), ("teapot", Kind.TEXT), ("MEMBER_ID_REQUIRED", Kind.TEXT), ("6a617661", Kind.HEX),

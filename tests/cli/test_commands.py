@@ -146,6 +146,7 @@ def test_several_files_are_one_capture() -> None:
     assert len(both) > len(kdissect("show", JAVA).stdout.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "tree", "json"])
 def test_a_reader_that_goes_away_ends_it_quietly(form: str) -> None:
     with subprocess.Popen(

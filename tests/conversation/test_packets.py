@@ -92,6 +92,7 @@ def test_a_connection_closes_only_where_it_is_said(tmp_path: Path, closed: bool)
     assert ("closed" in exchange.findings[0].message) == closed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [(CLIENT, SERVER), SIX])
 def test_wireshark_has_nothing_to_object_to(tmp_path: Path, ends: tuple[End, End]) -> None:
     needs("tshark")

@@ -109,6 +109,7 @@ async def test_the_row_that_one_is_on_gets_its_findings_too(tmp_path: Path) -> N
         assert "was throttled for 100 ms" in screen.text("#inspector")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["java.pcapng", "trouble-metadata-storm.pcapng", "librdkafka-pipelined.pcapng"])
 def test_the_first_row_with_something_wrong_is_the_same_however_much_is_known(name: str) -> None:
     with Capture([str(PCAPS / name)]) as capture:

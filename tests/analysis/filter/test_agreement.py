@@ -196,6 +196,7 @@ OF_FILES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", OF_FILES)
 def test_entries_of_kafkas_own_files_are_asked_too(text: str) -> None:
     assert asked(text, opened(bundled("java"), *SEGMENTS))

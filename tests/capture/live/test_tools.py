@@ -28,6 +28,7 @@ def wanted(expression: str, path: Path | str = "", ring: Ring | None = None) -> 
     return Wanted("any", (9092,), expression, promiscuous=False, path=str(path), ring=ring)
 
 
+@pytest.mark.slow
 @needs_rights
 def test_it_captures_what_the_filter_says(tool: str, tmp_path: Path) -> None:
     with broker() as port, broker() as other:
