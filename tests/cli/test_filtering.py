@@ -85,6 +85,7 @@ def test_rows_of_a_pipe_are_filtered_as_they_come() -> None:
         assert sorted(piped.stdout.splitlines()) == sorted(whole.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
 @pytest.mark.parametrize(
     ("form", "wanted"),

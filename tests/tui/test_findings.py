@@ -48,7 +48,7 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         assert isinstance(screen.pilot.app.screen, ExplainedScreen)
         assert "What to do" in screen.lines()
         await screen.press("escape", "enter", "down")
-        row, finding = tree.cursor_node.data  # type: ignore[misc, union-attr]
+        row, finding = tree.cursor_node.data
         await screen.press("enter")
         assert isinstance(screen.pilot.app.screen, MainScreen)
         assert screen.row == row
@@ -110,6 +110,7 @@ async def test_the_row_that_one_is_on_gets_its_findings_too(tmp_path: Path) -> N
         assert "was throttled for 100 ms" in screen.text("#inspector")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["java.pcapng", "trouble-metadata-storm.pcapng", "librdkafka-pipelined.pcapng"])
 def test_the_first_row_with_something_wrong_is_the_same_however_much_is_known(name: str) -> None:
     with Capture([str(PCAPS / name)]) as capture:

@@ -62,7 +62,7 @@ def test_any_field_that_was_changed_in_any_frame_is_the_one_difference(
         body = line["request"]["body"]
         body[name] = f"made up {number}" if isinstance(body[name], str) else number
 
-    folder = tmp_path_factory.mktemp("edited")  # type: ignore[attr-defined]
+    folder = tmp_path_factory.mktemp("edited")
     comparison = compared(JAVA, edited(JAVA, folder, change))
     if name == "group_id":  # another group: what was said about the one is not said about the other
         assert {entry.reason for entry in comparison.entries} == {Reason.ONLY_HERE}

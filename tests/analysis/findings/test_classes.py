@@ -146,7 +146,7 @@ def test_an_error_that_is_not_retriable_is_no_storm(tmp_path: Path) -> None:
     talk = Talk()
     for n in range(30):
         produce(talk, n, error=29)
-    assert "error-storm" not in dict(map(reversed, codes(tmp_path, talk)))  # type: ignore[arg-type]
+    assert "error-storm" not in dict(map(reversed, codes(tmp_path, talk)))
 
 
 def test_throttling_is_told_once(tmp_path: Path) -> None:

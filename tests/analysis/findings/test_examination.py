@@ -163,5 +163,5 @@ def test_findings_say_where_in_the_exchange_they_are(recorded: Path) -> None:
             for field in fields:
                 if field == "base_sequence":  # inside of the batch's bytes
                     break
-                value = value[int(field)] if isinstance(value, list) else value[field]  # type: ignore[index]
+                value = value[int(field)] if isinstance(value, list) else value[field]
             json.dumps(value, default=str)
