@@ -5,7 +5,7 @@ from typing import Final
 from dissector.analysis.findings.batching import TinyBatches, UncompressedBatches
 from dissector.analysis.findings.closing import ClosedInFlight, OversizedRequest
 from dissector.analysis.findings.correlation import DuplicateCorrelationId, OutOfOrderResponse
-from dissector.analysis.findings.errors import ErrorStorm, FetchSessionError, Throttled
+from dissector.analysis.findings.errors import ErrorStorm, EverydayErrorAgain, FetchSessionError, Throttled
 from dissector.analysis.findings.finder import Finder
 from dissector.analysis.findings.groups import RebalanceLoop
 from dissector.analysis.findings.lag import ConsumerLag
@@ -26,6 +26,7 @@ FINDERS: Final[tuple[type[Finder], ...]] = (
     VersionNotOffered,
     VersionSteppedDown,
     ErrorStorm,
+    EverydayErrorAgain,
     FetchSessionError,
     Throttled,
     MetadataStorm,

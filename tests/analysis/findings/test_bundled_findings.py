@@ -37,7 +37,7 @@ EXPECTED = {
     "trouble-version-not-offered": [(1, "version-not-offered")],
     "two-brokers": [(186, "closed-in-flight")],
 }
-MADE = {"duplicate-correlation-id", "out-of-order-response", "oversized-request", "near-loss"}
+MADE = {"duplicate-correlation-id", "out-of-order-response", "oversized-request", "near-loss", "everyday-error-again"}
 """What no recording shows: brokers answer in order, the kernel's loopback loses nothing."""
 
 

@@ -203,7 +203,22 @@ def test_a_client_that_never_takes_its_member_id(tmp_path: Path) -> None:
     talk = Talk()
     for n in range(8):
         join(talk, 100 * n, -1, error=79)
-    assert codes(tmp_path, talk) == [(5, "rebalance-loop")]
+    assert codes(tmp_path, talk) == [(1, "everyday-error-again"), (5, "rebalance-loop")]
+
+
+def test_versions_refused_once_are_a_step_and_twice_are_told(tmp_path: Path) -> None:
+    def ask(talk: Talk, at: float, version: int, error: int) -> None:
+        talk.ask(at, "ApiVersions", version, {}, {"error_code": error})
+
+    calm, again = Talk(1), Talk(2)
+    for at, talk in ((0, calm), (10, again)):
+        ask(talk, at, 2, 35)
+        ask(talk, at + 1, 1, 0)
+        ask(talk, at + 2, 2, 35)
+    ask(again, 20, 1, 35)
+    (row, finding) = next(each for each in found(tmp_path, calm, again) if each[1].code == "everyday-error-again")
+    assert (row, finding.severity) == (6, "warning")
+    assert finding.message == "UNSUPPORTED_VERSION again from ApiVersions, on the same connection"
 
 
 @pytest.mark.parametrize(("records", "times", "expected"), [(1, 49, []), (3, 80, []), (2, 80, [(49, "tiny-batches")])])
