@@ -155,6 +155,8 @@ class Capture:
             if settled:
                 self._examination = None  # rows have changed their places
         self.problems += _strangers(self._session.strangers_untold)
+        left_out = self._transport.resent.left_out
+        self.problems += _untold({"near-loss": left_out} if left_out else {})
         self._finished = True
         yield Progress(self.done, self.total, self.packets, len(self))
 
@@ -351,7 +353,9 @@ class Capture:
         in their findings. Called again where a capture grows, it goes on where it stopped, with rows that are complete;
         once reading is over it takes them all. Several threads may do so at a time: they take turns, step by step."""
         if self._examination is None:
-            self._examination = Examination(self._session, self._store, self._lookup, self._transport.flows)
+            self._examination = Examination(
+                self._session, self._store, self._lookup, self._transport.flows, self._transport.resent
+            )
         entries = len(self._files)
         with self._lock:
             self._lookup.learn()

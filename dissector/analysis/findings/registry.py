@@ -12,6 +12,7 @@ from dissector.analysis.findings.lag import ConsumerLag
 from dissector.analysis.findings.latency import LateFetch, Slow
 from dissector.analysis.findings.loss import NearLoss
 from dissector.analysis.findings.metadata import MetadataStorm
+from dissector.analysis.findings.resending import SentAgain
 from dissector.analysis.findings.sequences import RetriedBatch, SequenceGap
 from dissector.analysis.findings.versions import VersionNotOffered, VersionSteppedDown
 
@@ -23,6 +24,7 @@ FINDERS: Final[tuple[type[Finder], ...]] = (
     ClosedInFlight,
     OversizedRequest,
     NearLoss,
+    SentAgain,
     VersionNotOffered,
     VersionSteppedDown,
     ErrorStorm,
