@@ -18,7 +18,7 @@ import dissector
 from dissector.protocol.schema.loader import api_named
 
 Values = dict[str, Any]
-PRODUCE, FETCH, METADATA, JOIN_GROUP = 11, 12, 12, 9
+PRODUCE, FETCH, METADATA, JOIN_GROUP, FIND_COORDINATOR = 11, 12, 12, 9, 3
 CREATE_TOPICS, INIT_PRODUCER_ID, QUOTAS = 4, 4, 1
 WORDS = b"saucer cup spoon kettle "
 SECONDS = 20
@@ -234,10 +234,11 @@ def oversized_request(servers: str) -> None:
 
 
 def closed_in_flight(servers: str) -> None:
-    """A client that gives up while topics with many partitions are made."""
+    """A client that is gone, without a word of farewell, while topics with many partitions are made."""
     client = Client(servers)
     client.send("CreateTopics", CREATE_TOPICS, created("abandoned", 1000, validate_only=False))
     time.sleep(0.02)
+    client._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # RST in place of FIN
     client.close()
 
 
@@ -258,8 +259,10 @@ def everyday_error_again(servers: str) -> None:
     protocols = [{"name": "range", "metadata": b""}]
     body = {"group_id": "forgetful", "session_timeout_ms": 6000, "rebalance_timeout_ms": 6000, "member_id": "",
             "protocol_type": "consumer", "protocols": protocols}  # fmt: skip
+    while client.ask("FindCoordinator", FIND_COORDINATOR, {"key_type": 0, "key": "forgetful"})["error_code"]:
+        time.sleep(0.5)
     while client.ask("JoinGroup", JOIN_GROUP, body)["error_code"] != MEMBER_ID_REQUIRED:
-        time.sleep(0.1)  # the group's coordinator comes to be
+        time.sleep(0.5)  # the coordinator loads
     client.ask("JoinGroup", JOIN_GROUP, body)
     client.close()
 
