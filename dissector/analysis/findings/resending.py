@@ -1,7 +1,8 @@
 """What TCP added to an exchange: bytes that were sent again, or that waited for others.
 
 What takes less time than a slow answer is left out. TCP probes for a lost tail after some milliseconds already where a
-receiver is busy and nothing was lost: captures of the loopback are full of it. And packets are captured twice.
+receiver is busy and nothing was lost: captures of the loopback are full of it. And packets are captured twice. What is
+left out too: a request that came again after it was answered, which so was not lost.
 """
 
 from typing import ClassVar, Final
@@ -14,7 +15,7 @@ from dissector.analysis.findings.found import Case, Found
 from dissector.analysis.findings.latency import LEAST_NS
 from dissector.analysis.findings.loss import NEAR_LOSS
 from dissector.analysis.findings.rows import Rows
-from dissector.session.table import Ints, RowKind
+from dissector.session.table import NO_FRAME, Ints, RowKind
 from dissector.text import duration
 
 KEPT: Final = 4_096
@@ -40,24 +41,31 @@ class SentAgain(RowFinder):
         if not self.around.has_resent or not len(rows.row):
             return
         rows = rows.where(rows.kind == RowKind.EXCHANGE)
-        words: dict[int, str] = {}
-        for side, frames in (("response", rows.response), ("request", rows.request)):
-            again, waited = self.around.delays(frames)
-            self._word(words, side, rows.row, again, waited)
+        again, waited = self.around.delays(rows.request)
+        was_there = (rows.response != NO_FRAME) & (rows.asked_ns + again > rows.answered_ns)
+        words = _words("request", rows.row, np.where(was_there, 0, again), waited)
+        for row, said in _words("response", rows.row, *self.around.delays(rows.response)).items():
+            words[row] = "; ".join(filter(None, (words.get(row), said)))
         for row, said in words.items():
-            case = self._cases.get(row)
-            if case is None:
-                self._cases[row] = self.tell(row, said)
-            elif case.finding.message != said:
-                case.retell(said)
+            self._retell(row, said)
         recent = set(self._recent.row.tolist())
         self._cases = {row: case for row, case in self._cases.items() if row in recent}
 
-    def _word(self, words: dict[int, str], side: str, row: Ints, again: Ints, waited: Ints) -> None:
-        """Of the two sides what delayed the request counts: the answer came later for it."""
-        for at in np.flatnonzero(np.maximum(again, waited) >= LEAST_NS).tolist():
-            if waited[at] >= again[at]:
-                said = f"the {side} waited {duration(int(waited[at]))} for bytes that TCP brought late"
-            else:
-                said = f"TCP sent bytes of the {side} again, {duration(int(again[at]))} after it began"
-            words[int(row[at])] = said
+    def _retell(self, row: int, words: str) -> None:
+        case = self._cases.get(row)
+        if case is None:
+            self._cases[row] = self.tell(row, words)
+        elif case.finding.message != words:
+            case.retell(words)
+
+
+def _words(side: str, row: Ints, again: Ints, waited: Ints) -> dict[int, str]:
+    """What is to be said of one side of exchanges, by row: the longer of the two delays."""
+    words = {}
+    for at in np.flatnonzero(np.maximum(again, waited) >= LEAST_NS).tolist():
+        if waited[at] >= again[at]:
+            said = f"the {side} waited {duration(int(waited[at]))} for bytes that TCP brought late"
+        else:
+            said = f"TCP sent bytes of the {side} again, {duration(int(again[at]))} after it began"
+        words[int(row[at])] = said
+    return words

@@ -320,6 +320,17 @@ def test_an_exchange_whose_bytes_tcp_sent_again(tmp_path: Path) -> None:
     assert finding.message == "the response waited 61.0 ms for bytes that TCP brought late"
 
 
+@pytest.mark.parametrize(("answered", "expected"), [(True, []), (False, [(0, "near-loss")])])
+def test_a_request_that_was_answered_before_it_came_again_was_not_lost(
+    tmp_path: Path, answered: bool, expected: list[tuple[int, str]]
+) -> None:
+    opening, [asked, answer] = (packets := conversation(exchanges(1)))[:2], packets[2:]
+    idle = [Packet(True, asked.seq + len(asked.payload), b"", ACK, 1)] * 60
+    late = [asked, answer, *idle, asked] if answered else [asked, *idle, asked, answer]
+    found = troubles(capture_of(tmp_path, [*opening, *late]))
+    assert [(row, finding.code) for row, finding in found] == expected
+
+
 @pytest.mark.parametrize("ahead", [False, True])
 def test_packets_seen_twice_or_overtaken_at_once_are_no_loss(tmp_path: Path, ahead: bool) -> None:
     assert not resending(tmp_path, 20, ahead=ahead)

@@ -260,7 +260,7 @@ def everyday_error_again(servers: str) -> None:
     body = {"group_id": "forgetful", "session_timeout_ms": 6000, "rebalance_timeout_ms": 6000, "member_id": "",
             "protocol_type": "consumer", "protocols": protocols}  # fmt: skip
     while client.ask("FindCoordinator", FIND_COORDINATOR, {"key_type": 0, "key": "forgetful"})["error_code"]:
-        time.sleep(0.5)
+        time.sleep(2)
     while client.ask("JoinGroup", JOIN_GROUP, body)["error_code"] != MEMBER_ID_REQUIRED:
         time.sleep(0.5)  # the coordinator loads
     client.ask("JoinGroup", JOIN_GROUP, body)
