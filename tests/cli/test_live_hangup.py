@@ -68,15 +68,18 @@ def test_it_ends_with_its_reader_though_no_row_comes(tmp_path: Path) -> None:
     with broker() as port:
         command = [*KDISSECT, "live", "-p", str(port), "-w", str(kept), "--text"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            assert "capturing on" in process.stderr.readline()
-            talk(port, 5)
-            assert "Metadata" in [process.stdout.readline() for _ in range(2)][1]
-            [recorder] = map(os.pidfd_open, children(process.pid))
-            process.stdout.close()
-            assert process.wait(HANGS) == 0
-            assert select.select([recorder], [], [], HANGS)[0], "the capture process goes on"
-            os.close(recorder)
-            assert "Traceback" not in process.stderr.read()
+            try:
+                assert process.stdout is not None
+                assert process.stderr is not None
+                assert "capturing on" in process.stderr.readline()
+                talk(port, 5)
+                assert "Metadata" in [process.stdout.readline() for _ in range(2)][1]
+                [recorder] = map(os.pidfd_open, children(process.pid))
+                process.stdout.close()
+                assert process.wait(HANGS) == 0
+                assert select.select([recorder], [], [], HANGS)[0], "the capture process goes on"
+                os.close(recorder)
+                assert "Traceback" not in process.stderr.read()
+            finally:
+                process.kill()
     assert is_whole(kept, 5)
