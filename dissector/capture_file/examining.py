@@ -10,8 +10,8 @@ from dissector.analysis.findings.own import UNKNOWN, OwnFindings
 from dissector.analysis.findings.told import NOTHING, Told
 from dissector.capture_file.decoding import Decoding
 from dissector.capture_file.indexed import Rows
-from dissector.capture_file.reading import Progress
-from dissector.findings import Finding, Severity
+from dissector.capture_file.reading import Progress, untold
+from dissector.findings import Finding
 from dissector.session.exchange import Exchange
 
 
@@ -31,7 +31,9 @@ class Examining(Decoding):
         in their findings. Called again where a capture grows, it goes on where it stopped, with rows that are complete;
         once reading is over it takes them all. Several threads may do so at a time: they take turns, step by step."""
         if self._examination is None:
-            self._examination = Examination(self._session, self._store, self._lookup, self._transport.flows)
+            self._examination = Examination(
+                self._session, self._store, self._lookup, self._transport.flows, self._transport.resent
+            )
         entries = len(self._files)
         with self._lock:
             self._lookup.learn()
@@ -44,7 +46,7 @@ class Examining(Decoding):
             self._look.cache_clear()
             yield Progress(entries + rows, len(self), self.packets, len(self))
         if self._finished:
-            self.problems += _untold(self._examination.found.take_left_out())
+            self.problems += untold(self._examination.found.take_left_out())
 
     def tell(self, rows: Rows) -> Iterator[int]:
         """Find out in short steps what these rows, from 0, tell by themselves; how far that is. It is kept, so that
@@ -97,9 +99,3 @@ def _errors(exchange: Exchange) -> Iterator[object]:
     from dissector.analysis.filter.subjects import ERROR
 
     return ERROR.of(exchange)
-
-
-def _untold(counts: dict[str, int]) -> list[Finding]:
-    """A line about findings that are not kept, as there are too many of a code."""
-    words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()))
-    return [Finding("findings-left-out", Severity.NOTE, f"more was found than is kept: {words}")] if counts else []

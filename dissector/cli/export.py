@@ -56,10 +56,11 @@ def export(
             complain(f"no row {chosen}: there are {len(capture):,} rows")
             return NEGATIVE
         if fitting is not None:
+            chosen_rows = len(rows)
             rows = capture.matching(fitting, np.asarray(rows, np.int64)).tolist()
-        if not rows and fitting is not None:
-            complain(nothing_fits(fitting, len(capture)))
-            return NEGATIVE
+            if not rows:
+                complain(nothing_fits(fitting, chosen_rows))
+                return NEGATIVE
         try:
             pieces = shared(capture, rows, order, complain)
         except NotCarriedError as error:

@@ -72,7 +72,7 @@ async def test_i_explains_what_is_wrong_with_this_row() -> None:
 async def test_the_first_finding_is_said_below_with_who_explains_it() -> None:
     async with opened(JAVA) as screen:
         await screen.press("e")
-        assert "MEMBER_ID_REQUIRED" in screen.text("#inspector")
+        assert "GROUP_ID_NOT_FOUND" in screen.text("#inspector")
         assert "i explains" in screen.text("#inspector")
 
 
