@@ -63,7 +63,7 @@ class _Comparing:
 
     def comparison(self) -> Comparison:
         a, b = self._facts
-        for key in a.keys() & b.keys():
+        for key in (key for key in a if key in b):  # in A's order, and not in a set's
             fields = list(compare_fields(key.api, a[key], b[key], self._names))
             self._found[key] = [*fields, *compare_shapes(key, a[key], b[key])]
         entries = [*self._whole(), *self._by_api()]
@@ -151,7 +151,7 @@ class _Comparing:
         for side, facts in enumerate(self._facts):
             for key, each in facts.items():
                 spoken[side].setdefault(key.api, Counter()).update(each.versions)
-        for api in spoken[0].keys() & spoken[1].keys():
+        for api in (api for api in spoken[0] if api in spoken[1]):
             a, b = spoken[0][api], spoken[1][api]
             if a.keys() != b.keys():
                 told = [", ".join(f"v{version}" for version in sorted(each)) for each in (a, b)]

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from dissector.session.exchange import Exchange, Message
+from dissector.protocol.message import Values
 
 ROLES: Final = {
     "Produce": "produce",
@@ -23,6 +23,7 @@ ANYWHERE: Final = frozenset(
 """What any connection may carry, so that it tells nothing."""
 BOOTSTRAP: Final = "bootstrap"
 ADMIN: Final = "admin"
+MOST_NAMES: Final = 100
 
 
 class Roles:
@@ -33,22 +34,20 @@ class Roles:
         self.software: dict[str, None] = {}
         self.client_ids: dict[str, None] = {}
 
-    def take(self, exchange: Exchange) -> None:
+    def take(self, connection: int, api: str, client_id: str | None) -> None:
         """Add an exchange to what is known of its connection."""
-        row = exchange.facts
-        roles = self._spoken.setdefault(row.connection, set())
-        if row.api in ROLES:
-            roles.add(ROLES[row.api])
-        elif row.api not in ANYWHERE:
+        roles = self._spoken.setdefault(connection, set())
+        if api in ROLES:
+            roles.add(ROLES[api])
+        elif api not in ANYWHERE:
             roles.add(ADMIN)
-        if row.client_id and len(self.client_ids) < 100:
-            self.client_ids.setdefault(row.client_id)
-        if row.api == "ApiVersions" and exchange.request is not None:
-            self._told(exchange.request)
+        if client_id and len(self.client_ids) < MOST_NAMES:
+            self.client_ids.setdefault(client_id)
 
-    def _told(self, request: Message) -> None:
-        name, version = request.body.get("client_software_name"), request.body.get("client_software_version")
-        if name and len(self.software) < 100:
+    def told(self, request: Values) -> None:
+        """Add what an ApiVersions request says of the software."""
+        name, version = request.get("client_software_name"), request.get("client_software_version")
+        if name and len(self.software) < MOST_NAMES:
             self.software.setdefault(f"{name} {version}")
 
     @property
