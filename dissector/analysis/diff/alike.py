@@ -33,10 +33,12 @@ PRODUCE: Final = "ProduceRequest"
 """The one whose records are told of."""
 SIGN: Final = 0x80
 """The bit of a number's first byte that says whether it is negative."""
-LARGEST: Final = 4096
+LARGEST: Final = 1 << 16
 """Bytes of a frame that is worth masks."""
-MOST_KEPT: Final = 5_000
-"""Messages of a side that are kept."""
+MOST_KEPT: Final = 16 << 20
+"""Bytes of a side's messages that are kept, what was read of them and their masks apart."""
+A_MESSAGE: Final = 2_000
+"""Bytes that the smallest counts for."""
 CORRELATION_ID: Final = {True: slice(PREFIX + 4, PREFIX + 8), False: slice(PREFIX, PREFIX + 4)}
 """By whether it is a request's frame."""
 OF_PART: Final = (slice(8, 12), slice(16, 17))
@@ -107,22 +109,20 @@ class Alike:
                 telling = number & layout.telling
                 found = layout.said.get(telling)
                 if found is None:
-                    found = layout.said[telling] = self._read(look)
+                    found = layout.said[telling] = self._read(look, len(data))
                 return found
-        found = self._read(look)
+        found = self._read(look, len(data))
         group.missed += 1
         if group.missed & (group.missed - 1) == 0:  # the first, then ever fewer: masks cost more than a message read
             frame, telling = _masks(found.message, is_request)
             group.layouts.append(Layout(frame, number & frame, telling, {number & telling: found}))
         return found
 
-    def _read(self, look: Callable[[], Message]) -> Said:
-        self._kept += 1
+    def _read(self, look: Callable[[], Message], size: int) -> Said:
+        self._kept += size + A_MESSAGE
         if self._kept > MOST_KEPT:
             self._kept = 0
-            for group in self._groups.values():
-                for layout in group.layouts:
-                    layout.said.clear()
+            self._groups.clear()
         return Said(look())
 
 

@@ -29,6 +29,8 @@ from dissector.session.table import Flag, RowKind
 MOST_SAID: Final = 500
 MOST_VALUES: Final = 64
 MOST_PATHS: Final = 5_000
+MOST_KNOWN: Final = 4_096
+"""Pairs of messages whose meaning is kept."""
 MOST_NAMES: Final = 65_536
 """Of one kind that are told apart; those behind them are as the wire has them."""
 MOST_INTERVALS: Final = 10_000
@@ -101,6 +103,21 @@ class Line(NamedTuple):
     answered_ns: int
 
 
+Steps = list[tuple[Key, list[int]]]
+"""The steps of a strand, in order, each with its rows: the same again is one step."""
+
+
+class Meant(NamedTuple):
+    """What an exchange means."""
+
+    key: Key
+    again: str
+    """The error that made somebody try again; empty for none."""
+    facts: Facts
+    steps: Steps | None
+    """Of its strand; None for a turn of a loop."""
+
+
 class Gathered:
     """What one side says."""
 
@@ -110,16 +127,16 @@ class Gathered:
         self._connections = connections
         self._rows = rows
         self.facts: dict[Key, Facts] = {}
-        self.strands: dict[Strand, list[tuple[Key, list[int]]]] = {}
-        """The steps of each strand, in order, each with its rows: the same again is one step."""
+        self.strands: dict[Strand, Steps] = {}
         self.names: dict[str, dict[str, None]] = {}
         """Every name of a kind, in the order in which they were first seen."""
         self.batching = Batching()
-        self.roles = Roles()
+        self.roles = Roles(side.capture.client_id)
         self.left_out: Counter[str] = Counter()
         self.exchanges = 0
         self.unanswered = 0
         self._alike = Alike()
+        self._known: dict[tuple[Said, Said | None, int, int | None], Meant] = {}
         for some in side.rows():
             self._take(some)
         self._finish()
@@ -153,31 +170,48 @@ class Gathered:
 
     def _exchange(self, row: Line, asked: bytes, answered: bytes) -> None:
         self.exchanges += 1
-        number, api = row.number, api_name(row.api_key)
         request = self._said(row, asked, is_request=True)
         response = self._said(row, answered, is_request=False) if row.answered_size >= 0 else None
+        meant = self._meant(row, request, response)
+        api, facts = meant.key.api, meant.facts
+        facts.rows.append(row.number)
+        facts.versions[row.version] += 1
+        self._time(facts, row, meant.again)
+        if meant.steps is not None:
+            _step(meant.steps, meant.key, row.number)
+        if api == "Produce":
+            self._produced(row, asked, request.message)
+        self.roles.take(row.connection, api, row.client_id)
+        facts.see("request", row.number, request)
+        if response is None:
+            self.unanswered += not row.flags & Flag.NO_RESPONSE_EXPECTED
+        elif not meant.again:
+            facts.see("response", row.number, response)
+        if len(facts.said) > MOST_SAID:
+            self._look_into(facts)
+
+    def _meant(self, row: Line, request: Said, response: Said | None) -> Meant:
+        """What an exchange means: of those that say the same, on connections that are matched with the same one, it is
+        worked out once."""
+        matched = self._connections.get(row.connection, 0)
+        alike = (request, response, matched, self._rows.get(row.number))
+        known = self._known.get(alike)
+        if known is not None:
+            return known
+        api = api_name(row.api_key)
+        if api == "ApiVersions":
+            self.roles.told(request.message.body)
         error = response.error if response is not None else 0
-        key, again = self._key(number, row.connection, api, request.subject(api), error)
+        key, again = self._key(row.number, row.connection, api, request.subject(api), error)
         for each in key.subject:
             if isinstance(each, Symbol):
                 self._name(each)
-        facts = self.facts.setdefault(key, Facts())
-        facts.rows.append(number)
-        facts.versions[row.version] += 1
-        self._time(facts, row, again)
-        self._step(key, number)
-        if api == "Produce":
-            self._produced(row, asked, request.message)
-        self.roles.take(row.connection, api, self.side.capture.client_id(row.client_id))
-        if api == "ApiVersions":
-            self.roles.told(request.message.body)
-        facts.see("request", number, request)
-        if response is None:
-            self.unanswered += not row.flags & Flag.NO_RESPONSE_EXPECTED
-        elif not again:
-            facts.see("response", number, response)
-        if len(facts.said) > MOST_SAID:
-            self._look_into(facts)
+        strand = strand_of(key)
+        steps = None if strand is None else self.strands.setdefault(strand, [])
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        found = self._known[alike] = Meant(key, again, self.facts.setdefault(key, Facts()), steps)
+        return found
 
     def _said(self, row: Line, data: bytes, *, is_request: bool) -> Said:
         """What one of the two messages of a row says."""
@@ -191,15 +225,6 @@ class Gathered:
         if len(data) != (row.asked_size if is_request else row.answered_size):
             return Said(look())  # not all of it was captured
         return self._alike.said(is_request, row.api_key, row.version, data, look)
-
-    def _step(self, key: Key, number: int) -> None:
-        strand = strand_of(key)
-        if strand is not None:
-            steps = self.strands.setdefault(strand, [])
-            if steps and steps[-1][0] == key:
-                steps[-1][1].append(number)
-            else:
-                steps.append((key, [number]))
 
     def _produced(self, row: Line, asked: bytes, like: Message) -> None:
         """Add what a request produces; of one that is like it the message is there."""
@@ -255,3 +280,10 @@ class Gathered:
         known = self.names.setdefault(symbol.kind, {})
         if len(known) < MOST_NAMES:
             known.setdefault(symbol.text)
+
+
+def _step(steps: Steps, key: Key, number: int) -> None:
+    if steps and steps[-1][0] == key:
+        steps[-1][1].append(number)
+    else:
+        steps.append((key, [number]))
