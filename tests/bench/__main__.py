@@ -3,7 +3,8 @@
 Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``start`` (how soon the first word comes),
 ``growth`` (tenfold work), ``memory`` (1 GB), ``screen`` (1 GB on the screen), ``readers`` (compiled readers beside
 those of two Python libraries), ``filter`` (a million rows, and tshark's filters), ``diff`` (100,000 exchanges a side).
-All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. Live capture is measured apart, as root: `python -m tests.bench.live`.
+All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. Live capture is measured apart, as
+root: `python -m tests.bench.live`.
 """
 
 import sys

@@ -28,7 +28,8 @@ IGNORED: Final = (
     "one turn of a loop, or a tenth of them, more or less",
     f"fields that have more than {FEW} values on both sides; the order of an array's elements",
     "to which partition records without a key go",
-    "which records share a batch, where either side has less than 20 batches; up to half more is the same",
+    "which records share a batch, and how many requests carry them, where there are less than 20; up to "
+    "half more is the same",
 )
 NO_FACTS: Final = Facts()
 Matches = tuple[tuple[int, int], ...]
@@ -108,6 +109,8 @@ class _Comparing:
 
     def _entry(self, key: Key, found: Found) -> Entry:
         path = wildcard(found.path)
+        if found.reason is Reason.COUNT and not found.words:
+            found = found._replace(words=self._not_counted(key))
         place = ".".join(filter(None, (key.api, found.part, path)))
         if found.reason in (Reason.BATCHING, Reason.CONTENT):
             place += f":{found.reason}"
@@ -117,6 +120,12 @@ class _Comparing:
             key.api, found.part, path, found.reason, found.a, found.b, found.count_a, found.count_b,
             found.words, settings, found.row_a, found.row_b,
         )  # fmt: skip
+
+    def _not_counted(self, key: Key) -> str:
+        """What else of the same is there, and counted by itself: what was answered with errors."""
+        steps = {each.step for facts in self._facts for each in facts if each._replace(step=key.step) == key}
+        others = sorted(steps - {key.step, ""})
+        return f"not counting those answered {', '.join(others)}" if others else ""
 
     def _alone(self, a: dict[Key, Facts], b: dict[Key, Facts]) -> Iterator[tuple[Key, Found]]:
         """What one side alone says."""

@@ -1,8 +1,9 @@
 """What an exchange is for, whatever connection it is on: its key, and the strand of the conversation it belongs to.
 
 Two exchanges with one key mean the same. What is said over and over while a program runs (Fetch, Heartbeat, Metadata)
-is a loop: its turns are one thing, wherever they stand. All else is a step of its strand, where order means something.
-An error that may be tried again makes no step of its own: the exchange is a retry of what it tries.
+is a loop: its turns are one thing, wherever they stand. FindCoordinator is one too, as some clients ask again and
+again, in case the coordinator moved. All else is a step of its strand, where order means something. An error that may
+be tried again makes no step of its own: the exchange is a retry of what it tries.
 """
 
 from typing import Final, NamedTuple
@@ -14,10 +15,10 @@ from dissector.session.exchange import Message
 from dissector.session.structs import structs_with
 
 LOOPS: Final = frozenset(
-    ("ApiVersions", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit", "ConsumerGroupHeartbeat",
-     "ShareGroupHeartbeat", "StreamsGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "PushTelemetry",
-     "GetTelemetrySubscriptions", "BrokerHeartbeat", "FetchSnapshot", "TxnOffsetCommit", "AddPartitionsToTxn",
-     "AddOffsetsToTxn", "EndTxn")
+    ("ApiVersions", "FindCoordinator", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit",
+     "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat", "ShareFetch", "ShareAcknowledge",
+     "PushTelemetry", "GetTelemetrySubscriptions", "BrokerHeartbeat", "FetchSnapshot", "TxnOffsetCommit",
+     "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn")
 )  # fmt: skip
 STRANDS: Final = {
     "SaslHandshake": "login", "SaslAuthenticate": "login",
