@@ -25,7 +25,7 @@ IGNORED: Final = (
     "offsets, epochs and sequence numbers, but whether there is one",
     "member ids, producer ids, uuids, fetch sessions and other names of one run: the first of each side is #1",
     "answers with errors that are tried again, but how often (up to 3 more) and after which pause",
-    "one turn of a loop, or a tenth of them, more or less",
+    "two turns of a loop, or a tenth of them, more or less",
     f"fields that have more than {FEW} values on both sides; the order of an array's elements",
     "to which partition records without a key go",
     "which records share a batch, and how many requests carry them, where there are less than 20; up to "

@@ -1,8 +1,8 @@
 """What is compared by its shape and not by the value: how often, how far apart, how much at a time.
 
 Close is the same. The program that runs again sends a few Fetches more, its batches fall otherwise, its retries depend
-on how long a coordinator loads. So: loops may differ by one turn or by a tenth, intervals and batches by half, and only
-where there are enough of them to have a shape; a loop's turns are compared by a rate where both go on for long.
+on how long a coordinator loads. So: loops may differ by two turns or by a tenth, intervals and batches by half, and
+only where there are enough of them to have a shape; a loop's turns are compared by a rate where both go on for long.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from dissector.analysis.diff.wording import every, times, word
 from dissector.text import duration, size
 
 RECORDS: Final = ("topic_data", "partition_data", "records")
-LOOSE_TURNS: Final = 1
+LOOSE_TURNS: Final = 2
 LOOSE_SHARE: Final = 0.1
 LOOSE_RATIO: Final = 1.5
 LOOSE_RETRIES: Final = 3

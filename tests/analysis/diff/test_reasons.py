@@ -211,7 +211,17 @@ def test_how_many_produce_requests_there_are_tells_something_where_there_are_man
 
 def test_a_coordinator_that_is_asked_for_once_more_is_no_difference() -> None:
     assert shapes("FindCoordinator", said_so_often(2, []), said_so_often(3, [])) == []
-    assert shapes("FindCoordinator", said_so_often(1, []), said_so_often(3, [])) == [("count", "once", "3 times")]
+    assert shapes("FindCoordinator", said_so_often(1, []), said_so_often(5, [])) == [("count", "once", "5 times")]
+
+
+def test_a_leader_that_knew_the_topic_from_the_start_does_not_differ(tmp_path: Path) -> None:
+    def known_at_once(lines: Lines) -> None:
+        first, second = of(lines, "SyncGroup")
+        first["request"]["body"]["assignments"] = second["request"]["body"]["assignments"]
+        first["response"]["body"] = second["response"]["body"]
+
+    twice = bundled("compare-kafka-python-1")
+    assert compared(twice, edited(twice, tmp_path, known_at_once)).is_same
 
 
 def test_other_records(tmp_path: Path) -> None:
