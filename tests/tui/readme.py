@@ -1,4 +1,4 @@
-"""The README's picture of the diff screen: `python -m tests.tui.readme` draws ``docs/diff.png`` anew, with rsvg-convert."""
+"""The picture of the diff screen in the README: `python -m tests.tui.readme` draws it, with rsvg-convert."""
 
 import asyncio
 import subprocess
