@@ -29,17 +29,17 @@ run: $(BIN)/kdissect ## open a bundled capture (CAPTURE=FILE for another)
 	@$(BIN)/kdissect $(CAPTURE)
 
 test: $(VENV)/.tests lint ## all tests, style, types and import rules
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(VENV)/.tests lint ## the fast part of `make test`, under a minute
-	@$(BIN)/python -m pytest -n auto -m 'not slow'
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' --hypothesis-profile=quick
 
 lint: $(VENV)/.tests ## style, types, import rules
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo --verbose >/dev/null || $(BIN)/lint-imports
 
-bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter")
+bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter diff")
 	@$(BIN)/python -m tests.bench $(BENCH)
 
 fuzz: $(VENV)/.tests ## damaged input on every core (FUZZ="--count N --seed S --minutes M")

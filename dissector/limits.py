@@ -45,6 +45,9 @@ class Limits:
     """How many later packets of the capture a hole may wait once the peer has acknowledged its bytes: captures show an
     acknowledgement before what it answers, where several queues of a network card feed them."""
 
+    resent: int = 100_000
+    """Stretches of streams that TCP sent again, or brought late, that are remembered; past it they are counted."""
+
     connections: int = 262_144
     """Connections open at a time that are told apart from new ones; past it those idle for longest are forgotten."""
 

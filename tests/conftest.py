@@ -1,4 +1,4 @@
-"""Shared by all tests: where the bundled captures are, and no schemas but the shipped ones."""
+"""Shared by all tests: where the bundled captures are, no schemas but the shipped ones, no unexpected skip in CI."""
 
 import os
 from pathlib import Path
@@ -6,22 +6,41 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.needs import excused
+
 PCAPS = Path(__file__).parents[1] / "pcaps"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each program that a test starts compiles all of our source again
 os.environ["XDG_DATA_HOME"] = "/proc/nonexistent"  # what somebody imported on this machine is not part of a test
 os.environ["XDG_CONFIG_HOME"] = "/proc/nonexistent"  # nor what they configured; not even root can make it
 os.environ["XDG_STATE_HOME"] = os.devnull  # and nothing of a test is remembered: no folder can be made there
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
+QUICK = ("java", "aiokafka", "java-sasl-plain", "librdkafka-pipelined")
+"""Those that stand for all in `make check`."""
 
 settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 settings.register_profile("long", settings.get_profile("default"), max_examples=3000)  # --hypothesis-profile=long
+settings.register_profile("quick", settings.get_profile("default"), max_examples=20)  # that of `make check`
 settings.load_profile("default")
 
 
-@pytest.fixture(params=CAPTURES, ids=lambda path: path.stem)
+@pytest.fixture(
+    params=[pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow, id=path.stem) for path in CAPTURES]
+)
 def bundled(request: pytest.FixtureRequest) -> Path:
     """Each bundled capture in turn."""
     path = request.param
     assert isinstance(path, Path)
     return path
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where CI=true, what was skipped for another reason than the known ones fails the run: nobody reads its skips."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") != "true" or hasattr(session.config, "workerinput") or reporter is None:
+        return
+    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in reporter.stats.get("skipped", [])}
+    if surprises := sorted(reason for reason in reasons if not excused(reason)):
+        reporter.write_line("\nskipped, and tests/needs.py does not excuse it:\n  " + "\n  ".join(surprises), red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -15,6 +15,9 @@ from tests.conftest import CAPTURES
 pytestmark = pytest.mark.slow
 
 LEAST_FRAMES = 5900
+HONEST = [path for path in CAPTURES if path.stem != "trouble-oversized-request"]
+"""All but the one with a request whose size prefix says 110 MiB before 4 kB: what is written has its true size."""
+honest = pytest.mark.parametrize("recorded", HONEST, ids=lambda path: path.stem)
 
 
 def written(line: dict[str, Any]) -> tuple[Held | None, Held | None]:
@@ -27,7 +30,7 @@ def written(line: dict[str, Any]) -> tuple[Held | None, Held | None]:
 def test_every_frame_of_every_bundled_capture_comes_back(capsys: Any) -> None:
     """Also those with bytes that no field has: three too many in librdkafka's Metadata, ApiVersions v99."""
     frames = 0
-    for path in CAPTURES:
+    for path in HONEST:
         with Capture([str(path)]) as capture:
             for exchange in capture.exchanges():
                 messages = (exchange.request, exchange.response)
@@ -48,20 +51,22 @@ def shown(path: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name not in ("number", "connection")} for line in lines]
 
 
-def test_a_capture_made_from_json_shows_the_same(bundled: Path, tmp_path: Path) -> None:
+@honest
+def test_a_capture_made_from_json_shows_the_same(recorded: Path, tmp_path: Path) -> None:
     made = Captured()
-    with Capture([str(bundled)]) as capture:
+    with Capture([str(recorded)]) as capture:
         lines = [json.loads(json_line(exchange)) for exchange in capture.exchanges()]
     for line in lines:
         take(made, line)
     path = tmp_path / "made.pcapng"
     path.write_bytes(b"".join(made.pcapng("made for a test")))
-    assert shown(path) == shown(bundled)
+    assert shown(path) == shown(recorded)
 
 
-def test_a_transcript_made_from_json_has_the_same_pairs(bundled: Path, tmp_path: Path) -> None:
+@honest
+def test_a_transcript_made_from_json_has_the_same_pairs(recorded: Path, tmp_path: Path) -> None:
     path = tmp_path / "made.hex"
-    with path.open("wb") as out, Capture([str(bundled)]) as capture:
+    with path.open("wb") as out, Capture([str(recorded)]) as capture:
         transcript = Transcript(out)
         before = list(capture.exchanges())
         for exchange in before:

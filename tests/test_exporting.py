@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from dissector.conversation import pcapng
 from dissector.exporting import packets_of
 from dissector.json_lines import json_line
 from tests.conftest import CAPTURES
+from tests.needs import needs
 from tests.traffic import (
     capture_of,
     conversation,
@@ -125,8 +125,7 @@ def test_several_files_are_exported_as_one(tmp_path: Path) -> None:
 
 
 def test_wireshark_shows_the_comments(tmp_path: Path) -> None:
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed")
+    needs("tshark")
     path = exported(capture_of(tmp_path, conversation(exchanges(3))), tmp_path / "out.pcapng")
     command = ["tshark", "-r", str(path), "-Y", "kafka", "-T", "fields", "-e", "frame.comment"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -5,6 +5,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dissector.capture_file import Capture
 from dissector.json_lines import json_line
 from dissector.protocol.codec.writer import write
@@ -53,6 +55,7 @@ def test_an_envelope_in_an_envelope_is_not_opened(tmp_path: Path) -> None:
     assert "request_data_decoded" not in line_of(tmp_path, api_key=ENVELOPE, version=0, body=outer)
 
 
+@pytest.mark.slow
 def test_all_sections_of_a_frame_share_what_they_may_become(tmp_path: Path) -> None:
     codec = 1
     section = CODECS[codec].compress(bytes(60 << 20))

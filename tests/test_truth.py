@@ -21,6 +21,8 @@ LEAST_EXCHANGES = 2500
 LEAST_APIS = 84
 MOST_UNREAD = 1
 """Answers a capture that the broker logged but could not send: a client may close with a request in flight."""
+LARGEST_REQUEST = 100 << 20
+"""`socket.request.max.bytes` of the lab's brokers, which is the default."""
 MOST_WAITING = 2
 """Requests a capture that waited when the node that they were sent to stopped, in recordings that go on till then."""
 OLD_NAMES = {
@@ -86,8 +88,11 @@ def offered() -> dict[int, range]:
 
 
 def refused(exchange: Exchange, versions: dict[int, range]) -> bool:
-    """The broker closes the connection on a version that it has not, and logs nothing."""
-    return exchange.response is None and exchange.row.version not in versions.get(exchange.api_key or 0, ())
+    """The broker closes the connection on a version that it has not or on too large a size, and logs nothing."""
+    if exchange.response is not None:
+        return False
+    too_large = (exchange.row.request_size or 0) > LARGEST_REQUEST
+    return too_large or exchange.row.version not in versions.get(exchange.api_key or 0, ())
 
 
 def waiting(exchange: Exchange) -> bool:

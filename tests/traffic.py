@@ -134,7 +134,7 @@ def block(order: str, kind: int, body: bytes) -> bytes:
 def capture_of(folder: Path, packets: list[Packet], **flavour: object) -> str:
     """A capture file with these packets; its name."""
     path = folder / "made.pcap"
-    path.write_bytes(pcap([ethernet(packet) for packet in packets], **flavour))  # type: ignore[arg-type]
+    path.write_bytes(pcap([ethernet(packet) for packet in packets], **flavour))
     return str(path)
 
 

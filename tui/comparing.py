@@ -5,14 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from dissector.analysis.diff import Comparison, Matches, Side, diff
 from dissector.capture_file import Progress
-from dissector.session.exchange import Exchange
 from dissector.text import clean
 from tui.loader import SECONDS_BETWEEN, SWITCH_SECONDS, load
-
-EXCHANGES_BETWEEN = 64
-"""Looked at before the clock is."""
 
 
 class Stopped(Exception):  # noqa: N818  # nothing is wrong
@@ -25,11 +24,10 @@ class _Watched(Side):
 
     tell: Callable[[int], None] = field(kw_only=True)
 
-    def exchanges(self) -> Iterator[Exchange]:
-        for count, exchange in enumerate(Side.exchanges(self)):
-            if not count % EXCHANGES_BETWEEN:
-                self.tell(exchange.facts.number)
-            yield exchange
+    def rows(self) -> Iterator[npt.NDArray[np.int64]]:
+        for some in Side.rows(self):
+            self.tell(int(some[0]) if len(some) else 0)
+            yield some
 
 
 def compare(

@@ -250,3 +250,11 @@ def line_text(model: DiffModel, line: Line) -> str:
     a, b = (line_value(model, side, line) for side in SIDES)
     why = line_why(line)
     return f"{name}: {a} against {b}{f' ({why})' if why else ''}"
+
+
+def shared(words: list[str], room: int) -> list[str]:
+    """Two texts in so many cells: each has half of them, and what the other leaves."""
+    half = max(0, room) // 2
+    lengths = [cell_len(each) for each in words]
+    rooms = [max(half, room - length) for length in reversed(lengths)]
+    return [fit(each, min(length, own)) for each, length, own in zip(words, lengths, rooms, strict=True)]

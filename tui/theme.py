@@ -6,6 +6,8 @@ Ito, which people see apart whatever their eyes; each theme has them as light or
 
 from typing import Final
 
+from rich.style import Style
+from textual.color import Color
 from textual.theme import Theme
 
 from tui.colouring import HUES
@@ -73,6 +75,12 @@ COLOUR_BLIND: Final = Theme(
     variables=ON_DARK,
 )
 OURS: Final = (KDISSECT, LIGHT, COLOUR_BLIND)
+
+
+def bold(colour: str) -> Style:
+    """Bold in a colour of a theme's, which may be one of the terminal's own (`ansi_red`)."""
+    return Style(color=Color.parse(colour).rich_color, bold=True)
+
 
 CSS: Final = (
     """

@@ -23,6 +23,8 @@ from dissector.session.exchange import Exchange, worst
 
 KEPT: Final = 1_000
 """Findings of a code that can be gone to."""
+PIECE: Final = 4_096
+"""Rows of which is found out together what they tell."""
 TOGETHER: Final = 64
 """Rows that are looked at before the clock is."""
 SECONDS: Final = 0.02
@@ -117,15 +119,25 @@ class Troubles:
         rows = self._open()
         self.total = count + len(rows)
         begun = time.monotonic()
+        for at in range(0, len(rows), PIECE):
+            for _ in self._look_at(rows[at : at + PIECE]):
+                if time.monotonic() - begun > SECONDS:
+                    self.done = count + at
+                    yield False
+                    begun = time.monotonic()
+        self.done = self.total
+
+    def _look_at(self, rows: Rows) -> Iterator[object]:
+        """Only rows that tell something are decoded for their words."""
+        yield from self._capture.tell(rows)
+        speaks = self._capture.speaks(rows)
+        self._states.values[rows[~speaks]] = QUIET
+        rows = rows[speaks]
         for at in range(0, len(rows), TOGETHER):
             some = rows[at : at + TOGETHER]
             for row, exchange in zip(some.tolist(), self._capture.at(some), strict=True):
                 self._take(row, exchange)
-            if time.monotonic() - begun > SECONDS:
-                self.done = count + at + len(some)
-                yield False
-                begun = time.monotonic()
-        self.done = self.total
+            yield at
 
     def _take(self, row: int, exchange: Exchange) -> None:
         findings = exchange.findings

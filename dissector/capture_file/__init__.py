@@ -67,5 +67,7 @@ class Capture(Examining):
         from dissector.analysis.filter.columns import IndexRows
 
         stored, indexed = self._parted(rows)
-        columns = IndexRows(self._session, self._lookup, indexed, self.start_ns, len(self._files), self._files.count)
+        columns = IndexRows(
+            self._session, self._lookup, self, indexed, self.start_ns, len(self._files), self._files.count
+        )
         return len(stored), columns

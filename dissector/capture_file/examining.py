@@ -1,11 +1,17 @@
 """A capture examined: what only several rows together tell."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from dissector.analysis.findings.examination import Examination
+from dissector.analysis.findings.own import UNKNOWN, OwnFindings
+from dissector.analysis.findings.told import NOTHING, Told
 from dissector.capture_file.decoding import Decoding
-from dissector.capture_file.reading import Progress
-from dissector.findings import Finding, Severity
+from dissector.capture_file.indexed import Rows
+from dissector.capture_file.reading import Progress, untold
+from dissector.findings import Finding
 from dissector.session.exchange import Exchange
 
 
@@ -13,18 +19,21 @@ class Examining(Decoding):
     """Step by step, as far as rows are there."""
 
     _examination: Examination | None = None
+    _told: OwnFindings | None = None
 
     def _finish(self, *, settled: bool) -> None:
         super()._finish(settled=settled)
         if settled:
-            self._examination = None  # rows have changed their places
+            self._examination = self._told = None  # rows have changed their places
 
     def examine(self) -> Iterator[Progress]:
         """Find what only several rows together tell; `done` and `total` are rows here. From then on exchanges have it
         in their findings. Called again where a capture grows, it goes on where it stopped, with rows that are complete;
         once reading is over it takes them all. Several threads may do so at a time: they take turns, step by step."""
         if self._examination is None:
-            self._examination = Examination(self._session, self._store, self._lookup, self._transport.flows)
+            self._examination = Examination(
+                self._session, self._store, self._lookup, self._transport.flows, self._transport.resent
+            )
         entries = len(self._files)
         with self._lock:
             self._lookup.learn()
@@ -37,7 +46,37 @@ class Examining(Decoding):
             self._look.cache_clear()
             yield Progress(entries + rows, len(self), self.packets, len(self))
         if self._finished:
-            self.problems += _untold(self._examination.found.take_left_out())
+            self.problems += untold(self._examination.found.take_left_out())
+
+    def tell(self, rows: Rows) -> Iterator[int]:
+        """Find out in short steps what these rows, from 0, tell by themselves; how far that is. It is kept, so that
+        filters on findings, severities and errors are answered without decoding. Rows that may change are left out."""
+        entries = len(self._files)
+        with self._lock:
+            own = self._told
+            if own is None or not own.is_of_this_process:
+                own = self._told = OwnFindings(self._session, self._store, self._lookup, _errors)
+        yield from own.tell(rows[rows >= entries] - entries, final=self._finished)
+
+    def own(self, rows: Rows) -> tuple[Rows, Sequence[Told]]:
+        """What rows of the index tell by themselves, as numbers, `(n,)`, and what these stand for; 0 for not known."""
+        own = self._told
+        return (np.zeros(len(rows), np.int64), (UNKNOWN,)) if own is None else (own.of(rows), own.told)
+
+    def several(self, rows: Rows) -> tuple[Rows, Sequence[Told]]:
+        """The same of what several rows together tell, as far as that was examined; 0 for nothing."""
+        examination = self._examination
+        if examination is None:
+            return np.zeros(len(rows), np.int64), (NOTHING,)
+        return examination.found.numbers(rows), examination.found.told
+
+    def speaks(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which of these rows, from 0, have a finding of their own, or may have one, as far as `tell` knows, `(n,)`."""
+        entries = len(self._files)
+        speaks = np.ones(len(rows), np.bool_)
+        numbers, values = self.own(rows[rows >= entries] - entries)
+        speaks[rows >= entries] = np.array([bool(told.codes) for told in values])[numbers]
+        return speaks
 
     def troubles(self) -> list[tuple[int, Finding]]:
         """All that `examine` has found so far, with rows from 0, by row."""
@@ -55,7 +94,8 @@ class Examining(Decoding):
         return exchange
 
 
-def _untold(counts: dict[str, int]) -> list[Finding]:
-    """A line about findings that are not kept, as there are too many of a code."""
-    words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()))
-    return [Finding("findings-left-out", Severity.NOTE, f"more was found than is kept: {words}")] if counts else []
+def _errors(exchange: Exchange) -> Iterator[object]:
+    """The errors of an exchange, as filters have them."""
+    from dissector.analysis.filter.subjects import ERROR
+
+    return ERROR.of(exchange)

@@ -45,6 +45,8 @@ class Reading(Opened):
         with self._lock:
             self._finish(settled=settled)
         self.problems += _strangers(self._session.strangers_untold)
+        left_out = self._transport.resent.left_out
+        self.problems += untold({"near-loss": left_out} if left_out else {})
         self._finished = True
         yield Progress(self.done, self.total, self.packets, len(self))
 
@@ -113,3 +115,9 @@ def _resumed(connections: int) -> list[Finding]:
         return []
     words = f"{connections:,} connections were idle while too many others were open, and are two each in the list"
     return [Finding("connections-forgotten", Severity.WARNING, words)]
+
+
+def untold(counts: dict[str, int]) -> list[Finding]:
+    """A line about findings that are not kept, as there are too many of a code."""
+    words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()))
+    return [Finding("findings-left-out", Severity.NOTE, f"more was found than is kept: {words}")] if counts else []

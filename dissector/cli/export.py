@@ -11,7 +11,7 @@ from dissector.capture import CaptureError
 from dissector.capture_file import Capture
 from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.progress import read_with_progress
+from dissector.cli.progress import examine_with_progress, read_with_progress
 from dissector.cli.show import nothing_found
 from dissector.evidence.forms import ENDINGS, Form
 from dissector.sharing import NotCarriedError, Order, check, shared
@@ -43,7 +43,9 @@ def export(
         raise CaptureError(f"{out}: is read from: choose another name to write to")
     with Capture(files, ports=ports, show_secrets=show_secrets) as capture:
         asks_findings = fitting is not None and fitting.asks_findings
-        read_with_progress(capture, examine=form is Form.JSON or asks_findings)
+        read_with_progress(capture)
+        if form is Form.JSON or asks_findings:
+            examine_with_progress(capture)
         for problem in capture.problems:
             complain(problem.message)
         if not len(capture):
@@ -54,10 +56,11 @@ def export(
             complain(f"no row {chosen}: there are {len(capture):,} rows")
             return NEGATIVE
         if fitting is not None:
+            chosen_rows = len(rows)
             rows = capture.matching(fitting, np.asarray(rows, np.int64)).tolist()
-        if not rows and fitting is not None:
-            complain(nothing_fits(fitting, len(capture)))
-            return NEGATIVE
+            if not rows:
+                complain(nothing_fits(fitting, chosen_rows))
+                return NEGATIVE
         try:
             pieces = shared(capture, rows, order, complain)
         except NotCarriedError as error:

@@ -1,7 +1,8 @@
 """`kdissect live`: what clients and brokers say while they say it, on the screen or as rows on stdout.
 
 What is captured is never waited for in silence: stderr says what is listened to, and soon whether nothing comes. The
-first Ctrl+C ends the capture, and what is captured by then is still shown; the second one ends at once.
+first Ctrl+C ends the capture, and what is captured by then is still shown; the second one ends at once. Where nobody
+reads the rows any more, as the terminal is gone or the pipe closed, it ends by itself, and what `-w` keeps is whole.
 """
 
 import signal
@@ -15,7 +16,7 @@ from dissector.capture import CaptureError
 from dissector.capture.live import LOOPBACK, Recording, Ring, Wanted, interfaces, silence_words, source
 from dissector.capture_file import Capture
 from dissector.cli.follow import follow
-from dissector.cli.outcome import complain
+from dissector.cli.outcome import complain, nobody_reads
 from dissector.cli.printing import Printing
 from dissector.text import clean
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # who has no filter does not pay for importing what parses on
     from dissector.analysis.filter import Filter
 
 KAFKA_PORT: Final = 9092
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SILENT_SECONDS: Final = 3
 """After which it is said that nothing comes; and again whenever it has lasted three times as long."""
 
@@ -95,6 +97,8 @@ def _print(
             complain(words)
         silence.look()
         backlog.look()
+        if nobody_reads():
+            raise BrokenPipeError
 
     complain(f"capturing on {wanted.interface}, {wanted.filter_said}, with {recording.engine}; Ctrl+C ends it")
     with _ended_by_signals(recording):
@@ -155,14 +159,14 @@ def list_interfaces() -> int:
 
 @contextmanager
 def _ended_by_signals(recording: Recording) -> Iterator[None]:
-    """The first SIGINT or SIGTERM ends the capture; another one everything."""
+    """The first signal ends the capture; another one everything."""
 
     def end(number: int, frame: FrameType | None) -> None:
         if recording.stopping:
             raise KeyboardInterrupt
         recording.stop()
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, end) for number in _ENDING}
     try:
         yield
     finally:

@@ -4,7 +4,6 @@ Exit codes: 0 done, 1 a negative answer, 2 bad use or bad input. What is heavy i
 so that `--help` is quick.
 """
 
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -14,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from dissector.cli.formats import By, DiffFormat, Format, ProbeFormat, StatsFormat
-from dissector.cli.outcome import complain
+from dissector.cli.outcome import complain, fall_silent, is_unread
 from dissector.evidence.forms import Form
 
 
@@ -365,9 +364,10 @@ def _answer(run: Callable[[], int]) -> NoReturn:
     try:
         code = run()
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader went away, as `head` does: nothing more to say, not even when Python flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not is_unread(error):
+            raise
+        fall_silent()
         code = 0
     except (CaptureError, SchemaError) as error:
         code = complain(str(error), *getattr(error, "__notes__", ()))

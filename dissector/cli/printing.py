@@ -46,6 +46,12 @@ class Printing:
         """Whether what several rows together tell is seen in it."""
         return not self.names or not {"info", "findings"}.isdisjoint(self.names)
 
+    @property
+    def names_findings_only(self) -> bool:
+        """Whether findings are shown by their codes. These are known once a row was examined; their words may still
+        change (how often, for how long) until the last row was."""
+        return self.form in (Format.TEXT, Format.CSV)
+
     def lines(self, capture: Capture, rows: range | Rows) -> Iterator[bytes]:
         """What is printed for rows of a capture, from 0 and ascending."""
         as_csv = self.form is Format.CSV

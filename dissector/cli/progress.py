@@ -20,14 +20,11 @@ class Steps(Protocol):
     def total(self) -> int: ...
 
 
-def read_with_progress(capture: Capture, *, examine: bool = False) -> None:
-    """Read it all, and `examine` what was read."""
-    if capture.total < WORTH_A_BAR or not sys.stderr.isatty():
+def read_with_progress(capture: Capture) -> None:
+    """Read it all."""
+    if not _is_worth_a_bar(capture):
         for _ in capture.read():
             pass
-        if examine:
-            for _ in capture.examine():
-                pass
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -36,9 +33,19 @@ def read_with_progress(capture: Capture, *, examine: bool = False) -> None:
         task = bar.add_task("reading", total=capture.total)
         for step in capture.read():
             bar.update(task, completed=step.done, description=f"{step.exchanges:,} exchanges")
-        if examine:
-            for step in capture.examine():
-                bar.update(task, completed=step.done, total=step.total, description="examining")
+
+
+def examine_with_progress(capture: Capture) -> None:
+    """Examine what was read, from where that stopped."""
+    if _is_worth_a_bar(capture):
+        step_with_progress(capture.examine(), "examining")
+        return
+    for _ in capture.examine():
+        pass
+
+
+def _is_worth_a_bar(capture: Capture) -> bool:
+    return capture.total >= WORTH_A_BAR and sys.stderr.isatty()
 
 
 def step_with_progress(steps: Iterable[Steps], words: str) -> None:

@@ -1,11 +1,7 @@
 """`kdissect show`: rows, trees or JSON objects on stdout, one an exchange; what is wrong with a file on stderr."""
 
 import sys
-from collections.abc import Iterator, Sequence, Set
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence, Set
 
 from dissector.capture_file import Capture
 from dissector.cli.collecting import collecting_seldom
@@ -15,13 +11,8 @@ from dissector.cli.formats import Format
 from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
 from dissector.cli.printing import Printing
 from dissector.cli.progress import read_with_progress
-from dissector.cli.workers import WorkerError, print_rows
-
-if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
-    from dissector.analysis.filter import Filter
-
-TOGETHER: Final = 1 << 10
-"""Rows that are asked whether they fit before those that do are printed."""
+from dissector.cli.whole_file import WholeFile
+from dissector.cli.workers import WorkerError
 
 
 def show(
@@ -42,9 +33,8 @@ def show(
             if capture.grows:
                 printed = bool(follow(capture, printing, sys.stdout.buffer, limit, wanted=fitting))
             else:
-                asks_findings = fitting is not None and fitting.asks_findings
-                read_with_progress(capture, examine=printing.shows_findings or asks_findings)
-                printed = _print(capture, printing, limit, fitting)
+                read_with_progress(capture)
+                printed = WholeFile(capture, printing, fitting).print(limit)
         except WorkerError as error:
             complain(str(error))
             return BAD_INPUT
@@ -54,66 +44,6 @@ def show(
             complain(nothing_fits(fitting, len(capture)) if fitting and len(capture) else nothing_found(capture))
             return NEGATIVE
     return 0
-
-
-def _print(capture: Capture, printing: Printing, limit: int | None, fitting: "Filter | None") -> bool:
-    """Print what is read; whether there was something."""
-    head = printing.head
-    if printing.form is Format.CSV:  # names stand above no rows, too
-        sys.stdout.buffer.write(head)
-        head = b""
-    rows = range(min(len(capture), limit or len(capture)))
-    if fitting is None:
-        printed = _print_rows(capture, printing, rows, head)
-    elif limit is None:
-        printed = _print_fitting(capture, printing, fitting, head)
-    else:
-        printed = _print_first(capture, printing, fitting, head, limit)
-    sys.stdout.buffer.flush()
-    return printed
-
-
-def _print_rows(capture: Capture, printing: Printing, rows: range, head: bytes) -> bool:
-    def render(start: int, stop: int) -> Iterator[bytes]:
-        return printing.lines(capture, rows[start:stop])
-
-    if not printing.is_cheap:
-        capture.learn()
-    return print_rows(render, len(rows), capture.sizes, 1 if printing.is_cheap else None, head)
-
-
-def _print_fitting(capture: Capture, printing: Printing, fitting: "Filter", head: bytes) -> bool:
-    """Narrow by the index; then whoever prints a row looks first whether it fits."""
-    from dissector.analysis.filter.selection import candidates
-
-    rows = candidates(fitting, capture, len(capture))
-
-    def render(start: int, stop: int) -> Iterator[bytes]:
-        for first in range(start, stop, TOGETHER):
-            yield from printing.lines(capture, capture.matching(fitting, rows[first : min(first + TOGETHER, stop)]))
-
-    def sizes(start: int, stop: int) -> npt.NDArray[np.int64]:
-        some = rows[start:stop]
-        found: npt.NDArray[np.int64] = capture.sizes(int(some[0]), int(some[-1]) + 1)[some - some[0]]
-        return found
-
-    if not (printing.is_cheap and fitting.is_of_index):
-        capture.learn()
-    return print_rows(render, len(rows), sizes, 1 if printing.is_cheap and fitting.is_of_index else None, head)
-
-
-def _print_first(capture: Capture, printing: Printing, fitting: "Filter", head: bytes, limit: int) -> bool:
-    """The first so many that fit: nothing behind them is looked at."""
-    left = limit
-    for found in capture.select(fitting):
-        rows = found.rows[:left]
-        if len(rows) and left == limit:
-            sys.stdout.buffer.write(head)
-        sys.stdout.buffer.writelines(printing.lines(capture, rows))
-        left -= len(rows)
-        if not left:
-            break
-    return left < limit
 
 
 def nothing_found(capture: Capture) -> str:

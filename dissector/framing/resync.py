@@ -179,9 +179,10 @@ class _Look:
         return at + LEAST_FRAME if good and large and self._end - at > self._limits.resync_bytes else _LATER
 
     def _ends_segment(self, offset: int) -> bool:
-        """Whether a segment, or a gap, ends right before an offset; tiny ones say nothing."""
+        """Whether a segment ends right before an offset; tiny ones say nothing, but where the bytes end with them."""
         run = self._stream.run(offset - 1 - self._stream.at)
-        return run.start + run.size == offset and run.size >= LEAST_FRAME
+        large = run.size >= LEAST_FRAME or (self._closed and offset == self._end)
+        return run.start + run.size == offset and large
 
     def _judge(self, head: bytes, at: int) -> Evidence:
         if len(head) < LEAST_FRAME or not LEAST_FRAME - 4 <= int.from_bytes(head[:4], "big") <= self._limits.frame_size:

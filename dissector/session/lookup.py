@@ -303,7 +303,7 @@ class Lookup:
         asked = self._request(line, SASL_TOKEN, context) if line.request != NO_FRAME else None
         answered = self._response(line, SASL_TOKEN, context) if line.response != NO_FRAME else None
         side = "client" if asked is not None else "server"
-        return Exchange(
+        exchange = Exchange(
             row._replace(
                 api="SASL token",
                 request_size=asked.size if asked is not None else None,
@@ -312,6 +312,8 @@ class Lookup:
             ),
             None, asked, answered,
         )  # fmt: skip
+        exchange.row = exchange.row._replace(severity=worst(exchange.findings))
+        return exchange
 
     def _between_frames(self, line: Line, row: Row, kind: RowKind) -> Exchange:
         """A gap, or bytes without frames."""

@@ -13,7 +13,7 @@ from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.compression import codec_name
 from dissector.protocol.records.legacy import ATTRIBUTES_AT
 from dissector.protocol.records.parts import PartKind, split
-from dissector.protocol.schema.errors import advice, error_name
+from dissector.protocol.schema.errors import advice, error_name, is_everyday
 from dissector.session.exchange import Exchange, Message
 from dissector.session.structs import structs_with
 
@@ -30,23 +30,27 @@ ERROR_RESPONSE: Final = "error-response"
 """The code of the finding that a response has an error code."""
 
 
-def _errors(response: Message) -> list[tuple[str, int, str]]:
-    """Error names in a response, with how often each stands there, and what it asks of the client."""
+def _errors(response: Message) -> list[tuple[int, int]]:
+    """Error codes of a response, by their names, with how often each stands there."""
     counts: dict[int, int] = {}
     for struct in structs_with(response.shape, response.body, ERROR_CODES):
         for name in ERROR_CODES:
             code = struct.get(name)
             if isinstance(code, int) and code:
                 counts[code] = counts.get(code, 0) + 1
-    return sorted((error_name(code), count, advice(code)) for code, count in counts.items())
+    return sorted(counts.items(), key=lambda each: error_name(each[0]))
 
 
 def error_findings(response: Message) -> list[Finding]:
-    """A finding for each different error of a response: its name, then what the client should do."""
-    return [
-        Finding(ERROR_RESPONSE, Severity.WARNING, ": ".join(filter(None, (_counted(name, count), words))), "body")
-        for name, count, words in _errors(response)
-    ]
+    """A finding for each different error of a response: its name, then what the client should do. A step of the
+    protocol is a note and no warning."""
+    return [_error_finding(response, code, count) for code, count in _errors(response)]
+
+
+def _error_finding(response: Message, code: int, count: int) -> Finding:
+    everyday = is_everyday(response.shape.body, code)
+    words = ": ".join(filter(None, (_counted(error_name(code), count), advice(code))))
+    return Finding(ERROR_RESPONSE, Severity.NOTE if everyday else Severity.WARNING, words, "body")
 
 
 def first_error(exchange: Exchange) -> str:

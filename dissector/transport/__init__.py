@@ -10,10 +10,11 @@ from dissector.store import Store
 from dissector.transport.flows import Flows
 from dissector.transport.peeling import Peeling
 from dissector.transport.reassembly import Reassembler
+from dissector.transport.resent import Resent
 from dissector.transport.steps import ORDINARY
 from dissector.transport.tcp import segments
 
-__all__ = ["Flows", "Transport"]
+__all__ = ["Flows", "Resent", "Transport"]
 
 
 class Transport:
@@ -26,7 +27,9 @@ class Transport:
         self.left = np.zeros(0, np.int64)
         """Connections of which the last packets that were fed brought the end, and of which nothing more can come."""
         self._peeling = Peeling(store, limits, self.ignored)
-        self._reassembler = Reassembler(limits, self.ignored)
+        self.resent = Resent(limits)
+        """What TCP sent again, and what waited for it."""
+        self._reassembler = Reassembler(limits, self.ignored, self.resent)
 
     def feed(self, packets: PacketBatch) -> RunBatch:
         """Bytes that these packets complete. `left` has then the connections of which nothing more can come."""

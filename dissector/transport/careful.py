@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from dissector.events import NOWHERE, RunKind
 from dissector.limits import Limits
+from dissector.transport.resent import SEEN
 
 MASK: Final = 0xFFFFFFFF
 HALF: Final = 1 << 31
@@ -23,6 +24,10 @@ WILD: Final = 1 << 30
 """A sequence number farther off than this is damage, not loss: no window is larger (RFC 7323, 2.3)."""
 STRAYS_BELIEVED: Final = 8
 """So many wild segments that follow one another are no damage: the capture paused for longer than a window."""
+
+
+Stretch = tuple[int, int, int, int]
+"""Stream offsets of beginning and end, when it came, and since when it waited."""
 
 
 class Piece(NamedTuple):
@@ -69,6 +74,8 @@ class CarefulDirection:
         """Number and time of the last packet that came out."""
         self.expected = expected
         self.position = position
+        self.resent: list[Stretch] = []
+        """What came again, or late, as `resent.Resent` has it."""
         self.wild = 0
         """Segments left out because their sequence number can't be."""
 
@@ -85,16 +92,25 @@ class CarefulDirection:
             return out + self._stray(seq, piece)
         self._forget_strays()
         piece = Piece(self.position + distance, *piece[1:])
+        self._note_again(piece)
         if piece.end <= self.position:
             return out
+        before, behind = self.position, self._held[0] if self._held else None
         if distance <= 0 and not self._held:
             out.append(self._deliver(piece.part(self.position, piece.end) if distance else piece))
         else:
             self._hold(piece)
         out += self._drain()
+        if behind is not None and self.position > behind.start:
+            self.resent.append((before, self.position, piece.time_ns, behind.time_ns))
         while self._held_bytes > self._limits.out_of_order_bytes or len(self._held) > self._limits.out_of_order_packets:
             out += self._give_up()
         return out
+
+    def _note_again(self, piece: Piece) -> None:
+        """Bytes that were there before; a keep-alive is none."""
+        if piece.start < self.position and not (piece.size == 1 and piece.end == self.position):
+            self.resent.append((piece.start, min(piece.end, self.position), piece.time_ns, SEEN))
 
     def end(self, seq: int, time_ns: int, packet: int) -> list[Piece]:
         """A FIN stands at `seq`: what lies before it and never comes is a gap."""

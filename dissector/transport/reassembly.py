@@ -21,6 +21,7 @@ from dissector.events import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.limits import Limits
 from dissector.transport.careful import MASK, CarefulDirection, Piece
 from dissector.transport.flows import ACK, FIN, RST, SYN
+from dissector.transport.resent import Resent
 from dissector.transport.straight import NOT_STARTED, Lines, batch_of, joined, straight
 
 Ints = npt.NDArray[np.int64]
@@ -34,11 +35,13 @@ PATIENCE: Final = 128
 
 
 class Reassembler:
-    """Reassembles every direction of a capture. Segments that can't be are counted in `ignored`."""
+    """Reassembles every direction of a capture. Segments that can't be are counted in `ignored`, what comes again or
+    late is entered in `resent`."""
 
-    def __init__(self, limits: Limits, ignored: Counter[str] | None = None) -> None:
+    def __init__(self, limits: Limits, ignored: Counter[str], resent: Resent) -> None:
         self._limits = limits
-        self._ignored: Counter[str] = Counter() if ignored is None else ignored
+        self._ignored = ignored
+        self._resent = resent
         self._lines = Lines(Column(np.int64, NOT_STARTED), Column(np.int64))
         self._careful: dict[int, CarefulDirection] = {}
         """Directions that hold something back."""
@@ -56,7 +59,8 @@ class Reassembler:
         parts = []
         waiting = list(self._careful)
         if len(rows):
-            runs, rows = straight(segments, rows, self._lines, np.array(waiting, np.int64))
+            runs, rows, again = straight(segments, rows, self._lines, np.array(waiting, np.int64))
+            self._resent.add(again)
             parts.append(runs)
         if len(rows) or waiting:
             parts += self._holes(segments, rows, waiting)
@@ -105,7 +109,8 @@ class Reassembler:
             rows = rows[count:]
             if not len(rows):
                 break
-            runs, left = straight(segments, rows[:STRETCH], self._lines, none)
+            runs, left, again = straight(segments, rows[:STRETCH], self._lines, none)
+            self._resent.add(again)
             parts.append(runs)
             taken = min(STRETCH, len(rows)) - len(left)
             rows = rows[taken:]
@@ -146,6 +151,10 @@ class Reassembler:
             self._careful[direction] = state
         else:
             self._careful.pop(direction, None)
+        if state.resent:
+            stretches = np.array(state.resent, np.int64).T
+            self._resent.add(np.vstack((np.full(len(state.resent), direction), stretches)))
+            state.resent = []
         if state.wild:
             self._ignored[OUT_OF_WINDOW] += state.wild
             state.wild = 0

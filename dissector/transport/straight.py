@@ -14,6 +14,7 @@ from dissector.columns import Column
 from dissector.events import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.transport.careful import HALF, MASK, WILD, Piece
 from dissector.transport.flows import ACK, RST, SYN
+from dissector.transport.resent import SEEN
 
 Ints = npt.NDArray[np.int64]
 NOT_STARTED: Final = -1
@@ -66,8 +67,9 @@ class Lines:
         self.expected.values[peer[early]] = segments.ack[row[early]]
 
 
-def straight(segments: SegmentBatch, rows: Ints, lines: Lines, waiting: Ints) -> tuple[RunBatch, Ints]:
-    """The runs of `rows` (sorted by direction) up to each direction's first hole, and the rows from there on.
+def straight(segments: SegmentBatch, rows: Ints, lines: Lines, waiting: Ints) -> tuple[RunBatch, Ints, Ints]:
+    """The runs of `rows` (sorted by direction) up to each direction's first hole, the rows from there on, and the
+    stretches that came again, as `Resent.add` takes them.
 
     Directions in `waiting` hold something back, so none of their rows can come out here.
     """
@@ -93,11 +95,13 @@ def straight(segments: SegmentBatch, rows: Ints, lines: Lines, waiting: Ints) ->
     first_hole = np.minimum(first_hole, firsts + counts)
     good = np.arange(len(rows)) < first_hole[number] if hole.any() else np.ones(len(rows), np.bool_)
 
+    resent = [_again(segments, rows, lines, place, data_end, before, good)]
     begin = np.maximum(place, before)
     position = lines.position.values[direction]
     keep = good & (data_end > begin)
     parts = [_runs(segments, rows[keep], position[keep], begin[keep], data_end[keep], place[keep])]
     if missing.any():
+        resent.append(_again(segments, rows, lines, data_end, end, before, good))
         begin = np.maximum(data_end, before)
         keep = good & (end > begin)
         parts.append(_runs(segments, rows[keep], position[keep], begin[keep], end[keep], None))
@@ -106,7 +110,20 @@ def straight(segments: SegmentBatch, rows: Ints, lines: Lines, waiting: Ints) ->
     far = reach[first_hole[moved] - 1]
     lines.expected.values[group[moved]] = (lines.expected.values[group[moved]] + far) & MASK
     lines.position.values[group[moved]] += far
-    return joined(parts), rows[~good]
+    return joined(parts), rows[~good], np.hstack(resent)
+
+
+def _again(
+    segments: SegmentBatch, rows: Ints, lines: Lines, begin: Ints, end: Ints, before: Ints, good: npt.NDArray[np.bool_]
+) -> Ints:
+    """The stretches, `(5, n)`, from `begin` to `end` that lie before what was seen; a keep-alive is none."""
+    which = np.flatnonzero(good & (begin < np.minimum(end, before)) & ~((end - begin == 1) & (end == before)))
+    direction = segments.direction[rows[which]]
+    position = lines.position.values[direction]
+    return np.stack((
+        direction, position + begin[which], position + np.minimum(end, before)[which],
+        segments.time_ns[rows[which]], np.full(len(which), SEEN),
+    ))  # fmt: skip
 
 
 def _places(segments: SegmentBatch, rows: Ints, firsts: Ints, counts: Ints, expected: Ints) -> Ints:

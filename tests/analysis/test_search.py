@@ -21,6 +21,7 @@ def rows_with(capture: Capture, sought: Needle) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "kind"),
     [("java-orders", Kind.TEXT), ("teapot", Kind.TEXT), ("MEMBER_ID_REQUIRED", Kind.TEXT), ("6a617661", Kind.HEX),
@@ -53,11 +54,12 @@ def test_a_hit_is_where_the_bytes_are(bundled: Path) -> None:
         sought = needle("a", Kind.TEXT)
         for exchange in list(capture.exchanges())[:20]:
             for message in (exchange.request, exchange.response):
-                for hit in sought.hits(message) if message is not None else ():
-                    assert message is not None
+                if message is None:
+                    continue
+                nodes = {node.path: node for node in message.tree.walk()}
+                for hit in sought.hits(message):
                     data = message.sources[hit.source].data[hit.start : hit.end]
-                    node = message.tree.find(hit.path)
-                    assert node is not None
+                    node = nodes[hit.path]
                     assert data in (b"a", b"A") or "a" in f"{node.name} {node.note}".lower()
 
 
@@ -73,7 +75,7 @@ def test_what_is_masked_is_not_found() -> None:
     path = str(PCAPS / "java-sasl-plain.pcapng")
     with Capture([path], show_secrets=True) as capture:
         token = next(
-            bytes(e.request.body["auth_bytes"])  # type: ignore[call-overload]
+            bytes(e.request.body["auth_bytes"])
             for e in capture.exchanges()
             if e.request is not None and "auth_bytes" in e.request.body
         )

@@ -2,8 +2,9 @@
 
 Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``start`` (how soon the first word comes),
 ``growth`` (tenfold work), ``memory`` (1 GB), ``screen`` (1 GB on the screen), ``readers`` (compiled readers beside
-those of two Python libraries), ``filter`` (a million rows, and tshark's filters). All take about a quarter of an hour;
-`make bench BENCH="speed start"` runs some. Live capture is measured apart, as root: `python -m tests.bench.live`.
+those of two Python libraries), ``filter`` (a million rows, and tshark's filters), ``diff`` (100,000 exchanges a side).
+All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. Live capture is measured apart, as
+root: `python -m tests.bench.live`.
 """
 
 import sys
@@ -12,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tests.bench import diff, growth, memory, readers, screen, speed, start
 from tests.bench import filter as filters
-from tests.bench import growth, memory, readers, screen, speed, start
 from tests.bench.measuring import machine
 
 SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
@@ -24,6 +25,7 @@ SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
     "screen": screen.main,
     "readers": lambda folder: readers.main(),
     "filter": filters.main,
+    "diff": diff.main,
 }
 
 

@@ -132,6 +132,56 @@ def _heartbeats(first: int, count: int) -> list[Turn]:
     return turns
 
 
+def moving(target: Path, count: int, *, max_wait_ms: int) -> None:
+    """A client of which no two exchanges are alike to the byte: offsets, sizes and records move on."""
+    chance = random.Random(20261121)
+    turns: list[Turn] = []
+    for number in range(count):
+        asked, answered = (_moving_fetch, _moving_produce, _moving_commit)[number % 3](number, chance, max_wait_ms)
+        at = _START_NS + number * _MILLISECOND
+        turns += [Turn(at, True, asked), Turn(at + _MILLISECOND // 2, False, answered)]
+    _write(target, [Conversation(End("127.0.0.1", 40_001), _SERVER, turns)], "what moves on")
+
+
+def _moving_fetch(number: int, chance: random.Random, max_wait_ms: int) -> tuple[bytes, bytes]:
+    wanted = {"topic": "orders", "partitions": [{"partition": 0, "fetch_offset": number, "log_start_offset": number}]}
+    body = {"max_wait_ms": max_wait_ms, "session_id": 7, "session_epoch": number + 1, "topics": [wanted]}
+    records = _records(number, chance)
+    partition = {"partition_index": 0, "high_watermark": number + 9, "last_stable_offset": number, "records": records}
+    answer = {"session_id": 7, "responses": [{"topic": "orders", "partitions": [partition]}]}
+    return _exchanged("Fetch", 12, number, body, answer)
+
+
+def _moving_produce(number: int, chance: random.Random, max_wait_ms: int) -> tuple[bytes, bytes]:
+    written = {"name": "orders", "partition_data": [{"index": 0, "records": _records(number, chance)}]}
+    answered = {"name": "orders", "partition_responses": [{"index": 0, "base_offset": number}]}
+    body = {"acks": -1, "timeout_ms": max_wait_ms, "topic_data": [written]}
+    return _exchanged("Produce", 9, number, body, {"responses": [answered]})
+
+
+def _moving_commit(number: int, chance: random.Random, max_wait_ms: int) -> tuple[bytes, bytes]:
+    committed = {"name": "orders", "partitions": [{"partition_index": 0, "committed_offset": number}]}
+    body = {"group_id": "bench", "generation_id_or_member_epoch": 3, "member_id": "one", "topics": [committed]}
+    answered = {"name": "orders", "partitions": [{"partition_index": 0}]}
+    return _exchanged("OffsetCommit", 8, number, body, {"topics": [answered]})
+
+
+def _records(number: int, chance: random.Random) -> bytes:
+    """A batch of one record or a few, of any size."""
+    value = chance.randbytes(chance.randint(10, 60)).hex()
+    record = {"timestamp": _START_NS // 10**6 + number, "key": f"{number:08x}", "value": value, "headers": []}
+    records = [record | {"offset": number + n} for n in range(chance.randint(1, 5))]
+    times = {"base_timestamp": _START_NS // 10**6 + number, "producer_id": 5, "base_sequence": number}
+    return records_bytes({"batches": [{"base_offset": number, "magic": 2, **times, "records": records}]})
+
+
+def _exchanged(
+    name: str, version: int, number: int, body: dict[str, object], answer: dict[str, object]
+) -> tuple[bytes, bytes]:
+    asked = dissector.encode_request(name, version, body, correlation_id=number, client_id="bench")
+    return asked, dissector.encode_response(name, version, answer, correlation_id=number)
+
+
 def _write(target: Path, talks: list[Conversation], words: str) -> None:
     with target.open("wb") as file:
         file.writelines(pcapng(packets(talks), f"made for a benchmark: {words}"))

@@ -105,12 +105,12 @@ def bodies() -> None:
             layout = plan(message, version)
             data = write_value(layout, typical(layout, request=request))
             read = reader(message, version)
-            works: dict[str, Work] = {"ours": lambda read=read, data=data: read(data, 0, len(data))}  # type: ignore[misc]
+            works: dict[str, Work] = {"ours": lambda read=read, data=data: read(data, 0, len(data))}
             for name, peer in (
                 ("kafka-python", peers.kafka_python(message, version)),
                 ("kio", peers.kio(api.key, version, request=request)),
             ):
-                works[name] = lambda peer=peer, data=data: peer(data)  # type: ignore[misc]
+                works[name] = lambda peer=peer, data=data: peer(data)
             line(f"{message} v{version}, {len(data):,} bytes", works)
 
 
@@ -133,11 +133,11 @@ def batches() -> None:
     for number, codec in CODECS.items():
         data = batch(number, RECORDS)
         works: dict[str, Work] = {
-            "ours": lambda data=data: Batch.read(data).records(budget_of()),  # type: ignore[misc]
-            "kafka-python": lambda data=data: list(default_records.DefaultRecordBatch(data)),  # type: ignore[misc]
+            "ours": lambda data=data: Batch.read(data).records(budget_of()),
+            "kafka-python": lambda data=data: list(default_records.DefaultRecordBatch(data)),
         }
         if not number:
-            works["kio"] = lambda data=data: kio_readers.read_batch(data, 0)  # type: ignore[misc]
+            works["kio"] = lambda data=data: kio_readers.read_batch(data, 0)
         line(f"{codec.name}, {len(data):,} bytes", works)
 
 

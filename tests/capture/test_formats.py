@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from dissector.json_lines import json_line
 from tests.capture.writers import COMPRESSIONS, PCAPNGS, PCAPS, Seen, members, pcap, pcapng, seen
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS as BUNDLED
+from tests.needs import needs
 
 CLEAN = BUNDLED / "librdkafka.pcapng"
 FORMATS = PCAPS | PCAPNGS
@@ -67,8 +67,7 @@ def test_every_format_gives_the_same_exchanges(tmp_path: Path, name: str) -> Non
 
 @pytest.mark.parametrize("form", EDITCAP)
 def test_what_editcap_writes_gives_the_same_exchanges(tmp_path: Path, form: str) -> None:
-    if shutil.which("editcap") is None:
-        pytest.skip("editcap is not installed")
+    needs("editcap")
     path = tmp_path / "any.name"
     subprocess.run(["editcap", "-F", form, CLEAN, path], check=True, capture_output=True)
     unit = 1 if form in ("nsecpcap", "pcapng") else 1000

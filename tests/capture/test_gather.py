@@ -24,5 +24,5 @@ def test_heads_are_words_in_either_order(data: bytes, picks: set[int], count: in
 def test_numbers_of_any_width_are_read_at_any_place(data: bytes, width: int) -> None:
     places = np.arange(max(0, len(data) - width + 1))
     for order, name in (("<", "little"), (">", "big")):
-        expected = [int.from_bytes(data[at : at + width], name) for at in places.tolist()]  # type: ignore[arg-type]
-        assert unsigned(np.frombuffer(data, np.uint8), places, width, order).tolist() == expected  # type: ignore[arg-type]
+        expected = [int.from_bytes(data[at : at + width], name) for at in places.tolist()]
+        assert unsigned(np.frombuffer(data, np.uint8), places, width, order).tolist() == expected

@@ -90,6 +90,7 @@ def test_lanes_find_what_walking_finds(
         assert read(data, cut, most) == plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", WRITERS[:5])
 def test_of_a_clean_capture_little_is_walked(
     write: Callable[[list[Seen]], bytes], monkeypatch: pytest.MonkeyPatch

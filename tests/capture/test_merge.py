@@ -1,7 +1,6 @@
 """Several files as one capture: the order of time, whole conversations, and nothing copied that need not be."""
 
 import random
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from tests.capture.writers import (
     seen,
 )
 from tests.cli.test_commands import KDISSECT
+from tests.needs import needs
 
 NANOS = 0xA1B23C4D
 
@@ -131,8 +131,7 @@ def test_only_the_stretch_that_overlaps_is_copied(tmp_path: Path) -> None:
 
 
 def test_what_mergecap_makes_of_them_is_the_same(tmp_path: Path) -> None:
-    if shutil.which("mergecap") is None:
-        pytest.skip("mergecap is not installed")
+    needs("mergecap")
     packets = clean_packets()
     chance = random.Random(5)
     which = [chance.randrange(3) for _ in packets]

@@ -79,7 +79,7 @@ def nanoseconds(order: str = "<") -> bytes:
 
 def pcapng(packets: list[Seen], order: str = "<", **flavour: bytes) -> bytes:
     """One section, one interface whose clock counts nanoseconds."""
-    blocks = [enhanced(packet, packet.time_ns, order, **flavour) for packet in packets]  # type: ignore[arg-type]
+    blocks = [enhanced(packet, packet.time_ns, order, **flavour) for packet in packets]
     return section(order) + interface(order, options=nanoseconds(order)) + b"".join(blocks)
 
 

@@ -18,7 +18,7 @@ def test_show_collects_seldom_while_it_reads(
     seen = []
 
     class Watched(Capture):
-        def read(self, **how: bool):  # type: ignore[no-untyped-def]
+        def read(self, **how: bool):
             seen.append(gc.get_threshold()[0])
             return super().read(**how)
 

@@ -6,11 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pytest
 
 from tests.conftest import PCAPS
+from tests.forked import run_module
 from tests.traffic import Turn, capture_of, conversation, exchanges, request, response
 
 KDISSECT = [sys.executable, "-m", "dissector.cli.main"]
@@ -27,8 +28,7 @@ TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
 def kdissect(*words: str, data: bytes = b"", file: IO[bytes] | None = None) -> subprocess.CompletedProcess[bytes]:
     """Run it; standard input is a pipe with `data`, or a file."""
     environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "100"}
-    given: dict[str, Any] = {"stdin": file} if file else {"input": data}
-    return subprocess.run([*KDISSECT, *words], **given, capture_output=True, env=environment, timeout=60, check=False)
+    return run_module(KDISSECT[-1], words, environment, data=data, file=file)
 
 
 @pytest.mark.parametrize("words", [["show", JAVA], [JAVA], ["open", JAVA]])
@@ -146,6 +146,7 @@ def test_several_files_are_one_capture() -> None:
     assert len(both) > len(kdissect("show", JAVA).stdout.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "tree", "json"])
 def test_a_reader_that_goes_away_ends_it_quietly(form: str) -> None:
     with subprocess.Popen(

@@ -52,6 +52,7 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(words: list[str], answer: str
     assert line.startswith(f"kdissect: {answer}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("colour", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_a_terminal_gets_colours_unless_it_wants_none(colour: dict[str, str], coloured: bool) -> None:
     ours, theirs = pty.openpty()

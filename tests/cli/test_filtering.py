@@ -57,6 +57,21 @@ def test_nothing_that_fits_is_code_1_and_one_line(wanted: str, more: tuple[str, 
     assert done.stderr.decode() == f"kdissect: -Y {wanted}: fits none of 60 rows\n"
 
 
+@pytest.mark.parametrize("form", ["pcapng", "json", "mermaid"])
+@pytest.mark.parametrize(("more", "rows"), [((), 60), (("--rows", "1-5,9"), 6)])
+def test_an_export_of_nothing_is_code_1_one_line_and_no_file(
+    form: str, more: tuple[str, ...], rows: int, tmp_path: Path
+) -> None:
+    kept = tmp_path / f"kept.{form}"
+    kept.write_text("somebody's")
+    for out in (str(kept), str(tmp_path / f"new.{form}"), "-"):
+        done = kdissect("export", JAVA, "-Y", "api == FetchSnapshot", *more, "-w", out, "--format", form)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr.decode() == f"kdissect: -Y api == FetchSnapshot: fits none of {rows} rows\n"
+    assert kept.read_text() == "somebody's"
+    assert [path.name for path in tmp_path.iterdir()] == [kept.name]
+
+
 @pytest.mark.parametrize("command", [["show", JAVA], ["export", JAVA, "-w", "nowhere.pcapng"], ["live"]])
 def test_a_bad_filter_is_shown_with_its_place(command: list[str]) -> None:
     done = kdissect(*command, "-Y", "api == Ftech && error")
@@ -85,6 +100,7 @@ def test_rows_of_a_pipe_are_filtered_as_they_come() -> None:
         assert sorted(piped.stdout.splitlines()) == sorted(whole.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
 @pytest.mark.parametrize(
     ("form", "wanted"),

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 from dissector.capture_file import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT, kdissect
+from tests.needs import needs
 from tests.probe.servers import mock_cluster
 
 pytestmark = pytest.mark.slow
@@ -164,14 +164,12 @@ def test_the_interfaces_are_listed() -> None:
 @contextlib.contextmanager
 def namespace() -> Iterator[tuple[str, str]]:
     """A network namespace behind a pair of interfaces: the name of both, and of the one on this side."""
-    ip = shutil.which("ip")
-    if ip is None:
-        pytest.skip("NOT TESTED on an interface: ip (iproute2) is missing")
+    needs("ip")
     name = f"kd{os.getpid()}"
     here, there = f"{name}a", f"{name}b"
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([ip, *words], capture_output=True, text=True, check=False)
+        return subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
 
     if (made := run("netns", "add", name)).returncode:
         pytest.skip(f"NOT TESTED on an interface: {made.stderr.strip()}")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.test_commands import KDISSECT
+from tests.forked import run_module
 from tests.protocol.schema.releases import haunt, jar, newer_heartbeat, schema
 from tests.traffic import Turn, capture_of, conversation, request, response
 
@@ -25,9 +26,8 @@ def run(tmp_path: Path) -> Run:
     environment = os.environ | {"NO_COLOR": "1", "XDG_DATA_HOME": str(tmp_path / "data")}
 
     def kdissect(*words: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*KDISSECT, *map(str, words)], capture_output=True, text=True, env=environment, timeout=60, check=False
-        )
+        done = run_module(KDISSECT[-1], [*map(str, words)], environment)
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return kdissect
 

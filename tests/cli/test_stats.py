@@ -1,7 +1,6 @@
 """`kdissect stats` as a user meets it."""
 
 import json
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_commands import JAVA, TRANSACTIONS, kdissect
+from tests.needs import needs
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 
@@ -77,8 +77,7 @@ def test_no_control_byte_from_the_wire_reaches_the_terminal(tmp_path: Path) -> N
 
 
 def test_tshark_counts_the_same_requests() -> None:
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed: our counts are not compared with its")
+    needs("tshark")
     asked = subprocess.run(
         ["tshark", "-r", TRANSACTIONS, "-d", "tcp.port==9092,kafka", "-T", "fields", "-e", "kafka.api_key",
          "-Y", "kafka.request_frame == 0 || (kafka.api_key && tcp.dstport == 9092)"],

@@ -79,6 +79,7 @@ def test_a_capture_is_printed_as_by_one_process(form: str) -> None:
     assert three.stderr == one.stderr == b""
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_all_of_them_quietly(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(exchanges(12_000)))
     command = [sys.executable, "-m", "dissector.cli.main", "show", path, "-f", "json"]
@@ -92,6 +93,7 @@ def test_a_reader_that_goes_away_ends_all_of_them_quietly(tmp_path: Path) -> Non
         assert process.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_all_of_them_quietly(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(exchanges(12_000)))
     command = [sys.executable, "-m", "dissector.cli.main", "show", path, "-f", "json"]

@@ -1,6 +1,5 @@
 """Bytes written as hex in every form come back; a line that can't be is named with its number."""
 
-import shutil
 import subprocess
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from dissector.conversation import Turn
 from dissector.conversation.hex_text import Form, HexError, entries, form_of
 from dissector.conversation.transcript import frame_lines, turns_of
+from tests.needs import needs
 from tests.traffic import request, response
 
 FRAMES = st.lists(st.tuples(st.booleans(), st.binary(max_size=100)), min_size=1)
@@ -51,8 +51,7 @@ def test_a_transcript_has_comments_blank_lines_and_lines_that_go_on() -> None:
     "command", [["xxd"], ["xxd", "-p"], ["xxd", "-g1", "-u"], ["xxd", "-a"], ["hexdump", "-C"], ["hexdump", "-Cv"]]
 )
 def test_what_the_dumping_tools_print_comes_back(command: list[str]) -> None:
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
+    needs(command[0])
     text = subprocess.run(command, input=DATA, capture_output=True, check=True).stdout
     form = form_of(text)
     assert form is (Form.BARE if command[-1] == "-p" else Form.DUMP)

@@ -1,6 +1,5 @@
 """Conversations made into packets: read back by our own reader, by dpkt, and by tshark where it is."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from dissector.capture_file import Capture
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.conversation.pcapng import LATEST
+from tests.needs import needs
 from tests.traffic import request, response
 
 CLIENT, SERVER = End("192.0.2.1", 40000), End("192.0.2.2", 9092)
@@ -92,9 +92,10 @@ def test_a_connection_closes_only_where_it_is_said(tmp_path: Path, closed: bool)
     assert ("closed" in exchange.findings[0].message) == closed
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [(CLIENT, SERVER), SIX])
 def test_wireshark_has_nothing_to_object_to(tmp_path: Path, ends: tuple[End, End]) -> None:
+    needs("tshark")
     path = capture_of(tmp_path, Conversation(*ends, asked(5, size=200_000)))
     checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
 

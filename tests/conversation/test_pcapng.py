@@ -1,11 +1,9 @@
 """What is written is a capture for others too: times, lengths, link types and comments come back."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import dpkt
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +11,7 @@ from dissector.capture import open_capture
 from dissector.conversation import Packet, pcapng
 from dissector.conversation.pcapng import LATEST, LONGEST_COMMENT
 from dissector.store import Store
+from tests.needs import needs
 
 PACKETS = st.lists(
     st.builds(
@@ -56,8 +55,7 @@ def test_another_reader_finds_the_packets_too(tmp_path: Path) -> None:
 
 
 def test_comments_of_any_length_are_shown_by_wireshark(tmp_path: Path) -> None:
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed")
+    needs("tshark")
     long = "ü" * LONGEST_COMMENT
     path = written(tmp_path / "a.pcapng", [Packet(1, bytes(60), comments=("Fetch v12", long)), Packet(2, bytes(60))])
     command = ["tshark", "-r", path, "-T", "fields", "-e", "frame.comment"]

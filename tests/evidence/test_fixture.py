@@ -38,6 +38,7 @@ def test_the_file_passes_as_it_is(name: str, tmp_path: Path) -> None:
     assert " passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_wrong_byte_fails(tmp_path: Path) -> None:
     """So what passes is not passed over."""
     turns = [Turn(True, request(7)), Turn(False, response(7))]
@@ -49,6 +50,7 @@ def test_a_wrong_byte_fails(tmp_path: Path) -> None:
     assert "2 failed" in done.stdout
 
 
+@pytest.mark.slow
 def test_words_of_the_wire_are_no_code(tmp_path: Path) -> None:
     turns = [Turn(True, request(7, client_id=HOSTILE)), Turn(False, response(7))]
     text = text_of(capture_of(tmp_path, conversation(turns)))

@@ -99,7 +99,7 @@ def _started(loaded: seeds.Seeds, share: Share) -> Worker:
     process = multiprocessing.get_context("fork").Process(target=work, args=(loaded, share, theirs))
     process.start()
     theirs.close()
-    return Worker(process, ours, share)  # type: ignore[arg-type]
+    return Worker(process, ours, share)
 
 
 def _died(loaded: seeds.Seeds, worker: Worker, totals: Totals, number: int) -> None:

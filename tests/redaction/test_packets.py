@@ -1,9 +1,9 @@
 """A redacted capture is the same capture, and nothing is left that must go: every bundled one, and damaged ones."""
 
 import random
-import shutil
 import subprocess
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from dissector.redaction.frames import Redactor
 from dissector.redaction.packets import redacted_packets
 from dissector.session.exchange import Exchange
 from tests.conftest import CAPTURES, PCAPS
+from tests.needs import needs
 from tests.redaction.secrets import KEPT, all_bytes, messages, must_go
 from tests.traffic import Packet as Segment
 from tests.traffic import Turn, capture_of, conversation, ethernet, exchanges, pcap, request, response
@@ -34,6 +35,22 @@ def redacted(source: Path | str, target: Path, rows: list[int] | None = None) ->
     return redactor
 
 
+@dataclass(frozen=True)
+class Pair:
+    """A capture and what became of it."""
+
+    source: Path
+    out: Path
+    lost: int
+
+
+@pytest.fixture(scope="module", params=CAPTURES, ids=lambda path: path.stem)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """Each bundled capture in turn, redacted once for all tests."""
+    out = tmp_path_factory.mktemp("redacted") / "out.pcapng"
+    return Pair(request.param, out, redacted(request.param, out).lost)
+
+
 def told(exchange: Exchange) -> tuple[Any, ...]:
     """What is the same in a redacted capture: all of a row but words."""
     facts = exchange.facts
@@ -47,10 +64,9 @@ def shape(tree: Node) -> list[tuple[Any, ...]]:
     return [(node.path, node.type, node.start, node.end, node.source) for node in tree.walk()]
 
 
-def test_the_rows_and_the_trees_are_those_that_were(bundled: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.pcapng"
-    assert redacted(bundled, out).lost == 0
-    with Capture([str(bundled)]) as was, Capture([str(out)]) as now:
+def test_the_rows_and_the_trees_are_those_that_were(pair: Pair) -> None:
+    assert pair.lost == 0
+    with Capture([str(pair.source)]) as was, Capture([str(pair.out)]) as now:
         for one, other in zip(was.exchanges(), now.exchanges(), strict=True):
             assert told(other) == told(one)
             for message, again in ((one.request, other.request), (one.response, other.response)):
@@ -61,22 +77,18 @@ def test_the_rows_and_the_trees_are_those_that_were(bundled: Path, tmp_path: Pat
                     assert [(each.code, each.path) for each in again.traced.findings] == found
 
 
-def test_nothing_is_left_that_must_go(bundled: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.pcapng"
-    gone = must_go(bundled)
-    assert gone or "refused" in bundled.name
-    was = all_bytes(bundled)
+def test_nothing_is_left_that_must_go(pair: Pair) -> None:
+    gone = must_go(pair.source)
+    assert gone or "refused" in pair.source.name
+    was = all_bytes(pair.source)
     assert all(each in was for each in gone)
-    redacted(bundled, out)
-    left = all_bytes(out)
+    left = all_bytes(pair.out)
     assert [each for each in gone if each in left] == []
 
 
-def test_the_same_name_is_the_same_again_and_another_one_another(bundled: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.pcapng"
-    redacted(bundled, out)
+def test_the_same_name_is_the_same_again_and_another_one_another(pair: Pair) -> None:
     names: dict[object, object] = {}
-    with Capture([str(bundled)], show_secrets=True) as was, Capture([str(out)]) as now:
+    with Capture([str(pair.source)], show_secrets=True) as was, Capture([str(pair.out)]) as now:
         for message, again in zip(messages(was), messages(now), strict=True):
             for one, other in zip(message.tree.walk(), again.tree.walk(), strict=True):
                 field = one.schema.snake_name if one.schema is not None and one.type.endswith("STRING") else "value"
@@ -97,8 +109,7 @@ def test_numbers_and_ids_stay(tmp_path: Path) -> None:
 
 
 def test_tshark_finds_every_checksum_right(tmp_path: Path) -> None:
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed: our own reading is all there is")
+    needs("tshark")
     out = tmp_path / "out.pcapng"
     redacted(PCAPS / "two-brokers.pcapng", out)
     words = ["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-T", "fields"]

@@ -20,6 +20,7 @@ MOST = 25
 """So many fields of a message are looked at: a path is looked up from the root each time."""
 
 
+@pytest.mark.slow
 def test_a_leaf_of_the_tree_has_the_value_that_is_at_its_path(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         seen = 0

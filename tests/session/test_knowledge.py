@@ -57,7 +57,7 @@ def test_assignments_are_decoded_where_the_message_does_not_name_the_protocol() 
         if exchange.row.api == "SyncGroup" and exchange.response is not None:
             assert exchange.row.version is not None
             assert exchange.row.version < 5
-            assert exchange.response.decoded_body["assignment_decoded"]["assigned_partitions"]  # type: ignore[index]
+            assert exchange.response.decoded_body["assignment_decoded"]["assigned_partitions"]
             found += 1
     assert found
 
@@ -67,8 +67,8 @@ def test_envelopes_of_a_quorum_are_opened_on_both_sides() -> None:
     for exchange in exchanges("kraft-quorum"):
         if exchange.row.api == "Envelope" and exchange.request is not None and exchange.response is not None:
             asked, answered = exchange.request.decoded_body, exchange.response.decoded_body
-            assert "body" in asked["request_data_decoded"]  # type: ignore[operator]
-            assert asked["request_principal_decoded"]["name"]  # type: ignore[index]
+            assert "body" in asked["request_data_decoded"]
+            assert asked["request_principal_decoded"]["name"]
             found += "response_data_decoded" in answered
     assert found >= 4
 

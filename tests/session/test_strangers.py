@@ -34,7 +34,7 @@ KAFKAS, ELSEWHERE = ("10.0.0.2", 9092), ("10.0.0.2", 5555)
 
 def seen(path: str, **asked: object) -> tuple[list[Row], dict[str, int]]:
     """The rows of a capture, and what its connections speak."""
-    with Capture([path], **asked) as capture:  # type: ignore[arg-type]
+    with Capture([path], **asked) as capture:
         return [exchange.row for exchange in capture.exchanges()], capture.protocols
 
 
@@ -43,7 +43,7 @@ def http_turns() -> list[Turn]:
     server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
     threading.Thread(target=server.handle_request).start()
     asked = b"GET /topics HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with socket.create_connection(server.server_address[:2]) as client:  # type: ignore[arg-type]
+    with socket.create_connection(server.server_address[:2]) as client:
         client.sendall(asked)
         answer = b"".join(iter(lambda: client.recv(4096), b""))
     server.server_close()

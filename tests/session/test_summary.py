@@ -3,7 +3,7 @@
 from dissector.api import decode_request, decode_response, encode_request, encode_response
 from dissector.encoding import api_key_of
 from dissector.protocol.schema import enums, loader
-from dissector.protocol.schema.errors import advice
+from dissector.protocol.schema.errors import advice, error_name
 from dissector.protocol.schema.model import Field
 from dissector.session.exchange import Message
 from dissector.session.summary import ERROR_CODES, error_findings, info
@@ -44,6 +44,16 @@ def test_errors_are_counted_and_say_what_to_do_but_not_in_the_list() -> None:
 
 def test_an_unknown_error_has_a_number_and_no_advice() -> None:
     assert [f.message for f in error_findings(_response("Heartbeat", 4, {"error_code": 12345}))] == ["UNKNOWN(12345)"]
+
+
+def test_steps_of_the_protocol_are_notes_where_they_belong_and_nowhere_else() -> None:
+    def severity(api: str, version: int, code: int) -> str:
+        [finding] = error_findings(_response(api, version, {"error_code": code}))
+        assert finding.message.startswith(error_name(code))
+        return finding.severity
+
+    assert severity("ApiVersions", 0, 35) == severity("JoinGroup", 5, 79) == "note"
+    assert severity("ApiVersions", 0, 42) == severity("JoinGroup", 5, 35) == severity("Heartbeat", 4, 79) == "warning"
 
 
 def test_groups_and_coordinators_asked_for_are_named() -> None:

@@ -3,6 +3,8 @@
 import struct
 from pathlib import Path
 
+import pytest
+
 from dissector.capture_file import Capture
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import UNDECIDED, judge
@@ -38,6 +40,7 @@ def test_a_frame_that_nothing_fits_is_a_response_that_nobody_asked_for() -> None
     assert shape(UNDECIDED) == UNASKED
 
 
+@pytest.mark.slow
 def test_a_lone_response_cut_off_by_the_snap_length_is_told_by_its_beginning(tmp_path: Path) -> None:
     whole = max((e for e in conversations()[5] if e.row.api == "Metadata"), key=lambda e: e.row.response_size or 0)
     assert whole.response is not None

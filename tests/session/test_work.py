@@ -54,6 +54,7 @@ def bytewise_holed(count: int) -> list[Packet]:
     return lossy(bytewise(count), random.Random(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "few"), [(whole, 120), (holed, 120), (late, 250), (bytewise, 25), (bytewise_holed, 25)]
 )

@@ -1,6 +1,5 @@
 """One clean capture in every link type and tunnel gives the same exchanges; tshark sees the same payloads in it."""
 
-import shutil
 import struct
 import subprocess
 from functools import cache
@@ -13,13 +12,14 @@ from hypothesis import strategies as st
 from dissector.capture.files import open_capture
 from dissector.capture_file import Capture
 from dissector.store import Store
+from tests.needs import needs
 from tests.traffic import block
 from tests.transport.wrapping import LINKS, TUNNELS, Wrap, ethernet
 
 CLEAN = Path(__file__).parents[2] / "pcaps" / "java-0.11.0-admin.pcapng"
 WAYS: dict[str, tuple[int, Wrap]] = {
     **LINKS,
-    **{name: (1, lambda packet, wrap=wrap: ethernet(wrap(packet))) for name, wrap in TUNNELS.items()},  # type: ignore[misc]
+    **{name: (1, lambda packet, wrap=wrap: ethernet(wrap(packet))) for name, wrap in TUNNELS.items()},
 }
 
 
@@ -71,8 +71,7 @@ def test_every_link_type_and_tunnel_gives_the_same_exchanges(tmp_path: Path, nam
 
 
 def test_tshark_sees_the_same_payload_in_every_link_type_and_tunnel(tmp_path: Path) -> None:
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed")
+    needs("tshark")
     packets = [(time_ns, packet) for time_ns, packet in clean() if len(packet) > 60][:3]
     parts = [block("<", 0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
     parts += [block("<", 1, struct.pack("<HHI", link_type, 0, 0)) for link_type, _ in WAYS.values()]

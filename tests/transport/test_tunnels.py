@@ -42,7 +42,7 @@ DATA = bytes_without_mark(600)
 PACKETS = [packet.ip() for packet in conversation([Turn(True, DATA)], segment=200)]
 WAYS: dict[str, tuple[int, Wrap]] = {
     **LINKS,
-    **{name: (1, lambda packet, wrap=wrap: ethernet(wrap(packet))) for name, wrap in TUNNELS.items()},  # type: ignore[misc]
+    **{name: (1, lambda packet, wrap=wrap: ethernet(wrap(packet))) for name, wrap in TUNNELS.items()},
 }
 six = pytest.mark.parametrize("name", [name for name in WAYS if name != "ipv4"])
 

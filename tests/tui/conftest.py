@@ -1,8 +1,22 @@
-"""Each test has a configuration and a memory of its own."""
+"""Each test has a configuration and a memory of its own. Of all screens a few are drawn in `make check`."""
 
+import inspect
 from pathlib import Path
+from typing import Final
 
 import pytest
+
+QUICK: Final = ("test_main", "test_history")
+"""Files whose screens are drawn in `make check`."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A screen takes half a second to come and go: hundreds of them are for `make test`."""
+    for item in items:
+        here = isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent
+        if here and inspect.iscoroutinefunction(item.function) and item.path.stem not in QUICK:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

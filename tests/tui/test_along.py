@@ -11,7 +11,7 @@ async def test_a_partition_is_gone_along_and_back() -> None:
         exchange = screen.main.model.exchange
         assert exchange is not None
         thread = next(t for t in threads_of(exchange) if t.kind == "topic partition")
-        node = exchange.request.tree.find(thread.path.removeprefix("request."))  # type: ignore[union-attr]
+        node = exchange.request.tree.find(thread.path.removeprefix("request."))
         assert node is not None
         screen.main.choose_field(node)
         await screen.press("J", "1")

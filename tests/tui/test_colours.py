@@ -35,7 +35,7 @@ async def test_errors_keep_their_colour_whatever_colours_tell() -> None:
         capture = screen.main.capture
         error = next(n for n in range(len(capture)) if capture.is_trouble(n))
         line = screen.list.render_line(error - screen.list.scroll_offset.y + 1)
-        [style] = {segment.style for segment in line if "JoinGroup" in segment.text}
+        [style] = {segment.style for segment in line if "ConsumerGroupDescribe" in segment.text}
         severity = capture.row(error).severity
         assert severity is not None
         assert style is not None

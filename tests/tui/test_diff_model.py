@@ -153,6 +153,7 @@ def test_a_comparison_says_how_far_it_is_and_stops_when_nobody_wants_it() -> Non
             compare(Side(one, "one"), Side(other, "other"), (), (), said.append, lambda: True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("b", "title", "code"), [("java-2", "the same", 0), ("librdkafka-1", "differences", 1)])
 def test_on_a_terminal_kdissect_diff_is_the_screen_and_its_exit_code_the_answer(b: str, title: str, code: int) -> None:
     files = [str(PCAPS / f"compare-{name}.pcapng") for name in ("java-1", b)]

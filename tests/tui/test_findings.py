@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.style import Style
 
 from dissector.capture_file import Capture
 from tests.analysis.findings.made import Talk, produce, written
@@ -47,7 +48,7 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         assert isinstance(screen.pilot.app.screen, ExplainedScreen)
         assert "What to do" in screen.lines()
         await screen.press("escape", "enter", "down")
-        row, finding = tree.cursor_node.data  # type: ignore[misc, union-attr]
+        row, finding = tree.cursor_node.data
         await screen.press("enter")
         assert isinstance(screen.pilot.app.screen, MainScreen)
         assert screen.row == row
@@ -71,7 +72,7 @@ async def test_i_explains_what_is_wrong_with_this_row() -> None:
 async def test_the_first_finding_is_said_below_with_who_explains_it() -> None:
     async with opened(JAVA) as screen:
         await screen.press("e")
-        assert "MEMBER_ID_REQUIRED" in screen.text("#inspector")
+        assert "GROUP_ID_NOT_FOUND" in screen.text("#inspector")
         assert "i explains" in screen.text("#inspector")
 
 
@@ -109,6 +110,7 @@ async def test_the_row_that_one_is_on_gets_its_findings_too(tmp_path: Path) -> N
         assert "was throttled for 100 ms" in screen.text("#inspector")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["java.pcapng", "trouble-metadata-storm.pcapng", "librdkafka-pipelined.pcapng"])
 def test_the_first_row_with_something_wrong_is_the_same_however_much_is_known(name: str) -> None:
     with Capture([str(PCAPS / name)]) as capture:
@@ -152,3 +154,33 @@ def test_rows_that_are_completed_later_are_looked_at_then(tmp_path: Path) -> Non
             pass
         assert found == {group.code: group.count for group in again.groups()}
     assert found
+
+
+@pytest.mark.parametrize("theme", ["kdissect", "kdissect-light", "ansi-dark"])
+async def test_kinds_have_the_colour_that_their_rows_have_in_the_list(theme: str) -> None:
+    async with opened(JAVA) as screen:
+        screen.pilot.app.theme = theme
+        await screen.press("F")
+        findings = screen.pilot.app.screen
+        assert isinstance(findings, FindingsScreen)
+        node = next(n for n in findings._tree.root.children if "error-response" in str(n.label))
+        [mark, *_] = node.label.spans  # type: ignore[union-attr]
+        listed = screen.list.get_component_rich_style("list--warning", partial=True).color
+        assert isinstance(mark.style, Style)
+        assert mark.style.color == listed
+        assert "error-response" in screen.lines()
+
+
+def test_only_rows_that_tell_something_are_decoded_for_their_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Capture([JAVA]) as capture:
+        for _ in capture.read():
+            pass
+        told, at = [row for row in range(len(capture)) if capture.exchange(row).findings], capture.at
+        for _ in capture.tell(np.arange(len(capture))):
+            pass
+        looked: list[int] = []
+        monkeypatch.setattr(capture, "at", lambda rows: at(looked.extend(rows.tolist()) or rows))
+        for _ in Troubles(capture).look():
+            pass
+        assert [row for row in looked if row not in told] == []
+        assert set(looked) == {row for row in told if capture.speaks(np.array([row]))[0]}

@@ -158,11 +158,11 @@ async def test_brackets_stay_on_the_connection() -> None:
 
 
 async def test_e_goes_to_what_is_wrong() -> None:
-    async with opened(JAVA) as screen:
+    async with opened(str(PCAPS / "librdkafka.pcapng")) as screen:
         await screen.press("e")
         assert screen.main.model.exchange is not None
-        assert "MEMBER_ID_REQUIRED" in screen.main.model.exchange.row.info
-        assert "repeat JoinGroup" not in screen.main.model.exchange.row.info
+        assert "COORDINATOR_NOT_AVAILABLE" in screen.main.model.exchange.row.info
+        assert "back off" not in screen.main.model.exchange.row.info
         first = screen.row
         await screen.press("e")
         assert screen.row > first
@@ -196,6 +196,7 @@ async def test_a_byte_selects_its_field_by_key_and_by_click() -> None:
         assert screen.path == "header.request_api_key"
 
 
+@pytest.mark.slow
 async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         model = Model(capture)
@@ -210,6 +211,7 @@ async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> Non
                     assert not [child for child in node.children if child.source == source.number]
 
 
+@pytest.mark.slow
 async def test_decompressed_records_are_a_byte_source_of_their_own() -> None:
     async with opened(JAVA) as screen:
         model = screen.main.model
@@ -246,6 +248,7 @@ async def test_long_arrays_open_in_chunks(tmp_path: Path) -> None:
         assert "t0237" in screen.lines()
 
 
+@pytest.mark.slow
 async def test_help_shows_the_keys_and_goes_away() -> None:
     async with opened(JAVA) as screen:
         await screen.pilot.press("question_mark")
@@ -277,6 +280,7 @@ async def test_a_long_info_shows_that_it_was_cut() -> None:
         assert line.rstrip(" ▁▂▃▄▅▆▇█").endswith("…")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "count"), [(60, 4), (80, 8), (200, 16)])
 async def test_every_byte_of_a_line_is_drawn_at_every_width(width: int, count: int) -> None:
     async with opened(JAVA, size=(width, 30)) as screen:

@@ -218,6 +218,7 @@ def test_a_picture_of_nothing_has_no_parts() -> None:
     assert [line for line in lines_of(picture_of(Statistics()), "summary", 80) if line.target is not None] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("width", [40, 58, 78, 118, 198])
 def test_every_page_has_lines_for_every_width(page: str, width: int) -> None:

@@ -30,7 +30,7 @@ async def test_dragging_selects_bytes_and_says_what_they_are() -> None:
         assert screen.main.model.selection == range(8, 12)
         assert "4 bytes selected · i32 " in screen.text("#inspector")
         await screen.press("y", "h")
-        assert bytes.fromhex(screen.pilot.app.clipboard) == screen.main.model.source.data[8:12]  # type: ignore[union-attr]
+        assert bytes.fromhex(screen.pilot.app.clipboard) == screen.main.model.source.data[8:12]
         await screen.pilot.click(BytesPane, offset=place_of(screen, 5))
         await screen.settle()
         assert screen.main.model.selection is None

@@ -78,6 +78,7 @@ async def test_what_no_filter_can_ask_about_is_said() -> None:
         assert any("choose a field" in said.message for said in screen.pilot.app._notifications)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["java", "librdkafka", "java-kip848"])
 def test_a_filter_fits_the_exchange_that_it_came_from(name: str) -> None:
     fitting = 0

@@ -97,7 +97,7 @@ async def test_a_short_one_that_is_gone_on_to_stays(path: str, held: Held) -> No
         await screen.settle()
         look = screen.main.model.look
         assert look is not None
-        assert look.message is screen.main.model.exchange.request  # type: ignore[union-attr]
+        assert look.message is screen.main.model.exchange.request
 
 
 async def test_who_goes_to_a_field_has_it(path: str, held: Held) -> None:

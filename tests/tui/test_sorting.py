@@ -23,7 +23,7 @@ def test_the_order_is_that_of_the_values_and_what_has_none_is_last(column: objec
         found = order_of(capture, fact, len(values), lambda: False)
         assert found is not None
         order, present = found
-        assert order.tolist() == [*sorted(there, key=lambda n: values[n]), *absent]  # type: ignore[arg-type, return-value]
+        assert order.tolist() == [*sorted(there, key=lambda n: values[n]), *absent]
         assert [values[n] for n in descending(order, present)[:present]] == [values[n] for n in order[:present][::-1]]
         assert descending(order, present)[present:].tolist() == absent
 

@@ -47,7 +47,7 @@ async def test_each_letter_copies_its_form_of_the_field() -> None:
 async def test_without_a_field_it_is_the_message() -> None:
     async with opened(JAVA) as screen:
         await to(screen, "CreateTopics")
-        request = screen.main.model.exchange.request  # type: ignore[union-attr]
+        request = screen.main.model.exchange.request
         assert request is not None
         assert bytes.fromhex(await copied(screen, "h")) == request.data
         assert json.loads(await copied(screen, "j"))["body"]["topics"][0]["name"] == "java-orders"

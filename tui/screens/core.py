@@ -28,6 +28,7 @@ from tui.history import Place
 from tui.loader import load
 from tui.messages import GoTo
 from tui.model import Model
+from tui.theme import bold
 from tui.view import View
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.exchange_list import ExchangeList
@@ -268,7 +269,7 @@ class CoreScreen(Screen[None]):
         said, more = inspector_text(self.model.node, message, side)
         if self.model.node is None and exchange is not None and exchange.findings:
             words = " · ".join(finding.message for finding in exchange.findings)
-            said, more = Text(clean(words), f"bold {self.app.theme_variables['warning']}"), Text("i explains", "dim")
+            said, more = Text(clean(words), bold(self.app.theme_variables["warning"])), Text("i explains", "dim")
         if extra:
             said = Text(extra, "bold").append(" · ").append_text(said)
         roomy = self.app.size.height >= ROOMY

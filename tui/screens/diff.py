@@ -22,7 +22,7 @@ from dissector.capture import CaptureError
 from dissector.text import clean
 from tui.comparing import Stopped, compare
 from tui.diff_model import SIDES, DiffModel, row_of
-from tui.diff_words import cause_text, fit, line_text
+from tui.diff_words import cause_text, line_text, shared
 from tui.model import Model
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.causes import Causes
@@ -227,8 +227,8 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         room = max(2 * LEAST_NAME, width - cell_len(state) - len("A   ⇄  B ") - 2)
         names = [clean(side.label) for side in self.ends]
         spoken = [clean(f" {each[0]}") if each else "" for each in clients]
-        names = _shared(names, room)
-        spoken = _shared(spoken, room - sum(map(cell_len, names))) if width >= WIDE else ["", ""]
+        names = shared(names, room)
+        spoken = shared(spoken, room - sum(map(cell_len, names))) if width >= WIDE else ["", ""]
         title = Text()
         for side, name in enumerate(NAMES):
             title.append("  ⇄  " if side else "").append(name, "bold reverse").append(f" {names[side]}", "bold")
@@ -395,11 +395,3 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             self.dismiss()
         else:
             self.app.exit()
-
-
-def _shared(words: list[str], room: int) -> list[str]:
-    """Two texts in so many cells: each has half of them, and what the other leaves."""
-    half = max(0, room) // 2
-    lengths = [cell_len(each) for each in words]
-    rooms = [max(half, room - length) for length in reversed(lengths)]
-    return [fit(each, min(length, own)) for each, length, own in zip(words, lengths, rooms, strict=True)]

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,6 +16,7 @@ from dissector.text import clean
 from tui.history import Place
 from tui.screens.examining import Examining
 from tui.screens.explained import ExplainedScreen
+from tui.theme import bold
 from tui.troubles import Group, Troubles
 from tui.words import MARKS
 
@@ -66,14 +68,19 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
         groups = self._troubles.groups()
         for group in groups:
             if group.code not in self._lines:
-                self._lines[group.code] = self._tree.root.add(_group_line(group), data=group)
-            self._lines[group.code].set_label(_group_line(group))
+                self._lines[group.code] = self._tree.root.add("", data=group)
+            self._lines[group.code].set_label(_group_line(group, self._style(group)))
         far = f"{100 * done // total}% looked at" if done < total else "all looked at" if total else "still reading"
         count = sum(group.count for group in groups)
         kinds = "1 kind" if len(groups) == 1 else f"{len(groups)} kinds"
         self.query_one("#far", Static).update(
             Text(f"{count:,} findings of {kinds} · {far} · enter opens, goes there · ? explains · esc")
         )
+
+    def _style(self, group: Group) -> Style:
+        """With the colour that its rows have in the list; a note has none."""
+        severity = group.severity.value
+        return bold(self.app.theme_variables[severity]) if severity in ("error", "warning") else Style(bold=True)
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
         group = event.node.data
@@ -104,10 +111,10 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
         self._tree.action_cursor_up()
 
 
-def _group_line(group: Group) -> Text:
+def _group_line(group: Group, style: Style) -> Text:
     known = explain(group.code)
     title = known.title if known is not None else group.code
-    mark = Text().append(f"{MARKS[group.severity.value]} {group.count:>7,}  ", "bold")
+    mark = Text().append(f"{MARKS[group.severity.value]} {group.count:>7,}  ", style)
     return mark.append(clean(title), "bold").append(f"  {group.code}", "dim not bold")
 
 

@@ -76,8 +76,15 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
 
     @property
     def per_line(self) -> int:
-        """As many bytes a line as there is room for: 16, 8 or 4."""
-        return next((count for count in (16, 8) if self._across >= self._width(count)), 4)
+        """As many bytes a line as there is room for: 16, 8 or 4. Whether a scroll bar takes some of the room is told by
+        the bytes, and not by the bar: it comes a frame later, and the cursor would be out of view by then."""
+        room = self.content_region
+        count = self._most(room.width)
+        bar = self.styles.scrollbar_size_vertical
+        return count if len(self._data) <= count * room.height else self._most(room.width - bar)
+
+    def _most(self, width: int) -> int:
+        return next((count for count in (16, 8) if width >= self._width(count)), 4)
 
     def _width(self, count: int) -> int:
         return OFFSET_WIDTH + count * 3 + count // GROUP + 1 + count

@@ -7,22 +7,26 @@ counted by partition.
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import Batch, Record
+from dissector.protocol.records.batch import LEAST_RECORD, Batch
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.parts import PartKind, split
-from dissector.protocol.wire import WireError
+from dissector.protocol.wire import WireError, uvarint
 
 MOST_READ: Final = 32 << 20
 """Bytes of batches of one side whose records are read; of what is behind them only the headers are."""
 MOST_KEPT: Final = 100_000
 """Batches whose sizes are kept."""
 WRAP: Final = 1 << 64
+CONTINUED: Final = 0x80
+"""A varint's byte from this on has another behind it."""
+NO_KEY: Final = 1
+"""A length of -1, as a varint."""
 
 
 @dataclass(slots=True)
@@ -32,9 +36,9 @@ class Content:
     records: int = 0
     total: int = 0
 
-    def add(self, number: int) -> None:
-        self.records += 1
-        self.total = (self.total + number) % WRAP
+    def add(self, numbers: Sequence[int]) -> None:
+        self.records += len(numbers)
+        self.total = (self.total + sum(numbers)) % WRAP
 
 
 @dataclass(slots=True)
@@ -90,21 +94,45 @@ class Batching:
             return
         self.read += len(batch.data)
         try:
-            found = batch.records(budget_of())
+            all_of_them, with_key = _hashed(batch.decompressed(budget_of()), batch.records_count)
         except (DecompressionError, WireError):
             self.unread += 1
             return
-        whole = self.topics.setdefault(topic, Content())
-        for record in found:
-            number = _hashed(record)
-            whole.add(number)
-            if record.key is not None:
-                self.keyed.setdefault((topic, partition), Content()).add(number)
+        self.topics.setdefault(topic, Content()).add(all_of_them)
+        if with_key:
+            self.keyed.setdefault((topic, partition), Content()).add(with_key)
 
 
-def _hashed(record: Record) -> int:
-    """The same number for the same record, in one process: it is keyed, so nobody makes two records meet."""
-    return hash((record.key, record.value, tuple(record.headers)))
+def _hashed(data: bytes, count: int) -> tuple[list[int], list[int]]:
+    """A number for each record of a plain section, and for each that has a key: the same for the same key, value and
+    headers, in one process. It is keyed, so nobody makes two records meet. Raises `WireError`.
+
+    These three stand behind a record's two deltas, up to its end: no client writes the same in other bytes."""
+    if count < 0 or count * LEAST_RECORD > len(data):
+        raise WireError(f"{count} records can't be in {len(data)} bytes", 0)
+    found: list[int] = []
+    keyed: list[int] = []
+    at = 0
+    try:
+        for _ in range(count):
+            size, at = (data[at], at + 1) if data[at] < CONTINUED else uvarint(data, at)
+            end = at + (size >> 1)
+            at += 1  # the attributes
+            while data[at] >= CONTINUED:
+                at += 1
+            at += 1
+            while data[at] >= CONTINUED:
+                at += 1
+            at += 1
+            if size & 1 or not at < end <= len(data):
+                raise WireError("record runs past its section", at)
+            found.append(hash(data[at:end]))
+            if data[at] != NO_KEY:
+                keyed.append(found[-1])
+            at = end
+    except IndexError:
+        raise WireError("the section ends inside a record", len(data)) from None
+    return found, keyed
 
 
 def _list(value: object) -> list[Values]:

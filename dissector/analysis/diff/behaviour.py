@@ -7,7 +7,7 @@ from typing import Final
 
 from dissector.analysis.diff.gathering import Facts, Gathered
 from dissector.analysis.diff.kinds import Symbol, Value
-from dissector.analysis.diff.leaves import TOPIC_ID, wildcard
+from dissector.analysis.diff.leaves import CLOSING, TOPIC_ID, wildcard
 from dissector.analysis.diff.wording import every, said, times, word
 from dissector.text import duration, size
 
@@ -15,7 +15,6 @@ NOTHING: Final = "-"
 """Nothing of the kind was said."""
 FEW: Final = 3
 """Intervals of what is also sent out of turn, that make no rhythm yet."""
-FINAL_EPOCH: Final = -1
 
 
 def behaviour(side: Gathered) -> dict[str, str]:
@@ -146,7 +145,7 @@ def _shutdown(side: Gathered) -> str:
     if _facts(side, "JoinGroup"):
         words.append("leaves the group" if _facts(side, "LeaveGroup") else "does not leave the group")
     if any(isinstance(value, Symbol) for value in _values(side, "Fetch", "session_id")):
-        closed = FINAL_EPOCH in _values(side, "Fetch", "session_epoch")
+        closed = CLOSING in _values(side, "Fetch", "session_epoch")
         words.append("closes its fetch sessions" if closed else "leaves its fetch sessions open")
     if side.unanswered:
         words.append(f"{side.unanswered:,} without an answer")

@@ -25,10 +25,11 @@ IGNORED: Final = (
     "offsets, epochs and sequence numbers, but whether there is one",
     "member ids, producer ids, uuids, fetch sessions and other names of one run: the first of each side is #1",
     "answers with errors that are tried again, but how often (up to 3 more) and after which pause",
-    "one turn of a loop, or a tenth of them, more or less",
+    "two turns of a loop, or a tenth of them, more or less",
     f"fields that have more than {FEW} values on both sides; the order of an array's elements",
     "to which partition records without a key go",
-    "which records share a batch, where either side has less than 20 batches; up to half more is the same",
+    "which records share a batch, and how many requests carry them, where there are less than 20; up to "
+    "half more is the same",
 )
 NO_FACTS: Final = Facts()
 Matches = tuple[tuple[int, int], ...]
@@ -63,7 +64,7 @@ class _Comparing:
 
     def comparison(self) -> Comparison:
         a, b = self._facts
-        for key in a.keys() & b.keys():
+        for key in (key for key in a if key in b):  # in A's order, and not in a set's
             fields = list(compare_fields(key.api, a[key], b[key], self._names))
             self._found[key] = [*fields, *compare_shapes(key, a[key], b[key])]
         entries = [*self._whole(), *self._by_api()]
@@ -108,6 +109,8 @@ class _Comparing:
 
     def _entry(self, key: Key, found: Found) -> Entry:
         path = wildcard(found.path)
+        if found.reason is Reason.COUNT and not found.words:
+            found = found._replace(words=self._not_counted(key))
         place = ".".join(filter(None, (key.api, found.part, path)))
         if found.reason in (Reason.BATCHING, Reason.CONTENT):
             place += f":{found.reason}"
@@ -117,6 +120,12 @@ class _Comparing:
             key.api, found.part, path, found.reason, found.a, found.b, found.count_a, found.count_b,
             found.words, settings, found.row_a, found.row_b,
         )  # fmt: skip
+
+    def _not_counted(self, key: Key) -> str:
+        """What else of the same is there, and counted by itself: what was answered with errors."""
+        steps = {each.step for facts in self._facts for each in facts if each._replace(step=key.step) == key}
+        others = sorted(steps - {key.step, ""})
+        return f"not counting those answered {', '.join(others)}" if others else ""
 
     def _alone(self, a: dict[Key, Facts], b: dict[Key, Facts]) -> Iterator[tuple[Key, Found]]:
         """What one side alone says."""
@@ -151,7 +160,7 @@ class _Comparing:
         for side, facts in enumerate(self._facts):
             for key, each in facts.items():
                 spoken[side].setdefault(key.api, Counter()).update(each.versions)
-        for api in spoken[0].keys() & spoken[1].keys():
+        for api in (api for api in spoken[0] if api in spoken[1]):
             a, b = spoken[0][api], spoken[1][api]
             if a.keys() != b.keys():
                 told = [", ".join(f"v{version}" for version in sorted(each)) for each in (a, b)]

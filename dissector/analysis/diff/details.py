@@ -71,7 +71,7 @@ class PairDetails:
         return self._sides[side].side.capture.exchange(row)
 
     def _key(self, side: int, row: int) -> Key:
-        return self._names.key(side, self._sides[side].key(self._exchange(side, row))[0])
+        return self._names.key(side, self._sides[side].key(row))
 
     def _version(self, side: int, row: int | None) -> int | None:
         return None if row is None else self._exchange(side, row).facts.version

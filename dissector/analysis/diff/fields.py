@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from dissector.analysis.diff.comparison import Reason
 from dissector.analysis.diff.gathering import Facts
 from dissector.analysis.diff.kinds import Value
-from dissector.analysis.diff.leaves import EMPTY, FILLED, NO_SESSION, Label, Path, default_of, wildcard
+from dissector.analysis.diff.leaves import EMPTY, FILLED, NO_SESSION, WITHOUT_SESSION, Label, Path, default_of, wildcard
 from dissector.analysis.diff.moved import moved
 from dissector.analysis.diff.names import Names
 from dissector.analysis.diff.wording import path_words, said, word
@@ -23,6 +23,11 @@ from dissector.protocol.schema.model import Field
 
 FEW: Final = 8
 MOST_WORDS: Final = 60
+ASSIGNED: Final = {
+    "SyncGroupRequest": "assignments.assignment.assigned_partitions",
+    "SyncGroupResponse": "assignment.assigned_partitions",
+}
+"""What a leader assigns: nothing, where a topic is not known yet. When it gets to be known is up to the run."""
 NOTHINGS: Final[frozenset[Value]] = frozenset((None, "", EMPTY))
 """What a broker answers in place of nothing: which of them is up to the version."""
 
@@ -106,6 +111,8 @@ class _Part:
     def _both(self, path: Path, a: Seen, b: Seen) -> Iterator[Found]:
         ours, theirs = frozenset(a.values), frozenset(b.values)
         if ours == theirs or (len(ours) > FEW and len(theirs) > FEW):
+            return
+        if FILLED in ours & theirs and wildcard(path) == ASSIGNED.get(self._body):
             return
         reason, words = Reason.VALUE, ""
         field = field_at(self._body, a.own)
@@ -217,8 +224,8 @@ def _replaces(one: Found, other: Found) -> bool:
 def _says_nothing(field: Field | None, seen: Seen) -> bool:
     """Whether all values are what the field's being away means."""
     default = default_of(field) if field is not None else None
-    nothing = (default,) if default is not None else (0, "", None, False, EMPTY, 0.0, NO_SESSION)
-    return all(value in nothing for value in seen.values)
+    nothing = (default,) if default is not None else (0, "", None, False, EMPTY, 0.0)
+    return all(value in (*nothing, NO_SESSION, WITHOUT_SESSION) for value in seen.values)
 
 
 def _since(field: Field) -> str:

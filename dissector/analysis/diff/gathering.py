@@ -1,32 +1,39 @@
 """One pass over a side: what it says by key, in which order, on which connections. Bodies are not kept, save a few.
 
-Bodies that stand there more than once (loops say the same again and again) are looked into once. What is held is
-bounded: `MOST_BODIES` different ones of a key wait to be looked into together, a field has at most `MOST_VALUES`
-different values, a message at most `MOST_PATHS` paths with labels.
+Messages that say the same again (loops do, again and again) are looked into once (`alike`). What is held is bounded:
+`MOST_SAID` different ones of a key wait to be looked into together, a field has at most `MOST_VALUES` different values,
+a message at most `MOST_PATHS` paths with labels.
 """
 
 from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from dissector.analysis.diff.alike import Alike, Said
 from dissector.analysis.diff.batching import Batching
 from dissector.analysis.diff.kinds import Symbol, Value, Word
-from dissector.analysis.diff.leaves import UNLABELLED, Label, Path, leaves
-from dissector.analysis.diff.meaning import Key, Strand, key_of, strand_of
+from dissector.analysis.diff.leaves import UNLABELLED, Label, Path
+from dissector.analysis.diff.meaning import Key, Strand, Subject, first_error, key_of, strand_of, subject_of
 from dissector.analysis.diff.roles import Roles
 from dissector.analysis.diff.sides import Side
-from dissector.session.exchange import Exchange, Message
+from dissector.protocol.message import read
+from dissector.session.exchange import Message
+from dissector.session.lookup import api_name
+from dissector.session.table import Flag, RowKind
 
-MOST_BODIES: Final = 500
+MOST_SAID: Final = 500
 MOST_VALUES: Final = 64
 MOST_PATHS: Final = 5_000
+MOST_KNOWN: Final = 4_096
+"""Pairs of messages whose meaning is kept."""
 MOST_NAMES: Final = 65_536
 """Of one kind that are told apart; those behind them are as the wire has them."""
 MOST_INTERVALS: Final = 10_000
-HEADER: Final = {"request": 12, "response": 8}
-"""Bytes of a frame that are never compared: its size, its correlation id, and of a request the API and version."""
 Place = tuple[str, Path]
 """``request`` or ``response``, and the path in its body."""
 MANY: Final = Word("more values")
@@ -59,8 +66,56 @@ class Facts:
     """By connection, when it was asked last."""
     failed: int = 0
     """When an error came that may be tried again, if it was not tried again yet."""
-    bodies: dict[tuple[str, int, bytes], list[tuple[int, int, Message]]] = field(default_factory=dict)
-    """What is to be looked into: by part, version and bytes: the first row, how often, the message."""
+    said: "dict[Said, Seen]" = field(default_factory=dict)
+    """What is to be looked into."""
+
+    def see(self, part: str, row: int, said: Said) -> None:
+        """Add a message."""
+        seen = self.said.get(said)
+        if seen is None:
+            self.said[said] = Seen(part, row, 1)
+        else:
+            seen.count += 1
+
+
+@dataclass(slots=True)
+class Seen:
+    """A message, seen once or more often: in which part, first in which row."""
+
+    part: str
+    first: int
+    count: int
+
+
+class Line(NamedTuple):
+    """A row, from 0, and what `Figures` have of it."""
+
+    number: int
+    kind: int
+    connection: int
+    api_key: int
+    version: int
+    client_id: int
+    flags: int
+    asked_size: int
+    answered_size: int
+    asked_ns: int
+    answered_ns: int
+
+
+Steps = list[tuple[Key, list[int]]]
+"""The steps of a strand, in order, each with its rows: the same again is one step."""
+
+
+class Meant(NamedTuple):
+    """What an exchange means."""
+
+    key: Key
+    again: str
+    """The error that made somebody try again; empty for none."""
+    facts: Facts
+    steps: Steps | None
+    """Of its strand; None for a turn of a loop."""
 
 
 class Gathered:
@@ -72,83 +127,124 @@ class Gathered:
         self._connections = connections
         self._rows = rows
         self.facts: dict[Key, Facts] = {}
-        self.strands: dict[Strand, list[tuple[Key, list[int]]]] = {}
-        """The steps of each strand, in order, each with its rows: the same again is one step."""
+        self.strands: dict[Strand, Steps] = {}
         self.names: dict[str, dict[str, None]] = {}
         """Every name of a kind, in the order in which they were first seen."""
         self.batching = Batching()
-        self.roles = Roles()
+        self.roles = Roles(side.capture.client_id)
         self.left_out: Counter[str] = Counter()
         self.exchanges = 0
         self.unanswered = 0
-        for exchange in side.exchanges():
-            self._take(exchange)
+        self._alike = Alike()
+        self._known: dict[tuple[Said, Said | None, int, int | None], Meant] = {}
+        for some in side.rows():
+            self._take(some)
         self._finish()
 
-    def key(self, exchange: Exchange) -> tuple[Key, str]:
-        """What an exchange means here, and the error that made somebody try again; empty for none."""
+    def key(self, number: int) -> Key:
+        """What the exchange of row `number`, from 0, means here."""
+        exchange = self.side.capture.exchange(number)
         row = exchange.facts
-        by_hand = self._rows.get(row.number - 1)
-        if by_hand is not None:  # whatever it is about
-            return Key(by_hand, row.api, (), ""), ""
-        return key_of(exchange, self._connections.get(row.connection, 0))
+        assert exchange.request is not None
+        subject = subject_of(row.api, exchange.request.body)
+        error = first_error(exchange.response) if exchange.response is not None else 0
+        return self._key(number, row.connection, row.api, subject, error)[0]
 
-    def _take(self, exchange: Exchange) -> None:
-        row = exchange.facts
-        if row.kind != "exchange" or exchange.request is None:
-            self.left_out["responses without a request" if row.kind == "exchange" else row.kind] += 1
-            return
+    def _key(self, number: int, connection: int, api: str, subject: Subject, error: int) -> tuple[Key, str]:
+        by_hand = self._rows.get(number)
+        if by_hand is not None:  # whatever it is about
+            return Key(by_hand, api, (), ""), ""
+        return key_of(api, subject, error, self._connections.get(connection, 0))
+
+    def _take(self, rows: npt.NDArray[np.int64]) -> None:
+        """Add some rows."""
+        capture = self.side.capture
+        columns = (column.tolist() for column in capture.figures(rows))
+        for number, figures, frames in zip(rows.tolist(), zip(*columns, strict=True), capture.raw(rows), strict=True):
+            row = Line(number, *figures)
+            if row.kind == RowKind.EXCHANGE and row.asked_size >= 0:
+                self._exchange(row, *frames)
+            else:
+                kind = capture.exchange(number).facts.kind
+                self.left_out["responses without a request" if kind == "exchange" else kind] += 1
+
+    def _exchange(self, row: Line, asked: bytes, answered: bytes) -> None:
         self.exchanges += 1
-        key, again = self.key(exchange)
+        request = self._said(row, asked, is_request=True)
+        response = self._said(row, answered, is_request=False) if row.answered_size >= 0 else None
+        meant = self._meant(row, request, response)
+        api, facts = meant.key.api, meant.facts
+        facts.rows.append(row.number)
+        facts.versions[row.version] += 1
+        self._time(facts, row, meant.again)
+        if meant.steps is not None:
+            _step(meant.steps, meant.key, row.number)
+        if api == "Produce":
+            self._produced(row, asked, request.message)
+        self.roles.take(row.connection, api, row.client_id)
+        facts.see("request", row.number, request)
+        if response is None:
+            self.unanswered += not row.flags & Flag.NO_RESPONSE_EXPECTED
+        elif not meant.again:
+            facts.see("response", row.number, response)
+        if len(facts.said) > MOST_SAID:
+            self._look_into(facts)
+
+    def _meant(self, row: Line, request: Said, response: Said | None) -> Meant:
+        """What an exchange means: of those that say the same, on connections that are matched with the same one, it is
+        worked out once."""
+        matched = self._connections.get(row.connection, 0)
+        alike = (request, response, matched, self._rows.get(row.number))
+        known = self._known.get(alike)
+        if known is not None:
+            return known
+        api = api_name(row.api_key)
+        if api == "ApiVersions":
+            self.roles.told(request.message.body)
+        error = response.error if response is not None else 0
+        key, again = self._key(row.number, row.connection, api, request.subject(api), error)
         for each in key.subject:
             if isinstance(each, Symbol):
                 self._name(each)
-        facts = self.facts.setdefault(key, Facts())
-        number = row.number - 1
-        facts.rows.append(number)
-        if row.version is not None:
-            facts.versions[row.version] += 1
-        self._time(facts, exchange, again)
         strand = strand_of(key)
-        if strand is not None:
-            steps = self.strands.setdefault(strand, [])
-            if steps and steps[-1][0] == key:
-                steps[-1][1].append(number)
-            else:
-                steps.append((key, [number]))
-        if row.api == "Produce":
-            self.batching.take(exchange.request.body, exchange.request.context.topic_names, row.time_ns)
-        self.roles.take(exchange)
-        self._body(facts, "request", number, exchange.request)
-        if exchange.response is None and not any(f.code == "no-response-expected" for f in exchange.own_findings):
-            self.unanswered += 1
-        if exchange.response is not None and not again:
-            self._body(facts, "response", number, exchange.response)
+        steps = None if strand is None else self.strands.setdefault(strand, [])
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        found = self._known[alike] = Meant(key, again, self.facts.setdefault(key, Facts()), steps)
+        return found
 
-    def _time(self, facts: Facts, exchange: Exchange, again: str) -> None:
-        row = exchange.facts
+    def _said(self, row: Line, data: bytes, *, is_request: bool) -> Said:
+        """What one of the two messages of a row says."""
+
+        def look() -> Message:
+            exchange = self.side.capture.exchange(row.number)
+            message = exchange.request if is_request else exchange.response
+            assert message is not None
+            return message
+
+        if len(data) != (row.asked_size if is_request else row.answered_size):
+            return Said(look())  # not all of it was captured
+        return self._alike.said(is_request, row.api_key, row.version, data, look)
+
+    def _produced(self, row: Line, asked: bytes, like: Message) -> None:
+        """Add what a request produces; of one that is like it the message is there."""
+        body = like.body if like.data == asked else read(asked, like.shape).body
+        self.batching.take(body, like.context.topic_names, row.asked_ns)
+
+    def _time(self, facts: Facts, row: Line, again: str) -> None:
         asked = facts.last.get(row.connection)
         if asked is not None and len(facts.intervals) < MOST_INTERVALS:
-            facts.intervals.append(row.time_ns - asked)
-        facts.last[row.connection] = row.time_ns
-        if row.latency_ns is not None and len(facts.latencies) < MOST_INTERVALS:
-            facts.latencies.append(row.latency_ns)
-        if facts.failed and row.time_ns >= facts.failed and len(facts.retries.pauses) < MOST_INTERVALS:
-            facts.retries.pauses.append(row.time_ns - facts.failed)
+            facts.intervals.append(row.asked_ns - asked)
+        facts.last[row.connection] = row.asked_ns
+        latency_ns = row.answered_ns - row.asked_ns if row.answered_size >= 0 else 0
+        if row.answered_size >= 0 and len(facts.latencies) < MOST_INTERVALS:
+            facts.latencies.append(latency_ns)
+        if facts.failed and row.asked_ns >= facts.failed and len(facts.retries.pauses) < MOST_INTERVALS:
+            facts.retries.pauses.append(row.asked_ns - facts.failed)
             facts.failed = 0
         if again:
             facts.retries.times[again] = facts.retries.times.get(again, 0) + 1
-            facts.failed = row.time_ns + (row.latency_ns or 0)
-
-    def _body(self, facts: Facts, part: str, number: int, message: Message) -> None:
-        found = facts.bodies.setdefault((part, message.shape.body_version, message.data[HEADER[part] :]), [])
-        if found:
-            first, count, kept = found[0]
-            found[0] = (first, count + 1, kept)
-        else:
-            found.append((number, 1, message))
-            if len(facts.bodies) > MOST_BODIES:
-                self._look_into(facts)
+            facts.failed = row.asked_ns + latency_ns
 
     def _finish(self) -> None:
         """Look into what waits, in the order of rows, so that names are seen in that order."""
@@ -157,19 +253,18 @@ class Gathered:
 
     def _look_into(self, facts: Facts) -> None:
         fields = facts.fields
-        for (part, _, _), found in facts.bodies.items():
-            for first, count, message in found:
-                for path, value in leaves(message):  # the innermost of all loops: written out, and not a function
-                    values = fields.get((part, path))
-                    if values is None:
-                        values = self._new(facts, (part, path), first)
-                    if value in values:
-                        values[value] += count
-                        continue
-                    if isinstance(value, Symbol):
-                        self._name(value)
-                    values[value if len(values) < MOST_VALUES else MANY] += count
-        facts.bodies.clear()
+        for said, seen in facts.said.items():
+            for path, value in said.leaves:  # the innermost of all loops: written out, and not a function
+                values = fields.get((seen.part, path))
+                if values is None:
+                    values = self._new(facts, (seen.part, path), seen.first)
+                if value in values:
+                    values[value] += seen.count
+                    continue
+                if isinstance(value, Symbol):
+                    self._name(value)
+                values[value if len(values) < MOST_VALUES else MANY] += seen.count
+        facts.said.clear()
 
     def _new(self, facts: Facts, place: Place, first: int) -> Counter[Value]:
         """Where the values go of a field that was not seen before; without labels where there are too many of them."""
@@ -185,3 +280,10 @@ class Gathered:
         known = self.names.setdefault(symbol.kind, {})
         if len(known) < MOST_NAMES:
             known.setdefault(symbol.text)
+
+
+def _step(steps: Steps, key: Key, number: int) -> None:
+    if steps and steps[-1][0] == key:
+        steps[-1][1].append(number)
+    else:
+        steps.append((key, [number]))

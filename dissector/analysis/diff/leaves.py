@@ -48,10 +48,13 @@ IDENTIFYING: Final = frozenset(
 """Fields that tell elements apart where the schema has no key for it."""
 UNLABELLED: Final = Label(None)
 SESSION_ID: Final[Path] = ("session_id",)
+SESSION_EPOCH: Final[Path] = ("session_epoch",)
 NO_SESSION: Final = Word("no session")
 NEW_SESSION: Final = Word("a new session")
-NO_SESSION_EPOCH: Final = -1
-"""What session 0 means is told by its epoch (KIP-227): none at all, or one that is asked for."""
+FINAL_EPOCH: Final = -1
+"""Of session 0, it asks for all without making a session; of another, it closes that."""
+WITHOUT_SESSION: Final = Word("-1 FINAL_EPOCH (a full fetch without a session)")
+CLOSING: Final = Word("-1 FINAL_EPOCH (the session is closed)")
 MAGIC_AT: Final = 16
 """Where a message of before 0.11 has its version (KIP-31)."""
 INTEGERS: Final = frozenset(("int8", "int16", "int32", "int64", "uint16", "uint32"))
@@ -67,10 +70,19 @@ def leaves(message: Message) -> list[Leaf]:
     if body is not None and message.body:
         values = message.body if body in RECORDS_FIELDS else message.decoded_body
         _walker(body, message.shape.body_version)(values, (), message.context.topic_names, found)
-        if body == "FetchRequest" and values.get("session_id") == 0:
-            session = NO_SESSION if values.get("session_epoch") == NO_SESSION_EPOCH else NEW_SESSION
-            return [(path, session if path == SESSION_ID else value) for path, value in found]
+        if body == "FetchRequest":
+            said = _session(values.get("session_id"), values.get("session_epoch"))
+            return [(path, said.get(path, value)) for path, value in found] if said else found
     return found
+
+
+def _session(number: object, epoch: object) -> dict[Path, Value]:
+    """What a Fetch says of its session, where its two numbers by themselves do not (KIP-227)."""
+    if number == 0:
+        if epoch == FINAL_EPOCH:
+            return {SESSION_ID: NO_SESSION, SESSION_EPOCH: WITHOUT_SESSION}
+        return {SESSION_ID: NEW_SESSION}
+    return {SESSION_EPOCH: CLOSING} if epoch == FINAL_EPOCH else {}
 
 
 @lru_cache(maxsize=1024)

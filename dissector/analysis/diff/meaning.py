@@ -1,8 +1,9 @@
 """What an exchange is for, whatever connection it is on: its key, and the strand of the conversation it belongs to.
 
 Two exchanges with one key mean the same. What is said over and over while a program runs (Fetch, Heartbeat, Metadata)
-is a loop: its turns are one thing, wherever they stand. All else is a step of its strand, where order means something.
-An error that may be tried again makes no step of its own: the exchange is a retry of what it tries.
+is a loop: its turns are one thing, wherever they stand. FindCoordinator is one too, as some clients ask again and
+again, in case the coordinator moved. All else is a step of its strand, where order means something. An error that may
+be tried again makes no step of its own: the exchange is a retry of what it tries.
 """
 
 from typing import Final, NamedTuple
@@ -10,14 +11,14 @@ from typing import Final, NamedTuple
 from dissector.analysis.diff.kinds import Symbol
 from dissector.protocol.message import Values
 from dissector.protocol.schema.errors import error_name, is_retriable
-from dissector.session.exchange import Exchange, Message
+from dissector.session.exchange import Message
 from dissector.session.structs import structs_with
 
 LOOPS: Final = frozenset(
-    ("ApiVersions", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit", "ConsumerGroupHeartbeat",
-     "ShareGroupHeartbeat", "StreamsGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "PushTelemetry",
-     "GetTelemetrySubscriptions", "BrokerHeartbeat", "FetchSnapshot", "TxnOffsetCommit", "AddPartitionsToTxn",
-     "AddOffsetsToTxn", "EndTxn")
+    ("ApiVersions", "FindCoordinator", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit",
+     "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat", "ShareFetch", "ShareAcknowledge",
+     "PushTelemetry", "GetTelemetrySubscriptions", "BrokerHeartbeat", "FetchSnapshot", "TxnOffsetCommit",
+     "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn")
 )  # fmt: skip
 STRANDS: Final = {
     "SaslHandshake": "login", "SaslAuthenticate": "login",
@@ -27,9 +28,11 @@ STRANDS: Final = {
 }  # fmt: skip
 """The strand of a step; those of other APIs have one for each API."""
 ERROR_CODES: Final = frozenset(("error_code",))
-ERROR_RESPONSE: Final = "error-response"
-"""The finding of a response that has such a code other than 0."""
 COORDINATORS: Final = {0: "group", 1: "transaction", 2: "share group"}
+
+
+Subject = tuple[Symbol | str, ...]
+"""What a request is about: a group, a transaction, all topics."""
 
 
 class Key(NamedTuple):
@@ -39,8 +42,7 @@ class Key(NamedTuple):
     """The number, from 1, of the pair of connections that the user matched; from -1 down that of two exchanges that the
     user matched; 0 for all others."""
     api: str
-    subject: tuple[Symbol | str, ...]
-    """What it is about: a group, a transaction, all topics."""
+    subject: Subject
     step: str
     """The error that makes it another step of the dance, ``MEMBER_ID_REQUIRED``; mostly empty."""
 
@@ -50,7 +52,7 @@ class Strand(NamedTuple):
 
     matched: int
     name: str
-    subject: tuple[Symbol | str, ...]
+    subject: Subject
 
 
 def strand_of(key: Key) -> Strand | None:
@@ -61,21 +63,16 @@ def strand_of(key: Key) -> Strand | None:
     return Strand(key.matched, name, key.subject if name == "group" else ())
 
 
-def key_of(exchange: Exchange, matched: int) -> tuple[Key, str]:
-    """The key of an exchange, and the error that made somebody try again; empty for none."""
-    asked = exchange.request.body if exchange.request else {}
-    failed = any(finding.code == ERROR_RESPONSE for finding in exchange.own_findings)
-    code = first_error(exchange.response) if failed else 0
-    again = bool(code) and is_retriable(code)
-    step = error_name(code) if code and not again else ""
-    key = Key(matched, exchange.facts.api, _subject(exchange.facts.api, asked), step)
-    return key, error_name(code) if again else ""
+def key_of(api: str, subject: Subject, error: int, matched: int) -> tuple[Key, str]:
+    """The key of an exchange whose answer has that error code, 0 for none; and the error that made somebody try again,
+    empty for none."""
+    if error and is_retriable(error):
+        return Key(matched, api, subject, ""), error_name(error)
+    return Key(matched, api, subject, error_name(error) if error else ""), ""
 
 
-def first_error(response: Message | None) -> int:
+def first_error(response: Message) -> int:
     """The first error code of a response that is one; 0 for none."""
-    if response is None:
-        return 0
     for struct in structs_with(response.shape, response.body, ERROR_CODES):
         code = struct.get("error_code")
         if isinstance(code, int) and code:
@@ -83,7 +80,7 @@ def first_error(response: Message | None) -> int:
     return 0
 
 
-def _subject(api: str, asked: Values) -> tuple[Symbol | str, ...]:
+def subject_of(api: str, asked: Values) -> Subject:
     """What a request is about. Which topics are no part of it: clients ask for them together or one by one."""
     if api == "Metadata":
         topics = asked.get("topics")
@@ -102,7 +99,7 @@ def _subject(api: str, asked: Values) -> tuple[Symbol | str, ...]:
     return ()
 
 
-def _coordinator(asked: Values) -> tuple[Symbol | str, ...]:
+def _coordinator(asked: Values) -> Subject:
     number = asked.get("key_type", 0)
     kind = COORDINATORS.get(number, "") if isinstance(number, int) else ""
     keys = asked.get("coordinator_keys")

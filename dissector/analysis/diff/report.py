@@ -98,9 +98,14 @@ def subject(entry: Entry) -> str:
 
 
 def _often(entry: Entry) -> str:
-    if entry.count_a == entry.count_b:
-        return times(entry.count_a)
-    return f"{times(entry.count_a)} and {times(entry.count_b)}"
+    told = [_counted(entry.reason, count) for count in dict.fromkeys((entry.count_a, entry.count_b))]
+    return " and ".join(told)
+
+
+def _counted(reason: Reason, count: int) -> str:
+    """Records and batches are counted as such, and all else as how often it was said."""
+    words = {Reason.CONTENT: ("record", "records"), Reason.BATCHING: ("batch", "batches")}.get(reason)
+    return times(count) if words is None else f"{count:,} {words[count != 1]}"
 
 
 def tabled(matrix: Matrix) -> Iterator[Block]:

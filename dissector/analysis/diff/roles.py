@@ -1,9 +1,10 @@
 """What connections are for, told by what is spoken on them."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
-from dissector.session.exchange import Exchange, Message
+from dissector.protocol.message import Values
 
 ROLES: Final = {
     "Produce": "produce",
@@ -23,45 +24,52 @@ ANYWHERE: Final = frozenset(
 """What any connection may carry, so that it tells nothing."""
 BOOTSTRAP: Final = "bootstrap"
 ADMIN: Final = "admin"
+MOST_NAMES: Final = 100
 
 
 class Roles:
     """The connections of a side."""
 
-    def __init__(self) -> None:
-        self._spoken: dict[int, set[str]] = {}
+    def __init__(self, client_id: Callable[[int], str | None]) -> None:
+        """`client_id` gives the text of a client id's number."""
+        self._client_id = client_id
+        self._spoken: dict[tuple[int, str], None] = {}
+        """Connections with the APIs that were spoken on them."""
+        self._client_ids: dict[int, None] = {}
         self.software: dict[str, None] = {}
-        self.client_ids: dict[str, None] = {}
 
-    def take(self, exchange: Exchange) -> None:
+    def take(self, connection: int, api: str, client_id: int) -> None:
         """Add an exchange to what is known of its connection."""
-        row = exchange.facts
-        roles = self._spoken.setdefault(row.connection, set())
-        if row.api in ROLES:
-            roles.add(ROLES[row.api])
-        elif row.api not in ANYWHERE:
-            roles.add(ADMIN)
-        if row.client_id and len(self.client_ids) < 100:
-            self.client_ids.setdefault(row.client_id)
-        if row.api == "ApiVersions" and exchange.request is not None:
-            self._told(exchange.request)
+        self._spoken[connection, api] = None
+        if client_id not in self._client_ids and len(self._client_ids) < MOST_NAMES:
+            self._client_ids[client_id] = None
 
-    def _told(self, request: Message) -> None:
-        name, version = request.body.get("client_software_name"), request.body.get("client_software_version")
-        if name and len(self.software) < 100:
+    def told(self, request: Values) -> None:
+        """Add what an ApiVersions request says of the software."""
+        name, version = request.get("client_software_name"), request.get("client_software_version")
+        if name and len(self.software) < MOST_NAMES:
             self.software.setdefault(f"{name} {version}")
 
     @property
     def connections(self) -> Counter[str]:
         """How many connections there are for each purpose; one that only asks who is there is for the bootstrap."""
-        return Counter(" + ".join(sorted(roles)) or BOOTSTRAP for roles in self._spoken.values())
+        purposes: dict[int, set[str]] = {}
+        for connection, api in self._spoken:
+            of_it = purposes.setdefault(connection, set())
+            if api not in ANYWHERE:
+                of_it.add(ROLES.get(api, ADMIN))
+        return Counter(" + ".join(sorted(of_it)) or BOOTSTRAP for of_it in purposes.values())
+
+    @property
+    def _named(self) -> tuple[str, ...]:
+        return tuple(name for number in self._client_ids if (name := self._client_id(number)))
 
     @property
     def clients(self) -> tuple[str, ...]:
         """The software, as ApiVersions names it; where it does not, the client ids."""
-        return tuple(self.software) or tuple(self.client_ids)
+        return tuple(self.software) or self._named
 
     @property
     def who(self) -> tuple[str, ...]:
         """The same, in words that say which of the two it is."""
-        return tuple(self.software) or tuple(f"client id {name}" for name in self.client_ids)
+        return tuple(self.software) or tuple(f"client id {name}" for name in self._named)

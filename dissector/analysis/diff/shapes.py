@@ -1,8 +1,8 @@
 """What is compared by its shape and not by the value: how often, how far apart, how much at a time.
 
 Close is the same. The program that runs again sends a few Fetches more, its batches fall otherwise, its retries depend
-on how long a coordinator loads. So: loops may differ by one turn or by a tenth, intervals and batches by half, and only
-where there are enough of them to have a shape; a loop's turns are compared by a rate where both go on for long.
+on how long a coordinator loads. So: loops may differ by two turns or by a tenth, intervals and batches by half, and
+only where there are enough of them to have a shape; a loop's turns are compared by a rate where both go on for long.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from dissector.analysis.diff.wording import every, times, word
 from dissector.text import duration, size
 
 RECORDS: Final = ("topic_data", "partition_data", "records")
-LOOSE_TURNS: Final = 1
+LOOSE_TURNS: Final = 2
 LOOSE_SHARE: Final = 0.1
 LOOSE_RATIO: Final = 1.5
 LOOSE_RETRIES: Final = 3
@@ -43,19 +43,25 @@ def same_ratio(a: float, b: float, loose: float = LOOSE_RATIO) -> bool:
 
 def compare_shapes(key: Key, a: Facts, b: Facts) -> Iterator[Found]:
     """How often and at which intervals both sides say what one key means."""
-    loop = key.api in LOOPS
     counts = [len(facts.rows) - sum(facts.retries.times.values()) for facts in (a, b)]
-    if not same_count(*counts) if loop else counts[0] != counts[1]:
+    if _counts_differ(key, *counts):
         yield _found(Reason.COUNT, times(counts[0]), times(counts[1]), counts, a, b)
     retried = [sum(facts.retries.times.values()) for facts in (a, b)]
     if abs(retried[0] - retried[1]) > LOOSE_RETRIES:
         words = "tried again after " + ", ".join(sorted({*a.retries.times, *b.retries.times}))
         yield _found(Reason.COUNT, times(retried[0]), times(retried[1]), retried, a, b, words)
     pauses = [facts.retries.pauses for facts in (a, b)]
-    if all(pauses):
+    if all(len(each) >= ENOUGH_INTERVALS for each in pauses):
         yield from _timing(pauses, a, b)
-    if loop:
+    if key.api in LOOPS:
         yield from _interval(a, b)
+
+
+def _counts_differ(key: Key, a: int, b: int) -> bool:
+    """Requests of a producer are as many as its batches make; turns of a loop, as it has time for."""
+    if key.api == "Produce":
+        return max(a, b) >= ENOUGH_BATCHES and not same_ratio(a, b)
+    return not same_count(a, b) if key.api in LOOPS else a != b
 
 
 def _interval(a: Facts, b: Facts) -> Iterator[Found]:
@@ -101,7 +107,8 @@ def compare_batching(a: Batching, b: Batching, names: Names) -> Iterator[Found]:
         placed = [{number: content for (name, number), content in side.items() if name == topic} for side in keyed]
         if placed[0] != placed[1]:
             told = [", ".join(f"{c.records} in partition {n}" for n, c in sorted(side.items())) for side in placed]
-            yield _content(told, one, other, "the same records, but keys go to other partitions")
+            as_many = ", and as many in each partition," if told[0] == told[1] else ","
+            yield _content(told, one, other, f"the same records{as_many} but keys go to other partitions")
     if min(len(a.records), len(b.records)) >= ENOUGH_BATCHES:
         yield from _packed("records a batch", a.records, b.records, str)
         yield from _packed("bytes a batch", a.sizes, b.sizes, size)

@@ -2,10 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from dissector.analysis.filter import Filter
 from dissector.capture_file import Capture
-from dissector.session.exchange import Exchange
+
+TOGETHER: Final = 1_024
+"""Rows that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +24,10 @@ class Side:
     filter: Filter | None = None
     """What an exchange must fit to be of this side; None for all of them."""
 
-    def exchanges(self) -> Iterator[Exchange]:
-        """Its exchanges, in order."""
+    def rows(self) -> Iterator[npt.NDArray[np.int64]]:
+        """Its rows, from 0 and ascending, some at a time."""
         if self.filter is None:
-            yield from self.capture.between(0, len(self.capture))
-            return
-        for found in self.capture.select(self.filter):
-            yield from self.capture.at(found.rows)
+            end = len(self.capture)
+            yield from (np.arange(first, min(first + TOGETHER, end)) for first in range(0, end, TOGETHER))
+        else:
+            yield from (found.rows for found in self.capture.select(self.filter))

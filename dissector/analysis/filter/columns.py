@@ -6,7 +6,7 @@ greatest, and `not` what is left to 2 (Kleene's logic of three values).
 Invariant: no Python object is made for a row; only for each different text or connection.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.analysis.filter.predicates import Flags, Intervals, Predicate
+from dissector.analysis.findings.told import NO_SEVERITY, Told
 from dissector.session.lookup import KIND_NAMES
 from dissector.session.session import Session
 from dissector.session.table import NO_FRAME, RowKind
@@ -69,13 +70,53 @@ class Cells:
         return answers
 
 
+class Telling(Protocol):
+    """What knows, by numbers from 0, what rows tell by themselves and together with others: a capture."""
+
+    def own(self, rows: Ints, /) -> tuple[Ints, Sequence[Told]]:
+        """The number of each row of the index, and what numbers stand for; 0 where it is not known."""
+
+    def several(self, rows: Ints, /) -> tuple[Ints, Sequence[Told]]:
+        """The same of what several rows tell; 0 where that is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """A column of sets of values: numbers, by source, and which values each stands for; which rows are not known."""
+
+    sources: tuple[tuple[Ints, Sequence[Collection[object]]], ...]
+    unclear: Flags
+
+    def exist(self) -> Answers:
+        """Which rows have a value that says something: an error of 0 does not."""
+        return self.fit(lambda value: value != 0)
+
+    def fit(self, predicate: Predicate) -> Answers:
+        """Which rows have one that fits."""
+        hits = np.zeros(len(self.unclear), np.bool_)
+        for numbers, sets in self.sources:
+            different, which = np.unique(numbers, return_inverse=True)
+            hits |= np.array([any(map(predicate, sets[number])) for number in different.tolist()], np.bool_)[which]
+        answers = hits.astype(np.uint8) * np.uint8(YES)
+        answers[self.unclear] = OPEN
+        return answers
+
+
 class IndexRows:
     """Some rows of the index, from 0, by number or one after the other; `first` and `connections` are how many rows and
     connections come before those of the index (entries of Kafka's own files, and these files)."""
 
     def __init__(
-        self, session: Session, lookup: Ends, rows: range | Ints, start_ns: int, first: int = 0, connections: int = 0
+        self,
+        session: Session,
+        lookup: Ends,
+        telling: Telling,
+        rows: range | Ints,
+        start_ns: int,
+        first: int = 0,
+        connections: int = 0,
     ) -> None:
+        self._telling = telling
         self._session = session
         self._lookup = lookup
         self._numbers = rows
@@ -209,6 +250,37 @@ class IndexRows:
 
     def response_size(self) -> Cells:
         return Cells(self._sizes[1], self.answers, self._strangers)
+
+    @cached_property
+    def _own(self) -> tuple[Ints, Sequence[Told]]:
+        return self._telling.own(np.asarray(self._numbers, np.int64))
+
+    @cached_property
+    def _several(self) -> tuple[Ints, Sequence[Told]]:
+        return self._telling.several(np.asarray(self._numbers, np.int64))
+
+    @property
+    def _untold(self) -> Flags:
+        untold: Flags = self._own[0] == 0
+        return untold
+
+    def finding(self) -> Sets:
+        """The codes of findings."""
+        sources = tuple((numbers, [told.codes for told in values]) for numbers, values in (self._own, self._several))
+        return Sets(sources, self._untold)
+
+    def severity(self) -> Cells:
+        """The gravest one's place among severities."""
+        own, several = (
+            np.array([told.severity for told in values])[numbers] for numbers, values in (self._own, self._several)
+        )
+        gravest = np.maximum(own, several)
+        return Cells(gravest, gravest != NO_SEVERITY, self._untold)
+
+    def error(self) -> Sets:
+        """Error codes of the response."""
+        numbers, values = self._own
+        return Sets(((numbers, [told.errors for told in values]),), self._untold)
 
 
 def has_any(keys: Ints, api_keys: Sequence[int]) -> Flags:

@@ -29,6 +29,10 @@ class Condition(Protocol):
     def asks_findings(self) -> bool:
         """Whether it is about what was found."""
 
+    @property
+    def asks_told(self) -> bool:
+        """Whether it is about what rows tell by themselves, which columns have once rows were looked at."""
+
     def answers(self, rows: IndexRows) -> Answers:
         """Of every row: no, yes, or that the index can't tell."""
 
@@ -50,6 +54,10 @@ class Joined:
     @property
     def asks_findings(self) -> bool:
         return any(part.asks_findings for part in self.parts)
+
+    @property
+    def asks_told(self) -> bool:
+        return any(part.asks_told for part in self.parts)
 
     def answers(self, rows: IndexRows) -> Answers:
         settled = NO if self.every else YES
@@ -80,6 +88,10 @@ class Negated:
     def asks_findings(self) -> bool:
         return self.of.asks_findings
 
+    @property
+    def asks_told(self) -> bool:
+        return self.of.asks_told
+
     def answers(self, rows: IndexRows) -> Answers:
         return np.uint8(YES) - self.of.answers(rows)
 
@@ -96,10 +108,14 @@ class OfRow:
 
     @property
     def is_of_index(self) -> bool:
-        return bool(self.field.cells)
+        return bool(self.field.cells) and not self.field.is_finding
 
     @property
     def asks_findings(self) -> bool:
+        return self.field.is_finding
+
+    @property
+    def asks_told(self) -> bool:
         return self.field.is_finding
 
     def answers(self, rows: IndexRows) -> Answers:
@@ -124,12 +140,19 @@ class OfSubject:
     is_of_index = False
     asks_findings = False
 
+    @property
+    def asks_told(self) -> bool:
+        return self.subject.column is not None
+
     def answers(self, rows: IndexRows) -> Answers:
-        told = np.zeros(len(rows), np.uint8)
+        may = np.zeros(len(rows), np.bool_)
         for side in SIDES:
             keys = [place.api_key for place in self.subject.places if place.side == side and place.api_key is not None]
-            told[_may_have(rows, side, keys)] = OPEN
-        return told
+            may |= _may_have(rows, side, keys)
+        if self.subject.column is None:
+            return np.where(may, np.uint8(OPEN), np.uint8(NO))
+        cells = self.subject.column(rows)
+        return np.where(may, cells.exist() if self.predicate is None else cells.fit(self.predicate), np.uint8(NO))
 
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
         if self.predicate is None:
@@ -156,6 +179,7 @@ class OfBody:
 
     is_of_index = False
     asks_findings = False
+    asks_told = False
 
     def answers(self, rows: IndexRows) -> Answers:
         told = np.zeros(len(rows), np.uint8)

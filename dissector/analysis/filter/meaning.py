@@ -42,6 +42,11 @@ class Filter:
         """Whether it is about findings, of which only an examined capture has all."""
         return self.condition.asks_findings
 
+    @property
+    def asks_told(self) -> bool:
+        """Whether it is about what rows tell by themselves, which a capture keeps once it was told."""
+        return self.condition.asks_told
+
     def matches(self, exchange: Exchange, start_ns: int = 0) -> bool:
         """Whether an exchange fits; `start_ns` is the time that relative times count from."""
         return self.condition.holds(exchange, start_ns)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from dissector.analysis.filter.columns import Cells, IndexRows
+from dissector.analysis.filter.columns import Cells, IndexRows, Sets
 from dissector.analysis.filter.kinds import Kind, Type
 from dissector.analysis.findings import CODES
 from dissector.findings import Severity
@@ -30,7 +30,7 @@ class RowField:
     words: str
     kind: Kind
     values: Values
-    cells: tuple[Callable[[IndexRows], Cells], ...] = ()
+    cells: tuple[Callable[[IndexRows], Cells | Sets], ...] = ()
     is_finding: bool = False
     """Whether it is about findings, which only an examined capture has all of."""
 
@@ -107,9 +107,11 @@ ROW_FIELDS: Final = (
              _of_exchange(lambda exchange: exchange.response), (IndexRows.response,)),
     RowField("info", "the words of the list", _TEXT, _some(lambda exchange: exchange.row.info or None)),
     RowField("finding", "the code of something found, such as unanswered", Kind(Type.TEXT, names=CODES),
-             lambda exchange, _: [finding.code for finding in exchange.findings], is_finding=True),
+             lambda exchange, _: [finding.code for finding in exchange.findings],
+             (IndexRows.finding,), is_finding=True),
     RowField("severity", "the gravest finding's: note, warning, error",
-             Kind(Type.INTEGER, names=tuple(Severity)), _some(_severity), is_finding=True),
+             Kind(Type.INTEGER, names=tuple(Severity)), _some(_severity),
+             (IndexRows.severity,), is_finding=True),
 )  # fmt: skip
 
 CALENDAR: Final = RowField(

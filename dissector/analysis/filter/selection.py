@@ -23,6 +23,8 @@ STRETCH: Final = 1 << 16
 """Rows whose columns are looked at together: few at first, so that something is there at once."""
 STEP: Final = 0.02
 """Seconds of decoding between two results."""
+PIECE: Final = 1 << 12
+"""Rows of which is found out together what they tell."""
 TOGETHER: Final = 64
 """Rows that are looked up at once."""
 
@@ -49,6 +51,9 @@ class Rows(Protocol):
     def at(self, rows: Ints) -> Iterator[Exchange]:
         """The exchanges of rows, decoded on demand."""
 
+    def tell(self, rows: Ints) -> Iterator[object]:
+        """Find out in short steps what rows tell by themselves, and keep it."""
+
 
 def select(filter: Filter, capture: Rows, start: int, stop: int) -> Iterator[Selected]:  # noqa: A002  # what it is
     """The rows from `start` to before `stop` that fit."""
@@ -70,13 +75,13 @@ def narrowed(filter: Filter, capture: Rows, rows: range | Ints) -> Answers:  # n
     return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
 
 
-def candidates(filter: Filter, capture: Rows, count: int) -> Ints:  # noqa: A002
-    """Of the first `count` rows those that may fit, by the index alone, `(n,)`."""
-    rows = [np.zeros(0, np.int64)]
-    for start in range(0, count, STRETCH):
-        answers = narrowed(filter, capture, range(start, min(start + STRETCH, count)))
-        rows.append(start + np.flatnonzero(answers != NO))
-    return np.concatenate(rows)
+def candidates(filter: Filter, capture: Rows, rows: range) -> Ints:  # noqa: A002
+    """Those of some rows that may fit, by the index alone, `(n,)`."""
+    found = [np.zeros(0, np.int64)]
+    for start in range(rows.start, rows.stop, STRETCH):
+        answers = narrowed(filter, capture, range(start, min(start + STRETCH, rows.stop)))
+        found.append(start + np.flatnonzero(answers != NO))
+    return np.concatenate(found)
 
 
 def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:  # noqa: A002
@@ -86,6 +91,11 @@ def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:  # noqa: A002
         some = rows[start : start + STRETCH]
         answers = narrowed(filter, capture, some)
         doubtful = np.flatnonzero(answers == OPEN)
+        if filter.asks_told and len(doubtful):
+            for _ in capture.tell(some[doubtful]):
+                pass
+            answers[doubtful] = narrowed(filter, capture, some[doubtful])
+            doubtful = doubtful[answers[doubtful] == OPEN]
         for at, exchange in zip(doubtful.tolist(), capture.at(some[doubtful]), strict=True):
             answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
         fitting.append(some[answers == YES])
@@ -93,15 +103,32 @@ def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:  # noqa: A002
 
 
 def _looked_at(filter: Filter, capture: Rows, start: int, answers: Answers) -> Iterator[Selected]:  # noqa: A002
-    """A stretch with rows that have to be decoded, result by result."""
+    """A stretch with rows that have to be looked at, result by result."""
     doubtful = np.flatnonzero(answers == OPEN)
     told = 0
     begun = perf_counter()
-    for first in range(0, len(doubtful), TOGETHER):
-        some = doubtful[first : first + TOGETHER]
-        for at, exchange in zip(some.tolist(), capture.at(start + some), strict=True):
+    for first in range(0, len(doubtful), PIECE):
+        some = doubtful[first : first + PIECE]
+        if filter.asks_told:
+            for _ in capture.tell(start + some):
+                if perf_counter() - begun > STEP:
+                    yield Selected(start + told, np.zeros(0, np.int64))
+                    begun = perf_counter()
+            answers[some] = narrowed(filter, capture, start + some)
+            some = some[answers[some] == OPEN]
+        for at, exchange in _together(capture, start, some):
             answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
             if perf_counter() - begun > STEP:
                 yield Selected(start + at + 1, start + told + np.flatnonzero(answers[told : at + 1]))
                 told, begun = at + 1, perf_counter()
-    yield Selected(start + len(answers), start + told + np.flatnonzero(answers[told:]))
+        upto = int(doubtful[first + PIECE]) if first + PIECE < len(doubtful) else len(answers)
+        if perf_counter() - begun > STEP or upto == len(answers):
+            yield Selected(start + upto, start + told + np.flatnonzero(answers[told:upto]))
+            told, begun = upto, perf_counter()
+
+
+def _together(capture: Rows, start: int, doubtful: Ints) -> Iterator[tuple[int, Exchange]]:
+    """The exchanges of rows of a stretch, with their places in it."""
+    for first in range(0, len(doubtful), TOGETHER):
+        some = doubtful[first : first + TOGETHER]
+        yield from zip(some.tolist(), capture.at(start + some), strict=True)

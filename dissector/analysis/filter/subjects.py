@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from dissector.analysis.filter.columns import IndexRows, Sets
 from dissector.analysis.filter.kinds import Kind, Type
 from dissector.protocol.schema.enums import ERROR_CODE
 from dissector.session.exchange import Exchange, Message
@@ -31,6 +32,8 @@ class Subject:
     is_one: Callable[[Place], bool]
     values: Callable[[Message, Iterable[object]], Iterable[object]] = lambda _, values: values
     also: Callable[[Exchange], Iterable[object]] = lambda _: ()
+    column: Callable[[IndexRows], Sets] | None = None
+    """Where it is kept once a row was looked at."""
 
     @cached_property
     def paths(self) -> Mapping[str, tuple[Path, ...]]:
@@ -108,9 +111,12 @@ def _groups(message: Message, values: Iterable[object]) -> Iterable[object]:
     return () if message.body.get("key_type") else values
 
 
+ERROR: Final = Subject(
+    "error", "any error of the response, at any depth, by name or code; NONE: it has none",
+    Kind(Type.INTEGER, ERROR_CODE), _is_error, _errors, column=IndexRows.error,
+)  # fmt: skip
 SUBJECTS: Final = (
-    Subject("error", "any error of the response, at any depth, by name or code; NONE: it has none",
-            Kind(Type.INTEGER, ERROR_CODE), _is_error, _errors),
+    ERROR,
     Subject("topic", "any topic, by name, also where the wire has its id", Kind(Type.TEXT), _is_topic, _topics,
             lambda exchange: exchange.fetched or ()),
     Subject("partition", "any partition, by number", Kind(Type.INTEGER), _is_partition,

@@ -9,11 +9,14 @@ from dissector.analysis.findings.metadata import METADATA
 from dissector.analysis.findings.recurring import SECOND, Burst, Recent
 from dissector.analysis.findings.seen import Seen
 from dissector.findings import Severity
-from dissector.protocol.schema.errors import error_name, is_retriable
+from dissector.protocol.message import API_VERSIONS
+from dissector.protocol.schema.errors import EVERYDAY, error_name, is_retriable
 from dissector.session.lookup import api_name
 
+JOIN_GROUP: Final = 11
 MANY: Final = 10
 SPAN_NS: Final = 10 * SECOND
+_EVERYDAY_CODES: Final = {code for _, code in EVERYDAY}
 SESSION_ERRORS: Final = {70, 71, 106, 122, 123}
 """FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR, SHARE_SESSION_NOT_FOUND,
 INVALID_SHARE_SESSION_EPOCH."""
@@ -48,6 +51,43 @@ class ErrorStorm(BodyFinder):
             if burst.is_on(seen.answered_ns, MANY, SPAN_NS):
                 words = f"{error_name(code)} from {api_name(seen.key)} {burst.count:,} times"
                 self.burst(burst, seen.row, seen.answered_ns, words, "response.body")
+
+
+class EverydayErrorAgain(BodyFinder):
+    """A step of the protocol that does not lead on."""
+
+    explanation: ClassVar = Explanation(
+        "everyday-error-again",
+        "An everyday error that does not go away",
+        Severity.WARNING,
+        "MEMBER_ID_REQUIRED for one group, or UNSUPPORTED_VERSION to ApiVersions, came again on a connection without "
+        "a success in between. Once each is a step of the protocol.",
+        "The client does not do what the step asks for: it joins without the member id that it was given (KIP-394), or "
+        "asks for ApiVersions in another version that the broker has not (KIP-511). Several members of one group that "
+        "share a connection look the same.",
+        "See what the client sends after the first refusal: JoinGroup must bear the member id of the answer, "
+        "ApiVersions a version that the answer names, or 0. Else upgrade the client.",
+    )
+    apis: ClassVar = frozenset((API_VERSIONS, JOIN_GROUP))
+
+    def __init__(self, found: Found, around: Around) -> None:
+        super().__init__(found, around)
+        self._refused: Recent[tuple[int, int, object], list[int]] = Recent(list)
+        """By connection, API and group: the error that came last; empty after a success."""
+
+    def look(self, seen: Seen) -> None:
+        """One case a connection and error."""
+        key = (seen.connection, seen.key, seen.request.get("group_id"))
+        refused = self._refused.of(key)
+        if not seen.errors:
+            refused.clear()
+            return
+        code = seen.errors[0]
+        if code in refused:
+            words = f"{error_name(code)} again from {api_name(seen.key)}, on the same connection"
+            self.again(key, seen.row, seen.answered_ns, words, "response.body", "times")
+        elif code in _EVERYDAY_CODES:
+            refused[:] = [code]
 
 
 class FetchSessionError(BodyFinder):

@@ -25,6 +25,7 @@ from dissector.session.recogniser import Flows
 from dissector.session.session import Session
 from dissector.session.table import NO_FRAME, Ints
 from dissector.store import Store
+from dissector.transport import Resent
 
 STEP: Final = 4_096
 """Rows that are examined between two words of progress."""
@@ -38,10 +39,11 @@ _OF_TABLE: Final = (
 class Examination:
     """Of one capture, which may still grow."""
 
-    def __init__(self, session: Session, store: Store, lookup: Lookup, flows: Flows) -> None:
+    def __init__(self, session: Session, store: Store, lookup: Lookup, flows: Flows, resent: Resent) -> None:
         self._session = session
         self._lookup = lookup
         self._flows = flows
+        self._resent = resent
         self.found = Found()
         finders = [finder(self.found, self) for finder in FINDERS]
         self._row_finders = [finder for finder in finders if isinstance(finder, RowFinder)]
@@ -101,6 +103,20 @@ class Examination:
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """The versions that the server of a connection said it has, there or elsewhere, by API key."""
         return self._lookup.offered(connection)
+
+    @property
+    def has_resent(self) -> bool:
+        """Whether TCP sent anything again, or brought it late."""
+        return len(self._resent) > 0
+
+    def delays(self, frames: Ints) -> tuple[Ints, Ints]:
+        """What TCP added to frames, by sending again and by waiting, in nanoseconds; 0 where there is no frame."""
+        again, waited = np.zeros(len(frames), np.int64), np.zeros(len(frames), np.int64)
+        there = frames != NO_FRAME
+        table, some = self._session.frames, frames[there]
+        columns = (table.direction, table.start, table.size, table.time_ns)
+        again[there], waited[there] = self._resent.delays(*(column.values[some] for column in columns))
+        return again, waited
 
     def is_offered(self, connection: int, key: int, version: int) -> bool:
         """Whether the server takes that version of an API, as far as it said."""

@@ -16,6 +16,7 @@ from dissector.analysis.findings.seen import Seen
 from dissector.events import NEVER
 from dissector.findings import Severity
 from dissector.protocol.message import Values
+from dissector.session.table import Ints
 from dissector.text import duration
 
 
@@ -36,6 +37,14 @@ class Around(Protocol):
 
     def captured(self, frame: int) -> int:
         """How many bytes of a frame the capture has."""
+
+    @property
+    def has_resent(self) -> bool:
+        """Whether TCP sent anything again, or brought it late."""
+
+    def delays(self, frames: Ints) -> tuple[Ints, Ints]:
+        """How long after it began the last byte of each frame was sent again, and how long one of it waited for others,
+        in nanoseconds; 0 where none, or where there is no frame."""
 
     def topic(self, named: Values) -> str:
         """The name of a topic that a structure names, or else its id."""

@@ -6,8 +6,13 @@ Invariant: of each code so many are kept, the first ones; the rest is counted.
 from collections import Counter
 from typing import Final
 
+import numpy as np
+
 from dissector.analysis.findings.explanation import Explanation
+from dissector.analysis.findings.told import NOTHING, Told
+from dissector.columns import Column, Numbers
 from dissector.findings import Finding, Severity
+from dissector.session.table import Ints
 
 MOST: Final = 10_000
 """Findings of a code that are kept."""
@@ -34,6 +39,9 @@ class Found:
         self._most = most
         self._cases: dict[int, list[Case]] = {}
         self._counts: Counter[str] = Counter()
+        self._told: Numbers[Told] = Numbers()
+        self._told.of(NOTHING)
+        self._numbers = Column(np.uint32)
 
     def tell(
         self, explanation: Explanation, row: int, message: str, path: str = "", severity: Severity | None = None
@@ -43,7 +51,23 @@ class Found:
         self._counts[explanation.code] += 1
         if self._counts[explanation.code] <= self._most:
             self._cases.setdefault(row, []).append(case)
+            self._numbers.grow(row + 1)
+            known = self.told[int(self._numbers.values[row])]
+            self._numbers.values[row] = self._told.of(known.more(case.finding))
         return case
+
+    @property
+    def told(self) -> list[Told]:
+        """What the numbers of rows stand for."""
+        return self._told.values
+
+    def numbers(self, rows: Ints) -> Ints:
+        """The numbers of rows, `(n,)`: 0 where nothing is found."""
+        numbers = self._numbers.values
+        found = np.zeros(len(rows), np.int64)
+        there = rows < len(numbers)
+        found[there] = numbers[rows[there]]
+        return found
 
     def of(self, row: int) -> list[Finding]:
         """The findings of a row."""

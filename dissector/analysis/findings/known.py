@@ -19,8 +19,10 @@ OF_EXCHANGES: Final = (
     Explanation(
         "error-response", "The broker said no", WARNING,
         "The response bears an error code other than 0, at the top or for one of its topics, partitions or groups.",
-        "Each error has a cause of its own: the message says what it asks of a client. Some are part of every day: "
-        "MEMBER_ID_REQUIRED for a new member, COORDINATOR_NOT_AVAILABLE while a group's topic is made.",
+        "Each error has a cause of its own: the message says what it asks of a client. Two are steps of the protocol, "
+        "and notes: MEMBER_ID_REQUIRED gives a new member its id (KIP-394), UNSUPPORTED_VERSION to ApiVersions names "
+        "what the broker has (KIP-511). Others are of every day: COORDINATOR_NOT_AVAILABLE while a group's topic is "
+        "made.",
         "Do as the message says (all errors: kdissect explain errors). Retriable ones go away if the client backs off "
         "(retry.backoff.ms) and refreshes its metadata.",
     ),

@@ -1,6 +1,6 @@
 """Bytes that the capture lacks, and the exchanges that stand next to them."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -12,22 +12,26 @@ from dissector.analysis.findings.rows import Rows
 from dissector.findings import Severity
 from dissector.session.table import NO_FRAME, RowKind
 
+NEAR_LOSS: Final = Explanation(
+    "near-loss",
+    "Next to a loss",
+    Severity.NOTE,
+    "Bytes of this connection are missing from the capture right before this exchange, or right behind a request "
+    "without an answer, which may have been among them; or TCP sent bytes of the exchange again, or kept them waiting "
+    "for others that came late: the message says for how long.",
+    "Missing bytes that the receiver acknowledged were lost by the capture alone: it dropped packets or began too "
+    "late. What the network loses is sent again: that takes 200 ms or more where nothing follows it, and looks like a "
+    "slow answer. A receiver that is too busy to acknowledge makes TCP repeat itself too.",
+    "Do not judge latency or missing answers here by this capture alone. Where bytes were sent again, look at the "
+    "network and not at the broker: tcp.analysis.retransmission in Wireshark, nstat TcpRetransSegs on either side. "
+    "Where the capture lacks bytes, capture nearer and with a larger buffer.",
+)
+
 
 class NearLoss(RowFinder):
     """A hole in a connection's stream, next to an exchange."""
 
-    explanation: ClassVar = Explanation(
-        "near-loss",
-        "Next to a loss",
-        Severity.NOTE,
-        "Bytes of this connection are missing from the capture right before this exchange, or right behind a request "
-        "without an answer, which may have been among them.",
-        "The capture dropped packets or began too late. Bytes that the receiver acknowledged were lost by the capture "
-        "alone; others by the network, which then sends them again: that takes 200 ms or more, and looks like a slow "
-        "answer.",
-        "Do not judge latency or missing answers here by this capture alone. Capture nearer, with a larger buffer; see "
-        "whether TCP repeats itself in Wireshark (tcp.analysis.retransmission).",
-    )
+    explanation: ClassVar = NEAR_LOSS
 
     def __init__(self, found: Found, around: Around) -> None:
         super().__init__(found, around)

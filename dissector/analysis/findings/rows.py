@@ -34,7 +34,7 @@ class Rows(NamedTuple):
     asked_size: Ints
     answered_size: Ints
 
-    def where(self, which: Mask | Ints) -> "Rows":
+    def where(self, which: Mask | Ints | slice) -> "Rows":
         """Some of them."""
         return Rows(*(column[which] for column in self))
 

@@ -7,9 +7,14 @@ code is no mistake here: a newer broker may have sent it.
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from dissector.protocol.schema.data import read_json
 from dissector.protocol.schema.model import SchemaError
+
+EVERYDAY: Final = frozenset((("ApiVersionsResponse", 35), ("JoinGroupResponse", 79)))
+"""Errors that are steps of the protocol, each with the message that bears it: UNSUPPORTED_VERSION, to which a client
+asks again lower (KIP-511), and MEMBER_ID_REQUIRED, to which a new member joins again with its id (KIP-394)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,11 @@ def is_retriable(code: int) -> bool:
     """Whether Kafka's own client would try again. False for codes that this release does not know."""
     found = error_codes().get(code)
     return found is not None and found.retriable
+
+
+def is_everyday(message: str | None, code: int) -> bool:
+    """Whether an error of this message is a step of the protocol, and nothing has gone wrong."""
+    return (message, code) in EVERYDAY
 
 
 def advice(code: int) -> str:

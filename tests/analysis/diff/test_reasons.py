@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from dissector.analysis.diff import Reason, Verdict
 from dissector.analysis.diff.batching import Batching
+from dissector.analysis.diff.gathering import Facts
+from dissector.analysis.diff.meaning import Key
 from dissector.analysis.diff.names import Names
-from dissector.analysis.diff.shapes import compare_batching
+from dissector.analysis.diff.shapes import compare_batching, compare_shapes
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, lines_of, of, only, told
 
 JAVA = bundled("compare-java-1")
@@ -62,7 +64,7 @@ def test_any_field_that_was_changed_in_any_frame_is_the_one_difference(
         body = line["request"]["body"]
         body[name] = f"made up {number}" if isinstance(body[name], str) else number
 
-    folder = tmp_path_factory.mktemp("edited")  # type: ignore[attr-defined]
+    folder = tmp_path_factory.mktemp("edited")
     comparison = compared(JAVA, edited(JAVA, folder, change))
     if name == "group_id":  # another group: what was said about the one is not said about the other
         assert {entry.reason for entry in comparison.entries} == {Reason.ONLY_HERE}
@@ -116,7 +118,7 @@ def test_what_no_session_means_and_what_a_session_that_is_closed() -> None:
     assert fields["Fetch", "session_id"] == ("fetch session #1, a new session", "no session")
     assert ("Fetch", "session_epoch") not in fields
     closing = {(e.api, e.path): e for e in compared(JAVA, bundled("compare-kafka-python-1")).entries}
-    assert closing["Fetch", "session_epoch"].a == "a position, -1 FINAL"
+    assert closing["Fetch", "session_epoch"].a == "a position, -1 FINAL_EPOCH (the session is closed)"
     assert closing["Fetch", "session_epoch"].settings == ()
 
 
@@ -170,7 +172,7 @@ def test_a_loop_that_turns_a_little_less_often_does_not_differ(tmp_path: Path) -
     assert [pair.verdict for pair in comparison.pairs if pair.b is None] == [Verdict.MORE]
 
 
-def test_loops_and_retries_at_another_pace(tmp_path: Path) -> None:
+def test_loops_at_another_pace(tmp_path: Path) -> None:
     def slower(lines: Lines) -> None:
         start = lines[0]["request"]["time_ns"]
         for line in lines:
@@ -178,9 +180,48 @@ def test_loops_and_retries_at_another_pace(tmp_path: Path) -> None:
                 line[side]["time_ns"] = start + 3 * (line[side]["time_ns"] - start)
 
     found = told(compared(JAVA, edited(JAVA, tmp_path, slower)))
-    assert [(api, path, reason) for api, path, reason, _, _ in found] == [
-        ("Metadata", "retry_backoff", "timing"), ("Fetch", "interval", "timing"),
-    ]  # fmt: skip
+    assert [(api, path, reason) for api, path, reason, _, _ in found] == [("Fetch", "interval", "timing")]
+
+
+def said_so_often(count: int, pauses: list[int]) -> Facts:
+    """Exchanges of one key, and the pauses behind those that were tried again."""
+    facts = Facts()
+    facts.rows.extend(range(count + len(pauses)))
+    facts.retries.pauses.extend(pauses)
+    if pauses:
+        facts.retries.times["NOT_COORDINATOR"] = len(pauses)
+    return facts
+
+
+def shapes(api: str, a: Facts, b: Facts) -> list[tuple[str, str, str]]:
+    return [(str(each.reason), each.a, each.b) for each in compare_shapes(Key(0, api, (), ""), a, b)]
+
+
+def test_pauses_before_the_next_try_have_a_shape_where_there_are_three() -> None:
+    quick, slow = [100_000_000] * 3, [300_000_000] * 3
+    assert shapes("JoinGroup", said_so_often(1, quick), said_so_often(1, slow)) == [("timing", "100.0 ms", "300.0 ms")]
+    assert shapes("JoinGroup", said_so_often(1, quick[:1]), said_so_often(1, slow[:1])) == []
+
+
+def test_how_many_produce_requests_there_are_tells_something_where_there_are_many() -> None:
+    assert shapes("Produce", said_so_often(2, []), said_so_often(4, [])) == []
+    assert shapes("Produce", said_so_often(2, []), said_so_often(100, [])) == [("count", "2 times", "100 times")]
+    assert shapes("Produce", said_so_often(100, []), said_so_often(130, [])) == []
+
+
+def test_a_coordinator_that_is_asked_for_once_more_is_no_difference() -> None:
+    assert shapes("FindCoordinator", said_so_often(2, []), said_so_often(3, [])) == []
+    assert shapes("FindCoordinator", said_so_often(1, []), said_so_often(5, [])) == [("count", "once", "5 times")]
+
+
+def test_a_leader_that_knew_the_topic_from_the_start_does_not_differ(tmp_path: Path) -> None:
+    def known_at_once(lines: Lines) -> None:
+        first, second = of(lines, "SyncGroup")
+        first["request"]["body"]["assignments"] = second["request"]["body"]["assignments"]
+        first["response"]["body"] = second["response"]["body"]
+
+    twice = bundled("compare-kafka-python-1")
+    assert compared(twice, edited(twice, tmp_path, known_at_once)).is_same
 
 
 def test_other_records(tmp_path: Path) -> None:
@@ -194,7 +235,7 @@ def test_other_records(tmp_path: Path) -> None:
 
 def test_the_same_records_in_other_partitions() -> None:
     [entry] = [e for e in compared(JAVA, LIBRDKAFKA).entries if e.reason is Reason.CONTENT]
-    assert entry.words == "the same records, but keys go to other partitions"
+    assert entry.words == "the same records, and as many in each partition, but keys go to other partitions"
     assert entry.settings == (("Java", "partitioner.class"), ("librdkafka", "partitioner"))
 
 

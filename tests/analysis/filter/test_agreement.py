@@ -3,7 +3,6 @@
 import json
 import operator
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from dissector.session.exchange import Exchange
 from tests.analysis.filter.asking import Leaf, asked, bundled, exchanges, leaves, objects, opened
 from tests.conftest import CAPTURES, PCAPS
+from tests.needs import needs
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 NAMES = ("java", "java-classic", "java-transactions", "plain-socket-message-sets", "kafka-python-as-0.10-sasl")
@@ -167,7 +167,7 @@ def test_words_mean_what_people_read_in_them(name: str, text: str, expected: Cal
 def test_partitions_are_told_of_sessions_too() -> None:
     capture = opened("java-classic")
     rows = asked("api == Fetch && partition == 3 && topic == java-classic", capture)
-    assert any(not capture.exchange(row).request.body["topics"] for row in rows)  # type: ignore[union-attr]
+    assert any(not capture.exchange(row).request.body["topics"] for row in rows)
 
 
 def test_times_are_of_the_calendar_or_since_the_start() -> None:
@@ -196,6 +196,7 @@ OF_FILES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", OF_FILES)
 def test_entries_of_kafkas_own_files_are_asked_too(text: str) -> None:
     assert asked(text, opened(bundled("java"), *SEGMENTS))
@@ -242,8 +243,7 @@ def test_every_capture_answers_one_way(path: Path) -> None:
     ],
 )
 def test_tshark_finds_the_same(ours: str, theirs: str) -> None:
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed")
+    needs("tshark")
     side = "tcp.dstport == 9092"
     theirs = theirs.replace("kafka.request.frame", side)
     command = ["tshark", "-r", bundled("java"), "-Y", f"({theirs}) && {side}", "-T", "fields", "-e", "tcp.srcport",

@@ -46,7 +46,7 @@ def test_what_is_behind_the_last_row_asked_for_is_not_decoded(monkeypatch: pytes
     at = Capture.at
 
     def watched(self: Capture, rows: object) -> object:
-        for exchange in at(self, rows):  # type: ignore[arg-type]
+        for exchange in at(self, rows):
             looked_at.append(exchange.facts.number)
             yield exchange
 
@@ -55,7 +55,7 @@ def test_what_is_behind_the_last_row_asked_for_is_not_decoded(monkeypatch: pytes
     monkeypatch.setattr(Capture, "at", watched)
     steps = capture.select(parse("request.acks == ALL"))
     first = next(found for found in steps if len(found.rows))
-    steps.close()  # type: ignore[attr-defined]
+    steps.close()
     assert looked_at
     assert max(looked_at) <= first.upto
 
@@ -76,7 +76,7 @@ def test_only_apis_that_can_fit_are_decoded(text: str, apis: set[str], monkeypat
     at = Capture.at
 
     def watched(self: Capture, rows: object) -> object:
-        for exchange in at(self, rows):  # type: ignore[arg-type]
+        for exchange in at(self, rows):
             looked_at.add(exchange.facts.api)
             yield exchange
 

@@ -94,7 +94,7 @@ def test_not_binds_closer_than_and_and_that_closer_than_or(tree: Tree, spelling:
 
 def test_nothing_is_a_keyword_behind_an_operator() -> None:
     tree = read("client_id == not && client_id in {and, or} && nothing == exists")
-    assert [part.values[0].text for part in tree.parts if isinstance(part, Comparison)] == ["not", "and", "exists"]  # type: ignore[union-attr]
+    assert [part.values[0].text for part in tree.parts if isinstance(part, Comparison)] == ["not", "and", "exists"]
 
 
 @pytest.mark.parametrize(

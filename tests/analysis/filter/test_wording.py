@@ -98,5 +98,5 @@ def test_any_value_is_written_so_that_it_is_read_again(value: object) -> None:
     # What bytes hold is compared as what it is.
     text = expression("metadata_decoded.topics", value)
     condition = parse(text).condition
-    [look, *_] = next(iter(condition.looks.values()))  # type: ignore[attr-defined]
+    [look, *_] = next(iter(condition.looks.values()))
     assert look.predicate(value)

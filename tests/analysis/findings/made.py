@@ -1,9 +1,11 @@
 """Captures made for findings: connections with exchanges, each at a time of its own, by our own encoder."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dissector
+from dissector.capture import Following
 from dissector.capture_file import Capture
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.findings import Finding
@@ -101,3 +103,25 @@ def fetch(talk: Talk, at: float, offset: int, end: int, *, took: float = 1, wait
     partition = {"partition_index": 0, "high_watermark": end, "records": None}
     answer = {"error_code": error, "responses": [{"topic": "orders", "partitions": [partition]}]}
     talk.ask(at, "Fetch", 12, body, answer, took=took)
+
+
+def grown(path: Path, whole: bytes, cuts: list[int]) -> Iterator[Capture]:
+    """A capture of a file that grows to each cut, and then to its end; yielded at each step."""
+    path.write_bytes(b"")
+    ends = iter([*cuts, len(whole)])
+    done = False
+
+    def is_done() -> bool:
+        nonlocal done
+        end = next(ends, None)
+        if end is None:
+            return True
+        with path.open("r+b") as file:
+            file.seek(0, 2)
+            file.write(whole[file.tell() : end])
+        return False
+
+    with Capture([Following(str(path), is_done)]) as capture:
+        for _ in capture.read(settled=False):
+            yield capture
+        yield capture

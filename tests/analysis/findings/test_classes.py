@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.analysis.findings.made import Talk, codes, fetch, found, heartbeat, produce
+from dissector.findings import Finding
+from tests.analysis.findings.made import Talk, codes, fetch, found, grown, heartbeat, produce, troubles
+from tests.traffic import ACK, Packet, capture_of, conversation, ethernet, exchanges, pcap
 
 CUPS = b"cup saucer spoon kettle " * 20
 
@@ -146,7 +148,7 @@ def test_an_error_that_is_not_retriable_is_no_storm(tmp_path: Path) -> None:
     talk = Talk()
     for n in range(30):
         produce(talk, n, error=29)
-    assert "error-storm" not in dict(map(reversed, codes(tmp_path, talk)))  # type: ignore[arg-type]
+    assert "error-storm" not in dict(map(reversed, codes(tmp_path, talk)))
 
 
 def test_throttling_is_told_once(tmp_path: Path) -> None:
@@ -203,7 +205,22 @@ def test_a_client_that_never_takes_its_member_id(tmp_path: Path) -> None:
     talk = Talk()
     for n in range(8):
         join(talk, 100 * n, -1, error=79)
-    assert codes(tmp_path, talk) == [(5, "rebalance-loop")]
+    assert codes(tmp_path, talk) == [(1, "everyday-error-again"), (5, "rebalance-loop")]
+
+
+def test_versions_refused_once_are_a_step_and_twice_are_told(tmp_path: Path) -> None:
+    def ask(talk: Talk, at: float, version: int, error: int) -> None:
+        talk.ask(at, "ApiVersions", version, {}, {"error_code": error})
+
+    calm, again = Talk(1), Talk(2)
+    for at, talk in ((0, calm), (10, again)):
+        ask(talk, at, 2, 35)
+        ask(talk, at + 1, 1, 0)
+        ask(talk, at + 2, 2, 35)
+    ask(again, 20, 1, 35)
+    (row, finding) = next(each for each in found(tmp_path, calm, again) if each[1].code == "everyday-error-again")
+    assert (row, finding.severity) == (6, "warning")
+    assert finding.message == "UNSUPPORTED_VERSION again from ApiVersions, on the same connection"
 
 
 @pytest.mark.parametrize(("records", "times", "expected"), [(1, 49, []), (3, 80, []), (2, 80, [(49, "tiny-batches")])])
@@ -282,3 +299,51 @@ def test_a_hole_next_to_an_exchange(tmp_path: Path) -> None:
     assert (row, before.code, other, after.code) == (2, "near-loss", 3, "near-loss")
     assert before.message == "the answer may be among the bytes that row 7 lacks"
     assert after.message == "bytes are missing right before the response: see row 5"
+
+
+def resending(folder: Path, pause: int, *, ahead: bool = False) -> list[tuple[int, Finding]]:
+    """Two exchanges, a packet a millisecond; the second response comes again after a pause, or for the first time with
+    what stands `ahead` of it already seen."""
+    packets = conversation([*exchanges(1, size=100), *exchanges(1, size=100)], segment=54)
+    idle = [Packet(True, packets[-1].ack, b"", ACK, 1)] * pause
+    if ahead:
+        return troubles(capture_of(folder, [*packets[:-2], packets[-1], *idle, packets[-2]]))
+    return troubles(capture_of(folder, [*packets, *idle, packets[-1]]))
+
+
+def test_an_exchange_whose_bytes_tcp_sent_again(tmp_path: Path) -> None:
+    [(row, finding)] = resending(tmp_path, 60)
+    assert (row, finding.code, finding.severity) == (1, "near-loss", "note")
+    assert finding.message == "TCP sent bytes of the response again, 62.0 ms after it began"
+    [(row, finding)] = resending(tmp_path, 60, ahead=True)
+    assert (row, finding.code) == (1, "near-loss")
+    assert finding.message == "the response waited 61.0 ms for bytes that TCP brought late"
+
+
+@pytest.mark.parametrize(("answered", "expected"), [(True, []), (False, [(0, "near-loss")])])
+def test_a_request_that_was_answered_before_it_came_again_was_not_lost(
+    tmp_path: Path, answered: bool, expected: list[tuple[int, str]]
+) -> None:
+    opening, [asked, answer] = (packets := conversation(exchanges(1)))[:2], packets[2:]
+    idle = [Packet(True, asked.seq + len(asked.payload), b"", ACK, 1)] * 60
+    late = [asked, answer, *idle, asked] if answered else [asked, *idle, asked, answer]
+    found = troubles(capture_of(tmp_path, [*opening, *late]))
+    assert [(row, finding.code) for row, finding in found] == expected
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_packets_seen_twice_or_overtaken_at_once_are_no_loss(tmp_path: Path, ahead: bool) -> None:
+    assert not resending(tmp_path, 20, ahead=ahead)
+
+
+def test_live_bytes_sent_again_after_the_row_is_complete_are_told(tmp_path: Path) -> None:
+    packets = conversation(exchanges(2), segment=54)
+    again = [*packets, *[Packet(True, packets[-1].ack, b"", ACK, 1)] * 80, packets[3]]
+    whole = pcap([ethernet(packet) for packet in again])
+    seen = [
+        [(row, finding.code) for row, finding in capture.troubles()]
+        for capture in grown(tmp_path / "growing.pcap", whole, [len(whole) - 200])
+        for _ in [list(capture.examine())]
+    ]
+    assert seen[0] == []
+    assert seen[-1] == [(0, "near-loss")]

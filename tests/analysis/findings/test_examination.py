@@ -1,7 +1,6 @@
 """The pass: the same findings however the rows come, bounded, and in every face."""
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,36 +11,13 @@ from hypothesis import strategies as st
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.found import Found
 from dissector.analysis.findings.recurring import Recent
-from dissector.capture import Following
 from dissector.capture_file import Capture
 from dissector.findings import Finding, Severity
-from tests.analysis.findings.made import Talk, heartbeat, produce, troubles, written
+from tests.analysis.findings.made import Talk, grown, heartbeat, produce, troubles, written
 from tests.conftest import PCAPS
 
 RECORDED = sorted(PCAPS.glob("trouble-*.pcapng"))
 QUICK = [path for path in RECORDED if path.stem != "trouble-slow"]
-
-
-def grown(path: Path, whole: bytes, cuts: list[int]) -> Iterator[Capture]:
-    """A capture of a file that grows to each cut, and then to its end; yielded at each step."""
-    path.write_bytes(b"")
-    ends = iter([*cuts, len(whole)])
-    done = False
-
-    def is_done() -> bool:
-        nonlocal done
-        end = next(ends, None)
-        if end is None:
-            return True
-        with path.open("r+b") as file:
-            file.seek(0, 2)
-            file.write(whole[file.tell() : end])
-        return False
-
-    with Capture([Following(str(path), is_done)]) as capture:
-        for _ in capture.read(settled=False):
-            yield capture
-        yield capture
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
@@ -163,5 +139,5 @@ def test_findings_say_where_in_the_exchange_they_are(recorded: Path) -> None:
             for field in fields:
                 if field == "base_sequence":  # inside of the batch's bytes
                     break
-                value = value[int(field)] if isinstance(value, list) else value[field]  # type: ignore[index]
+                value = value[int(field)] if isinstance(value, list) else value[field]
             json.dumps(value, default=str)

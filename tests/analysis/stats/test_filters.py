@@ -10,6 +10,7 @@ from tui.overview import PAGES, lines_of, picture_of
 WIDER = ("topic", "partition")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["java", "java-transactions", "two-brokers", "librdkafka-acks0"])
 @pytest.mark.parametrize("section", SECTIONS)
 def test_it_selects_as_many_as_were_counted(name: str, section: str) -> None:

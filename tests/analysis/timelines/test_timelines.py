@@ -140,7 +140,7 @@ def test_no_recording_has_an_event_twice_or_out_of_time(bundled: object) -> None
 
 
 def test_a_capture_without_groups_has_none(tmp_path: object) -> None:
-    with Capture([capture_of(tmp_path, conversation(exchanges(2)))]) as capture:  # type: ignore[arg-type]
+    with Capture([capture_of(tmp_path, conversation(exchanges(2)))]) as capture:
         for _ in capture.read():
             pass
         assert groups(capture) == transactions(capture) == []

@@ -1,7 +1,6 @@
 """The filter that the kernel runs: which packets pass, by the kernel's own word and by an interpreter of ours."""
 
 import ctypes
-import shutil
 import socket
 import struct
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from dissector.capture import CaptureError
 from dissector.capture.live.bpf import MOST_PORTS, Program, compiled, ports_filter
 from tests.capture.live.loopback import needs_rights
+from tests.needs import needs
 
 PROTOCOL = 0xFFFFF000
 NETWORK = 0xFFF00000
@@ -105,9 +105,7 @@ def test_the_kernel_takes_the_longest_program() -> None:
 
 
 def test_an_expression_is_compiled_and_a_wrong_one_told() -> None:
-    if shutil.which("tcpdump") is None:
-        assert compiled("tcp port 9092") is None
-        pytest.skip("NOT TESTED with expressions: tcpdump is missing")
+    needs("tcpdump")
     program = compiled("tcp port 9092")
     assert program is not None
     assert run(program, ipv4(9092, 1))

@@ -20,6 +20,7 @@ from dissector.capture.live.packet_ring import BLOCK, BLOCKS
 from dissector.capture_file import Capture
 from dissector.cli.live import summary
 from tests.capture.live.loopback import broker, needs_rights, talk
+from tests.needs import needs
 from tests.probe.servers import serving
 
 PR_CAPBSET_DROP = 24
@@ -93,8 +94,7 @@ def test_each_packet_of_loopback_is_there_once(tmp_path: Path) -> None:
 
 @needs_rights
 def test_other_programs_read_the_file(tmp_path: Path) -> None:
-    if shutil.which("capinfos") is None or shutil.which("tshark") is None:
-        pytest.skip("NOT TESTED with Wireshark: capinfos and tshark are missing")
+    needs("capinfos") is None or shutil.which("tshark")
     path = tmp_path / "kept.pcapng"
     with broker() as port, Recording(wanted(port, path)) as recording:
         talk(port, 10)

@@ -9,18 +9,17 @@ from dissector.capture import CaptureError, Following
 from dissector.capture.live import Recording, Ring, Wanted
 from dissector.capture_file import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
+from tests.needs import needs
 
 
 @pytest.fixture(params=["dumpcap", "tcpdump"])
 def tool(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The only program that captures on this machine, as far as the search path shows."""
     name = str(request.param)
-    program = shutil.which(name)
-    if program is None:
-        pytest.skip(f"NOT TESTED with {name}: it is missing")
+    needs(name)
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / name).symlink_to(program)
+    (folder / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(folder))
     return name
 
@@ -29,6 +28,7 @@ def wanted(expression: str, path: Path | str = "", ring: Ring | None = None) -> 
     return Wanted("any", (9092,), expression, promiscuous=False, path=str(path), ring=ring)
 
 
+@pytest.mark.slow
 @needs_rights
 def test_it_captures_what_the_filter_says(tool: str, tmp_path: Path) -> None:
     with broker() as port, broker() as other:

@@ -3,7 +3,9 @@
 librdkafka where a setting of its brings the trouble about; our own encoder over a plain socket where no client would.
 """
 
+import ctypes
 import socket
+import struct
 import sys
 import time
 from contextlib import suppress
@@ -16,10 +18,16 @@ import dissector
 from dissector.protocol.schema.loader import api_named
 
 Values = dict[str, Any]
-PRODUCE, FETCH = 11, 12
+PRODUCE, FETCH, METADATA, JOIN_GROUP, FIND_COORDINATOR = 11, 12, 12, 9, 3
 CREATE_TOPICS, INIT_PRODUCER_ID, QUOTAS = 4, 4, 1
 WORDS = b"saucer cup spoon kettle "
 SECONDS = 20
+MEMBER_ID_REQUIRED = 79
+TOO_LARGE = 110 << 20
+"""Bytes: `socket.request.max.bytes` is 100 MiB."""
+SO_ATTACH_FILTER, SO_DETACH_FILTER = 26, 27
+DROP_ALL = struct.pack("HBBI", 6, 0, 0, 0)
+"""A program of the kernel's packet filter: return 0, take no byte of a packet."""
 
 
 class Client:
@@ -215,9 +223,76 @@ def version_not_offered(servers: str) -> None:
     client.close()
 
 
+def oversized_request(servers: str) -> None:
+    """The size prefix of a request beyond `socket.request.max.bytes`, and its beginning."""
+    client = Client(servers)
+    data = dissector.encode_request("Produce", PRODUCE, sent("large", 400), correlation_id=2, client_id="trouble")
+    client._socket.sendall(TOO_LARGE.to_bytes(4, "big") + data[4:])
+    with suppress(EOFError, ConnectionError):
+        client._frame()
+    client.close()
+
+
+def closed_in_flight(servers: str) -> None:
+    """A client that is gone, without a word of farewell, while topics with many partitions are made."""
+    client = Client(servers)
+    client.send("CreateTopics", CREATE_TOPICS, created("abandoned", 1000, validate_only=False))
+    time.sleep(0.02)
+    client._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # RST in place of FIN
+    client.close()
+
+
+def duplicate_correlation_id(servers: str) -> None:
+    """Three requests at once, two of them with one id: the broker answers them all."""
+    client = Client(servers)
+    for number in (2, 3, 3):
+        client._sent = number - 1
+        client.send("Metadata", METADATA, {"topics": [], "allow_auto_topic_creation": False})
+    for _ in range(3):
+        client._frame()
+    client.close()
+
+
+def everyday_error_again(servers: str) -> None:
+    """A member that never takes the id that it is given."""
+    client = Client(servers)
+    protocols = [{"name": "range", "metadata": b""}]
+    body = {"group_id": "forgetful", "session_timeout_ms": 6000, "rebalance_timeout_ms": 6000, "member_id": "",
+            "protocol_type": "consumer", "protocols": protocols}  # fmt: skip
+    while client.ask("FindCoordinator", FIND_COORDINATOR, {"key_type": 0, "key": "forgetful"})["error_code"]:
+        time.sleep(2)
+    while client.ask("JoinGroup", JOIN_GROUP, body)["error_code"] != MEMBER_ID_REQUIRED:
+        time.sleep(0.5)  # the coordinator loads
+    client.ask("JoinGroup", JOIN_GROUP, body)
+    client.close()
+
+
+def near_loss(servers: str) -> None:
+    """An answer that the client's kernel drops for a tenth of a second: TCP sends it again."""
+    topic(servers, "lossy")
+    client = Client(servers)
+    client.ask("Produce", PRODUCE, sent("lossy", 100))
+    wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 100_000}
+    body = {
+        "max_wait_ms": 100, "min_bytes": 0, "max_bytes": 100_000, "session_id": 0, "session_epoch": -1,
+        "topics": [{"topic": "lossy", "partitions": [wanted]}],
+    }  # fmt: skip
+    for _ in range(2):
+        client.ask("Fetch", FETCH, body)
+    nothing = ctypes.create_string_buffer(DROP_ALL)
+    client._socket.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(nothing)))
+    client.send("Fetch", FETCH, body)
+    time.sleep(0.1)
+    client._socket.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+    client._frame()
+    client.ask("Fetch", FETCH, body)
+    client.close()
+
+
 TROUBLES = (
     tiny_batches, uncompressed_batches, throttled, error_storm, metadata_storm, rebalance_loop, fetch_session_error,
     sequence_gap, retried_batch, consumer_lag, slow, version_not_offered,
+    oversized_request, closed_in_flight, duplicate_correlation_id, everyday_error_again, near_loss,
 )  # fmt: skip
 
 if __name__ == "__main__":

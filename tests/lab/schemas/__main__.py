@@ -1,4 +1,4 @@
-"""Fetch Kafka's jars with Maven, import their schemas, errors and enums. Run as ``python -m tests.lab.schemas``.
+"""Fetch Kafka's jars with Maven; import their schemas, errors and enums. Run as ``python -m tests.lab.schemas``.
 
 Invariants:
   * run twice, it changes nothing the second time;
@@ -23,6 +23,8 @@ otherwise, 4.3.1 names that 4.4 changed. To follow a new release of Kafka, add i
 
 HERE: Final = Path(__file__).parent
 BUILD: Final = HERE.parents[2] / "build" / "schemas"
+SETTINGS: Final = HERE.parents[1] / "golden" / "java-settings.txt"
+"""For a test: the names that the table of clients' settings may have for Java's."""
 
 
 class ToolError(Exception):
@@ -39,6 +41,7 @@ def main() -> int:
         folders = {release: fetch(release) for release in RELEASES}
         errors = printed("PrintErrors", folders[RELEASES[-1]])
         enums = printed("PrintEnums", folders[RELEASES[-1]])
+        settings = printed("PrintSettings", folders[RELEASES[-1]])
         found = import_jars({release: schema_jars(release, folder) for release, folder in folders.items()})
     except ToolError as error:
         print(f"schemas: {error}", file=sys.stderr)
@@ -48,6 +51,7 @@ def main() -> int:
         return 1
     (SCHEMA_FOLDER / "errors.json").write_text(errors, encoding="utf-8", newline="\n")
     (SCHEMA_FOLDER / "enums.json").write_text(enums, encoding="utf-8", newline="\n")
+    SETTINGS.write_text(settings, encoding="utf-8", newline="\n")
     print(_summary(found, errors, enums))
     return 0
 

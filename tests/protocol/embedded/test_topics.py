@@ -32,7 +32,7 @@ def fetched(topic: str, records: list[dict[str, Any]], attributes: int = 0) -> t
     assert_tiled(tree)
     assert not tree.findings
     body = with_all("FetchResponse", 4, read(data, shape).body, Context())
-    content = body["responses"][0]["partitions"][0]["records"]  # type: ignore[index]
+    content = body["responses"][0]["partitions"][0]["records"]
     return content["batches"][0]["records"][0], tree.tree
 
 

@@ -188,6 +188,7 @@ def test_batches_that_overlap_are_told() -> None:
     assert "begins at offset 100" in finding.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_large_sections_in_many_blocks_are_whole(codec: int) -> None:
     chance = random.Random(codec)

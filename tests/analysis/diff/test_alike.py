@@ -1,0 +1,65 @@
+"""What is told by masks over a frame's bytes is what reading the frame tells."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from dissector.analysis.diff.alike import Alike, Said
+from dissector.capture_file import Capture
+from dissector.protocol.message import request_shape, response_shape
+from dissector.session.exchange import Message
+
+Frame = tuple[bool, int, int, Message]
+"""Whether it is a request, its API key and version, the message."""
+
+
+def frames_of(path: Path) -> list[Frame]:
+    """Every whole frame of a capture with its request."""
+    with Capture([str(path)], show_secrets=True) as capture:
+        exchanges = [each for each in capture.exchanges() if each.facts.kind == "exchange" and each.request is not None]
+    return [
+        (message is each.request, each.api_key or 0, each.facts.version or 0, message)
+        for each in exchanges
+        for message in (each.request, each.response)
+        if message is not None and len(message.data) == message.size
+    ]
+
+
+def said(alike: Alike, frame: Frame) -> Said:
+    is_request, api_key, version, message = frame
+    return alike.said(is_request, api_key, version, message.data, lambda: message)
+
+
+def read_anew(frame: Frame, data: bytes) -> Frame:
+    """The same frame with other bytes."""
+    is_request, api_key, version, message = frame
+    shape = request_shape(api_key, version, data) if is_request else response_shape(api_key, version, data)
+    return is_request, api_key, version, Message(0, len(data), data, len(data), shape, message.context)
+
+
+@pytest.mark.slow
+def test_the_leaves_are_those_of_the_frame_itself(bundled: Path) -> None:
+    alike = Alike()
+    for frame in frames_of(bundled):
+        found, own = said(alike, frame), Said(frame[3])
+        assert found.leaves == own.leaves
+        assert found.error == own.error
+
+
+@pytest.mark.parametrize("client", ["java", "librdkafka", "kafka-python", "aiokafka"])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_change_of_bytes_is_taken_for_none(client: str, seed: int) -> None:
+    chance, alike, told = random.Random(seed), Alike(), 0
+    frames = frames_of(Path(f"pcaps/compare-{client}-1.pcapng"))
+    for frame in frames:
+        said(alike, frame)
+        for _ in range(20):
+            data = bytearray(frame[3].data)
+            data[chance.randrange(8, len(data))] = chance.choice((0, 1, 127, 128, 255, chance.randrange(256)))
+            changed = read_anew(frame, bytes(data))
+            found = said(alike, changed)
+            told += found.message is not changed[3]
+            assert found.leaves == Said(changed[3]).leaves
+            assert found.error == Said(changed[3]).error
+    assert told > len(frames)  # many changes are of what no leaf tells

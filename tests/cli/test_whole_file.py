@@ -1,0 +1,112 @@
+"""Rows come as soon as what is shown of them is known, and they are those that come when all is known first."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dissector.analysis.filter import parse
+from dissector.capture_file import Capture, Progress
+from dissector.cli import whole_file
+from dissector.cli.formats import Format
+from dissector.cli.printing import Printing
+from dissector.cli.whole_file import WholeFile
+from tests.analysis.findings.test_examination import RECORDED
+from tests.conftest import PCAPS
+
+FORMS = [(Format.TEXT, None), (Format.CSV, None), (Format.TEXT, "number,findings"), (Format.JSON, None),
+         (Format.TEXT, "number")]  # fmt: skip
+FILTERS = [None, "api == Produce", "finding", "severity >= warning || error", "!response"]
+QUICK = [path for path in RECORDED if path.stem in ("trouble-throttled", "trouble-rebalance-loop")]
+SEGMENT = min((PCAPS / "segments").rglob("*.log"))
+
+
+class Stdout:
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        self.buffer = io.BytesIO()
+
+    def flush(self) -> None:
+        pass
+
+
+def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str | None, limit: int | None) -> bytes:
+    """What is printed when all is known, row by row."""
+    printing = Printing.of(*form)
+    with Capture([str(path) for path in paths]) as capture:
+        for _ in capture.read():
+            pass
+        for _ in capture.examine():
+            pass
+        wanted = None if text is None else parse(text)
+        rows = [n for n, each in enumerate(capture.exchanges()) if wanted is None or wanted.matches(each)][:limit]
+        lines = [line for n in rows for line in printing.lines(capture, range(n, n + 1))]
+        return (printing.head if lines or form[0] is Format.CSV else b"") + b"".join(lines)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("text", FILTERS)
+@pytest.mark.parametrize("limit", [None, 3, 500])
+def test_the_output_is_that_of_who_examines_first(
+    form: tuple[Format, str | None], text: str | None, limit: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", 7)
+    monkeypatch.setattr(whole_file, "EARLY", 30)
+    for paths in ([QUICK[0]], [SEGMENT, QUICK[1]]):
+        out = Stdout()
+        monkeypatch.setattr("sys.stdout", out)
+        with Capture([str(path) for path in paths]) as capture:
+            for _ in capture.read():
+                pass
+            wanted = None if text is None else parse(text)
+            printed = WholeFile(capture, Printing.of(*form), wanted).print(limit)
+        expected = examined_first(paths, form, text, limit)
+        assert out.buffer.getvalue() == expected
+        assert printed == (expected.count(b"\n") > (1 if form[0] is Format.CSV else 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", 1)
+    out = Stdout()
+    monkeypatch.setattr("sys.stdout", out)
+    with Capture([str(path)]) as capture:
+        for _ in capture.read():
+            pass
+        WholeFile(capture, Printing.of(Format.CSV, None), parse("number > 0")).print(len(capture))
+    assert out.buffer.getvalue() == examined_first([path], (Format.CSV, None), None, None)
+
+
+def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", 10)
+    out = Stdout()
+    monkeypatch.setattr("sys.stdout", out)
+    with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        whole = capture.examine
+        sizes: list[int] = []
+
+        def examine() -> Iterator[Progress]:
+            for step in whole():
+                sizes.append(len(out.buffer.getvalue()))
+                yield step
+
+        monkeypatch.setattr(capture, "examine", examine)
+        WholeFile(capture, Printing.of(Format.TEXT, None), parse("api == Produce")).print(None)
+        assert len(sizes) > 5
+        assert sizes[1] < sizes[len(sizes) // 2] < len(out.buffer.getvalue())
+
+
+def test_a_limit_ends_the_examination_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", 10)
+    monkeypatch.setattr("sys.stdout", out := Stdout())
+    with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        WholeFile(capture, Printing.of(Format.TEXT, None), parse("api == Produce")).print(1)
+        assert out.buffer.getvalue().count(b"\n") == 2
+        assert next(capture.examine()).done < len(capture)
