@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ from dissector.capture.parts import Block
 from dissector.findings import Finding
 from dissector.pipeline import source
 from dissector.pipeline.arrow import batches, ddl_of_rows
-from dissector.pipeline.parts import SHORT, Keeping, Origin, lessons, rows
+from dissector.pipeline.parts import Keeping, Origin, lessons, rows
 from dissector.pipeline.plan import Plan, plan
 from dissector.pipeline.segments import Segment, segments
 from dissector.pipeline.tables import BY_NAME, OF_PARTS, TABLES, ddl
