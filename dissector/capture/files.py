@@ -158,7 +158,8 @@ class Reader:
         return int(self._ahead.time_ns[0]) if self._ahead else None
 
     def batches(self, most: int | None = None) -> Iterator[PacketBatch]:
-        """All packets, so many at a time at the `most`, numbered from 0 on; of a source that grows now and then none, when none came for a while.
+        """All packets, so many at a time at the `most`, numbered from 0 on; of a source that grows now and then none,
+        when none came for a while.
 
         Raises `CaptureError` where a pipe turns out to be no capture."""
         if self._ahead is not None:

@@ -1,5 +1,4 @@
-"""The tables: every column with its type and what it says, units included. The one place that knows; the guide's page of
-columns is made of it.
+"""The tables: every column with its type and what it says, units included. The one place that knows.
 
 Invariants:
   * a row of any table but `captures` is found again by `capture`, `packet` and `start`: the same packets give the same
@@ -29,7 +28,7 @@ class Table(NamedTuple):
 
 PARTITIONS: Final = (
     Column("day", "DATE", "the day (UTC) on which the capture begins"),
-    Column("capture", "STRING", "SHA-256 of the capture file, first 16 digits; of files merged, of the one that begins first"),
+    Column("capture", "STRING", "SHA-256 of the file, first 16 digits; of files merged, of the one that begins first"),
 )  # fmt: skip
 _WHERE: Final = (
     Column("packet", "BIGINT", "number of the packet with its first byte, from 1, in the capture"),
