@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -23,14 +23,6 @@ pytestmark = needs_rights
 
 class Live(Screen):
     """The live screen in a test's words."""
-
-    async def until(self, true: Callable[[], object]) -> None:
-        """Wait for it; the bound is for a hang."""
-        for _ in range(600):
-            await self.pilot.pause(0.05)
-            if true():
-                return
-        raise AssertionError(self.lines())
 
     @property
     def title(self) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -67,6 +67,14 @@ class Screen:
         await self.pilot.app.workers.wait_for_complete()
         await self.pilot.pause()
         await self.pilot.pause()
+
+    async def until(self, true: Callable[[], object]) -> None:
+        """Wait for it, not for all that runs; the bound is for a hang."""
+        for _ in range(600):
+            await self.pilot.pause(0.05)
+            if true():
+                return
+        raise AssertionError(self.lines())
 
     def text(self, selector: str) -> str:
         return str(self.main.query_one(selector, Static).render())

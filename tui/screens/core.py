@@ -6,6 +6,7 @@ with them stands in classes of their own (`moving.py`, `rooms.py`, …), which `
 sentence about each: help and palette are made of those.
 """
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -77,6 +78,8 @@ class CoreScreen(Screen[None]):
         self.model = Model(capture, waits=False)
         self._progress = Progress(0, 0, 0, 0)
         self._done = False
+        self._awaiting: Callable[[], object] | None = None
+        """What is to be done with the message that is shown, once it is read."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -120,8 +123,9 @@ class CoreScreen(Screen[None]):
         """Put the cursor on a row, from 0; whether the list has it."""
         return self.go_to_place(Place(number))
 
-    def go_to_place(self, place: Place) -> bool:
-        """Jump to a row, and to a side and a field of it where they are named; whether the list has the row."""
+    def go_to_place(self, place: Place, then: Callable[[], object] | None = None) -> bool:
+        """Jump to a row, and to a side and a field of it where they are named; whether the list has the row. The field
+        of a long message is gone to when that is read, and so is done what is to be done `then`."""
         position = self.view.position(place.number)
         if position is None:
             return False
@@ -130,13 +134,24 @@ class CoreScreen(Screen[None]):
             self._choose(place.number)
         if place.side is not None and place.side != self.model.side and self.model.flip():
             self._draw_message()
-        if place.path and self.model.unread is not None:
-            self.model.read_on()
-            self._draw_message()
-        node = self.model.look.message.tree.find(place.path) if self.model.look is not None and place.path else None
+        if place.path or then is not None:
+            self._when_read(lambda: self._arrive(place.path, then))
+        return True
+
+    def _when_read(self, do: Callable[[], object]) -> None:
+        """Do it at once, or when the message that is shown is read; never if another one is shown before."""
+        if self.model.unread is None:
+            do()
+        else:
+            self._awaiting = do
+            self._draw_inspector()
+
+    def _arrive(self, path: str, then: Callable[[], object] | None) -> None:
+        node = self.model.look.message.tree.find(path) if self.model.look is not None and path else None
         if node is not None:
             self.choose_field(node)
-        return True
+        if then is not None:
+            then()
 
     def choose_field(self, node: Node) -> None:
         """Show a field of the message in all panes, wherever the user is."""
@@ -235,6 +250,7 @@ class CoreScreen(Screen[None]):
 
     def _draw_message(self) -> None:
         """Another message is shown: its fields, its bytes."""
+        self._awaiting = None
         self._fields.show(self.model.look)
         self._bytes.update()
         self._draw_titles()
@@ -269,6 +285,8 @@ class CoreScreen(Screen[None]):
         if self.model.node is None and exchange is not None and exchange.findings:
             words = " · ".join(finding.message for finding in exchange.findings)
             said, more = Text(clean(words), f"bold {self.app.theme_variables['warning']}"), Text("i explains", "dim")
+        if self._awaiting is not None and self.model.unread is not None:
+            extra = f"reading {len(self.model.unread.data):,} bytes, esc stops"
         if extra:
             said = Text(extra, "bold").append(" · ").append_text(said)
         roomy = self.app.size.height >= ROOMY

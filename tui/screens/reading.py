@@ -1,4 +1,6 @@
-"""Long messages: their bytes are shown at once, their fields when they have been read, beside the screen."""
+"""Long messages: their bytes are shown at once, their fields when they have been read, beside the screen.
+
+Who was on the way to a field arrives then, unless escape was pressed meanwhile."""
 
 import threading
 
@@ -38,4 +40,16 @@ class Reading(CoreScreen):
             self.model.take(look)
             self._fields.show(look)
             self._draw_titles()
+            arrive, self._awaiting = self._awaiting, None
             self._draw_inspector()
+            if arrive is not None:
+                arrive()
+
+    def stop(self) -> bool:
+        """Stay where the cursor is, whatever field it was to go to."""
+        if self._awaiting is None:
+            return super().stop()
+        self._awaiting = None
+        self._draw_inspector()
+        self.notify("no longer on the way to a field", timeout=2)
+        return True
