@@ -9,6 +9,7 @@ from textual.worker import Worker, get_current_worker
 
 from dissector.capture_file import Capture
 from dissector.session.exchange import Message
+from tui.garbage import no_collections, set_aside, take_back
 from tui.model import Look
 from tui.screens.core import CoreScreen
 
@@ -31,7 +32,10 @@ class Reading(CoreScreen):
         with self._reading:
             if worker.is_cancelled or self.model.unread is not message:
                 return
-            look = Look(message)
+            take_back()  # what was shown before is gone
+            with no_collections():
+                look = Look(message)
+                set_aside()
         if not worker.is_cancelled:
             self.app.call_from_thread(self._take, worker, look)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from textual import work
 from textual.worker import Worker, get_current_worker
 
+from tui.garbage import no_collections
 from tui.loader import SWITCH_SECONDS
 from tui.screens.core import CoreScreen
 
@@ -62,7 +63,8 @@ class Seeking(CoreScreen):
     def _seek(self, step: int, find: Find, words: str, *, around: bool, here: Callable[[], Go | None] | None) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         worker = get_current_worker()
-        go = here() if here is not None else None
+        with no_collections():
+            go = here() if here is not None else None
         if worker.is_cancelled:
             return
         if go is not None:
@@ -79,7 +81,8 @@ class Seeking(CoreScreen):
             while at < len(positions):
                 begun = time.monotonic()
                 rows = np.array([view.number(position) for position in positions[at : at + count]], np.int64)
-                go = find(rows)
+                with no_collections():
+                    go = find(rows)
                 if worker.is_cancelled:
                     return
                 if go is not None:
