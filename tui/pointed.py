@@ -3,7 +3,9 @@
 from dissector.analysis.filter import FilterError, cell_expression, expression, parse
 from dissector.session.at_path import plain_path
 from dissector.session.exchange import Exchange
+from tui.columns import INFO
 from tui.model import Model
+from tui.words import path_values
 
 
 def field_filter(model: Model) -> str | None:
@@ -33,6 +35,26 @@ def cell_filters(exchange: Exchange) -> list[tuple[str, str]]:
         if text and _is_filter(text):
             found.append((name, text))
     return found
+
+
+def column_filter(exchange: Exchange, column: str) -> str | None:
+    """The filter for the cell of a row in a column of the list: of several values for one of them, of none that there
+    is none. None where a filter can't ask about it."""
+    row = exchange.row
+    if column == "API":
+        return next((text for name, text in cell_filters(exchange) if name == "api"), None)
+    cells: dict[str, tuple[str, object]] = {
+        "No.": ("number", row.number), "Time": ("time", row.time_ns), "Conn": ("conn", row.connection),
+        "v": ("version", row.version), "Corr": ("corr", row.correlation_id), "Out": ("request.size", row.request_size),
+        "In": ("response.size", row.response_size), "Latency": ("latency", row.latency_ns),
+        "Client": ("client_id", row.client_id), INFO: ("info", row.info or None),
+    }  # fmt: skip
+    if column in cells:
+        text = cell_expression(*cells[column])
+    else:
+        values = path_values(exchange, column)
+        text = expression(column, values[0]) if values else f"!{column}"
+    return text if _is_filter(text) else None
 
 
 def _is_filter(text: str) -> bool:

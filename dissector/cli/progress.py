@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from dissector.capture_file import Capture
+from dissector.text import counted
 
 WORTH_A_BAR: Final = 1 << 25
 """Bytes below which reading is over before a bar could be read."""
@@ -35,7 +36,7 @@ def read_with_progress(capture: Capture, *, examine: bool = False) -> None:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=capture.total)
         for step in capture.read():
-            bar.update(task, completed=step.done, description=f"{step.exchanges:,} exchanges")
+            bar.update(task, completed=step.done, description=counted(step.exchanges, "exchange"))
         if examine:
             for step in capture.examine():
                 bar.update(task, completed=step.done, total=step.total, description="examining")

@@ -16,6 +16,7 @@ from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
 from dissector.cli.printing import Printing
 from dissector.cli.progress import read_with_progress
 from dissector.cli.workers import WorkerError, print_rows
+from dissector.text import counted
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
     from dissector.analysis.filter import Filter
@@ -119,7 +120,7 @@ def _print_first(capture: Capture, printing: Printing, fitting: "Filter", head: 
 def nothing_found(capture: Capture) -> str:
     """Why a capture shows no row."""
     names = ", ".join(capture.names)
-    seen = f"{capture.packets:,} packets, {capture.connections:,} TCP connections{spoken(capture)}"
+    seen = f"{counted(capture.packets, 'packet')}, {counted(capture.connections, 'TCP connection')}{spoken(capture)}"
     return f"{names}: no Kafka in it ({seen})"
 
 

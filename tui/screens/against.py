@@ -12,7 +12,7 @@ from textual.widgets import Input, OptionList
 
 from dissector.text import clean
 from tui.messages import CompareWith
-from tui.recents import recent_files
+from tui.recents import recent_captures
 from tui.screens.core import CoreScreen
 
 CAPTURES: Final = ("*.pcap*", "*.cap*")
@@ -79,5 +79,6 @@ def offered(path: str) -> list[str]:
         beside = sorted(str(each) for pattern in CAPTURES for each in one.parent.glob(pattern))
     except OSError:
         beside = []
-    found = dict.fromkeys((*beside[:MOST_OFFERED], *recent_files()))
+    lately = [path for paths in recent_captures() for path in paths]
+    found = dict.fromkeys((*beside[:MOST_OFFERED], *lately))
     return [each for each in found if Path(each) != one]

@@ -23,7 +23,7 @@ from textual.worker import get_current_worker
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture, Progress
 from dissector.protocol.tree import Node
-from dissector.text import clean
+from dissector.text import clean, counted
 from tui.appearance import Appearance
 from tui.history import Place
 from tui.loader import load
@@ -38,6 +38,10 @@ from tui.words import byte_readings, inspector_text, progress_words, range_readi
 
 ROOMY = 40
 """Screens so high have two lines about the field."""
+
+
+LEAST_NAME = 8
+"""Cells of a capture's name in the title, however little room there is."""
 
 
 class CoreScreen(Screen[None]):
@@ -213,13 +217,17 @@ class CoreScreen(Screen[None]):
         self._list.follow(int(self.capture.moved(np.array([self._list.place]))[0]))
 
     def _draw_title(self) -> None:
-        names = ", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names)
-        title = Text(names, "bold")
-        title.append(f" · {len(self.capture):,} exchanges · {self.capture.connections:,} connections", "")
+        title = Text()
+        title.append(
+            f" · {counted(len(self.capture), 'exchange')} · {counted(self.capture.connections, 'connection')}", ""
+        )
         title.append(self._shown_words())
         state = progress_words(self._progress, done=self._done) + self._aside_words()
-        room = self.app.size.width - 2 - title.cell_len - len(state)
-        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+        names = Text(", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names), "bold")
+        room = self.app.size.width - 2 - title.cell_len - len(state) - 1
+        names.truncate(max(LEAST_NAME, room), overflow="ellipsis")
+        gap = " " * max(1, room + 1 - names.cell_len)
+        self.query_one("#title", Static).update(names.append_text(title).append(gap).append(state, "dim"))
 
     def _shown_words(self) -> str:
         """How many rows are shown, where not all are."""
@@ -230,7 +238,7 @@ class CoreScreen(Screen[None]):
         return ""
 
     def _draw_empty(self) -> None:
-        seen = f"{self.capture.packets:,} packets, {self.capture.connections:,} TCP connections"
+        seen = f"{counted(self.capture.packets, 'packet')}, {counted(self.capture.connections, 'TCP connection')}"
         spoken = ", ".join(f"{name} {count:,}" for name, count in self.capture.protocols.items())
         words = f"No Kafka in this capture\n\n{seen}{': ' if spoken else ''}{spoken}.\n"
         hint = (
@@ -286,7 +294,7 @@ class CoreScreen(Screen[None]):
             words = " · ".join(finding.message for finding in exchange.findings)
             said, more = Text(clean(words), f"bold {self.app.theme_variables['warning']}"), Text("i explains", "dim")
         if self._awaiting is not None and self.model.unread is not None:
-            extra = f"reading {len(self.model.unread.data):,} bytes, esc stops"
+            extra = f"reading {counted(len(self.model.unread.data), 'byte')}, esc stops"
         if extra:
             said = Text(extra, "bold").append(" · ").append_text(said)
         roomy = self.app.size.height >= ROOMY

@@ -11,7 +11,7 @@ from textual.widgets.tree import TreeNode
 
 from dissector.analysis.findings import explain
 from dissector.findings import Finding
-from dissector.text import clean
+from dissector.text import clean, counted
 from tui.history import Place
 from tui.screens.examining import Examining
 from tui.screens.explained import ExplainedScreen
@@ -72,7 +72,7 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
         count = sum(group.count for group in groups)
         kinds = "1 kind" if len(groups) == 1 else f"{len(groups)} kinds"
         self.query_one("#far", Static).update(
-            Text(f"{count:,} findings of {kinds} · {far} · enter opens, goes there · ? explains · esc")
+            Text(f"{counted(count, 'finding')} of {kinds} · {far} · enter opens, goes there · ? explains · esc")
         )
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
