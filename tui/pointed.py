@@ -50,11 +50,11 @@ def column_filter(exchange: Exchange, column: str) -> str | None:
         "Client": ("client_id", row.client_id), INFO: ("info", row.info or None),
     }  # fmt: skip
     if column in cells:
-        text = cell_expression(*cells[column])
+        texts = [cell_expression(*cells[column])]
     else:
         values = path_values(exchange, column)
-        text = expression(column, values[0]) if values else f"!{column}"
-    return text if _is_filter(text) else None
+        texts = [expression(column, values[0])] if values else [f"!{column}", f"{column} == null"]
+    return next((text for text in texts if _is_filter(text) and parse(text).matches(exchange)), None)
 
 
 def _is_filter(text: str) -> bool:

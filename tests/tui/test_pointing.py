@@ -15,6 +15,7 @@ from tui.messages import AddColumn, ApplyFilter
 from tui.model import Model
 from tui.pointed import cell_filters, column_filter, field_filter
 from tui.screens.main import MainScreen
+from tui.words import path_values
 
 
 class Told(MainScreen):
@@ -125,7 +126,9 @@ def test_a_filter_fits_the_exchange_that_it_came_from(name: str) -> None:
                 assert parse(text).matches(model.exchange), (cell, text)
             for column in (*BY_NAME, INFO, "request.topics.name", "response.throttle_time_ms", "request.size"):
                 asked = column_filter(model.exchange, column)
-                assert asked is not None, column
+                if asked is None:  # nothing to see, yet the filter knows of something
+                    assert not path_values(model.exchange, column), (column, number)
+                    continue
                 assert parse(asked).matches(model.exchange), (column, asked)
             for node in list(model.look.message.tree.walk())[::7]:
                 model.node = node

@@ -181,13 +181,17 @@ class CoreScreen(Screen[None]):
 
         def tell(progress: Progress, done: bool) -> None:
             if not worker.is_cancelled:
-                self.app.call_from_thread(self._loaded, progress, done)
+                self.app.call_from_thread(self._heard, progress, done)
 
         try:
             load(self.capture, tell, lambda: worker.is_cancelled, settled=self.SETTLED)
         except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
             if not worker.is_cancelled:
                 self.app.call_from_thread(self.post_message, self.Unreadable(error))
+
+    def _heard(self, progress: Progress, done: bool) -> None:
+        if self.query("#title"):  # a screen that goes loses its parts before it hears of nothing more
+            self._loaded(progress, done)
 
     def _loaded(self, progress: Progress, done: bool) -> None:
         """A step further: more rows, and at the end the final order."""
