@@ -91,7 +91,8 @@ async def draw(picture: Picture, size: tuple[int, int], theme: str) -> str:
 
 async def _settle(pilot: Pilot[None]) -> None:
     workers = [worker for worker in pilot.app.workers if worker.group != "export"]  # that waits for the user
-    await pilot.app.workers.wait_for_complete(workers)
+    if workers:  # of none it would wait for all
+        await pilot.app.workers.wait_for_complete(workers)
     await pilot.pause()
     await pilot.pause()
 

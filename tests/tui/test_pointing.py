@@ -85,6 +85,10 @@ async def test_in_the_list_it_is_about_the_column_that_is_pointed_at() -> None:
         assert main.filters == [(f"version == {version}", False)]
         await screen.press(*["left"] * 20, "a")
         assert main.filters[-1] == (f"number == {screen.row + 1}", False)
+        await to(screen, "JoinGroup")
+        screen.list.column = "Latency"
+        await screen.press("a")
+        assert main.filters[-1][0] == f"latency >= {main.capture.row(screen.row).latency_ns // 1_000_000}ms"  # type: ignore[operator]
         await screen.press(*["right"] * 20)
         assert screen.list.column == names[-1]
 

@@ -1,9 +1,11 @@
 """This capture against another one: asks for it, and opens the diff screen."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -34,18 +36,35 @@ class AskCapture(ModalScreen[str | None]):
     ]
 
     def __init__(self, offers: Sequence[str]) -> None:
+        """Paths that are offered."""
         super().__init__()
+        self._all = offers
         self._offers = offers
+        """Those that have what was typed."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ask") as box:
-            yield Input(placeholder="a path, or one of these", id="ask-path")
-            yield OptionList(*(clean(path) for path in self._offers), id="ask-offers", markup=False)
+            yield Input(placeholder="a path, or part of the name of one of these", id="ask-path")
+            yield OptionList(*map(_words, self._offers), id="ask-offers", markup=False)
         box.border_title = "Compare with the capture"
 
+    def on_input_changed(self, event: Input.Changed) -> None:
+        part = event.value.strip().lower()
+        self._offers = [path for path in self._all if part in path.lower()]
+        offers = self.query_one(OptionList)
+        offers.clear_options()
+        offers.add_options(map(_words, self._offers))
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        path = event.value.strip()
-        self.dismiss(str(Path(path).expanduser()) if path else None)
+        """What was typed, if it is a file, or if no offer has it in its name; else the first that does."""
+        typed = event.value.strip()
+        path = str(Path(typed).expanduser())
+        if not typed:
+            self.dismiss(None)
+        elif self._offers and not os.path.isfile(path):  # noqa: PTH113  # no error for odd names
+            self.dismiss(self._offers[0])
+        else:
+            self.dismiss(path)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._offers[event.option_index])
@@ -70,6 +89,12 @@ class Against(CoreScreen):
     def _compare(self, path: str | None) -> None:
         if path is not None:
             self.post_message(CompareWith(self.capture, path))
+
+
+def _words(path: str) -> Text:
+    """The name, and the folder quietly."""
+    one = Path(path)
+    return Text(clean(one.name)).append(f"  {clean(str(one.parent))}", "dim")
 
 
 def offered(path: str) -> list[str]:

@@ -296,7 +296,8 @@ class CoreScreen(Screen[None]):
         said, more = inspector_text(self.model.node, message, side)
         if self.model.node is None and exchange is not None and exchange.findings:
             words = " · ".join(finding.message for finding in exchange.findings)
-            said, more = Text(clean(words), f"bold {self.app.theme_variables['warning']}"), Text("i explains", "dim")
+            said, more = Text("i explains · ", "dim"), Text()
+            said.append(clean(words), f"bold {self.app.theme_variables['warning']}")
         if self._awaiting is not None and self.model.unread is not None:
             extra = f"reading {counted(len(self.model.unread.data), 'byte')}, esc stops"
         if extra:

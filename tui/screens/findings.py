@@ -45,7 +45,7 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
 
     def compose(self) -> ComposeResult:
         tree: Tree[Item] = Tree("", id="found")
-        tree.show_root = False
+        tree.show_root, tree.guide_depth = False, 2
         tree.border_title = "Findings"
         yield tree
         yield Static(id="far", markup=False)
@@ -68,11 +68,13 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
             if group.code not in self._lines:
                 self._lines[group.code] = self._tree.root.add(_group_line(group), data=group)
             self._lines[group.code].set_label(_group_line(group))
+        if groups and self._tree.cursor_line < 0:
+            self._tree.cursor_line = 0
         far = f"{100 * done // total}% looked at" if done < total else "all looked at" if total else "still reading"
+        kinds = counted(len(groups), "kind")
         count = sum(group.count for group in groups)
-        kinds = "1 kind" if len(groups) == 1 else f"{len(groups)} kinds"
         self.query_one("#far", Static).update(
-            Text(f"{counted(count, 'finding')} of {kinds} · {far} · enter opens, goes there · ? explains · esc")
+            Text(f"{counted(count, 'finding')} of {kinds} · {far} · enter opens · ? explains · esc")
         )
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
@@ -80,7 +82,7 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
         if isinstance(group, Group):
             event.node.remove_children()
             for row, finding in group.kept:
-                line = Text(f"{row + 1:>8}  ", "bold").append(clean(finding.message), "not bold")
+                line = Text(f"{row + 1:>7}  ", "bold").append(clean(finding.message), "not bold")
                 event.node.add_leaf(line, data=(row, finding))
             if group.count > len(group.kept):
                 event.node.add_leaf(
