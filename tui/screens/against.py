@@ -25,7 +25,7 @@ class AskCapture(ModalScreen[str | None]):
     """Gives the path of a capture, typed or chosen; None where the user left."""
 
     DEFAULT_CSS = """
-    AskCapture { align: center middle; background: $background 60%; }
+    AskCapture { align: center middle; }
     #ask { width: 76; max-width: 96%; height: auto; max-height: 80%; border: round $primary; background: $panel; }
     #ask-path { border: none; height: 1; background: $boost; padding: 0 1; }
     #ask-offers { height: auto; max-height: 14; border: none; background: $panel; scrollbar-size: 1 1; }

@@ -26,7 +26,7 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
     """Kinds with their counts; each opens to the rows that have it. Gives the row and the finding to go to."""
 
     DEFAULT_CSS = """
-    FindingsScreen { align: center middle; background: $background 60%; }
+    FindingsScreen { align: center middle; }
     #found { width: 96%; height: 1fr; margin: 1 0 0 0; background: $panel; border: round $primary; }
     #far { width: 96%; height: 1; background: $panel; padding: 0 1; }
     """

@@ -21,9 +21,9 @@ class SearchScreen(ModalScreen[Needle | None]):
     """Asks what to look for."""
 
     DEFAULT_CSS = """
-    SearchScreen { align: center bottom; background: $background 30%; }
+    SearchScreen { align: center bottom; }
     SearchScreen Vertical { height: auto; background: $panel; border: round $primary; padding: 0 1; }
-    SearchScreen Input { border: none; background: $panel; padding: 0; height: 1; }
+    #needle { border: none; background: $panel; padding: 0; height: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Close", id="search.close"),
