@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture
 from tests.conftest import PCAPS
-from tests.tui.test_main import JAVA, Screen, opened
+from tests.tui.driving import JAVA, Screen, opened
 from tests.tui.test_settings import written
 from tui.app import KDissectApp
 from tui.colouring import Colouring

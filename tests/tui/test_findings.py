@@ -9,7 +9,7 @@ from dissector.capture_file import Capture
 from tests.analysis.findings.made import Talk, produce, written
 from tests.analysis.findings.test_examination import grown
 from tests.conftest import PCAPS
-from tests.tui.test_main import JAVA, opened, to
+from tests.tui.driving import JAVA, opened, to
 from tui.screens.explained import ExplainedScreen
 from tui.screens.findings import FindingsScreen
 from tui.screens.main import MainScreen

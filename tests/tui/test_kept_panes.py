@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tui.test_main import JAVA, opened
+from tests.tui.driving import JAVA, opened
 from tests.tui.test_rooms import drag
 from tui.folders import state_folder, write_whole
 from tui.panes import Panes, keep, kept

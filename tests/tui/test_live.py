@@ -15,7 +15,7 @@ from dissector.capture.live import Recording, Wanted, source
 from dissector.capture_file import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.probe.servers import frame, serving
-from tests.tui.test_main import Screen
+from tests.tui.driving import Screen
 from tui.app import KDissectApp
 from tui.screens.live import LiveScreen
 from tui.widgets.ladder_view import LadderView

@@ -8,7 +8,7 @@ import pytest
 from dissector.analysis.filter import FilterError, parse
 from dissector.capture_file import Capture
 from tests.conftest import PCAPS
-from tests.tui.test_main import JAVA, Screen, to
+from tests.tui.driving import JAVA, Screen, to
 from tui.app import KDissectApp
 from tui.columns import BY_NAME, INFO
 from tui.messages import AddColumn, ApplyFilter

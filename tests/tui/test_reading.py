@@ -9,7 +9,7 @@ import pytest
 from dissector.capture_file import Capture
 from dissector.session.exchange import Message
 from tests.analysis.findings.made import Talk, produce, written
-from tests.tui.test_main import opened
+from tests.tui.driving import opened
 from tests.tui.test_search import ask
 from tui.history import Place
 from tui.model import LONG_BYTES, LONG_RECORDS, Look, Model

@@ -7,7 +7,7 @@ from functools import partial
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from tests.tui.test_main import JAVA, Screen, opened
+from tests.tui.driving import JAVA, Screen, opened
 from tui.screens.search import SearchScreen
 from tui.screens.seeking import Go, Rows
 
