@@ -104,6 +104,14 @@ async def test_compressed_records_are_found_elsewhere_when_they_are_opened() -> 
         assert 1 in sources
 
 
+async def test_what_is_typed_is_seen_over_the_screen() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await screen.pilot.press("ctrl+f", *"teapot")
+        await screen.pilot.pause()
+        assert "teapot" in screen.lines()
+        assert screen.pilot.app.screen.styles.background.a < 1
+
+
 async def test_the_switches_are_clicked() -> None:
     async with opened(JAVA) as screen:
         await screen.pilot.press("ctrl+f")
