@@ -56,6 +56,13 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         assert screen.row == row
 
 
+async def test_enter_opens_the_first_kind_at_once() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("F", "enter")
+        assert isinstance(screen.pilot.app.screen, FindingsScreen)
+        assert screen.pilot.app.screen._tree.root.children[0].is_expanded
+
+
 async def test_i_explains_what_is_wrong_with_this_row() -> None:
     async with opened(JAVA) as screen:
         await screen.press("e", "i")

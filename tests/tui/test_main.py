@@ -33,6 +33,16 @@ async def test_keys_move_through_the_list() -> None:
         assert screen.row == 0
 
 
+async def test_a_long_name_gives_way_to_what_the_title_says(tmp_path: Path) -> None:
+    copy = tmp_path / f"{'long-' * 30}.pcapng"
+    copy.symlink_to(JAVA)
+    async with opened(str(copy), size=(80, 24)) as screen:
+        line = screen.lines().splitlines()[0]
+        assert line.startswith(" long-")
+        assert "… · 60 exchanges · 15 connections" in line
+        assert line.rstrip().endswith("● 100%")
+
+
 async def test_the_list_follows_its_cursor() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await screen.press("G")
