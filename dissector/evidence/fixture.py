@@ -140,7 +140,7 @@ def pytest_file(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
             left_out += 1
     yield "]\n"
     if left_out:
-        yield f"# {counted(left_out, 'row')} left out: orphans, tokens, gaps, or messages that were not captured whole.\n"
+        yield f"# {counted(left_out, 'row')} left out: orphans, tokens, gaps, or messages not captured whole.\n"
     yield _TAIL
 
 
