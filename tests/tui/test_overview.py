@@ -13,7 +13,7 @@ from dissector.capture_file import Capture
 from tests.analysis.stats.test_counting import counted
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
-from tests.tui.test_main import Screen
+from tests.tui.driving import Screen
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
 from tui.overview import PAGES, bar, lines_of, picture_of, tabs
