@@ -1,6 +1,5 @@
 """The overview, driven by keys and clicks."""
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -166,8 +165,7 @@ async def test_counting_is_drawn_as_it_goes_on_and_stops(monkeypatch: pytest.Mon
     monkeypatch.setattr(Counting, "steps", slowly)
     async with opened(TRANSACTIONS) as (screen, main):
         await screen.pilot.press("o")
-        while "○ 50%" not in screen.lines():
-            await asyncio.sleep(0.02)
+        await screen.until(lambda: "○ 50 %" in screen.lines())
         assert "ApiVersions v4" in screen.lines(), "what the index has is there already"
         await screen.pilot.press("s")
         goes_on.set()
