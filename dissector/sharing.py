@@ -23,6 +23,7 @@ from dissector.exporting import NO_COMMENTS, packets_of
 from dissector.json_lines import json_line
 from dissector.redaction.frames import Redactor
 from dissector.redaction.packets import redacted_packets
+from dissector.text import counted
 
 
 class Order(NamedTuple):
@@ -65,7 +66,7 @@ def shared(capture: Capture, rows: Sequence[int], order: Order, told: Callable[[
 
 def _pieces(capture: Capture, rows: Sequence[int], order: Order) -> Iterator[bytes]:
     if order.form is Form.PCAPNG:
-        words = f"kdissect export: {len(rows):,} rows of {', '.join(capture.names)}"
+        words = f"kdissect export: {counted(len(rows), 'row')} of {', '.join(capture.names)}"
         return pcapng(packets_of(capture, rows, order.comments), words)
     if order.form is Form.JSON:
         return (json_line(capture.exchange(row)) for row in rows)
@@ -99,7 +100,9 @@ def _redacted(capture: Capture, rows: Sequence[int], form: Form, told: Callable[
 
 def _redacted_capture(capture: Capture, rows: Sequence[int], told: Callable[[str], object]) -> Iterator[bytes]:
     redactor = Redactor()
-    yield from pcapng(redacted_packets(capture, rows, redactor), f"kdissect export --redact: {len(rows):,} rows")
+    yield from pcapng(
+        redacted_packets(capture, rows, redactor), f"kdissect export --redact: {counted(len(rows), 'row')}"
+    )
     if redactor.lost:
         told(f"{redactor.lost:,} compressed sections did not go into their place once redacted: they are zeros")
 

@@ -27,6 +27,11 @@ def clean(text: str) -> str:
     return text if text.isascii() and text.isprintable() else HOSTILE.sub(_visible, text)
 
 
+def counted(count: int, what: str, several: str = "") -> str:
+    """So many of something, in English: ``1 row``, ``1,204 rows``; `several` where that is not just an s more."""
+    return f"{count:,} {what if count == 1 else several or what + 's'}"
+
+
 def duration(ns: int) -> str:
     """Nanoseconds for people: ``812 µs``, ``2.0 ms``, ``1.250 s``."""
     if ns < 0:

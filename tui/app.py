@@ -27,7 +27,7 @@ from tui.columns import COLUMNS
 from tui.hangup import end_with_terminal
 from tui.messages import ApplyFilter, CompareWith, Keep, OpenAside
 from tui.palette import Palette
-from tui.recents import FILTERS, recent, recent_files, remember_file
+from tui.recents import FILTERS, recent, recent_captures, remember_capture
 from tui.screens.aside import Aside
 from tui.screens.core import CoreScreen
 from tui.screens.diff import DiffCore
@@ -38,6 +38,8 @@ from tui.screens.main import MainScreen
 from tui.screens.menu import Choice, Menu
 from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
 
+NAMED: Final = 3
+"""Files of a capture that are named where it is offered."""
 OFFERED: Final = 20
 """Recent filters, and files, in the palette."""
 Opener = Callable[[Sequence[str]], Capture]
@@ -128,24 +130,24 @@ class KDissectApp(App[None]):
             self.push_screen(main)
 
     def _offer_recent(self) -> None:
-        files = recent_files()
+        captures = recent_captures()
 
         def chosen(number: int | None) -> None:
-            if number is None or not self.open_file(files[number]):
+            if number is None or not self.open_files(captures[number]):
                 self.exit()
 
-        choices = [Choice(clean(Path(name).name), clean(str(Path(name).parent))) for name in files]
+        choices = [Choice(*_called(paths)) for paths in captures]
         self.push_screen(Menu("Open a capture", choices), chosen)
 
-    def open_file(self, path: str) -> bool:
+    def open_files(self, paths: Sequence[str]) -> bool:
         """Open another capture in place of the one that is shown; whether that could be done."""
         try:
-            capture = self._opened.enter_context(self._opener([path]))
+            capture = self._opened.enter_context(self._opener(paths))
         except CaptureError as error:
             self.notify(clean(str(error)), severity="error", markup=False, timeout=6)
             self.error = error if self._main is None else None
             return False
-        remember_file(path)
+        remember_capture(paths)
         self._settings = settings.load()
         before, self._main = self._main, MainScreen(capture)
         self._show(self._main, instead=before is not None)
@@ -168,9 +170,9 @@ class KDissectApp(App[None]):
         for column in COLUMNS:
             toggle = partial(screen.toggle_column, column.name)
             yield SystemCommand(f"Column: {column.name}", "Show or hide this column", toggle)
-        for name in recent_files()[:OFFERED]:
-            path, reopen = Path(name), partial(self.open_file, name)
-            yield SystemCommand(f"Open: {path.name}", f"This capture, of {path.parent}", reopen)
+        for paths in recent_captures()[:OFFERED]:
+            name, folder = _called(paths)
+            yield SystemCommand(f"Open: {name}", f"This capture, of {folder}", partial(self.open_files, paths))
 
     def on_core_screen_unreadable(self, message: CoreScreen.Unreadable) -> None:
         self._end(message.error)
@@ -184,7 +186,7 @@ class KDissectApp(App[None]):
         except CaptureError as error:
             self.notify(clean(str(error)), severity="error", markup=False, timeout=6)
             return
-        remember_file(message.path)
+        remember_capture([message.path])
         sides = [Side(capture, PurePath(capture.names[0]).stem) for capture in (message.capture, other)]
         self.push_screen(DiffScreen(sides[0], sides[1]))
 
@@ -225,8 +227,8 @@ def run(
 
     with ExitStack() as opened:
         main = MainScreen(opened.enter_context(opener(paths))) if paths else None
-        for path in paths:
-            remember_file(path)
+        if paths:
+            remember_capture(paths)
         app = KDissectApp(main, opener)
         app.run()
         if app.error is not None:
@@ -266,6 +268,13 @@ def _take_terminal() -> None:
         return
     if colours < 2:
         os.environ["NO_COLOR"] = "1"
+
+
+def _called(paths: Sequence[str]) -> tuple[str, str]:
+    """The names of a capture's files, and the folder of the first one; for a terminal."""
+    names = ", ".join(Path(path).name for path in paths[:NAMED])
+    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+    return clean(names + more), clean(str(Path(paths[0]).parent))
 
 
 def _binding_ids(kind: type[DOMNode] = DOMNode) -> Iterator[str]:

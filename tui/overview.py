@@ -13,7 +13,7 @@ from dissector.analysis.stats.sections import Line as Counted
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import ApiVersion
 from dissector.analysis.stats.versions import Negotiated, negotiated
-from dissector.text import clean, duration, size
+from dissector.text import clean, counted, duration, size
 from tui.widgets.line_list import Line
 
 PAGES: Final = {
@@ -79,7 +79,7 @@ def picture_of(statistics: Statistics) -> Picture:
     """The picture of statistics that nobody changes meanwhile."""
     total = statistics.total
     summary = (
-        f"{total.exchanges:,} exchanges · {size(total.bytes_out)}B out · {size(total.bytes_in)}B in · "
+        f"{counted(total.exchanges, 'exchange')} · {size(total.bytes_out)}B out · {size(total.bytes_in)}B in · "
         f"{total.errors:,} with errors · {total.unanswered:,} unanswered"
     )
     groups = {}
@@ -88,7 +88,7 @@ def picture_of(statistics: Statistics) -> Picture:
             count = len(getattr(statistics, GROUPS[page]).tallies)
             groups[page] = tuple(map(_entry, section(statistics, MOST))), count
     versions = tuple(_version_entry(each, line) for each, line in _versions(statistics))
-    how = "" if statistics.fields.is_whole else f"estimated from {statistics.fields.traced:,} messages"
+    how = "" if statistics.fields.is_whole else f"estimated from {counted(statistics.fields.traced, 'message')}"
     return Picture(summary, groups, versions, _fields(statistics), how, _powers(total.latency))
 
 

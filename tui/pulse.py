@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture_file import Capture, Rows
-from dissector.text import duration, size
+from dissector.text import counted, duration, size
 
 SECONDS: Final = 5
 """What the figures are of."""
@@ -36,7 +36,7 @@ class Pulse(NamedTuple):
     def words(self) -> list[str]:
         """The figures for people, what matters most first."""
         parts = [f"{self.exchanges:,.0f}/s", f"{size(round(self.bytes))}B/s"]
-        parts.append(f"{self.errors:,} errors in {SECONDS} s")
+        parts.append(f"{counted(self.errors, 'error')} in {SECONDS} s")
         if self.p50_ns is not None and self.p99_ns is not None:
             parts.append(f"p50 {duration(self.p50_ns)}, p99 {duration(self.p99_ns)}")
         waits = "" if self.oldest_ns is None else f", oldest {duration(self.oldest_ns)}"

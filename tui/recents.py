@@ -5,6 +5,7 @@ Kept as JSON in the state folder. That it can't be read or written is no error: 
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -14,6 +15,8 @@ KEPT: Final = 50
 LONGEST: Final = 4_096
 """Characters of one that is kept."""
 FILTERS, FILES = "filters", "files"
+_BETWEEN: Final = "\0"
+"""Files that were opened together: no path has it."""
 
 
 def recent(kind: str) -> list[str]:
@@ -31,15 +34,20 @@ def remember(kind: str, text: str) -> None:
         write_whole(state_folder() / "recents.json", json.dumps(everything, indent=1).encode())
 
 
-def recent_files() -> list[str]:
-    """Captures that were opened before and are still there, the latest first."""
-    return [name for name in recent(FILES) if os.path.isfile(name)]  # noqa: PTH113  # no error for odd names
+def recent_captures() -> list[list[str]]:
+    """The files of captures that were opened before and are still there, the latest first; several where they were
+    opened together."""
+    return [paths for paths in (text.split(_BETWEEN) for text in recent(FILES)) if _all_there(paths)]
 
 
-def remember_file(path: str) -> None:
-    """Put a capture first, by its whole path; what does not stay, such as a pipe, is not remembered."""
-    if os.path.isfile(path):  # noqa: PTH113
-        remember(FILES, os.path.realpath(path))
+def remember_capture(paths: Sequence[str]) -> None:
+    """Put a capture first, by the whole paths of its files; what does not stay, such as a pipe, is not remembered."""
+    if _all_there(paths):
+        remember(FILES, _BETWEEN.join(os.path.realpath(path) for path in paths))
+
+
+def _all_there(paths: Sequence[str]) -> bool:
+    return all(os.path.isfile(path) for path in paths)  # noqa: PTH113  # no error for odd names
 
 
 def _read() -> dict[str, list[str]]:

@@ -85,6 +85,7 @@ def bold(colour: str) -> Style:
 CSS: Final = (
     """
 Screen { background: $background; }
+ModalScreen { background: $background 60%; }
 #title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
 LiveScreen #title { height: 2; }
 #notice { height: auto; max-height: 3; background: $warning 25%; color: $foreground; padding: 0 1; display: none; }
@@ -156,17 +157,17 @@ LineList > .lines--bad, LadderView > .ladder--bad { color: $error; }
 LineList > .lines--good, LadderView > .ladder--good { color: $success; }
 LineList > .lines--dim, LadderView > .ladder--dim { color: $secondary; }
 
-Menu, ColumnMenu { align: center middle; background: $background 60%; }
+Menu, ColumnMenu { align: center middle; }
 #menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; border: round $primary; }
 #menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
 
-Asking, Writing { align: center middle; background: $background 60%; }
+Asking, Writing { align: center middle; }
 #asked, #written { width: 80%; max-width: 90; border: round $primary; background: $panel; }
 
 FieldTree:nocolor > .tree--cursor { text-style: reverse; }
 OptionList:nocolor > .option-list--option-highlighted { text-style: reverse; }
 
-HelpScreen { align: center middle; background: $background 60%; }
+HelpScreen { align: center middle; }
 #help {
   width: 74; max-width: 96%; height: auto; max-height: 92%; border: round $primary; background: $panel; padding: 1 2;
 }

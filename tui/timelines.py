@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dissector.analysis.timelines import Event, Timeline
-from dissector.text import clean, seconds
+from dissector.text import clean, counted, seconds
 from tui.widgets.line_list import Line
 
 _KINDS: Final = {
@@ -26,7 +26,7 @@ def _timeline(timeline: Timeline, start_ns: int, width: int) -> Iterator[Line]:
     who = f" · {len(members)} members" if len(members) > 1 else ""
     yield Line(((clean(timeline.name), "head"), (f"  {_KINDS[timeline.kind]}{who}", "dim")), is_head=True)
     for phase in timeline.phases:
-        beats = f" · {phase.heartbeats:,} heartbeats without change" if phase.heartbeats else ""
+        beats = f" · {counted(phase.heartbeats, 'heartbeat')} without change" if phase.heartbeats else ""
         yield Line(((f"  {clean(phase.title)}", "bar"), (beats, "dim")))
         for event in phase.events:
             yield _event(event, start_ns, members, width)

@@ -11,7 +11,7 @@ from dissector.protocol.wire import WireError, varint
 from dissector.session.exchange import Exchange, Message, Row
 from dissector.session.listing import FACTS
 from dissector.session.paths import found, leads_into_bytes
-from dissector.text import clean, duration, size
+from dissector.text import clean, counted, duration, size
 
 LONGEST_VALUE = 64
 MOST_VALUES = 16
@@ -120,7 +120,7 @@ def byte_readings(data: bytes, offset: int) -> str:
 def range_readings(data: bytes, selected: range) -> str:
     """What selected bytes are: how many, as a number where they are as long as one, as text."""
     chosen = data[selected.start : selected.stop]
-    words = [f"{len(chosen):,} bytes selected"]
+    words = [f"{counted(len(chosen), 'byte')} selected"]
     for name, code, width in _NUMBERS:
         if width == len(chosen):
             words.append(f"{name} {struct.unpack(code, chosen)[0]} · u{name[1:]} {int.from_bytes(chosen, 'big')}")
@@ -157,16 +157,20 @@ def row_cells(row: Row, time: str) -> dict[str, str]:
 
 def path_cell(exchange: Exchange, name: str) -> str:
     """What stands at the path of a field, all of it as far as a cell may show it; cleaned."""
+    return ",".join(_path_word(value) for value in path_values(exchange, name)[:MOST_VALUES])
+
+
+def path_values(exchange: Exchange, name: str) -> list[object]:
+    """The values at the path of a field."""
     if name in FACTS:
-        return _path_word(FACTS[name](exchange))
+        return [FACTS[name](exchange)]
     side, *path = name.split(".")
     message = exchange.request if side == "request" else exchange.response
     if message is None or (exchange.facts.kind != "exchange" and not exchange.is_stored):
-        return ""
+        return []
     part, *rest = path if path[:1] in (["header"], ["body"]) else ["body", *path]
     body = message.decoded_body if leads_into_bytes(rest) else message.body
-    values = found(message.header if part == "header" else body, rest)
-    return ",".join(_path_word(value) for value in values[:MOST_VALUES])
+    return found(message.header if part == "header" else body, rest)
 
 
 def _path_word(value: object) -> str:

@@ -20,6 +20,7 @@ from dissector.protocol.explain.subject import Subject, SubjectError, find
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.model import Message
 from dissector.protocol.tree import Node
+from dissector.text import counted
 
 MOST_NEAR = 4
 WIDTH = 96
@@ -122,7 +123,7 @@ def _changes(step: Step, message: Message) -> list[str]:
 
 def _example(message: Message, version: int) -> Iterator[Line]:
     made = example(message, version)
-    yield from title(f"{message.name} v{version}, an example of {len(made.data)} bytes")
+    yield from title(f"{message.name} v{version}, an example of {counted(len(made.data), 'byte')}")
     yield [("  offset  bytes                    field", DIM)]
     for child in made.tree.children:
         yield from _explained(child, made, 0)

@@ -15,6 +15,7 @@ from dissector.cli.progress import examine_with_progress, read_with_progress
 from dissector.cli.show import nothing_found
 from dissector.evidence.forms import ENDINGS, Form
 from dissector.sharing import NotCarriedError, Order, check, shared
+from dissector.text import counted
 
 STDOUT: Final = "-"
 LARGEST: Final = 10**15
@@ -53,7 +54,7 @@ def export(
             return NEGATIVE
         rows: Sequence[int] = range(len(capture)) if ranges is None else _rows(ranges, len(capture))
         if not rows:
-            complain(f"no row {chosen}: there are {len(capture):,} rows")
+            complain(f"no row {chosen}: there are {counted(len(capture), 'row')}")
             return NEGATIVE
         if fitting is not None:
             chosen_rows = len(rows)
@@ -68,7 +69,7 @@ def export(
             return NEGATIVE
         _save(pieces, out)
     if out != STDOUT:
-        complain(f"{out}: {len(rows):,} rows")
+        complain(f"{out}: {counted(len(rows), 'row')}")
     return 0
 
 

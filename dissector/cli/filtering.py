@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
+from dissector.text import counted
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
     from dissector.analysis.filter import Filter, FilterError
@@ -37,4 +38,4 @@ def _told(error: "FilterError", option: str) -> CaptureError:
 
 def nothing_fits(filter: "Filter", rows: int) -> str:  # noqa: A002  # what it is
     """One line for a filter that no row fits."""
-    return f"-Y {filter.text}: fits none of {rows:,} rows"
+    return f"-Y {filter.text}: fits none of {counted(rows, 'row')}"

@@ -18,7 +18,7 @@ from dissector.capture_file import Capture
 from dissector.cli.follow import follow
 from dissector.cli.outcome import complain, nobody_reads
 from dissector.cli.printing import Printing
-from dissector.text import clean
+from dissector.text import clean, counted
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
     from dissector.analysis.filter import Filter
@@ -135,18 +135,18 @@ class Backlog:
         left = self._recording.captured - self._capture.packets
         if self._recording.over and left > 0 and not self._said:
             self._said = True
-            complain(f"{left:,} packets captured before are still to be looked at; Ctrl+C again leaves them")
+            complain(f"{counted(left, 'packet')} captured before are still to be looked at; Ctrl+C again leaves them")
 
 
 def summary(capture: Capture, recording: Recording) -> str:
     """One line on what was captured, what was lost and what was seen."""
     captured, dropped = max(recording.captured, capture.packets), recording.dropped
-    words = f"{captured:,} packets captured, {dropped:,} dropped by the kernel"
+    words = f"{counted(captured, 'packet')} captured, {dropped:,} dropped by the kernel"
     if dropped:
         words += f" ({100 * dropped / (captured + dropped):.2g}%)"
     if captured > capture.packets:
         words += f", {captured - capture.packets:,} not looked at"
-    return f"{words}, {len(capture):,} exchanges, {recording.seconds:.1f} s"
+    return f"{words}, {counted(len(capture), 'exchange')}, {recording.seconds:.1f} s"
 
 
 def list_interfaces() -> int:

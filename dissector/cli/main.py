@@ -22,9 +22,9 @@ class _OpensFiles(TyperGroup):
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
         if not args and sys.stdin.isatty() and sys.stdout.isatty():
-            from tui.recents import recent_files
+            from tui.recents import recent_captures
 
-            args = ["recent"] if recent_files() else args
+            args = ["recent"] if recent_captures() else args
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed

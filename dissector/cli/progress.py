@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from dissector.capture_file import Capture
+from dissector.text import counted
 
 WORTH_A_BAR: Final = 1 << 25
 """Bytes below which reading is over before a bar could be read."""
@@ -32,7 +33,7 @@ def read_with_progress(capture: Capture) -> None:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=capture.total)
         for step in capture.read():
-            bar.update(task, completed=step.done, description=f"{step.exchanges:,} exchanges")
+            bar.update(task, completed=step.done, description=counted(step.exchanges, "exchange"))
 
 
 def examine_with_progress(capture: Capture) -> None:

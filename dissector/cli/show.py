@@ -13,6 +13,7 @@ from dissector.cli.printing import Printing
 from dissector.cli.progress import read_with_progress
 from dissector.cli.whole_file import WholeFile
 from dissector.cli.workers import WorkerError
+from dissector.text import counted
 
 
 def show(
@@ -49,7 +50,7 @@ def show(
 def nothing_found(capture: Capture) -> str:
     """Why a capture shows no row."""
     names = ", ".join(capture.names)
-    seen = f"{capture.packets:,} packets, {capture.connections:,} TCP connections{spoken(capture)}"
+    seen = f"{counted(capture.packets, 'packet')}, {counted(capture.connections, 'TCP connection')}{spoken(capture)}"
     return f"{names}: no Kafka in it ({seen})"
 
 

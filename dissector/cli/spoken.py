@@ -10,7 +10,7 @@ from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.encoding import REQUEST, RESPONSE, Held, held, integer, token
 from dissector.protocol.wire.writing import EncodeError
 from dissector.session.lookup import UNANSWERED
-from dissector.text import clean
+from dissector.text import clean, counted
 
 Line = Mapping[str, object]
 _SIDES: Final = {REQUEST: True, RESPONSE: False}
@@ -71,7 +71,7 @@ class Transcript:
         for message, from_client in zip(messages, (True, False), strict=True):
             if message is not None:
                 lines += frame_lines(message.data, from_client=from_client, connection=_connection(line))
-                lines += [f"# {message.missing} bytes of it are missing"] if message.missing else []
+                lines += [f"# {counted(message.missing, 'byte')} of it are missing"] if message.missing else []
                 self.in_part += bool(message.missing)
         self._write(lines)
 
@@ -82,7 +82,7 @@ class Transcript:
 
     def gap(self, line: Line) -> None:
         """A comment."""
-        self._write([f"# gap: {integer(line, 'size', 1, LARGEST_GAP)} bytes of a {_direction(line)}"])
+        self._write([f"# gap: {counted(integer(line, 'size', 1, LARGEST_GAP), 'byte')} of a {_direction(line)}"])
 
     def _write(self, lines: list[str]) -> None:
         self._out.write("".join(f"{line}\n" for line in lines).encode())

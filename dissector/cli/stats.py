@@ -22,7 +22,7 @@ from dissector.cli.pages import Line as Styled
 from dissector.cli.progress import read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
 from dissector.json_text import dumps
-from dissector.text import duration, size
+from dissector.text import counted, duration, size
 
 _NONE: Final = np.zeros(0, np.int64)
 FIRST: Final = 10
@@ -82,7 +82,7 @@ def _summary(statistics: Statistics) -> str:
     total = statistics.total
     rest = "".join(f", {count:,} {kind}" for kind, count in statistics.kinds.items() if kind != "exchange")
     return (
-        f"{total.exchanges:,} exchanges{rest}; {size(total.bytes_out)} out, {size(total.bytes_in)} in; "
+        f"{counted(total.exchanges, 'exchange')}{rest}; {size(total.bytes_out)} out, {size(total.bytes_in)} in; "
         f"{total.errors:,} with errors, {total.unanswered:,} unanswered"
     )
 
@@ -119,7 +119,7 @@ def _fields(statistics: Statistics, most: int | None) -> Iterator[Styled]:
     if not fields:
         return
     total = sum(count for count, _, _ in fields)
-    how = "" if statistics.fields.is_whole else f", estimated from {statistics.fields.traced:,} messages"
+    how = "" if statistics.fields.is_whole else f", estimated from {counted(statistics.fields.traced, 'message')}"
     yield []
     yield [(f"{'bytes':>8}{'share':>8}  Fields{how}", DIM)]
     for count, kind, path in fields[:most]:

@@ -7,7 +7,7 @@ from dissector.cli.rows import row_line
 from dissector.protocol.tree import Node
 from dissector.session.exchange import Exchange, Message
 from dissector.session.summary import session_words
-from dissector.text import clean
+from dissector.text import clean, counted
 
 LONGEST: Final = 96
 """Characters of a value; the rest is counted."""
@@ -27,7 +27,7 @@ def exchange_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
 
 
 def _message(name: str, message: Message) -> Iterator[str]:
-    yield f"  {name}, {message.size:,} bytes"
+    yield f"  {name}, {counted(message.size, 'byte')}"
     for node in message.tree.children:
         yield from _node(node, 2, message.tree.source)
 
@@ -52,7 +52,7 @@ def shown(node: Node) -> str:
         return "" if node.children else "null"
     if isinstance(value, bytes):
         words = value[: LONGEST // 2].hex()
-        return f"{words}… ({len(value):,} bytes)" if len(value) > LONGEST // 2 else words or '""'
+        return f"{words}… ({counted(len(value), 'byte')})" if len(value) > LONGEST // 2 else words or '""'
     if isinstance(value, str):
         return f'"{value[:LONGEST]}…" ({len(value):,} characters)' if len(value) > LONGEST else f'"{value}"'
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -10,6 +10,7 @@ from typing import Final
 
 from dissector.capture_file import Capture
 from dissector.session.exchange import Exchange, Message
+from dissector.text import counted
 
 _SCALARS: Final = (int, str, bytes, type(None))
 _WIDTH: Final = 50
@@ -139,7 +140,7 @@ def pytest_file(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
             left_out += 1
     yield "]\n"
     if left_out:
-        yield f"# {left_out} rows were left out: orphans, tokens, gaps, or messages that were not captured whole.\n"
+        yield f"# {counted(left_out, 'row')} left out: orphans, tokens, gaps, or messages not captured whole.\n"
     yield _TAIL
 
 

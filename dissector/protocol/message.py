@@ -25,6 +25,7 @@ from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.schema.model import Api, Message
 from dissector.protocol.tree import UNPARSED, Node, Source
 from dissector.protocol.wire import WireError
+from dissector.text import counted
 
 PREFIX: Final = 4
 API_VERSIONS: Final = 18
@@ -231,7 +232,7 @@ def _laid_out_otherwise(name: str, version: int, other: int) -> Finding:
 
 
 def _trailing(size: int) -> Finding:
-    return Finding("trailing-bytes", Severity.WARNING, f"{size:,} bytes after the last field", "(rest)")
+    return Finding("trailing-bytes", Severity.WARNING, f"{counted(size, 'byte')} after the last field", "(rest)")
 
 
 def trace(
@@ -269,7 +270,7 @@ def trace(
             name_ids(root, context)
     except WireError as error:
         at = _deepest(root)
-        words = f"{error}; {stop - tracer.at:,} bytes could not be read"
+        words = f"{error}; {counted(stop - tracer.at, 'byte')} could not be read"
         root.findings.append(Finding("malformed", Severity.ERROR, words, at.path))
     else:
         if shape.body is not None and tracer.at < stop:

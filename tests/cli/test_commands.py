@@ -138,7 +138,7 @@ def test_a_capture_without_kafka_is_a_negative_answer(tmp_path: Path) -> None:
     web = conversation([Turn(True, b"GET / HTTP/1.1\r\n\r\n")], server=("10.0.0.2", 80))
     done = kdissect("show", capture_of(tmp_path, web))
     assert done.returncode == 1
-    assert b"no Kafka in it (3 packets, 1 TCP connections: HTTP 1)" in done.stderr
+    assert b"no Kafka in it (3 packets, 1 TCP connection: HTTP 1)" in done.stderr
 
 
 def test_several_files_are_one_capture() -> None:

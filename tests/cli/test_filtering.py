@@ -122,7 +122,7 @@ def test_export_takes_the_rows_that_fit(tmp_path: Path) -> None:
     whole = kdissect("show", JAVA, "--fields", "api,correlation_id,latency_ns", "-Y", "error").stdout
     assert kdissect("show", out, "--fields", "api,correlation_id,latency_ns", "-Y", "error").stdout == whole
     both = kdissect("export", JAVA, "-Y", "error", "--rows", "1-34", "-w", out)
-    assert b": 1 rows" in both.stderr
+    assert b": 1 row" in both.stderr
     assert kdissect("export", JAVA, "-Y", "api == FetchSnapshot", "-w", out).returncode == 1
 
 

@@ -69,5 +69,5 @@ def test_words_of_the_wire_are_no_code(tmp_path: Path) -> None:
 
 def test_what_is_no_whole_exchange_is_counted(tmp_path: Path) -> None:
     text = text_of(capture_of(tmp_path, conversation([Turn(True, request(7)), Turn(False, response(8))])))
-    assert "# 1 rows were left out" in text
+    assert "# 1 row left out" in text
     assert text.count("    Recorded(") == 1

@@ -47,7 +47,12 @@ PICTURES: Final = (
     Picture("columns", ("java",), "C"),
     Picture("colours", ("java",), "v"),
     Picture("sorting", ("java",), "z"),
+    Picture("pointed", ("java",), "4 G right right right"),
     Picture("marks", ("java",), "j m j j m"),
+    Picture("ask", ("java",), "ctrl+f o r d e r s"),
+    Picture("export", ("java",), "j m j m x"),
+    Picture("export-as", ("java",), "j m j m x enter"),
+    Picture("export-to", ("java",), "j m j m x enter enter down enter"),
     Picture("search", ("java",), "ctrl+f o r d e r s enter"),
     Picture("along", ("java",), "1 8 G J"),
     Picture("copy", ("java",), "enter y"),
@@ -85,7 +90,9 @@ async def draw(picture: Picture, size: tuple[int, int], theme: str) -> str:
 
 
 async def _settle(pilot: Pilot[None]) -> None:
-    await pilot.app.workers.wait_for_complete()
+    workers = [worker for worker in pilot.app.workers if worker.group != "export"]  # that waits for the user
+    if workers:  # of none it would wait for all
+        await pilot.app.workers.wait_for_complete(workers)
     await pilot.pause()
     await pilot.pause()
 

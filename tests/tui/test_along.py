@@ -1,7 +1,7 @@
 """J, } and { along what exchanges have in common."""
 
 from dissector.analysis.threads import threads_of
-from tests.tui.test_main import JAVA, opened, to
+from tests.tui.driving import JAVA, opened, to
 
 
 async def test_a_partition_is_gone_along_and_back() -> None:

@@ -11,11 +11,12 @@ from textual.pilot import Pilot
 
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture
-from tests.tui.test_main import JAVA, Screen, opened
+from tests.conftest import PCAPS
+from tests.tui.driving import JAVA, Screen, opened
 from tests.tui.test_settings import written
 from tui.app import KDissectApp
 from tui.colouring import Colouring
-from tui.recents import FILES, FILTERS, recent, remember
+from tui.recents import FILES, FILTERS, recent, remember, remember_capture
 from tui.screens.help import HelpScreen, keys_of
 from tui.screens.main import MainScreen
 from tui.screens.menu import Menu
@@ -164,13 +165,25 @@ async def test_without_a_file_captures_of_before_are_offered(tmp_path: Path) -> 
         assert recent(FILES)[0] == JAVA
         app = pilot.app
         assert isinstance(app, KDissectApp)
-        assert app.open_file(str(copy))
+        assert app.open_files([str(copy)])
         await pilot.pause()
         await screen.settle()
         assert "copy.pcapng" in screen.text("#title")
-        assert not app.open_file(str(tmp_path / "none"))
+        assert not app.open_files([str(tmp_path / "none")])
         await screen.settle()
         assert "copy.pcapng" in screen.text("#title")
+
+
+async def test_captures_that_were_opened_together_are_offered_together() -> None:
+    remember_capture([JAVA, str(PCAPS / "librdkafka.pcapng")])
+    async with KDissectApp().run_test(size=(100, 30)) as pilot:
+        screen = Screen(pilot)
+        await pilot.pause()
+        assert "java.pcapng, librdkafka.pcapng" in screen.lines()
+        await pilot.press("enter")
+        await pilot.pause()
+        await screen.settle()
+        assert "java.pcapng, librdkafka.pcapng" in screen.text("#title")
 
 
 async def test_nothing_chosen_is_the_end() -> None:

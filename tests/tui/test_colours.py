@@ -7,7 +7,7 @@ from textual.color import Color
 from textual.theme import Theme
 from textual.widgets import Static
 
-from tests.tui.test_main import JAVA, opened
+from tests.tui.driving import JAVA, opened
 from tui.colouring import HUES, Colouring
 from tui.theme import OURS
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dissector.capture_file import Capture
 from dissector.cli.fields import exchange_lines
 from tests.conftest import PCAPS
-from tests.tui.test_main import JAVA, Screen, opened
+from tests.tui.driving import JAVA, Screen, opened
 from tests.tui.test_sorting import cells_of
 from tui.columns import BY_NAME, COLUMNS, INFO, MARKS_WIDTH, Column, Columns
 from tui.messages import AddColumn

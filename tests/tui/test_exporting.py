@@ -14,7 +14,7 @@ from textual.widgets import Input
 from dissector.capture_file import Capture
 from dissector.text import size
 from tests.conftest import PCAPS
-from tests.tui.test_main import JAVA, Screen, opened
+from tests.tui.driving import JAVA, Screen, opened
 from tui.screens.exporting import FORMS
 from tui.screens.main import MainScreen
 from tui.screens.writing import Writing

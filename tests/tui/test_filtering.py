@@ -11,7 +11,7 @@ from dissector.analysis.filter import Filter
 from dissector.analysis.filter.selection import Selected
 from dissector.capture_file import Capture, Progress
 from tests.conftest import PCAPS
-from tests.tui.test_main import JAVA, Screen, opened
+from tests.tui.driving import JAVA, Screen, opened
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent

@@ -10,7 +10,7 @@ from dissector.capture_file import Capture
 from tests.analysis.findings.made import Talk, produce, written
 from tests.analysis.findings.test_examination import grown
 from tests.conftest import PCAPS
-from tests.tui.test_main import JAVA, opened, to
+from tests.tui.driving import JAVA, opened, to
 from tui.screens.explained import ExplainedScreen
 from tui.screens.findings import FindingsScreen
 from tui.screens.main import MainScreen
@@ -55,6 +55,13 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         assert f"{screen.main.model.side}.{screen.path}" == finding.path
         await screen.press("F", "escape")
         assert screen.row == row
+
+
+async def test_enter_opens_the_first_kind_at_once() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("F", "enter")
+        assert isinstance(screen.pilot.app.screen, FindingsScreen)
+        assert screen.pilot.app.screen._tree.root.children[0].is_expanded
 
 
 async def test_i_explains_what_is_wrong_with_this_row() -> None:

@@ -10,7 +10,7 @@ import pytest
 from dissector.capture_file import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.terminal import HANGS, terminal
-from tests.tui.test_main import JAVA
+from tests.tui.driving import JAVA
 from tui.hangup import GONE
 
 pytestmark = pytest.mark.slow

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tui.test_main import JAVA, opened, to
+from tests.tui.driving import JAVA, opened, to
 from tui.history import KEPT, History, Place
 from tui.messages import GoTo
 

@@ -11,7 +11,7 @@ from dissector.capture_file import Capture
 from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER
 from tests.traffic import capture_of, conversation, exchanges
-from tests.tui.test_main import Screen, opened
+from tests.tui.driving import Screen, opened
 from tui.lanes import Layout, head, layout, line, scroll_to
 from tui.screens.ladder import LadderScreen
 from tui.screens.main import MainScreen

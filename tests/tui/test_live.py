@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -14,23 +15,16 @@ from dissector.capture.live import Recording, Wanted, source
 from dissector.capture_file import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.probe.servers import frame, serving
-from tests.tui.test_main import Screen
+from tests.tui.driving import Screen
 from tui.app import KDissectApp
 from tui.screens.live import LiveScreen
+from tui.widgets.ladder_view import LadderView
 
 pytestmark = needs_rights
 
 
 class Live(Screen):
     """The live screen in a test's words."""
-
-    async def until(self, true: Callable[[], object]) -> None:
-        """Wait for it; the bound is for a hang."""
-        for _ in range(600):
-            await self.pilot.pause(0.05)
-            if true():
-                return
-        raise AssertionError(self.lines())
 
     @property
     def title(self) -> str:
@@ -240,8 +234,8 @@ async def test_errors_of_the_last_seconds_are_counted() -> None:
             await screen.until(lambda: "0 errors in 5 s" in screen.title)
 
 
-@pytest.mark.parametrize("key", ["o", "l", "x"])
-async def test_what_looks_at_all_exchanges_says_why_it_waits(key: str) -> None:
+async def test_what_needs_the_whole_capture_says_that_it_waits() -> None:
+    key = "x"
     with broker() as port:
         async with watched(port) as (screen, recording):
             await asyncio.to_thread(talk, port, 3)
@@ -254,6 +248,52 @@ async def test_what_looks_at_all_exchanges_says_why_it_waits(key: str) -> None:
             await screen.pilot.press(key)
             await screen.until(lambda: screen.pilot.app.screen is not screen.main)
             assert recording.stopping
+
+
+@pytest.mark.parametrize("key", ["o", "l", "L"])
+async def test_screens_about_all_say_of_which_moment_they_are_and_take_in_the_rest(key: str) -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "3 exchanges" in screen.title)
+            await screen.pilot.press(key)
+            await screen.until(lambda: "as of " in screen.lines())
+            await asyncio.to_thread(talk, port, 4)
+            await screen.until(lambda: ", 4 new: R" in screen.lines())
+            if key == "l":
+                view = screen.pilot.app.screen.query_one(LadderView)
+                await screen.until(lambda: view.ladder is not None)
+                assert view.ladder is not None
+                assert len(view.ladder) == 6
+                await screen.pilot.press("g", "r")
+                await screen.pilot.press("R")
+                await screen.until(lambda: view.ladder is not None and len(view.ladder) == 14)
+                assert view.ladder is not None
+                assert (int(view.ladder.rows[view.cursor]), bool(view.ladder.is_request[view.cursor])) == (0, False)
+            else:
+                await screen.pilot.press("R")
+            await screen.until(lambda: "new: R" not in screen.lines() and "○" not in screen.lines())
+            assert key != "o" or "7 exchanges" in screen.lines()
+            await screen.pilot.press("q")
+            await screen.until(lambda: screen.pilot.app.screen is screen.main)
+
+
+async def test_the_title_says_that_rows_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            go = threading.Event()
+            look = screen.main.troubles.look
+
+            def held() -> Iterator[bool]:
+                for found in look():
+                    go.wait(20)
+                    yield found
+
+            monkeypatch.setattr(screen.main.troubles, "look", held)
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: "examining " in screen.title)
+            go.set()
+            await screen.until(lambda: "examining " not in screen.title)
 
 
 async def test_another_capture_is_begun_in_place_of_one_that_ended() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dissector.capture_file import Capture
 from dissector.conversation import pcapng
 from dissector.exporting import packets_of
+from tests.tui.driving import JAVA, opened
 from tests.tui.test_filtering import shown
-from tests.tui.test_main import JAVA, opened
 from tui.folders import state_folder, write_whole
 from tui.marks import SAMPLE, Marks, identity
 

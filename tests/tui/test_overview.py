@@ -1,6 +1,5 @@
 """The overview, driven by keys and clicks."""
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -13,7 +12,7 @@ from dissector.capture_file import Capture
 from tests.analysis.stats.test_counting import counted
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
-from tests.tui.test_main import Screen
+from tests.tui.driving import Screen
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
 from tui.overview import PAGES, bar, lines_of, picture_of, tabs
@@ -166,8 +165,7 @@ async def test_counting_is_drawn_as_it_goes_on_and_stops(monkeypatch: pytest.Mon
     monkeypatch.setattr(Counting, "steps", slowly)
     async with opened(TRANSACTIONS) as (screen, main):
         await screen.pilot.press("o")
-        while "○ 50%" not in screen.lines():
-            await asyncio.sleep(0.02)
+        await screen.until(lambda: "○ 50 %" in screen.lines())
         assert "ApiVersions v4" in screen.lines(), "what the index has is there already"
         await screen.pilot.press("s")
         goes_on.set()

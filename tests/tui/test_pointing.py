@@ -8,12 +8,14 @@ import pytest
 from dissector.analysis.filter import FilterError, parse
 from dissector.capture_file import Capture
 from tests.conftest import PCAPS
-from tests.tui.test_main import JAVA, Screen, to
+from tests.tui.driving import JAVA, Screen, to
 from tui.app import KDissectApp
+from tui.columns import BY_NAME, INFO
 from tui.messages import AddColumn, ApplyFilter
 from tui.model import Model
-from tui.pointed import cell_filters, field_filter
+from tui.pointed import cell_filters, column_filter, field_filter
 from tui.screens.main import MainScreen
+from tui.words import path_values
 
 
 class Told(MainScreen):
@@ -71,6 +73,41 @@ async def test_in_the_list_it_is_about_the_row() -> None:
         assert main.filters[-1] == (f"conn == {main.capture.connection_of(screen.row)}", True)
 
 
+async def test_in_the_list_it_is_about_the_column_that_is_pointed_at() -> None:
+    async with told() as (screen, main):
+        await to(screen, "CreateTopics")
+        names = [column.name for column in screen.list.columns()]
+        await screen.press("right")
+        assert screen.list.column == "API"
+        await screen.press("right", "a")
+        assert screen.list.column == names[names.index("API") + 1] == "v"
+        version = main.capture.row(screen.row).version
+        assert main.filters == [(f"version == {version}", False)]
+        await screen.press(*["left"] * 20, "a")
+        assert main.filters[-1] == (f"number == {screen.row + 1}", False)
+        await to(screen, "JoinGroup")
+        screen.list.column = "Latency"
+        await screen.press("a")
+        assert main.filters[-1][0] == f"latency >= {main.capture.row(screen.row).latency_ns // 1_000_000}ms"  # type: ignore[operator]
+        await screen.press(*["right"] * 20)
+        assert screen.list.column == names[-1]
+
+
+async def test_a_click_points_at_a_cell_which_is_seen() -> None:
+    async with told() as (screen, main):
+        await to(screen, "CreateTopics")
+        drawn = screen.lines().splitlines()[screen.list.region.y]
+        line = screen.row - screen.list.scroll_offset.y + 1
+        await screen.pilot.click(screen.list, offset=(drawn.index("Conn") + 3, line))
+        await screen.press("a")
+        assert main.filters == [(f"conn == {main.capture.connection_of(screen.row)}", False)]
+        for y in (0, line):
+            underlined = [
+                part.text.strip() for part in screen.list.render_line(y) if part.style and part.style.underline
+            ]
+            assert underlined == [["Conn", f"C{main.capture.connection_of(screen.row)}"][y > 0]]
+
+
 async def test_what_no_filter_can_ask_about_is_said() -> None:
     async with told() as (screen, main):
         await screen.press("enter", "g", "a", "c")
@@ -92,6 +129,12 @@ def test_a_filter_fits_the_exchange_that_it_came_from(name: str) -> None:
             assert model.look is not None
             for cell, text in cell_filters(model.exchange):
                 assert parse(text).matches(model.exchange), (cell, text)
+            for column in (*BY_NAME, INFO, "request.topics.name", "response.throttle_time_ms", "request.size"):
+                asked = column_filter(model.exchange, column)
+                if asked is None:  # nothing to see, yet the filter knows of something
+                    assert not path_values(model.exchange, column), (column, number)
+                    continue
+                assert parse(asked).matches(model.exchange), (column, asked)
             for node in list(model.look.message.tree.walk())[::7]:
                 model.node = node
                 try:

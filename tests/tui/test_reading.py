@@ -9,7 +9,8 @@ import pytest
 from dissector.capture_file import Capture
 from dissector.session.exchange import Message
 from tests.analysis.findings.made import Talk, produce, written
-from tests.tui.test_main import opened
+from tests.tui.driving import opened
+from tests.tui.test_search import ask
 from tui.history import Place
 from tui.model import LONG_BYTES, LONG_RECORDS, Look, Model
 
@@ -100,13 +101,46 @@ async def test_a_short_one_that_is_gone_on_to_stays(path: str, held: Held) -> No
         assert look.message is screen.main.model.exchange.request
 
 
-async def test_who_goes_to_a_field_has_it(path: str, held: Held) -> None:
+async def test_who_goes_to_a_field_has_it_when_it_is_read(path: str, held: Held) -> None:
     async with opened(path) as screen:
         assert screen.main.go_to_place(Place(2, "request", "header.client_id"))
-        assert screen.path == "header.client_id"
+        await screen.pilot.pause()
+        assert screen.path == ""
+        assert "esc stops" in screen.text("#inspector")
         held.go.set()
         await screen.settle()
         assert screen.path == "header.client_id"
+
+
+async def test_esc_leaves_the_way_to_a_field_and_keys_stay_alive(path: str, held: Held) -> None:
+    async with opened(path) as screen:
+        assert screen.main.go_to_place(Place(2, "request", "header.client_id"))
+        await screen.pilot.press("escape")
+        assert "esc stops" not in screen.text("#inspector")
+        held.go.set()
+        await screen.settle()
+        assert "header" in screen.lines()
+        assert screen.path == ""
+
+
+async def test_a_hit_in_a_long_message_is_lit_when_that_is_read_and_keys_stay_alive(path: str, held: Held) -> None:
+    async with opened(path) as screen:
+        await ask(screen.pilot, "made")
+        await screen.until(lambda: screen.main.model.selection is not None)
+        await screen.pilot.press("n")
+        await screen.until(lambda: screen.row == 1)
+        assert screen.main.model.selection is None
+        assert "esc stops" in screen.text("#inspector")
+        await screen.pilot.press("G")
+        assert screen.row == 5
+        await screen.pilot.press("f7", "f7", "f7", "n")
+        held.go.set()
+        await screen.settle()
+        source, selection = screen.main.model.source, screen.main.model.selection
+        assert source is not None
+        assert selection is not None
+        assert source.data[selection.start : selection.stop] == b"made"
+        assert "1 of 1 in this exchange" in screen.text("#inspector")
 
 
 def test_a_model_that_waits_has_every_message_looked_at(path: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.folders import state_folder, write_whole
-from tui.recents import FILES, FILTERS, KEPT, recent, remember
+from tui.recents import FILES, FILTERS, KEPT, recent, recent_captures, remember, remember_capture
 
 
 def test_the_latest_is_first_each_once_and_only_so_many_are_kept() -> None:
@@ -18,6 +18,18 @@ def test_the_latest_is_first_each_once_and_only_so_many_are_kept() -> None:
     assert recent(FILTERS)[:2] == ["conn == 30", f"conn == {KEPT + 4}"]
     assert len(recent(FILTERS)) == len(set(recent(FILTERS))) == KEPT
     assert recent(FILES) == ["a.pcap"]
+
+
+def test_files_that_were_opened_together_are_remembered_together(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.pcap", tmp_path / "two.pcap"
+    one.write_bytes(b"1")
+    two.write_bytes(b"2")
+    remember_capture([str(one), str(two)])
+    remember_capture([str(one)])
+    remember_capture([str(one), str(tmp_path / "never.pcap")])
+    assert recent_captures() == [[str(one)], [str(one), str(two)]]
+    two.unlink()
+    assert recent_captures() == [[str(one)]]
 
 
 @given(

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from textual.widget import Widget
 
-from tests.tui.test_main import JAVA, Screen, opened
+from tests.tui.driving import JAVA, Screen, opened
 
 
 async def drag(screen: Screen, pane: Widget, start: tuple[int, int], by: tuple[int, int]) -> None:

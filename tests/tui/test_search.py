@@ -2,22 +2,29 @@
 
 import asyncio
 import threading
+from functools import partial
 
+from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from tests.tui.test_main import JAVA, Screen, opened
-from tui.history import Place
+from tests.tui.driving import JAVA, Screen, opened
 from tui.screens.search import SearchScreen
-from tui.screens.seeking import Rows
+from tui.screens.seeking import Go, Rows
+
+
+async def ask(pilot: Pilot[None], text: str, *switches: str) -> None:
+    """Begin to look for something."""
+    await pilot.press("ctrl+f")
+    await pilot.pause()
+    for key in switches:
+        await pilot.press(key)
+    pilot.app.screen.query_one(Input).value = text
+    await pilot.press("enter")
 
 
 async def look_for(screen: Screen, text: str, *switches: str) -> None:
-    await screen.pilot.press("ctrl+f")
-    await screen.pilot.pause()
-    for key in switches:
-        await screen.pilot.press(key)
-    screen.pilot.app.screen.query_one(Input).value = text
-    await screen.press("enter")
+    await ask(screen.pilot, text, *switches)
+    await screen.settle()
 
 
 async def test_text_is_found_in_this_exchange_then_in_others_and_round_again() -> None:
@@ -97,6 +104,14 @@ async def test_compressed_records_are_found_elsewhere_when_they_are_opened() -> 
         assert 1 in sources
 
 
+async def test_what_is_typed_is_seen_over_the_screen() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await screen.pilot.press("ctrl+f", *"teapot")
+        await screen.pilot.pause()
+        assert "teapot" in screen.lines()
+        assert screen.pilot.app.screen.styles.background.a < 1
+
+
 async def test_the_switches_are_clicked() -> None:
     async with opened(JAVA) as screen:
         await screen.pilot.press("ctrl+f")
@@ -112,14 +127,14 @@ async def test_esc_stops_a_search_at_once() -> None:
     async with opened(JAVA) as screen:
         begun, stopped = threading.Event(), threading.Event()
 
-        def find(rows: Rows) -> Place | None:
+        def find(rows: Rows) -> Go | None:
             begun.set()
             stopped.wait(20)
-            return Place(int(rows[-1]))
+            return partial(screen.main.go_to, int(rows[-1]))
 
         screen.main.seek(1, find, "a needle")
         await asyncio.to_thread(begun.wait, 20)
-        await screen.pilot.press("escape")
+        await screen.pilot.press("j", "k", "escape")
         stopped.set()
         await screen.settle()
         assert screen.row == 0

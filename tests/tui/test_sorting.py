@@ -5,7 +5,7 @@ import pytest
 from dissector.capture_file import Capture
 from dissector.session.listing import FACTS
 from tests.conftest import PCAPS
-from tests.tui.test_main import JAVA, Screen, opened
+from tests.tui.driving import JAVA, Screen, opened
 from tui.columns import COLUMNS, MARKS_WIDTH
 from tui.screens.menu import Menu
 from tui.sorting import descending, order_of

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.test_main import JAVA
+from tests.tui.driving import JAVA
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import pytest
 from dissector.analysis.timelines import Event, Phase, Timeline
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
-from tests.tui.test_main import JAVA, Screen, opened
+from tests.tui.driving import JAVA, Screen, opened
 from tui.screens.main import MainScreen
 from tui.screens.timelines import TimelinesScreen
 from tui.timelines import lines_of

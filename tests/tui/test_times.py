@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tui.test_main import JAVA, opened
+from tests.tui.driving import JAVA, opened
 from tests.tui.test_sorting import cells_of
 from tui.times import REFERENCE, TimeFormat, day, time_text
 

@@ -9,7 +9,7 @@ from textual.widgets import OptionList
 
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
-from tests.tui.test_main import JAVA, Screen, opened, to
+from tests.tui.driving import JAVA, Screen, opened, to
 from tui.screens.menu import Menu
 from tui.yank import LONGEST
 

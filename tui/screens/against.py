@@ -1,9 +1,11 @@
 """This capture against another one: asks for it, and opens the diff screen."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -12,7 +14,7 @@ from textual.widgets import Input, OptionList
 
 from dissector.text import clean
 from tui.messages import CompareWith
-from tui.recents import recent_files
+from tui.recents import recent_captures
 from tui.screens.core import CoreScreen
 
 CAPTURES: Final = ("*.pcap*", "*.cap*")
@@ -23,7 +25,7 @@ class AskCapture(ModalScreen[str | None]):
     """Gives the path of a capture, typed or chosen; None where the user left."""
 
     DEFAULT_CSS = """
-    AskCapture { align: center middle; background: $background 60%; }
+    AskCapture { align: center middle; }
     #ask { width: 76; max-width: 96%; height: auto; max-height: 80%; border: round $primary; background: $panel; }
     #ask-path { border: none; height: 1; background: $boost; padding: 0 1; }
     #ask-offers { height: auto; max-height: 14; border: none; background: $panel; scrollbar-size: 1 1; }
@@ -34,18 +36,35 @@ class AskCapture(ModalScreen[str | None]):
     ]
 
     def __init__(self, offers: Sequence[str]) -> None:
+        """Paths that are offered."""
         super().__init__()
+        self._all = offers
         self._offers = offers
+        """Those that have what was typed."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ask") as box:
-            yield Input(placeholder="a path, or one of these", id="ask-path")
-            yield OptionList(*(clean(path) for path in self._offers), id="ask-offers", markup=False)
+            yield Input(placeholder="a path, or part of the name of one of these", id="ask-path")
+            yield OptionList(*map(_words, self._offers), id="ask-offers", markup=False)
         box.border_title = "Compare with the capture"
 
+    def on_input_changed(self, event: Input.Changed) -> None:
+        part = event.value.strip().lower()
+        self._offers = [path for path in self._all if part in path.lower()]
+        offers = self.query_one(OptionList)
+        offers.clear_options()
+        offers.add_options(map(_words, self._offers))
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        path = event.value.strip()
-        self.dismiss(str(Path(path).expanduser()) if path else None)
+        """What was typed, if it is a file, or if no offer has it in its name; else the first that does."""
+        typed = event.value.strip()
+        path = str(Path(typed).expanduser())
+        if not typed:
+            self.dismiss(None)
+        elif self._offers and not os.path.isfile(path):  # noqa: PTH113  # no error for odd names
+            self.dismiss(self._offers[0])
+        else:
+            self.dismiss(path)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._offers[event.option_index])
@@ -72,6 +91,12 @@ class Against(CoreScreen):
             self.post_message(CompareWith(self.capture, path))
 
 
+def _words(path: str) -> Text:
+    """The name, and the folder quietly."""
+    one = Path(path)
+    return Text(clean(one.name)).append(f"  {clean(str(one.parent))}", "dim")
+
+
 def offered(path: str) -> list[str]:
     """Captures that one may be compared with: those beside it, then those that were opened lately."""
     one = Path(path)
@@ -79,5 +104,6 @@ def offered(path: str) -> list[str]:
         beside = sorted(str(each) for pattern in CAPTURES for each in one.parent.glob(pattern))
     except OSError:
         beside = []
-    found = dict.fromkeys((*beside[:MOST_OFFERED], *recent_files()))
+    lately = [path for paths in recent_captures() for path in paths]
+    found = dict.fromkeys((*beside[:MOST_OFFERED], *lately))
     return [each for each in found if Path(each) != one]

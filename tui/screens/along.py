@@ -1,5 +1,6 @@
 """Along what exchanges have in common: a partition, a group's generation, a producer's epoch, a fetch session."""
 
+from functools import partial
 from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
@@ -8,7 +9,7 @@ from dissector.analysis.threads import Thread, threads_of
 from dissector.text import clean
 from tui.history import Place
 from tui.screens.menu import Choice, Menu
-from tui.screens.seeking import Rows, Seeking
+from tui.screens.seeking import Go, Rows, Seeking
 
 _MOST: Final = 200
 """Choices of the menu: a Metadata response may name thousands of partitions."""
@@ -57,18 +58,18 @@ class GoingAlong(Seeking):
             self._choose_thread(step)
             return
 
-        def find(rows: Rows) -> Place | None:
+        def find(rows: Rows) -> Go | None:
             number = thread.first(self.capture, rows)
-            return None if number is None else Place(number)
+            return None if number is None else partial(self.go_to_place, self._place_on(thread, number))
 
-        self.seek(step, find, f"exchange of {thread.kind} {clean(thread.label)}", there=self._show_thread)
+        self.seek(step, find, f"exchange of {thread.kind} {clean(thread.label)}")
 
-    def _show_thread(self, place: Place) -> None:
-        """Go there, to the field that says so."""
-        [exchange] = self.capture.between(place.number, place.number + 1)
-        where = next((thread.path for thread in threads_of(exchange) if thread == self._thread), "")
+    def _place_on(self, thread: Thread, number: int) -> Place:
+        """The field that says a row is on a thread."""
+        [exchange] = self.capture.between(number, number + 1)
+        where = next((each.path for each in threads_of(exchange) if each == thread), "")
         side, _, path = where.partition(".")
-        self.go_to_place(Place(place.number, side or None, path))
+        return Place(number, side or None, path)
 
 
 def _in_common(path: str, other: str) -> int:

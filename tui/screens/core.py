@@ -6,6 +6,7 @@ with them stands in classes of their own (`moving.py`, `rooms.py`, …), which `
 sentence about each: help and palette are made of those.
 """
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from textual.worker import get_current_worker
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture, Progress
 from dissector.protocol.tree import Node
-from dissector.text import clean
+from dissector.text import clean, counted
 from tui.appearance import Appearance
 from tui.history import Place
 from tui.loader import load
@@ -38,6 +39,10 @@ from tui.words import byte_readings, inspector_text, progress_words, range_readi
 
 ROOMY = 40
 """Screens so high have two lines about the field."""
+
+
+LEAST_NAME = 8
+"""Cells of a capture's name in the title, however little room there is."""
 
 
 class CoreScreen(Screen[None]):
@@ -78,6 +83,8 @@ class CoreScreen(Screen[None]):
         self.model = Model(capture, waits=False)
         self._progress = Progress(0, 0, 0, 0)
         self._done = False
+        self._awaiting: Callable[[], object] | None = None
+        """What is to be done with the message that is shown, once it is read."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -121,8 +128,9 @@ class CoreScreen(Screen[None]):
         """Put the cursor on a row, from 0; whether the list has it."""
         return self.go_to_place(Place(number))
 
-    def go_to_place(self, place: Place) -> bool:
-        """Jump to a row, and to a side and a field of it where they are named; whether the list has the row."""
+    def go_to_place(self, place: Place, then: Callable[[], object] | None = None) -> bool:
+        """Jump to a row, and to a side and a field of it where they are named; whether the list has the row. The field
+        of a long message is gone to when that is read, and so is done what is to be done `then`."""
         position = self.view.position(place.number)
         if position is None:
             return False
@@ -131,13 +139,24 @@ class CoreScreen(Screen[None]):
             self._choose(place.number)
         if place.side is not None and place.side != self.model.side and self.model.flip():
             self._draw_message()
-        if place.path and self.model.unread is not None:
-            self.model.read_on()
-            self._draw_message()
-        node = self.model.look.message.tree.find(place.path) if self.model.look is not None and place.path else None
+        if place.path or then is not None:
+            self._when_read(lambda: self._arrive(place.path, then))
+        return True
+
+    def _when_read(self, do: Callable[[], object]) -> None:
+        """Do it at once, or when the message that is shown is read; never if another one is shown before."""
+        if self.model.unread is None:
+            do()
+        else:
+            self._awaiting = do
+            self._draw_inspector()
+
+    def _arrive(self, path: str, then: Callable[[], object] | None) -> None:
+        node = self.model.look.message.tree.find(path) if self.model.look is not None and path else None
         if node is not None:
             self.choose_field(node)
-        return True
+        if then is not None:
+            then()
 
     def choose_field(self, node: Node) -> None:
         """Show a field of the message in all panes, wherever the user is."""
@@ -163,13 +182,17 @@ class CoreScreen(Screen[None]):
 
         def tell(progress: Progress, done: bool) -> None:
             if not worker.is_cancelled:
-                self.app.call_from_thread(self._loaded, progress, done)
+                self.app.call_from_thread(self._heard, progress, done)
 
         try:
             load(self.capture, tell, lambda: worker.is_cancelled, settled=self.SETTLED)
         except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
             if not worker.is_cancelled:
                 self.app.call_from_thread(self.post_message, self.Unreadable(error))
+
+    def _heard(self, progress: Progress, done: bool) -> None:
+        if self.query("#title"):  # a screen that goes loses its parts before it hears of nothing more
+            self._loaded(progress, done)
 
     def _loaded(self, progress: Progress, done: bool) -> None:
         """A step further: more rows, and at the end the final order."""
@@ -199,13 +222,17 @@ class CoreScreen(Screen[None]):
         self._list.follow(int(self.capture.moved(np.array([self._list.place]))[0]))
 
     def _draw_title(self) -> None:
-        names = ", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names)
-        title = Text(names, "bold")
-        title.append(f" · {len(self.capture):,} exchanges · {self.capture.connections:,} connections", "")
+        title = Text()
+        title.append(
+            f" · {counted(len(self.capture), 'exchange')} · {counted(self.capture.connections, 'connection')}", ""
+        )
         title.append(self._shown_words())
         state = progress_words(self._progress, done=self._done) + self._aside_words()
-        room = self.app.size.width - 2 - title.cell_len - len(state)
-        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+        names = Text(", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names), "bold")
+        room = self.app.size.width - 2 - title.cell_len - len(state) - 1
+        names.truncate(max(LEAST_NAME, room), overflow="ellipsis")
+        gap = " " * max(1, room + 1 - names.cell_len)
+        self.query_one("#title", Static).update(names.append_text(title).append(gap).append(state, "dim"))
 
     def _shown_words(self) -> str:
         """How many rows are shown, where not all are."""
@@ -216,7 +243,7 @@ class CoreScreen(Screen[None]):
         return ""
 
     def _draw_empty(self) -> None:
-        seen = f"{self.capture.packets:,} packets, {self.capture.connections:,} TCP connections"
+        seen = f"{counted(self.capture.packets, 'packet')}, {counted(self.capture.connections, 'TCP connection')}"
         spoken = ", ".join(f"{name} {count:,}" for name, count in self.capture.protocols.items())
         words = f"No Kafka in this capture\n\n{seen}{': ' if spoken else ''}{spoken}.\n"
         hint = (
@@ -236,6 +263,7 @@ class CoreScreen(Screen[None]):
 
     def _draw_message(self) -> None:
         """Another message is shown: its fields, its bytes."""
+        self._awaiting = None
         self._fields.show(self.model.look)
         self._bytes.update()
         self._draw_titles()
@@ -269,7 +297,10 @@ class CoreScreen(Screen[None]):
         said, more = inspector_text(self.model.node, message, side)
         if self.model.node is None and exchange is not None and exchange.findings:
             words = " · ".join(finding.message for finding in exchange.findings)
-            said, more = Text(clean(words), bold(self.app.theme_variables["warning"])), Text("i explains", "dim")
+            said, more = Text("i explains · ", "dim"), Text()
+            said.append(clean(words), bold(self.app.theme_variables["warning"]))
+        if self._awaiting is not None and self.model.unread is not None:
+            extra = f"reading {counted(len(self.model.unread.data), 'byte')}, esc stops"
         if extra:
             said = Text(extra, "bold").append(" · ").append_text(said)
         roomy = self.app.size.height >= ROOMY

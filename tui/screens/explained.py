@@ -34,7 +34,7 @@ class ExplainedScreen(ModalScreen[None]):
     """One finding, or all of a row."""
 
     DEFAULT_CSS = """
-    ExplainedScreen { align: center middle; background: $background 60%; }
+    ExplainedScreen { align: center middle; }
     #explained { width: 90; max-width: 96%; height: auto; max-height: 90%; background: $panel;
                  border: round $primary; padding: 0 1; }
     #explained .note, #explained .warning, #explained .error { text-style: bold; }

@@ -12,7 +12,7 @@ from textual.widgets.tree import TreeNode
 
 from dissector.analysis.findings import explain
 from dissector.findings import Finding
-from dissector.text import clean
+from dissector.text import clean, counted
 from tui.history import Place
 from tui.screens.examining import Examining
 from tui.screens.explained import ExplainedScreen
@@ -28,7 +28,7 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
     """Kinds with their counts; each opens to the rows that have it. Gives the row and the finding to go to."""
 
     DEFAULT_CSS = """
-    FindingsScreen { align: center middle; background: $background 60%; }
+    FindingsScreen { align: center middle; }
     #found { width: 96%; height: 1fr; margin: 1 0 0 0; background: $panel; border: round $primary; }
     #far { width: 96%; height: 1; background: $panel; padding: 0 1; }
     """
@@ -47,7 +47,7 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
 
     def compose(self) -> ComposeResult:
         tree: Tree[Item] = Tree("", id="found")
-        tree.show_root = False
+        tree.show_root, tree.guide_depth = False, 2
         tree.border_title = "Findings"
         yield tree
         yield Static(id="far", markup=False)
@@ -70,11 +70,13 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
             if group.code not in self._lines:
                 self._lines[group.code] = self._tree.root.add("", data=group)
             self._lines[group.code].set_label(_group_line(group, self._style(group)))
+        if groups and self._tree.cursor_line < 0:
+            self._tree.cursor_line = 0
         far = f"{100 * done // total}% looked at" if done < total else "all looked at" if total else "still reading"
+        kinds = counted(len(groups), "kind")
         count = sum(group.count for group in groups)
-        kinds = "1 kind" if len(groups) == 1 else f"{len(groups)} kinds"
         self.query_one("#far", Static).update(
-            Text(f"{count:,} findings of {kinds} · {far} · enter opens, goes there · ? explains · esc")
+            Text(f"{counted(count, 'finding')} of {kinds} · {far} · enter opens · ? explains · esc")
         )
 
     def _style(self, group: Group) -> Style:
@@ -87,7 +89,7 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
         if isinstance(group, Group):
             event.node.remove_children()
             for row, finding in group.kept:
-                line = Text(f"{row + 1:>8}  ", "bold").append(clean(finding.message), "not bold")
+                line = Text(f"{row + 1:>7}  ", "bold").append(clean(finding.message), "not bold")
                 event.node.add_leaf(line, data=(row, finding))
             if group.count > len(group.kept):
                 event.node.add_leaf(

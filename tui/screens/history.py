@@ -28,9 +28,9 @@ class Returning(CoreScreen):
         super().__init__(capture)
         self._history = History()
 
-    def go_to_place(self, place: Place) -> bool:
+    def go_to_place(self, place: Place, then: Callable[[], object] | None = None) -> bool:
         here = self.place
-        there = super().go_to_place(place)
+        there = super().go_to_place(place, then)
         if there and here is not None and here != self.place:
             self._history.leave(here)
         return there

@@ -19,7 +19,7 @@ class IgnoredScreen(ModalScreen[None]):
     """A list of sentences; any key of its own closes it."""
 
     DEFAULT_CSS = """
-    IgnoredScreen { align: center middle; background: $background 60%; }
+    IgnoredScreen { align: center middle; }
     #ignored {
       width: 84; max-width: 96%; height: auto; max-height: 92%; border: round $primary; background: $panel;
       padding: 1 2;

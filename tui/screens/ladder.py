@@ -1,5 +1,6 @@
 """The ladder: who says what to whom, lanes as columns and time downwards, of the exchanges that the list shows."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -8,16 +9,16 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Footer, Static
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.ladder import Ladder, ladder_of, mermaid, svg
 from dissector.capture_file import Capture
 from dissector.session.table import Ints
-from dissector.text import clean
+from dissector.text import clean, counted
 from tui.messages import GoTo
 from tui.screens.menu import Choice, Menu
+from tui.screens.moment import OfMoment
 from tui.screens.whole import Whole
 from tui.widgets.ladder_view import LadderView
 
@@ -29,7 +30,7 @@ FORMS: Final = (
 )
 
 
-class LadderScreen(Screen[int | None]):
+class LadderScreen(OfMoment[int | None]):
     """Gives the row that was opened, from 0; None where none was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -38,11 +39,13 @@ class LadderScreen(Screen[int | None]):
         Binding("x", "export", "Export", tooltip="Write Mermaid or SVG into the current folder", id="ladder.export"),
     ]
 
-    def __init__(self, capture: Capture, rows: Ints, number: int) -> None:
-        super().__init__()
-        self._capture = capture
-        self._rows = rows
+    def __init__(self, capture: Capture, rows: Callable[[], Ints], number: int) -> None:
+        """`rows` gives those to show, ascending; `number` is where to begin."""
+        super().__init__(capture)
+        self._rows_now = rows
+        self._rows = rows()
         self._number = number
+        self._is_request = True
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -55,7 +58,18 @@ class LadderScreen(Screen[int | None]):
 
     def on_mount(self) -> None:
         self._view.focus()
-        self._draw_title("○ working")
+        self.begin()
+
+    def heading(self) -> Text:
+        return Text("Ladder", "bold").append(f" · {counted(len(self._rows), 'row')}")
+
+    def begin(self) -> None:
+        ladder = self._view.ladder
+        if ladder is not None and len(ladder):
+            self._number = int(ladder.rows[self._view.cursor])
+            self._is_request = bool(ladder.is_request[self._view.cursor])
+        self._rows = self._rows_now()
+        self.say("○ working")
         self._make()
 
     @work(thread=True, exclusive=True, group="make")
@@ -63,17 +77,12 @@ class LadderScreen(Screen[int | None]):
         worker = get_current_worker()
         ladder = ladder_of(self._capture, self._rows)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._show, ladder)
+            self.app.call_from_thread(self._show, worker, ladder)
 
-    def _show(self, ladder: Ladder) -> None:
-        if self.is_mounted:
-            self._view.show(ladder, self._number)
-            self._draw_title(f"{len(ladder.lanes):,} lanes")
-
-    def _draw_title(self, state: str) -> None:
-        title = Text("Ladder", "bold").append(f" · {len(self._rows):,} rows")
-        room = self.app.size.width - 2 - title.cell_len - len(state)
-        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+    def _show(self, worker: Worker[None], ladder: Ladder) -> None:
+        if self.is_mounted and not worker.is_cancelled:
+            self._view.show(ladder, self._number, is_request=self._is_request)
+            self.say(counted(len(ladder.lanes), "lane"))
 
     def action_export(self) -> None:
         if self._view.ladder is not None and len(self._view.ladder):
@@ -95,7 +104,7 @@ class LadderScreen(Screen[int | None]):
         except OSError as error:
             self.notify(clean(f"{path.name}: {(error.strerror or str(error)).lower()}"), markup=False, severity="error")
             return
-        self.notify(f"saved {path.name}: {len(rows):,} of {len(self._rows):,} rows", markup=False)
+        self.notify(f"saved {path.name}: {len(rows):,} of {counted(len(self._rows), 'row')}", markup=False)
 
     def on_ladder_view_opened(self, event: LadderView.Opened) -> None:
         self.dismiss(event.number)
@@ -116,15 +125,11 @@ class Laddering(Whole):
     ]  # fmt: skip
 
     def action_ladder(self) -> None:
-        if not self.is_read():
-            return
-        count = len(self.view)
-        if self.view.is_filtered:
-            rows = np.sort(np.fromiter((self.view.number(at) for at in range(count)), np.int64, count))
-        else:
-            rows = np.arange(len(self.capture))
-        if len(rows):
-            self.app.push_screen(LadderScreen(self.capture, rows, self.number), self._ladder_closed)
+        if self.has_rows() and len(self.view):
+            self.app.push_screen(LadderScreen(self.capture, self._rows_shown, self.number), self._ladder_closed)
+
+    def _rows_shown(self) -> Ints:
+        return np.sort(self.view.rows) if self.view.is_filtered else np.arange(len(self.capture))
 
     def _ladder_closed(self, number: int | None) -> None:
         if number is not None:

@@ -19,7 +19,7 @@ from textual.widgets import Static
 from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted, silence_words
 from dissector.capture_file import Capture, Progress
-from dissector.text import clean
+from dissector.text import clean, counted
 from tui.pulse import Errors, Pulse, pulse
 from tui.screens.asking import Asking
 from tui.screens.main import MainScreen
@@ -98,12 +98,12 @@ class LiveScreen(MainScreen):
         where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
         title = Text()  # styles of its parts alone: only the mark is red
         title.append("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
-        title.append(clean(f" {where}"), "bold").append(f" · {len(self.capture):,} exchanges")
+        title.append(clean(f" {where}"), "bold").append(f" · {counted(len(self.capture), 'exchange')}")
         title.append(self._shown_words())
         lost = self._recording.dropped
-        title.append(f" · {lost:,} packets dropped", "bold red" if lost else "dim")
+        title.append(f" · {counted(lost, 'packet')} dropped", "bold red" if lost else "dim")
         width = self.app.size.width - 2
-        state = f"with {self._recording.engine}"
+        state = f"{self._aside_words().removeprefix(' · ')} · with {self._recording.engine}".removeprefix(" · ")
         room = width - title.cell_len - len(state)
         if room > 0:
             title.append(" " * room).append(state, "dim")
@@ -201,7 +201,7 @@ class LiveScreen(MainScreen):
     def is_read(self) -> bool:
         if self._done:
             return super().is_read()
-        self.notify("still capturing: this looks at all exchanges, so end the capture first (ctrl+e)", timeout=4)
+        self.notify("still capturing: end the capture first (ctrl+e)", timeout=4)
         return False
 
     def action_save(self) -> None:
@@ -223,7 +223,7 @@ class LiveScreen(MainScreen):
         try:
             with Path(self.capture.names[0]).open("rb") as packets, Path(name).open("xb") as file:
                 shutil.copyfileobj(packets, file)
-                words = f"saved {file.tell():,} bytes to {name}"
+                words = f"saved {counted(file.tell(), 'byte')} to {name}"
             self._saved = self._saved or whole
         except (OSError, ValueError) as error:
             words = f"{name}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
@@ -259,7 +259,8 @@ class LiveScreen(MainScreen):
 
     def _waiting_words(self) -> str:
         if self.capture.packets:
-            return f"{self.capture.packets:,} packets, {self.capture.connections:,} TCP connections, no Kafka so far"
+            seen = counted(self.capture.packets, "packet")
+            return f"{seen}, {counted(self.capture.connections, 'TCP connection')}, no Kafka so far"
         if self._recording.seconds < PATIENCE or self._done:
             return f"listening on {self._wanted.interface}, {self._wanted.filter_said}"
         return silence_words(self._wanted, self._recording.seconds)

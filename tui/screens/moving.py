@@ -1,14 +1,14 @@
 """From exchange to exchange, and from one side of it to the other."""
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from textual.binding import Binding, BindingType
 
-from tui.history import Place
 from tui.screens.examining import Examining
-from tui.screens.seeking import Rows, Seeking
+from tui.screens.seeking import Go, Rows, Seeking
 
 
 class Moving(Seeking, Examining):
@@ -67,7 +67,7 @@ class Moving(Seeking, Examining):
             connection = self.model.exchange.row.connection
             self.seek(
                 step,
-                lambda rows: _first(rows, self.capture.figures(rows).connection == connection),
+                lambda rows: self._first(rows, self.capture.figures(rows).connection == connection),
                 "exchange on this connection",
             )
 
@@ -75,12 +75,11 @@ class Moving(Seeking, Examining):
         """The next exchange with a warning or an error."""
         self.seek(step, self._first_trouble, "exchange with something wrong")
 
-    def _first_trouble(self, rows: Rows) -> Place | None:
+    def _first_trouble(self, rows: Rows) -> Go | None:
         number = self.troubles.first(rows)
-        return Place(number) if number is not None else None
+        return partial(self.go_to, number) if number is not None else None
 
-
-def _first(rows: Rows, wanted: npt.NDArray[np.bool_]) -> Place | None:
-    """The first row that is wanted."""
-    found = np.flatnonzero(wanted)
-    return Place(int(rows[found[0]])) if len(found) else None
+    def _first(self, rows: Rows, wanted: npt.NDArray[np.bool_]) -> Go | None:
+        """The first row that is wanted."""
+        found = np.flatnonzero(wanted)
+        return partial(self.go_to, int(rows[found[0]])) if len(found) else None

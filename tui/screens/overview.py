@@ -11,14 +11,15 @@ from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Footer, Static
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.stats import Counting
 from dissector.capture_file import Capture
+from dissector.text import counted
 from tui.messages import ApplyFilter
 from tui.overview import PAGES, Picture, Tab, lines_of, picture_of, tabs
+from tui.screens.moment import OfMoment
 from tui.screens.whole import Whole
 from tui.widgets.line_list import LineList
 
@@ -26,7 +27,7 @@ SECONDS_BETWEEN: Final = 0.4
 """Between pictures at least; and a tenth of the time at most goes into them."""
 
 
-class OverviewScreen(Screen[str | None]):
+class OverviewScreen(OfMoment[str | None]):
     """Gives a filter for what was opened; None where nothing was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -39,12 +40,11 @@ class OverviewScreen(Screen[str | None]):
     ]  # fmt: skip
 
     def __init__(self, capture: Capture, picture: Picture | None = None) -> None:
-        super().__init__()
-        self._capture = capture
+        super().__init__(capture)
         self.picture = picture
         self.is_complete = picture is not None
         self._page = "summary"
-        self._progress = ""
+        self._state = "● counted" if self.is_complete else "○ counting"
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -56,10 +56,18 @@ class OverviewScreen(Screen[str | None]):
         self.query_one(LineList).focus()
         self._draw()
         if not self.is_complete:
-            self._count()
+            self.begin()
+
+    def heading(self) -> Text:
+        return Text("Overview", "bold").append(f" · {counted(self._count, 'row')}")
+
+    def begin(self) -> None:
+        self.is_complete = False
+        self.say("○ counting")
+        self._count_all()
 
     @work(thread=True, exclusive=True, group="count")
-    def _count(self) -> None:
+    def _count_all(self) -> None:
         worker = get_current_worker()
         counting = Counting(self._capture)
         due = 0.0
@@ -68,22 +76,19 @@ class OverviewScreen(Screen[str | None]):
                 return
             if (now := time.monotonic()) > due:
                 picture = picture_of(counting.statistics)
-                self.app.call_from_thread(self._counted, picture, f"○ {100 * step.done // step.total}%")
+                self.app.call_from_thread(self._counted, worker, picture, f"○ {100 * step.done // step.total} %")
                 due = time.monotonic() + max(SECONDS_BETWEEN, 9 * (time.monotonic() - now))
         if not worker.is_cancelled:
             self.is_complete = True
-            self.app.call_from_thread(self._counted, picture_of(counting.statistics), "")
+            self.app.call_from_thread(self._counted, worker, picture_of(counting.statistics), "● counted")
 
-    def _counted(self, picture: Picture, progress: str) -> None:
-        if self.is_mounted:
-            self.picture, self._progress = picture, progress
+    def _counted(self, worker: Worker[None], picture: Picture, state: str) -> None:
+        if self.is_mounted and not worker.is_cancelled:
+            self.picture, self._state = picture, state
             self._draw()
 
     def _draw(self, *, anew: bool = False) -> None:
-        title = Text("Overview", "bold").append(f" · {len(self._capture):,} rows")
-        state = self._progress or ("● counted" if self.is_complete else "○ counting")
-        room = self.app.size.width - 2 - title.cell_len - len(state)
-        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
+        self.draw_title()
         pages = Text()
         for tab in self._tabs:
             pages.append(tab.name, "reverse bold" if tab.page == self._page else "")
@@ -103,8 +108,7 @@ class OverviewScreen(Screen[str | None]):
     def action_stop(self) -> None:
         if not self.is_complete:
             self.workers.cancel_group(self, "count")
-            self._progress = f"{self._progress.removeprefix('○ ')} counted, stopped"
-            self._draw()
+            self.say(f"{self._state.removeprefix('○ ').removesuffix('counting')} counted, stopped".lstrip())
 
     def on_click(self, event: events.Click) -> None:
         """A page's name."""
@@ -135,12 +139,12 @@ class Overviewing(Whole):
     """Of all exchanges, once they were counted."""
 
     def action_overview(self) -> None:
-        if not self.is_read():
+        if not self.has_rows():
             return
         screen = OverviewScreen(self.capture, self._picture)
 
         def closed(chosen: str | None) -> None:
-            if screen.is_complete:
+            if screen.is_complete and self._done:
                 self._picture = screen.picture
             if chosen:
                 self.post_message(ApplyFilter(chosen))

@@ -1,4 +1,4 @@
-"""From what is pointed at to a filter, or to a column of the list."""
+"""From what is pointed at, in the list a cell, to a filter, or to a column of the list."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from dissector.analysis.filter import FilterError
 from dissector.session.at_path import plain_path
 from dissector.text import clean
 from tui.messages import AddColumn, ApplyFilter
-from tui.pointed import cell_filters, field_filter
+from tui.pointed import cell_filters, column_filter, field_filter
 from tui.screens.core import CoreScreen
 from tui.screens.menu import Choice, Menu
 
@@ -18,7 +18,7 @@ class Pointing(CoreScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "as_filter", "As filter", show=False, id="main.apply_as_filter",
-                tooltip="Show what has the same value here; in the list, the same API"),
+                tooltip="Show what has the same value: of the field, or in the list of the column pointed at"),
         Binding("A", "to_filter", "To filter", show=False, id="main.prepare_as_filter",
                 tooltip="Put the value into the filter to edit it; in the list, choose a cell first"),
         Binding("c", "as_column", "As column", show=False, tooltip="Show the field as a column of the list",
@@ -28,9 +28,12 @@ class Pointing(CoreScreen):
     def action_as_filter(self) -> None:
         """At once."""
         if self.focused is self._list:
-            cells = cell_filters(self.model.exchange) if self.model.exchange is not None else []
-            if cells:
-                self.post_message(ApplyFilter(cells[0][1]))
+            column = self._list.column or "API"
+            text = column_filter(self.model.exchange, column) if self.model.exchange is not None else None
+            if text is not None:
+                self.post_message(ApplyFilter(text))
+            else:
+                self.notify(f"a filter can't ask about {clean(column)} of this row", timeout=3, markup=False)
         else:
             self._filter_field(prepare=False)
 

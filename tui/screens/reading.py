@@ -1,4 +1,6 @@
-"""Long messages: their bytes are shown at once, their fields when they have been read, beside the screen."""
+"""Long messages: their bytes are shown at once, their fields when they have been read, beside the screen.
+
+Who was on the way to a field arrives then, unless escape was pressed meanwhile."""
 
 import threading
 
@@ -7,6 +9,7 @@ from textual.worker import Worker, get_current_worker
 
 from dissector.capture_file import Capture
 from dissector.session.exchange import Message
+from tui.garbage import no_collections, set_aside, take_back
 from tui.model import Look
 from tui.screens.core import CoreScreen
 
@@ -29,7 +32,10 @@ class Reading(CoreScreen):
         with self._reading:
             if worker.is_cancelled or self.model.unread is not message:
                 return
-            look = Look(message)
+            take_back()  # what was shown before is gone
+            with no_collections():
+                look = Look(message)
+                set_aside()
         if not worker.is_cancelled:
             self.app.call_from_thread(self._take, worker, look)
 
@@ -38,4 +44,16 @@ class Reading(CoreScreen):
             self.model.take(look)
             self._fields.show(look)
             self._draw_titles()
+            arrive, self._awaiting = self._awaiting, None
             self._draw_inspector()
+            if arrive is not None:
+                arrive()
+
+    def stop(self) -> bool:
+        """Stay where the cursor is, whatever field it was to go to."""
+        if self._awaiting is None:
+            return super().stop()
+        self._awaiting = None
+        self._draw_inspector()
+        self.notify("no longer on the way to a field", timeout=2)
+        return True

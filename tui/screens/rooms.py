@@ -5,13 +5,14 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from dissector.capture_file import Capture
+from tui.panes import LIST_SHARE, keep, kept
 from tui.screens.core import CoreScreen
 from tui.widgets.splitter import Splitter
 
 SLIM, NARROW = 76, 130
 """Screen widths below which the bytes get less room."""
-LIST_SHARE, LIST_STEP = 0.45, 0.15
-"""Of the height that list and lower panes have together."""
+LIST_STEP = 0.15
 LEAST_LINES, LEAST_CELLS = 4, 20
 """Of a pane."""
 BYTES_WIDTHS = {"slim": 26, "narrow": 42, "wide": 75}
@@ -38,8 +39,17 @@ class Rooms(CoreScreen):
                 tooltip="More room for the fields beside the bytes", id="main.less_bytes"),
     ]  # fmt: skip
 
-    _share: float = LIST_SHARE
-    _bytes_extra = 0
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture)
+        self._panes = kept()
+
+    def on_mount(self) -> None:
+        self._draw_share()
+        self._draw_widths()
+
+    def on_unmount(self) -> None:
+        if self._panes != kept():
+            keep(self._panes)
 
     def action_maximise_pane(self) -> None:
         """The focused pane alone, and back."""
@@ -53,21 +63,23 @@ class Rooms(CoreScreen):
         self._draw_widths()
 
     def action_list_room(self, step: int) -> None:
-        self._give_list(self._share + step * LIST_STEP)
+        self._give_list(self._panes.list_share + step * LIST_STEP)
 
     def _give_list(self, share: float) -> None:
         """Share the height; each keeps a few lines."""
-        lower = self.query_one("#lower")
-        least = min(0.5, LEAST_LINES / max(1, self._list.size.height + lower.size.height))
-        self._share = max(least, min(1 - least, share))
-        self._list.styles.height, lower.styles.height = f"{self._share:.4f}fr", f"{1 - self._share:.4f}fr"
+        least = min(0.5, LEAST_LINES / max(1, self._list.size.height + self.query_one("#lower").size.height))
+        self._panes = self._panes._replace(list_share=max(least, min(1 - least, share)))
+        self._draw_share()
+
+    def _draw_share(self) -> None:
+        share = self._panes.list_share
+        self._list.styles.height, self.query_one("#lower").styles.height = f"{share:.4f}fr", f"{1 - share:.4f}fr"
 
     def on_splitter_dragged(self, event: Splitter.Dragged) -> None:
         """A border is where it was dragged to."""
         if event.left:
             width = self.app.size.width
-            self._bytes_extra = 0 if event.at is None else width - event.at - self._usual_width(width)
-            self._draw_widths()
+            self._give_bytes(0 if event.at is None else width - event.at - self._usual_width(width))
         elif event.at is None:
             self._give_list(LIST_SHARE)
         else:
@@ -76,7 +88,14 @@ class Rooms(CoreScreen):
             self._give_list((event.at - above - self._list.region.y) / max(1, both))
 
     def action_bytes_room(self, step: int) -> None:
-        self._bytes_extra += step * STEP
+        self._give_bytes(self._panes.bytes_extra + step * STEP)
+
+    def _give_bytes(self, extra: int) -> None:
+        """So many cells more than usual; each keeps a few."""
+        width = self.app.size.width
+        usual = self._usual_width(width)
+        least, most = LEAST_CELLS - usual, width - LEAST_CELLS - usual
+        self._panes = self._panes._replace(bytes_extra=max(least, min(most, extra)))
         self._draw_widths()
 
     def on_resize(self) -> None:
@@ -86,7 +105,7 @@ class Rooms(CoreScreen):
     def _draw_widths(self) -> None:
         width = self.app.size.width
         if not self._fields.has_class("hidden"):
-            wanted = self._usual_width(width) + self._bytes_extra
+            wanted = self._usual_width(width) + self._panes.bytes_extra
             self._bytes.styles.width = max(LEAST_CELLS, min(width - LEAST_CELLS, wanted))
 
     def _usual_width(self, width: int) -> int:

@@ -1,5 +1,6 @@
 """Looking for text, bytes or a field: in the message that is shown first, then in those of the exchanges after it."""
 
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from rich.text import Text
@@ -11,19 +12,18 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from dissector.analysis.search import Hit, Kind, Needle, SearchError, needle
-from dissector.session.exchange import Exchange
 from dissector.text import clean
 from tui.history import Place
-from tui.screens.seeking import Rows, Seeking
+from tui.screens.seeking import Go, Rows, Seeking
 
 
 class SearchScreen(ModalScreen[Needle | None]):
     """Asks what to look for."""
 
     DEFAULT_CSS = """
-    SearchScreen { align: center bottom; background: $background 30%; }
+    SearchScreen { align: center bottom; }
     SearchScreen Vertical { height: auto; background: $panel; border: round $primary; padding: 0 1; }
-    SearchScreen Input { border: none; background: $panel; padding: 0; height: 1; }
+    #needle { border: none; background: $panel; padding: 0; height: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Close", id="search.close"),
@@ -121,41 +121,50 @@ class Searching(Seeking):
         if self._needle is None:
             self.action_search()
             return
-        exchange, number = self.model.exchange, self.model.number
-        if exchange is None or number is None:
+        hits, number = self._hits, self.model.number
+        if number is None:
             return
-        if self._hits is None or self._hits.number != number:
-            found = _hits_of(self._needle, exchange)
-            first = next((n for n, (side, _) in enumerate(found) if side == self.model.side), len(found))
-            self._hits = Hits(number, found, first - 1 if step > 0 else len(found))
-        at = self._hits.at + step
-        if 0 <= at < len(self._hits.found):
-            self._show_hit(self._hits._replace(at=at))
+        if hits is None or hits.number != number:
+            self._seek_hit(self._needle, step, begins_here=True)
+        elif 0 <= hits.at + step < len(hits.found):
+            self._show_hit(self._needle, hits._replace(at=hits.at + step))
         else:
-            self._seek_hit(self._needle, step)
+            self._seek_hit(self._needle, step, begins_here=False)
 
-    def _seek_hit(self, sought: Needle, step: int) -> None:
-        """Look in the other exchanges."""
+    def _seek_hit(self, sought: Needle, step: int, *, begins_here: bool) -> None:
+        """Look in the other exchanges, in the one that is shown before them if it `begins_here`: its hits from the
+        side that is shown on."""
+        number, side = self.number, self.model.side
 
-        def find(rows: Rows) -> Place | None:
-            number = sought.first(self.capture, rows)
-            return None if number is None else Place(number)
+        def here() -> Go | None:
+            found = self._hits_of(sought, number)
+            first = next((n for n, (its_side, _) in enumerate(found) if its_side == side), len(found))
+            at = first if step > 0 else len(found) - 1
+            return partial(self._show_hit, sought, Hits(number, found, at)) if 0 <= at < len(found) else None
 
-        def there(place: Place) -> None:
-            [exchange] = self.capture.between(place.number, place.number + 1)
-            found = _hits_of(sought, exchange)
-            self._show_hit(Hits(place.number, found, 0 if step > 0 else len(found) - 1))
+        def find(rows: Rows) -> Go | None:
+            there = sought.first(self.capture, rows)
+            found = self._hits_of(sought, there) if there is not None else []
+            if there is None or not found:
+                return None
+            return partial(self._show_hit, sought, Hits(there, found, 0 if step > 0 else len(found) - 1))
 
-        self.seek(step, find, repr(sought.text), around=True, there=there)
+        self.seek(step, find, repr(sought.text), around=True, here=here if begins_here else None)
 
-    def _show_hit(self, hits: Hits) -> None:
-        """Go to a hit, with all hits of its message lit up."""
-        sought = self._needle
-        if sought is None:
-            return
+    def _hits_of(self, sought: Needle, number: int) -> list[tuple[str, Hit]]:
+        # An exchange of its own: the screen may be reading the one that is shown.
+        [exchange] = self.capture.between(number, number + 1)
+        return [(side, hit) for side, hits in sought.hits_of(exchange) for hit in hits]
+
+    def _show_hit(self, sought: Needle, hits: Hits) -> None:
+        """Go to a hit."""
         self._hits = hits
         side, hit = hits.found[hits.at]
-        self.go_to_place(Place(hits.number, side, hit.path))
+        self.go_to_place(Place(hits.number, side, hit.path), partial(self._light_up, sought, hits))
+
+    def _light_up(self, sought: Needle, hits: Hits) -> None:
+        """Have all hits of the message that is shown lit up, the one it is about selected."""
+        side, hit = hits.found[hits.at]
         others = [other for its_side, other in hits.found if its_side == side]
         self._fields.light_up({other.path for other in others})
         if sought.data:
@@ -164,7 +173,3 @@ class Searching(Seeking):
             self.model.selection = range(hit.start, hit.end)
         self._bytes.show_at(hit.start)
         self._draw_inspector(f"{hits.at + 1} of {len(hits.found):,} in this exchange: {clean(sought.text)}")
-
-
-def _hits_of(sought: Needle, exchange: Exchange) -> list[tuple[str, Hit]]:
-    return [(side, hit) for side, hits in sought.hits_of(exchange) for hit in hits]

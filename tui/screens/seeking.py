@@ -1,5 +1,6 @@
 """Looking for a row beside the screen: along the list as it is, in steps, with how far it is; esc stops it."""
 
+import sys
 import time
 from collections.abc import Callable
 from copy import copy
@@ -8,14 +9,17 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from textual import work
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
-from tui.history import Place
+from tui.garbage import no_collections
+from tui.loader import SWITCH_SECONDS
 from tui.screens.core import CoreScreen
 
 Rows = npt.NDArray[np.int64]
-Find = Callable[[Rows], Place | None]
-"""The first of rows, from 0, in the order given, that is looked for."""
+Go = Callable[[], object]
+"""What the screen does with what was found."""
+Find = Callable[[Rows], Go | None]
+"""Looks for the first of rows, from 0, in the order given; None where it is none of them."""
 _FIRST, _MOST = 16, 1 << 14
 """Rows of a step."""
 _SHORT, _LONG = 0.02, 0.05
@@ -46,17 +50,26 @@ class Seeking(CoreScreen):
         words: str,
         *,
         around: bool = False,
-        there: Callable[[Place], object] | None = None,
+        here: Callable[[], Go | None] | None = None,
     ) -> None:
         """Go to the next row along the list (`step` 1, or -1 for the one before) that `find` finds, which runs in a
-        thread; `around`: at the end go on from the other one. `words` say what it is. `there` is what to do with the
-        place, if not just to go to it."""
+        thread; `around`: at the end go on from the other one. `words` say what it is. What `here` finds, in the row
+        that is shown, is gone to first."""
         self._sought = words
-        self._seek(step, find, words, around=around, there=there or self.go_to_place)
+        self._draw_inspector(f"looking for {words}, esc stops")
+        self._seek(step, find, words, around=around, here=here)
 
     @work(thread=True, exclusive=True, group="seek")
-    def _seek(self, step: int, find: Find, words: str, *, around: bool, there: Callable[[Place], object]) -> None:
+    def _seek(self, step: int, find: Find, words: str, *, around: bool, here: Callable[[], Go | None] | None) -> None:
+        sys.setswitchinterval(SWITCH_SECONDS)
         worker = get_current_worker()
+        with no_collections():
+            go = here() if here is not None else None
+        if worker.is_cancelled:
+            return
+        if go is not None:
+            self.app.call_from_thread(self._sought_at, worker, go, "")
+            return
         view = copy(self.view)  # as it is now, whatever becomes of the list
         start = self._list.cursor
         ahead = range(start + step, len(view) if step > 0 else -1, step)
@@ -68,29 +81,36 @@ class Seeking(CoreScreen):
             while at < len(positions):
                 begun = time.monotonic()
                 rows = np.array([view.number(position) for position in positions[at : at + count]], np.int64)
-                place = find(rows)
+                with no_collections():
+                    go = find(rows)
                 if worker.is_cancelled:
                     return
-                if place is not None:
-                    self.app.call_from_thread(self._sought_at, place, there, "" if not turn else _WRAPPED[step > 0])
+                if go is not None:
+                    self.app.call_from_thread(self._sought_at, worker, go, "" if not turn else _WRAPPED[step > 0])
                     return
                 at, done = at + count, done + count
                 spent = time.monotonic() - begun
                 count = min(_MOST, count * 2) if spent < _SHORT else max(1, count // 2) if spent > _LONG else count
                 if time.monotonic() - told > _SECONDS_BETWEEN:
                     told = time.monotonic()
-                    self.app.call_from_thread(
-                        self._draw_inspector, f"looking for {words} {100 * done // total}%, esc stops"
-                    )
-        self.app.call_from_thread(self._sought_in_vain, step, words, around=around)
+                    self.app.call_from_thread(self._sought_so_far, worker, f"{words} {100 * done // total} %")
+        self.app.call_from_thread(self._sought_in_vain, worker, step, words, around=around)
 
-    def _sought_at(self, place: Place, there: Callable[[Place], object], wrapped: str) -> None:
+    def _sought_so_far(self, worker: Worker[None], words: str) -> None:
+        if not worker.is_cancelled:
+            self._draw_inspector(f"looking for {words}, esc stops")
+
+    def _sought_at(self, worker: Worker[None], go: Go, wrapped: str) -> None:
+        if worker.is_cancelled:
+            return
         self._seek_ends()
-        there(place)
+        go()
         if wrapped:
             self.notify(wrapped, timeout=2)
 
-    def _sought_in_vain(self, step: int, words: str, *, around: bool) -> None:
+    def _sought_in_vain(self, worker: Worker[None], step: int, words: str, *, around: bool) -> None:
+        if worker.is_cancelled:
+            return
         self._seek_ends()
         self.notify(f"no {'' if around else 'more ' if step > 0 else 'earlier '}{words}", timeout=2, markup=False)
 

@@ -1,13 +1,13 @@
 """To exchanges that took longer than their like."""
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from textual.binding import Binding, BindingType
 
 from dissector.analysis.slow import slow_rows
-from tui.history import Place
-from tui.screens.seeking import Rows, Seeking
+from tui.screens.seeking import Go, Rows, Seeking
 
 
 class Slowness(Seeking):
@@ -26,13 +26,13 @@ class Slowness(Seeking):
     def action_slow(self, step: int) -> None:
         """What is slow is worked out once, beside the screen."""
 
-        def find(rows: Rows) -> Place | None:
+        def find(rows: Rows) -> Go | None:
             troubles = self.capture.troubles()
             count = len(self.capture) + len(troubles)
             if self._slow is None or self._slow[0] != count:
                 told = [row for row, finding in troubles if finding.code == "slow"]
                 self._slow = count, np.union1d(slow_rows(self.capture), np.array(told, np.int64))
             found = np.flatnonzero(np.isin(rows, self._slow[1]))
-            return Place(int(rows[found[0]])) if len(found) else None
+            return partial(self.go_to, int(rows[found[0]])) if len(found) else None
 
         self.seek(step, find, "exchange slower than its like")

@@ -6,19 +6,18 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Footer, Static
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.timelines import Reading, Timeline
-from dissector.capture_file import Capture
 from tui.messages import GoTo
+from tui.screens.moment import OfMoment
 from tui.screens.whole import Whole
 from tui.timelines import lines_of
 from tui.widgets.line_list import LineList
 
 
-class TimelinesScreen(Screen[int | None]):
+class TimelinesScreen(OfMoment[int | None]):
     """Gives the row of the event that was opened, from 0; None where none was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -30,10 +29,6 @@ class TimelinesScreen(Screen[int | None]):
                 tooltip="The group or transactional id before", id="timelines.previous"),
     ]  # fmt: skip
 
-    def __init__(self, capture: Capture) -> None:
-        super().__init__()
-        self._capture = capture
-
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
         yield Static(id="empty", markup=False)
@@ -42,7 +37,13 @@ class TimelinesScreen(Screen[int | None]):
 
     def on_mount(self) -> None:
         self.query_one(LineList).focus()
-        self._draw_title("○ reading")
+        self.begin()
+
+    def heading(self) -> Text:
+        return Text("Timelines", "bold").append(" · groups and transactions")
+
+    def begin(self) -> None:
+        self.say("○ reading")
         self._read()
 
     @work(thread=True, exclusive=True, group="read")
@@ -56,21 +57,14 @@ class TimelinesScreen(Screen[int | None]):
             share = 100 * step.done // step.total
             if share >= told + 10:
                 told = share
-                self.app.call_from_thread(self._draw_title, f"○ {share}%")
+                self.app.call_from_thread(self.say, f"○ {share} %")
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._show, [*reading.groups, *reading.transactions])
+            self.app.call_from_thread(self._show, worker, [*reading.groups, *reading.transactions])
 
-    def _draw_title(self, state: str) -> None:
-        if not self.is_mounted:
+    def _show(self, worker: Worker[None], timelines: list[Timeline]) -> None:
+        if not self.is_mounted or worker.is_cancelled:
             return
-        title = Text("Timelines", "bold").append(" · groups and transactions")
-        room = self.app.size.width - 2 - title.cell_len - len(state)
-        self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(state, "dim"))
-
-    def _show(self, timelines: list[Timeline]) -> None:
-        if not self.is_mounted:
-            return
-        self._draw_title(f"● {len(timelines):,}")
+        self.say(f"● {len(timelines):,}")
         start_ns = self._capture.start_ns
         self.query_one(LineList).show(lambda width: lines_of(timelines, start_ns, width))
         empty = self.query_one("#empty", Static)
@@ -95,7 +89,7 @@ class Timelining(Whole):
     ]  # fmt: skip
 
     def action_timelines(self) -> None:
-        if self.is_read():
+        if self.has_rows():
             self.app.push_screen(TimelinesScreen(self.capture), self._timeline_closed)
 
     def _timeline_closed(self, number: int | None) -> None:

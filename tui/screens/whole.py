@@ -13,3 +13,11 @@ class Whole(CoreScreen):
         elif not len(self.capture):
             self.notify("there are no exchanges", timeout=2)
         return self._done and len(self.capture) > 0
+
+    def has_rows(self) -> bool:
+        """Whether there is something, which keeps its place: what is live does, what is read only at its end."""
+        if self._done or self.SETTLED:
+            return self.is_read()
+        if not len(self.capture):
+            self.notify("there are no exchanges yet", timeout=2)
+        return len(self.capture) > 0

@@ -32,6 +32,7 @@ from tui.words import MARKS, path_cell, row_cells
 KEPT_STRIPS = 512
 MARKED, COMMENTED, BOTH = "◆", "✎", "◈"
 Mark = tuple[str, Style]
+_POINTED = Style(underline=True, bold=True)
 
 
 class ExchangeList(ScrollView, can_focus=True):
@@ -50,6 +51,22 @@ class ExchangeList(ScrollView, can_focus=True):
         Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="list.half_up"),
         Binding("g,home", "go(0)", "First", show=False, id="list.first"),
         Binding("G,end", "go(-1)", "Last", show=False, id="list.last"),
+        Binding(
+            "right",
+            "column(1)",
+            "Column",
+            show=False,
+            tooltip="Point at the next column, for a and A",
+            id="list.column",
+        ),
+        Binding(
+            "left",
+            "column(-1)",
+            "Column before",
+            show=False,
+            tooltip="Point at the column before, for a and A",
+            id="list.previous_column",
+        ),
     ]
     cursor: reactive[int] = reactive(0, repaint=False)
 
@@ -79,6 +96,8 @@ class ExchangeList(ScrollView, can_focus=True):
         self._typed = ""
         self.place = 0
         """The row that the user went to. Where it is hidden the cursor stands near it, until it is shown again."""
+        self.column: str | None = None
+        """The column that the user points at; None until one is."""
         self._said: int | None = None
         """The row that was last told as chosen."""
 
@@ -150,7 +169,7 @@ class ExchangeList(ScrollView, can_focus=True):
         if sorting is not None and sorting.column in cells:
             cells[sorting.column] += sorting.arrow
         style = self.get_component_rich_style("list--head")
-        return self._strip([(" " * (MARKS_WIDTH - 1), style)], columns, cells, style)
+        return self._strip([(" " * (MARKS_WIDTH - 1), style)], columns, cells, style, points=True)
 
     def _row_strip(self, position: int, number: int, chosen: bool) -> Strip:
         exchange = self._capture.exchange(number)
@@ -174,7 +193,7 @@ class ExchangeList(ScrollView, can_focus=True):
         if comment:
             cells[INFO] = f"{COMMENTED} {comment} · {cells[INFO]}".removesuffix(" · ")
         cells |= {column.name: path_cell(exchange, column.name) for column in columns if column.is_path}
-        return self._strip(marks, columns, cells, style)
+        return self._strip(marks, columns, cells, style, points=chosen)
 
     def _mark(self, number: int, comment: str) -> str:
         marked = number in self._appearance.marks.marked
@@ -204,17 +223,20 @@ class ExchangeList(ScrollView, can_focus=True):
         [[time_ns]] = self._capture.columns(["time_ns"], number, number + 1)
         return time_ns if isinstance(time_ns, int) else self._capture.start_ns
 
-    def _strip(self, marks: list[Mark], columns: list[Column], cells: dict[str, str], style: Style) -> Strip:
-        words = [""]
+    def _strip(
+        self, marks: list[Mark], columns: list[Column], cells: dict[str, str], style: Style, *, points: bool
+    ) -> Strip:
+        """A line; where it `points`, the cell of the column that the user points at stands out."""
+        segments = [Segment(*mark) for mark in marks]
         for column in columns:
             text = cells[column.name]
             text = text.rjust(column.width) if column.right else text
             if len(text) > column.width:
                 text = text[: column.width - 1] + "…"
-            words.append(set_cell_size(text, column.width))
-        return Strip([*(Segment(*mark) for mark in marks), Segment(" ".join(words), style)]).adjust_cell_length(
-            self._across, style
-        )
+            pointed = points and column.name == self.column
+            segments.append(Segment(" ", style))
+            segments.append(Segment(set_cell_size(text, column.width), style + _POINTED if pointed else style))
+        return Strip(Segment.simplify(segments)).adjust_cell_length(self._across, style)
 
     def hue_style(self, hue: int) -> Style:
         """How rows of a hue are written."""
@@ -264,6 +286,20 @@ class ExchangeList(ScrollView, can_focus=True):
     def action_move(self, rows: int) -> None:
         self.cursor += rows
 
+    def action_column(self, step: int) -> None:
+        """Point at a column beside the one that is pointed at; first at the API."""
+        names = [column.name for column in self.columns()]
+        if self.column in names:
+            self._point_at(names[max(0, min(names.index(self.column) + step, len(names) - 1))])
+        else:
+            self._point_at("API" if "API" in names else names[0])
+
+    def _point_at(self, column: str) -> None:
+        if column != self.column:
+            self.column = column
+            self._strips.clear()
+            self.refresh()
+
     def action_page(self, pages: float) -> None:
         self.cursor += int(pages * max(1, self.size.height - 2))
 
@@ -285,6 +321,9 @@ class ExchangeList(ScrollView, can_focus=True):
                 self.post_message(self.HeadClicked(column.name))
         elif self.scroll_offset.y + event.y - 1 < len(self._view):
             self.cursor = self.scroll_offset.y + event.y - 1
+            column = self._column_at(event.x)
+            if column is not None:
+                self._point_at(column.name)
             if event.chain > 1:
                 self.post_message(self.Opened())
 

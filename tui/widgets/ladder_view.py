@@ -66,13 +66,16 @@ class LadderView(ScrollView, can_focus=True):
         self._strips: OrderedDict[tuple[int, bool], Strip] = OrderedDict()
         self._in_flight = lru_cache(maxsize=16)(self._count_in_flight)
 
-    def show(self, ladder: Ladder, number: int) -> None:
-        """Show a ladder, the cursor on the first event of a row, or of one after it."""
+    def show(self, ladder: Ladder, number: int, *, is_request: bool = True) -> None:
+        """Show a ladder, the cursor on an event of a row, its request where it has one and that is wanted; or on the
+        first event of a row after it."""
         self.ladder = ladder
         self._in_flight.cache_clear()
         self._lay()
         at = np.flatnonzero(ladder.rows >= number)
         self.cursor = int(at[np.argmin(ladder.rows[at])]) if len(at) else 0
+        if not is_request:
+            self.action_partner()
         self._into_view()
 
     @property

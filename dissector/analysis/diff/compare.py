@@ -131,6 +131,7 @@ class _Comparing:
         """What one side alone says."""
         for side, (mine, other) in enumerate(((a, b), (b, a))):
             apis = {key.api for key in other}
+            apis |= {api for api, keys in Counter(key.api for key in mine).items() if keys > 1}
             for key, facts in mine.items():
                 if key not in other:
                     count, row = len(facts.rows), facts.rows[0]

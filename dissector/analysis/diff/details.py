@@ -61,7 +61,8 @@ class PairDetails:
         if entry.reason is Reason.ONLY_HERE and not entry.part:
             side, alone = (1, Verdict.ONLY_B) if entry.row_a is None else (0, Verdict.ONLY_A)
             other_speaks = any(key.api == entry.api for key in self._sides[1 - side].facts)
-            return pair.verdict is alone and (not other_speaks or entry.words.startswith(about(keys[0])))
+            of_all = not other_speaks and not entry.words
+            return pair.verdict is alone and (of_all or entry.words.startswith(about(keys[0])))
         if entry.part and entry.reason not in (Reason.BATCHING, Reason.CONTENT):
             wanted = (entry.part, entry.path, entry.reason)
             return any((each.part, each.path, each.reason) == wanted for each in self.differences(pair))

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.schema.model import Field
+from dissector.text import counted
 
 
 class Symbol(NamedTuple):
@@ -89,5 +90,5 @@ def value_of(field: Field | None, name: str, raw: object) -> Value:
             return Symbol(kind, raw)
         return raw if len(raw) <= MOST_TEXT else Word(f"{raw[:MOST_TEXT]}… ({len(raw):,} characters)")
     if isinstance(raw, bytes):
-        return raw if len(raw) <= MOST_TEXT else Word(f"{len(raw):,} bytes")
+        return raw if len(raw) <= MOST_TEXT else Word(f"{counted(len(raw), 'byte')}")
     return Word(type(raw).__name__)

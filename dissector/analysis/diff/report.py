@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dissector.analysis.diff.comparison import Comparison, Entry, Reason, SideSummary
 from dissector.analysis.diff.matrix import Matrix
 from dissector.analysis.diff.wording import times
-from dissector.text import clean
+from dissector.text import clean, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,11 @@ def _count(comparison: Comparison) -> str:
 
 
 def _side(name: str, side: SideSummary) -> str:
-    left = "".join(f", {count:,} rows left out: {what}" for what, count in side.left_out)
+    left = "".join(f", {counted(count, 'row')} left out: {what}" for what, count in side.left_out)
     connections = sum(count for _, count in side.connections)
     who = ", ".join(side.clients) or "no client"
-    return clean(f"{name} is {side.label}: {who}; {side.exchanges:,} exchanges on {connections:,} connections{left}")
+    much = f"{counted(side.exchanges, 'exchange')} on {counted(connections, 'connection')}"
+    return clean(f"{name} is {side.label}: {who}; {much}{left}")
 
 
 def item(entry: Entry) -> Item:

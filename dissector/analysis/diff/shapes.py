@@ -18,7 +18,7 @@ from dissector.analysis.diff.leaves import Path
 from dissector.analysis.diff.meaning import LOOPS, Key
 from dissector.analysis.diff.names import Names
 from dissector.analysis.diff.wording import every, times, word
-from dissector.text import duration, size
+from dissector.text import counted, duration, size
 
 RECORDS: Final = ("topic_data", "partition_data", "records")
 LOOSE_TURNS: Final = 2
@@ -101,7 +101,7 @@ def compare_batching(a: Batching, b: Batching, names: Names) -> Iterator[Found]:
         one, other = topics[0][topic], topics[1][topic]
         if one != other:
             if not (a.unread or b.unread):
-                told = [f"{content.records:,} records" for content in (one, other)]
+                told = [f"{counted(content.records, 'record')}" for content in (one, other)]
                 yield _content(told, one, other, f"keys, values or headers differ in {word(topic)}")
             continue
         placed = [{number: content for (name, number), content in side.items() if name == topic} for side in keyed]

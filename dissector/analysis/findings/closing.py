@@ -10,7 +10,7 @@ from dissector.analysis.findings.recurring import Recent
 from dissector.analysis.findings.rows import Rows
 from dissector.events import NEVER
 from dissector.findings import Severity
-from dissector.text import duration
+from dissector.text import counted, duration
 
 LEFT: Final = WAITING | {3, 10, 18, 71, 72}
 """APIs that a client has in flight at any time, and leaves without harm when it ends: what waits on purpose, Metadata,
@@ -64,7 +64,7 @@ class ClosedInFlight(RowFinder):
                 words = f"the {'client' if by_client else 'broker'} closed the connection"
                 state.words, state.case = words, self.tell(row, f"{words} {age} later, before it answered", "request")
                 continue
-            state.case.retell(f"{state.words} with {state.count:,} requests in flight, the oldest {age} old")
+            state.case.retell(f"{state.words} with {counted(state.count, 'request')} in flight, the oldest {age} old")
 
 
 class _InFlight:
@@ -98,7 +98,7 @@ class OversizedRequest(RowFinder):
         columns = (large.row, large.connection, large.request, large.asked_size)
         for row, connection, frame, size in zip(*(column.tolist() for column in columns), strict=True):
             if self.around.closed(connection)[0] != NEVER and _is_refused(self.around, frame, size):
-                words = f"the connection was closed on a request of {size:,} bytes"
+                words = f"the connection was closed on a request of {counted(size, 'byte')}"
                 more = "; brokers take 100 MiB unless told otherwise" if size > LARGEST_REQUEST else ""
                 self.tell(row, words + more, "request")
 

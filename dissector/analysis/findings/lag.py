@@ -10,7 +10,7 @@ from dissector.analysis.findings.recurring import SECOND, Recent
 from dissector.analysis.findings.seen import Seen
 from dissector.findings import Severity
 from dissector.protocol.message import Values
-from dissector.text import duration
+from dissector.text import counted, duration
 
 FETCH: Final = 1
 FAR: Final = 100_000
@@ -79,13 +79,16 @@ class ConsumerLag(BodyFinder):
         grows = behind >= BEHIND and behind >= TIMES * lag.least and seen.answered_ns - lag.least_ns >= LEAST_NS
         if lag.case is not None and (grows or behind >= FAR):
             lag.seen += 1
-            lag.case.retell(f"{topic}[{number}] is {behind:,} records behind, and was so in {lag.seen:,} fetches")
+            often = counted(lag.seen, "fetch", "fetches")
+            lag.case.retell(f"{topic}[{number}] is {counted(behind, 'record')} behind, and was so in {often}")
         elif grows or behind >= FAR:
             since = duration(seen.answered_ns - lag.least_ns)
             more = f", where it was {lag.least:,} behind {since} before" if grows else ""
             lag.seen = 1
             severity = Severity.WARNING if grows else Severity.NOTE
-            lag.case = self.tell(seen.row, f"{topic}[{number}] is {behind:,} records behind{more}", path, severity)
+            lag.case = self.tell(
+                seen.row, f"{topic}[{number}] is {counted(behind, 'record')} behind{more}", path, severity
+            )
 
 
 def _places(topics: object, path: str) -> Iterator[_Place]:

@@ -11,6 +11,7 @@ from dissector.analysis.findings.seen import Seen
 from dissector.analysis.findings.words import tally
 from dissector.findings import Severity
 from dissector.protocol.schema.errors import error_name
+from dissector.text import counted
 
 METADATA: Final = 3
 MANY: Final = 30
@@ -51,4 +52,6 @@ class MetadataStorm(BodyFinder):
         if burst.is_on(seen.asked_ns, MANY, SPAN_NS):
             errors = self._errors.of(client)
             why = f" (errors until then: {tally(errors)})" if errors else ""
-            self.burst(burst, seen.row, seen.asked_ns, f"{burst.count:,} requests for metadata{why}", "request")
+            self.burst(
+                burst, seen.row, seen.asked_ns, f"{counted(burst.count, 'request')} for metadata{why}", "request"
+            )

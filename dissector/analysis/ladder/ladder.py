@@ -104,12 +104,13 @@ def ladder_of(capture: Capture, rows: Iterable[int]) -> Ladder:
     chosen = np.unique(rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64))
     found = capture.figures(chosen)
     which = found.kind >= 0
-    found, chosen = found.where(which), chosen[which].astype(np.int32)
+    if not which.all():  # else all columns would be there twice
+        found, chosen = found.where(which), chosen[which]
     lanes, client, server = _lanes(capture, found)
     row, is_request, time_ns = _events(found)
     source = np.where(is_request, client[row], server[row])
     return Ladder(
-        capture, lanes, chosen[row], time_ns, is_request, source, client[row] + server[row] - source,
+        capture, lanes, chosen[row].astype(np.int32), time_ns, is_request, source, client[row] + server[row] - source,
         _depth(found, row, is_request), _partners(row),
     )  # fmt: skip
 

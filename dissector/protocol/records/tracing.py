@@ -14,6 +14,7 @@ from dissector.protocol.records.sections import Sections
 from dissector.protocol.records.spans import Spans, shown, timestamp_note
 from dissector.protocol.tree import UNPARSED, Node, Source
 from dissector.protocol.wire import WireError, varint
+from dissector.text import counted
 
 
 class RecordTracer:
@@ -50,7 +51,7 @@ class RecordTracer:
         if not batch.crc_valid:
             message = "CRC-32C is not that of the bytes: the batch was damaged or changed"
             node.children[4].findings.append(Finding("bad-crc", Severity.ERROR, message))
-        node.note = f"{batch.records_count} records {batch.compression}"
+        node.note = f"{counted(batch.records_count, 'record')} {batch.compression}"
         if batch.codec == 0:
             _records(spans, batch, node)
             return
@@ -67,7 +68,7 @@ def _records(spans: Spans, batch: Batch, node: Node) -> None:
     count = batch.records_count
     try:
         if count < 0 or count * LEAST_RECORD > spans.end - spans.at:
-            raise WireError(f"{count:,} records can't be in {spans.end - spans.at:,} bytes", spans.at)
+            raise WireError(f"{count:,} records can't be in {counted(spans.end - spans.at, 'byte')}", spans.at)
         for number in range(count):
             walker.record(number, holder)
     except WireError as error:
@@ -78,7 +79,7 @@ def _records(spans: Spans, batch: Batch, node: Node) -> None:
     rest = spans.rest(holder)
     holder.end = spans.end
     if rest and not holder.findings:
-        holder.findings.append(Finding("bad-record", Severity.ERROR, f"{rest} bytes after the last record"))
+        holder.findings.append(Finding("bad-record", Severity.ERROR, f"{counted(rest, 'byte')} after the last record"))
 
 
 class _RecordWalker:
@@ -139,7 +140,7 @@ class _RecordWalker:
 
 
 def _part_note(part: Part) -> str:
-    size = f"{part.end - part.start:,} bytes"
+    size = counted(part.end - part.start, "byte")
     if part.kind is PartKind.TRUNCATED:
         return f"truncated batch, {size} (cut off by the size limit of the fetch: normal)"
     return f"unknown, {size}"

@@ -32,6 +32,15 @@ def test_a_setting_is_one_entry_however_often_it_is_said(tmp_path: Path) -> None
     assert entry.settings == (("Java", "fetch.max.wait.ms"),)
 
 
+def test_what_one_side_alone_sends_is_told_apart_where_it_is_several_things(tmp_path: Path) -> None:
+    def leave_out(lines: Lines) -> None:
+        lines[:] = [line for line in lines if line["api"] != "Metadata"]
+
+    alone = [entry for entry in compared(LIBRDKAFKA, edited(LIBRDKAFKA, tmp_path, leave_out)).entries
+             if entry.api == "Metadata" and entry.reason is Reason.ONLY_HERE]  # fmt: skip
+    assert sorted(entry.words for entry in alone) == ["for no topics", "for topics"]
+
+
 def test_one_frame_that_differs_is_one_difference_in_one_pair(tmp_path: Path) -> None:
     def wait_less_once(lines: Lines) -> None:
         of(lines, "Fetch")[7]["request"]["body"]["max_wait_ms"] = 123

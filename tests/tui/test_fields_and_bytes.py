@@ -1,0 +1,97 @@
+"""Fields and bytes: each leads to the other; what was decompressed; long arrays."""
+
+from pathlib import Path
+
+import pytest
+
+from dissector.capture_file import Capture
+from tests.traffic import Turn, capture_of, conversation, request
+from tests.tui.driving import JAVA, opened
+from tui.model import Model
+from tui.widgets.bytes_pane import BytesPane
+
+
+async def test_a_field_lights_up_its_bytes_and_its_ancestors_more_faintly() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("enter", "g", "down", "down")
+        assert screen.path == "header.request_api_key"
+        assert screen.main.model.shades(0, 10) == [None] * 4 + [0, 0, 1, 1, 1, 1]
+        assert "request.header.request_api_key · 18 = ApiVersions · INT16" in screen.text("#inspector")
+        assert "versions 0+" in screen.text("#inspector")
+
+
+async def test_a_byte_selects_its_field_by_key_and_by_click() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("tab", "tab")
+        await screen.press(*["right"] * 8)
+        assert screen.path == "header.correlation_id"
+        assert screen.fields.cursor_node is not None
+        assert screen.fields.cursor_node.data is screen.main.model.node
+        assert "i32 " in screen.text("#inspector")
+        for x in range(6, 40):
+            offset = screen.bytes.offset_at(x, 0)
+            if offset == 5:
+                await screen.pilot.click(BytesPane, offset=(x + 1, 1))
+                break
+        await screen.settle()
+        assert screen.path == "header.request_api_key"
+
+
+async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> None:
+    with Capture([str(bundled)]) as capture:
+        model = Model(capture)
+        for exchange in capture.exchanges():
+            model.choose(exchange.row.number - 1)
+            assert model.look is not None
+            for source in model.look.message.sources:
+                for offset in range(0, len(source.data), max(1, len(source.data) // 50)):
+                    node = model.look.node_at(source.number, offset)
+                    assert node is not None
+                    assert node.start <= offset < node.end
+                    assert not [child for child in node.children if child.source == source.number]
+
+
+async def test_decompressed_records_are_a_byte_source_of_their_own() -> None:
+    async with opened(JAVA) as screen:
+        model = screen.main.model
+        number = next(n for n in range(len(model.capture)) if "gzip" in model.capture.row(n).info)
+        screen.list.cursor = number
+        await screen.settle()
+        assert model.look is not None
+        record = next(n for n in model.look.message.tree.walk() if n.source and n.name == "value")
+        screen.fields.focus()
+        await screen.settle()
+        screen.fields.reveal(record)
+        await screen.settle()
+        assert screen.path == record.path
+        assert model.source is model.look.message.sources[record.source]
+        assert "decompressed" in str(screen.bytes.border_title)
+        assert "teapot" in screen.lines()
+        screen.bytes.focus()
+        await screen.press("g")
+        assert model.node is not None
+        assert model.node.source == record.source
+
+
+async def test_long_arrays_open_in_chunks(tmp_path: Path) -> None:
+    names = b"".join(b"\x00\x05t%04d" % n for n in range(250))
+    turns = [Turn(True, request(1, body=(250).to_bytes(4, "big") + names))]
+    async with opened(capture_of(tmp_path, conversation(turns))) as screen:
+        assert screen.main.model.look is not None
+        wanted = screen.main.model.look.message.tree.find("body.topics[237].name")
+        assert wanted is not None
+        screen.fields.focus()
+        screen.fields.reveal(wanted)
+        await screen.settle()
+        assert screen.path == "body.topics[237].name"
+        assert "t0237" in screen.lines()
+
+
+@pytest.mark.parametrize(("width", "count"), [(60, 4), (80, 8), (200, 16)])
+async def test_every_byte_of_a_line_is_drawn_at_every_width(width: int, count: int) -> None:
+    async with opened(JAVA, size=(width, 30)) as screen:
+        assert screen.bytes.per_line == count
+        line = screen.bytes.render_line(0).text.rstrip()
+        assert line.endswith("···1··········ad"[:count])  # the size, API key 18, version 4, id 0, "ad…"
+        assert len(line) <= screen.bytes.scrollable_content_region.width
+        assert screen.bytes.offset_at(len(line) - 1, 0) == count - 1

@@ -1,0 +1,129 @@
+"""While the capture is read, and however long it is: rows come, the cursor stays, keys work."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from dissector.capture_file import Capture, Progress
+from dissector.session.exchange import Exchange, Row
+from tests.conftest import PCAPS
+from tests.traffic import capture_of, conversation, exchanges
+from tests.tui.driving import JAVA, Screen
+from tui.app import KDissectApp
+from tui.screens.main import MainScreen
+
+
+class Slow(Capture):
+    """A capture of which the end comes when the test says so."""
+
+    def __init__(self, paths: list[str]) -> None:
+        super().__init__(paths)
+        self.may_end = threading.Event()
+
+    def read(self, *, settled: bool = True) -> Iterator[Progress]:
+        for progress in super().read(settled=settled):
+            yield progress._replace(done=progress.total // 2)
+            self.may_end.wait(20)
+
+
+async def test_the_screen_works_while_the_capture_is_read() -> None:
+    with Slow([JAVA]) as capture:
+        async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            while not len(capture):
+                await pilot.pause(0.01)
+            await pilot.pause(0.3)
+            assert "50%" in screen.lines()
+            await pilot.press("j", "j", "enter", "down", "down")
+            await pilot.pause()
+            assert screen.row == 2
+            assert screen.path
+            capture.may_end.set()
+            await screen.settle()
+            assert "100%" in screen.lines()
+            assert screen.row == 2
+
+
+async def test_the_cursor_stays_with_its_row_when_rows_get_their_final_order() -> None:
+    with Slow([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
+        async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            while not len(capture):
+                await pilot.pause(0.01)
+            await pilot.pause(0.3)
+            await pilot.press(*["j"] * 9)
+            await pilot.pause()
+            assert screen.row == 9
+            before = capture.row(9)
+            capture.may_end.set()
+            await screen.settle()
+            assert screen.row != 9
+            assert capture.row(screen.row)._replace(number=before.number) == before
+            assert screen.main.model.number == screen.row
+
+
+async def test_a_pipe_shows_its_rows_while_it_grows_and_what_was_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    data = (PCAPS / "java.pcapng").read_bytes()
+    with Capture([str(pipe)]) as capture:
+        app = KDissectApp(MainScreen(capture))
+        async with app.run_test() as pilot:
+            screen = Screen(pilot)
+            with pipe.open("wb", buffering=0) as file:
+                file.write(data[: len(data) // 2])
+                while not len(capture) or "waiting" in screen.lines():
+                    await pilot.pause(0.01)
+                assert "%" not in screen.lines().splitlines()[0]
+                file.write(data[len(data) // 2 :])
+            await screen.settle()
+            assert "100%" in screen.lines()
+
+
+async def test_a_pipe_that_is_no_capture_ends_the_screen_with_a_word(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with Capture([str(pipe)]) as capture:
+        app = KDissectApp(MainScreen(capture))
+        async with app.run_test() as pilot:
+            await asyncio.to_thread(pipe.write_text, "just words")
+            while app.error is None:
+                await pilot.pause(0.01)
+        assert "neither pcap nor pcapng" in str(app.error)
+        assert app.return_code == 2
+
+
+class Long(Capture):
+    """A capture of five million rows, each one of the few that it really has."""
+
+    looked = 0
+
+    def __len__(self) -> int:
+        return 5_000_000 if super().__len__() else 0
+
+    def row(self, number: int) -> Row:
+        self.looked += 1
+        return super().row(number % super().__len__())
+
+    def exchange(self, number: int) -> Exchange:
+        return super().exchange(number % super().__len__())
+
+
+class Drawing(MainScreen):
+    """Looks at no row but to draw it."""
+
+    def _grown(self, *, done: bool) -> None:
+        pass
+
+
+async def test_five_million_rows_cost_no_more_than_what_is_seen(tmp_path: Path) -> None:
+    with Long([capture_of(tmp_path, conversation(exchanges(30)))]) as capture:
+        async with KDissectApp(Drawing(capture)).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            await pilot.pause()
+            await screen.settle()
+            await screen.press("G", "pageup", "pageup")
+            assert 4_999_900 < screen.row < 5_000_000
+            assert capture.looked < 400
