@@ -32,7 +32,7 @@ STEP: Final = 4_096
 KEPT: Final = 4_096
 """Connections whose client's name is kept."""
 _OF_TABLE: Final = (
-    "kind", "connection", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
+    "kind", "connection", "packet", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
 )  # fmt: skip
 
 
@@ -79,7 +79,9 @@ class Examination:
         table, frames = self._session.table, self._session.frames
         columns = [getattr(table, name).values[row].astype(np.int64) for name in _OF_TABLE]
         sides = columns[-2:]
-        for values in (frames.time_ns.values, frames.start.values, frames.contiguous, frames.size.values):
+        for values in (
+            frames.time_ns.values, frames.packet.values, frames.start.values, frames.contiguous, frames.size.values,
+        ):  # fmt: skip
             for side in sides:
                 there = side != NO_FRAME
                 found = np.zeros(len(row), np.int64)

@@ -4,8 +4,9 @@ Of each connection and API a histogram is kept, an eighth of an octave a step: w
 without keeping any of them.
 """
 
+from bisect import insort
 from itertools import pairwise
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, BodyFinder, RowFinder
 from dissector.analysis.findings.found import Case, Found
 from dissector.analysis.findings.recurring import MILLISECOND, Recent
-from dissector.analysis.findings.rows import Rows
+from dissector.analysis.findings.rows import Mask, Rows
 from dissector.analysis.findings.seen import Seen
 from dissector.findings import Severity
 from dissector.session.lookup import api_name
@@ -58,64 +59,109 @@ class Slow(RowFinder):
 
     def __init__(self, found: Found, around: Around) -> None:
         super().__init__(found, around)
-        self._counts: Recent[tuple[int, int], Ints] = Recent(lambda: np.zeros(BUCKETS, np.int64), most=4_096)
-        self._stalls: Recent[tuple[int, int], _Stall] = Recent(_Stall)
+        self._usual: Recent[tuple[int, int], _Usual] = Recent(_Usual)
 
     def take(self, rows: Rows) -> None:
-        """Count all, then look at those that may be slow."""
+        """Count all, and look at those that may be slow."""
         answered = rows.answered
         answered = answered.where(~np.isin(answered.api_key, list(WAITING)))
         if not len(answered.row):
             return
-        order = np.lexsort((answered.row, answered.api_key, answered.connection))
-        answered = answered.where(order)
+        group = answered.connection << 16 | answered.api_key
+        order = np.argsort(group, kind="stable")
+        answered, group = answered.where(order), group[order]
         latency = np.maximum(answered.answered_ns - answered.asked_ns, 1)
         bucket = _bucket(latency)
-        group = answered.connection << 16 | answered.api_key
         edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
         late = np.logical_or.reduceat(latency >= LEAST_NS, edges[:-1]).tolist()
         for (low, high), some in zip(pairwise(edges), late, strict=True):
             key = (int(answered.connection[low]), int(answered.api_key[low]))
-            counts = self._counts.of(key)
-            counts += np.bincount(bucket[low:high], minlength=BUCKETS)
-            if not some:
-                continue
-            slow = self._slow(counts, bucket[low:high]) & (latency[low:high] >= LEAST_NS)
-            for at in (low + np.flatnonzero(slow)).tolist():
-                self._tell(key, int(answered.row[at]), int(answered.asked_ns[at]), int(latency[at]), counts)
+            usual = self._usual.of(key)
+            if some or usual.held:
+                self._judge(key, usual, answered.where(slice(low, high)), latency[low:high], bucket[low:high])
+            else:
+                usual.count(bucket[low:high])
 
-    def _slow(self, counts: Ints, bucket: Ints) -> Ints:
-        """Which are slow, by their buckets."""
-        seen = int(counts.sum())
-        if seen < LEAST_SEEN:
-            return np.zeros(len(bucket), np.bool_)
-        up_to = np.cumsum(counts)
-        far = bucket >= _median(up_to) + round(STEPS * np.log2(TIMES))
-        seldom = (seen - np.concatenate([[0], up_to])[bucket]) * SELDOM <= seen
-        slow: Ints = far & seldom
-        return slow
+    def _judge(self, key: tuple[int, int], usual: "_Usual", rows: Rows, latency: Ints, bucket: Ints) -> None:
+        """Each that is late by what is usual when it comes; those before the thirtieth by what is usual then."""
+        counted = 0
+        candidates = np.flatnonzero((latency >= LEAST_NS) & usual.may_be_seldom(bucket)).tolist()
+        thirtieth = LEAST_SEEN - 1 - usual.seen
+        if 0 <= thirtieth < len(bucket) and thirtieth not in candidates:
+            insort(candidates, thirtieth)
+        for at in candidates:
+            usual.count(bucket[counted : at + 1])
+            counted = at + 1
+            held = usual.held
+            if latency[at] >= LEAST_NS:
+                held.append(_Late(int(rows.row[at]), int(rows.asked_ns[at]), int(latency[at]), int(bucket[at])))
+            if usual.seen >= LEAST_SEEN:
+                usual.held = []
+                for late in held:
+                    if usual.is_slow(late.bucket):
+                        self._tell(key, usual, late)
+        usual.count(bucket[counted:])
 
-    def _tell(self, key: tuple[int, int], row: int, asked_ns: int, latency: int, counts: Ints) -> None:
+    def _tell(self, key: tuple[int, int], usual: "_Usual", late: "_Late") -> None:
         """What was asked while a slow one was on its way is slow for the same reason."""
-        stall = self._stalls.of(key)
-        if asked_ns < stall.until and stall.case is not None:
-            stall.count += 1
-            stall.until = max(stall.until, asked_ns + latency)
-            stall.case.retell(f"{stall.words}; {stall.count:,} more waited behind it")
+        if late.asked_ns < usual.until and usual.case is not None:
+            usual.waited += 1
+            usual.until = max(usual.until, late.asked_ns + late.latency)
+            usual.case.retell(f"{usual.words}; {usual.waited:,} more waited behind it")
             return
-        usual = 2 ** (_median(np.cumsum(counts)) / STEPS)
-        usually = f"{api_name(key[1])} takes {duration(round(usual))} on this connection (median)"
-        stall.words = f"took {duration(latency)}, where {usually}"
-        stall.case, stall.count, stall.until = self.tell(row, stall.words, "response"), 0, asked_ns + latency
+        usually = f"{api_name(key[1])} takes {duration(usual.median)} on this connection (median)"
+        usual.words = f"took {duration(late.latency)}, where {usually}"
+        usual.case, usual.waited = self.tell(late.row, usual.words, "response"), 0
+        usual.until = late.asked_ns + late.latency
 
 
-class _Stall:
-    """A time in which a connection was slow."""
+class _Late(NamedTuple):
+    row: int
+    asked_ns: int
+    latency: int
+    bucket: int
 
-    case: Case | None = None
-    words = ""
-    count = 0
-    until = 0
+
+class _Usual:
+    """What is known of an API on a connection: how long its exchanges took, and a time in which it was slow."""
+
+    __slots__ = ("_counts", "case", "held", "seen", "until", "waited", "words")
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(BUCKETS, np.int64)
+        self.seen = 0
+        self.held: list[_Late] = []
+        """Late ones that came before enough was known."""
+        self.case: Case | None = None
+        self.words = ""
+        self.waited = 0
+        self.until = 0
+
+    def count(self, bucket: Ints) -> None:
+        """So many more."""
+        self._counts += np.bincount(bucket, minlength=BUCKETS)
+        self.seen += len(bucket)
+
+    def may_be_seldom(self, bucket: Ints) -> Mask:
+        """Which of the next ones are not ruled out by what took as long before: what comes with them adds to it."""
+        as_long = self.seen - np.cumsum(self._counts) + self._counts
+        may: Mask = as_long[bucket] * SELDOM <= max(LEAST_SEEN, self.seen + len(bucket))
+        return may
+
+    def is_slow(self, bucket: int) -> bool:
+        """Whether that is far from the median, and seldom."""
+        as_long = int(self._counts[bucket:].sum())
+        return as_long * SELDOM <= self.seen and bucket >= self._middle + round(STEPS * np.log2(TIMES))
+
+    @property
+    def _middle(self) -> int:
+        """The bucket with the median."""
+        return int(np.searchsorted(np.cumsum(self._counts), (self.seen + 1) // 2))
+
+    @property
+    def median(self) -> int:
+        """Nanoseconds."""
+        return round(2 ** (self._middle / STEPS))
 
 
 class LateFetch(BodyFinder):
@@ -138,8 +184,3 @@ class LateFetch(BodyFinder):
 
 def _bucket(latency: Ints) -> Ints:
     return np.minimum((np.log2(latency) * STEPS).astype(np.int64), BUCKETS - 1)
-
-
-def _median(up_to: Ints) -> int:
-    """The bucket with the median."""
-    return int(np.searchsorted(up_to, (up_to[-1] + 1) // 2))

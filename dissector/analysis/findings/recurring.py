@@ -1,7 +1,7 @@
 """What is remembered from one row to another: bounded, and counted."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 from dissector.analysis.findings.found import Case
@@ -35,6 +35,14 @@ class Recent(Generic[Key, State]):
         else:
             self._known.move_to_end(key)
         return state
+
+    def get(self, key: Key) -> State | None:
+        """What is known of a key, if anything is; it does not count as seen."""
+        return self._known.get(key)
+
+    def values(self) -> Iterable[State]:
+        """All that is known."""
+        return self._known.values()
 
     def forget(self, key: Key) -> None:
         """Begin anew with a key."""

@@ -16,6 +16,8 @@ class Rows(NamedTuple):
     row: Ints
     kind: Ints
     connection: Ints
+    packet: Ints
+    """The number of the packet with which a row begins: they go up."""
     api_key: Ints
     version: Ints
     correlation_id: Ints
@@ -25,6 +27,9 @@ class Rows(NamedTuple):
     response: Ints
     asked_ns: Ints
     answered_ns: Ints
+    asked_packet: Ints
+    answered_packet: Ints
+    """The number of the packet with the response's first byte."""
     asked_start: Ints
     """Stream offset of the request."""
     answered_start: Ints

@@ -297,8 +297,8 @@ def test_a_hole_next_to_an_exchange(tmp_path: Path) -> None:
     heartbeat(behind, 30)
     (row, before), (other, after) = found(tmp_path, unanswered, behind)
     assert (row, before.code, other, after.code) == (2, "near-loss", 3, "near-loss")
-    assert before.message == "the answer may be among the bytes that row 7 lacks"
-    assert after.message == "bytes are missing right before the response: see row 5"
+    assert before.message == "the answer may be among 100 bytes that the capture lacks"
+    assert after.message == "200 bytes are missing right before the response"
 
 
 def resending(folder: Path, pause: int, *, ahead: bool = False) -> list[tuple[int, Finding]]:
