@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, BodyFinder
-from dissector.analysis.findings.found import Case, Found
+from dissector.analysis.findings.found import Case, Telling
 from dissector.analysis.findings.produce import PRODUCE
 from dissector.analysis.findings.recurring import SECOND, Burst, Recent
 from dissector.analysis.findings.seen import Seen
@@ -43,7 +43,7 @@ class TinyBatches(BodyFinder):
     )
     apis: ClassVar = frozenset((PRODUCE,))
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._bursts: Recent[int, Burst] = Recent(Burst)
 
@@ -72,7 +72,7 @@ class UncompressedBatches(BodyFinder):
     )
     apis: ClassVar = frozenset((PRODUCE,))
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._plain: Recent[int, _Plain] = Recent(_Plain)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, RowFinder
-from dissector.analysis.findings.found import Found
+from dissector.analysis.findings.found import Telling
 from dissector.analysis.findings.rows import Mask, Rows
 from dissector.columns import Column
 from dissector.events import NEVER
@@ -36,7 +36,7 @@ class DuplicateCorrelationId(RowFinder):
         "told apart by their order alone: this program pairs them so.",
     )
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._in_flight = _InFlight(*(np.zeros(0, np.int64) for _ in _InFlight._fields))
 
@@ -97,7 +97,7 @@ class OutOfOrderResponse(RowFinder):
         "one answer for another, and Kafka's own closes the connection on an id that it did not expect.",
     )
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._furthest = (Column(np.int64, -1), Column(np.int64, -1))
         """By connection: how far requests that were answered go in the client's stream, and the answers in the

@@ -4,6 +4,7 @@ Of each connection and API a histogram is kept, an eighth of an octave a step: w
 without keeping any of them.
 """
 
+import math
 from bisect import insort
 from itertools import pairwise
 from typing import ClassVar, Final, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, BodyFinder, RowFinder
-from dissector.analysis.findings.found import Case, Found
+from dissector.analysis.findings.found import Case, Telling
 from dissector.analysis.findings.recurring import MILLISECOND, Recent
 from dissector.analysis.findings.rows import Mask, Rows
 from dissector.analysis.findings.seen import Seen
@@ -35,6 +36,8 @@ SELDOM: Final = 20
 STEPS: Final = 8
 """Of an octave."""
 BUCKETS: Final = 44 * STEPS
+FAR: Final = round(STEPS * math.log2(TIMES))
+"""Buckets from the median to what is slow."""
 LATE_NS: Final = 200 * MILLISECOND
 """Behind the wait that a Fetch asked for."""
 
@@ -57,7 +60,7 @@ class Slow(RowFinder):
 
     explanation: ClassVar = SLOW
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._usual: Recent[tuple[int, int], _Usual] = Recent(_Usual)
 
@@ -77,15 +80,18 @@ class Slow(RowFinder):
         for (low, high), some in zip(pairwise(edges), late, strict=True):
             key = (int(answered.connection[low]), int(answered.api_key[low]))
             usual = self._usual.of(key)
-            if some or usual.held:
-                self._judge(key, usual, answered.where(slice(low, high)), latency[low:high], bucket[low:high])
-            else:
+            if not some and not usual.held:
                 usual.count(bucket[low:high])
+                continue
+            while low < high:
+                until = min(high, low + max(LEAST_SEEN, usual.seen // 8))  # few beside those that are known
+                self._judge(key, usual, answered.where(slice(low, until)), latency[low:until], bucket[low:until])
+                low = until
 
     def _judge(self, key: tuple[int, int], usual: "_Usual", rows: Rows, latency: Ints, bucket: Ints) -> None:
         """Each that is late by what is usual when it comes; those before the thirtieth by what is usual then."""
         counted = 0
-        candidates = np.flatnonzero((latency >= LEAST_NS) & usual.may_be_seldom(bucket)).tolist()
+        candidates = np.flatnonzero((latency >= LEAST_NS) & usual.may_be_slow(bucket)).tolist()
         thirtieth = LEAST_SEEN - 1 - usual.seen
         if 0 <= thirtieth < len(bucket) and thirtieth not in candidates:
             insort(candidates, thirtieth)
@@ -142,16 +148,20 @@ class _Usual:
         self._counts += np.bincount(bucket, minlength=BUCKETS)
         self.seen += len(bucket)
 
-    def may_be_seldom(self, bucket: Ints) -> Mask:
-        """Which of the next ones are not ruled out by what took as long before: what comes with them adds to it."""
-        as_long = self.seen - np.cumsum(self._counts) + self._counts
-        may: Mask = as_long[bucket] * SELDOM <= max(LEAST_SEEN, self.seen + len(bucket))
+    def may_be_slow(self, bucket: Ints) -> Mask:
+        """Which of the next ones are slow, or can't be ruled out by what is known before they come."""
+        up_to, total = np.cumsum(self._counts), self.seen + len(bucket)
+        as_long = self.seen - up_to + self._counts
+        # The median is lowest where all that come are quicker than what was there.
+        lowest = (total + 1) // 2 - len(bucket)
+        middle = int(np.searchsorted(up_to, lowest)) if self.seen >= LEAST_SEEN and lowest > 0 else 0
+        may: Mask = (as_long[bucket] * SELDOM <= max(LEAST_SEEN, total)) & (bucket >= middle + FAR)
         return may
 
     def is_slow(self, bucket: int) -> bool:
         """Whether that is far from the median, and seldom."""
         as_long = int(self._counts[bucket:].sum())
-        return as_long * SELDOM <= self.seen and bucket >= self._middle + round(STEPS * np.log2(TIMES))
+        return as_long * SELDOM <= self.seen and bucket >= self._middle + FAR
 
     @property
     def _middle(self) -> int:

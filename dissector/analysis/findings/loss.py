@@ -6,7 +6,7 @@ import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, RowFinder
-from dissector.analysis.findings.found import Found
+from dissector.analysis.findings.found import Telling
 from dissector.analysis.findings.recurring import Recent
 from dissector.analysis.findings.rows import Rows
 from dissector.findings import Severity
@@ -45,7 +45,7 @@ class NearLoss(RowFinder):
 
     explanation: ClassVar = NEAR_LOSS
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._waiting: Recent[int, list[int]] = Recent(list)
         """By connection: its newest request without an answer."""
