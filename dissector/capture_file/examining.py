@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.analysis.findings.examination import Examination
+from dissector.analysis.findings.notes import Noted
 from dissector.analysis.findings.own import UNKNOWN, OwnFindings
 from dissector.analysis.findings.told import NOTHING, Told
 from dissector.capture_file.decoding import Decoding
@@ -26,13 +27,16 @@ class Examining(Decoding):
         if settled:
             self._examination = self._told = None  # rows have changed their places
 
-    def examine(self) -> Iterator[Progress]:
+    def examine(self, notes: list[Noted] | None = None) -> Iterator[Progress]:
         """Find what only several rows together tell; `done` and `total` are rows here. From then on exchanges have it
         in their findings. Called again where a capture grows, it goes on where it stopped, with rows that are complete;
-        once reading is over it takes them all. Several threads may do so at a time: they take turns, step by step."""
+        once reading is over it takes them all. Several threads may do so at a time: they take turns, step by step.
+
+        Of a part of a larger capture each step adds to `notes` what takes several connections to tell, as not all of
+        them are there: the caller empties them, and `analysis.findings.notes.made` tells it."""
         if self._examination is None:
             self._examination = Examination(
-                self._session, self._store, self._lookup, self._transport.flows, self._transport.resent
+                self._session, self._store, self._lookup, self._transport.flows, self._transport.resent, notes
             )
         entries = len(self._files)
         with self._lock:
