@@ -31,6 +31,8 @@ KNOWN_ATTRIBUTES: Final = 0x7F
 RAFT_TYPES: Final = frozenset({b"\x00\x02", b"\x00\x03"})
 LARGEST_CONTROL: Final = 1 << 16
 _CHUNK: Final = 1 << 20
+_DIGITS: Final = 10
+"""That no partition's number has."""
 
 
 class Segment:
@@ -41,7 +43,7 @@ class Segment:
     def __init__(self, name: str, data: mmap, *, show_secrets: bool) -> None:
         self._data = data
         self._show_secrets = show_secrets
-        self._topic = CLUSTER_METADATA if _is_raft(data) else _topic_of(name)
+        self._topic = CLUSTER_METADATA if _is_raft(data) else partition_of(name)[0]
         self.problem = ""
 
     def places(self) -> Iterator[Place]:
@@ -75,9 +77,10 @@ def segment_of(name: str, data: mmap, *, show_secrets: bool) -> Segment | None:
     return Segment(name, data, show_secrets=show_secrets) if _begins_one(data) else None
 
 
-def _topic_of(name: str) -> str:
-    """The topic that the folder is called after, with the partition's number behind it."""
-    return Path(name).absolute().parent.name.rpartition("-")[0]
+def partition_of(name: str) -> tuple[str, int | None]:
+    """The topic and the partition that a file's folder is called after; an empty name and None where it is not."""
+    topic, _, number = Path(name).absolute().parent.name.rpartition("-")
+    return (topic, int(number)) if topic and number.isdecimal() and len(number) < _DIGITS else ("", None)
 
 
 def _is_raft(data: mmap) -> bool:
