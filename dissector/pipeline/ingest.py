@@ -23,9 +23,10 @@ from dissector.capture.parts import Block
 from dissector.findings import Finding
 from dissector.pipeline import source
 from dissector.pipeline.arrow import batches, ddl_of_rows
-from dissector.pipeline.parts import Keeping, Origin, lessons, rows
+from dissector.pipeline.origins import origins
+from dissector.pipeline.parts import Keeping, lessons, rows
 from dissector.pipeline.plan import Plan, plan
-from dissector.pipeline.segments import Segment, segments
+from dissector.pipeline.segments import segments
 from dissector.pipeline.tables import BY_NAME, OF_PARTS, TABLES, ddl
 from dissector.session.lessons import Lessons
 
@@ -104,17 +105,6 @@ def _known(spark: SparkSession, folder: Path) -> set[str]:
 def _sweep(folder: Path) -> None:
     """What runs left that were killed."""
     shutil.rmtree(folder / STAGE, ignore_errors=True)
-
-
-def origins(plans: Sequence[Plan], found: Sequence[Segment]) -> list[Origin]:
-    """Where the packets of each file begin in the capture of all."""
-    by_path = {each.path: each for each in plans}
-    first: dict[str, Origin] = {}
-    for segment in found:
-        begins = min((by_path[path] for path in segment.paths), key=lambda each: each.first_ns)
-        if begins.path not in first:
-            first[begins.path] = Origin(segment.first, begins.digest, begins.earliest_ns)
-    return sorted(first.values())
 
 
 class _Run:

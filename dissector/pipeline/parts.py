@@ -3,45 +3,31 @@
 Rows are plain dicts by column, as `tables` names them; bodies are JSON still.
 """
 
+import pickle
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.filter.subjects import ERROR
 from dissector.analysis.records import carries
 from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
+from dissector.capture_file.tally import Tally
 from dissector.findings import Finding, Severity
 from dissector.json_lines import exchange_object
 from dissector.pipeline import bodies
 from dissector.pipeline.carried import carried, cells
+from dissector.pipeline.origins import Origin
 from dissector.protocol.schema.errors import error_name
 from dissector.session.exchange import Exchange
 from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
 
-SHORT: Final = 16
-"""Digits of a digest that a capture is called by."""
 Cells = dict[str, Any]
+TALLIES: Final = "tallies"
+"""What stands where a table's name does with what parts left out."""
 _ELSEWHERE: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
 """What rows that are no exchanges have in columns, or in the table of captures."""
-
-
-class Origin(NamedTuple):
-    """Where packets come from: a file, or several that were merged."""
-
-    first: int
-    """The number of its first packet in the capture of all."""
-    digest: str
-    begin_ns: int
-
-    @property
-    def capture(self) -> str:
-        return self.digest[:SHORT]
-
-    @property
-    def day(self) -> date:
-        return datetime.fromtimestamp(self.begin_ns / 1e9, UTC).date()
 
 
 class Keeping(NamedTuple):
@@ -157,28 +143,48 @@ class Rows:
         return origin, packet - origin.first + 1
 
 
-def _read(blocks: Iterable[Block], keeping: Keeping) -> Capture:
-    capture = Capture([Part("a part of the packets", blocks)], show_secrets=keeping.secrets)
+def _read(blocks: Iterable[Block], share: Share, keeping: Keeping, dealt: list[Tally]) -> Capture:
+    """Read a part; `dealt` gets what was left out as it was dealt."""
+    part = Part("a part of the packets", _packets(blocks, dealt), share.number, share.parts)
+    capture = Capture([part], show_secrets=keeping.secrets)
     for _ in capture.read():
         pass
     return capture
 
 
-def lessons(blocks: Iterable[Block]) -> Lessons:
+def _packets(blocks: Iterable[Block], dealt: list[Tally]) -> Iterator[Block]:
+    for block in blocks:
+        if block.heads:
+            yield block
+        else:
+            dealt.append(pickle.loads(block.data))
+
+
+def lessons(blocks: Iterable[Block], share: Share) -> Lessons:
     """What a part teaches the others."""
-    with _read(blocks, Keeping()) as capture:
+    with _read(blocks, share, Keeping(), []) as capture:
         return capture.lessons()
 
 
 def rows(
-    blocks: Iterable[Block], taught: Lessons, origins: list[Origin], keeping: Keeping
+    blocks: Iterable[Block], share: Share, taught: Lessons, origins: list[Origin], keeping: Keeping
 ) -> Iterator[tuple[str, Cells]]:
-    """Table and row of all that a part holds."""
-    with _read(blocks, keeping) as capture:
+    """Table and row of all that a part holds; the last one, of `TALLIES`, is what it left out."""
+    dealt: list[Tally] = []
+    with _read(blocks, share, keeping, dealt) as capture:
         capture.take(taught)
         for _ in capture.examine():
             pass
         yield from Rows(capture, origins, keeping).all()
+        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps((dealt, capture.tally))}
+
+
+def of_stored(path: str, origin: Origin, keeping: Keeping) -> Iterator[tuple[str, Cells]]:
+    """Table and row of all that a file of Kafka's own holds."""
+    with Capture([path], show_secrets=keeping.secrets) as capture:
+        for _ in capture.read():
+            pass
+        yield from Rows(capture, [origin], keeping).all()
 
 
 def _errors(exchange: Exchange) -> list[str]:
