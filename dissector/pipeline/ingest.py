@@ -7,12 +7,10 @@ Invariants:
 """
 
 import pickle
-import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -23,10 +21,12 @@ from dissector.capture.parts import Block
 from dissector.findings import Finding
 from dissector.pipeline import source
 from dissector.pipeline.arrow import batches, ddl_of_rows
+from dissector.pipeline.folder import Folder
 from dissector.pipeline.parts import Keeping, Origin, lessons, rows
 from dissector.pipeline.plan import Plan, plan
+from dissector.pipeline.progress import Report, stage
 from dissector.pipeline.segments import Segment, segments
-from dissector.pipeline.tables import BY_NAME, OF_PARTS, TABLES, ddl
+from dissector.pipeline.tables import BY_NAME, OF_PARTS, ddl
 from dissector.session.lessons import Lessons
 
 PART: Final = 256 << 20
@@ -34,8 +34,6 @@ PART: Final = 256 << 20
 STAGE: Final = "_runs"
 """Where runs that are not over keep what they make."""
 KEPT_OF_DAMAGE: Final = 64 << 10
-Report = Callable[[str, int, int], None]
-"""Told how far a stage is: its name, done, of how many; 0 where nobody knows."""
 
 
 @dataclass
@@ -56,13 +54,12 @@ def ingest(
     spark: SparkSession, paths: Sequence[str], out: str, keeping: Keeping, *, parts: int | None = None,
     report: Report = lambda stage, done, total: None,
 ) -> Outcome:  # fmt: skip
-    """Bring captures into the tables of a folder."""
+    """Bring captures into the tables of a folder. Raises `FolderError` where that can't be written to."""
     spark.dataSource.register(source.PacketSource)
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    _sweep(folder)
-    report("looking over", 0, len(paths))
-    plans = _plans(spark, paths)
+    folder = Folder(out)
+    folder.remove(STAGE)  # what runs left that were killed
+    with stage(spark, "looking over", report):
+        plans = _plans(spark, paths)
     outcome = Outcome(problems=[problem for each in plans for problem in each.problems])
     there, new = _known(spark, folder), []
     for each in plans:
@@ -74,7 +71,10 @@ def ingest(
     if new:
         run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         made = _Run(spark, folder, run, new, keeping, report)
-        outcome.counts = made.all(parts)
+        try:
+            outcome.counts = made.all(parts)
+        finally:
+            folder.remove(STAGE)
         outcome.read, outcome.packets = len(new), sum(each.packets for each in new)
     return outcome
 
@@ -95,15 +95,15 @@ def _plan_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             )
 
 
-def _known(spark: SparkSession, folder: Path) -> set[str]:
-    if not (folder / "captures").exists():
+def _known(spark: SparkSession, folder: Folder) -> set[str]:
+    if not folder.has("captures"):
         return set()
-    return {row.digest for row in spark.read.parquet(str(folder / "captures")).select("digest").collect()}
+    return {row.digest for row in spark.read.parquet(folder.spark("captures")).select("digest").collect()}
 
 
-def _sweep(folder: Path) -> None:
-    """What runs left that were killed."""
-    shutil.rmtree(folder / STAGE, ignore_errors=True)
+def _cores(spark: SparkSession) -> int:
+    """How many tasks Spark runs side by side: as many as it makes of a range, whichever way it is talked to."""
+    return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()
 
 
 def origins(plans: Sequence[Plan], found: Sequence[Segment]) -> list[Origin]:
@@ -121,12 +121,12 @@ class _Run:
     """One run of the job."""
 
     def __init__(
-        self, spark: SparkSession, folder: Path, run: str, plans: list[Plan], keeping: Keeping, report: Report
+        self, spark: SparkSession, folder: Folder, run: str, plans: list[Plan], keeping: Keeping, report: Report
     ) -> None:
         self._spark = spark
         self._folder = folder
         self._run = run
-        self._stage = folder / STAGE / run
+        self._stage = f"{STAGE}/{run}"
         self._plans = plans
         self._keeping = keeping
         self._report = report
@@ -136,20 +136,18 @@ class _Run:
     def all(self, parts: int | None) -> dict[str, int]:
         """Everything; the counts of rows."""
         size = sum(each.size for each in self._plans)
-        parts = parts or max(2 * self._spark_cores(), size // PART + 1)
-        dealt = self._dealt(parts)
-        self._report("learning", 0, parts)
-        taught = self._taught(dealt)
-        self._report("dissecting", 0, parts)
-        self._dissect(dealt, taught)
-        dealt.unpersist()
-        self._report("writing", 0, len(TABLES))
-        counts = {name: self._table(name) for name in OF_PARTS}
-        self._commit()
+        dealt = self._dealt(parts or max(2 * _cores(self._spark), size // PART + 1))
+        try:
+            with stage(self._spark, "learning", self._report):
+                taught = self._taught(dealt)
+            with stage(self._spark, "dissecting", self._report):
+                self._dissect(dealt, taught)
+        finally:
+            dealt.unpersist()
+        with stage(self._spark, "writing", self._report):
+            counts = {name: self._table(name) for name in OF_PARTS}
+            self._commit()
         return counts
-
-    def _spark_cores(self) -> int:
-        return int(self._spark.conf.get("spark.default.parallelism", "0") or 0) or 2
 
     def _dealt(self, parts: int) -> DataFrame:
         """Blocks of packets, those of a part together and in order."""
@@ -176,32 +174,24 @@ class _Run:
                     made = made.withColumn(
                         name, f.col(name).withField(column.name, f.try_parse_json(f.col(name)[column.name]))
                     )
-        made.write.partitionBy("table").parquet(str(self._stage / "rows"))
+        made.write.partitionBy("table").parquet(self._folder.spark(f"{self._stage}/rows"))
 
     def _table(self, name: str) -> int:
         """Write one table beside the others; how many rows it has."""
-        made = self._spark.read.parquet(str(self._stage / "rows" / f"table={name}")) if self._has(name) else None
-        if made is None:
+        staged = f"{self._stage}/rows/table={name}"
+        if not self._folder.has(staged):
             return 0
-        there = made.select("day", "capture", f"{name}.*")
-        target = str(self._stage / name)
+        there = self._spark.read.parquet(self._folder.spark(staged)).select("day", "capture", f"{name}.*")
+        target = self._folder.spark(f"{self._stage}/{name}")
         there.write.partitionBy("day", "capture").parquet(target)
         return self._spark.read.parquet(target).count()
-
-    def _has(self, name: str) -> bool:
-        return (self._stage / "rows" / f"table={name}").exists()
 
     def _commit(self) -> None:
         """Move what was made to where it belongs; what says that it is there comes last."""
         for name in OF_PARTS:
-            made = self._stage / name
-            for partition in made.glob("day=*/capture=*"):
-                target = self._folder / partition.relative_to(self._stage)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.rmtree(target, ignore_errors=True)
-                partition.rename(target)
+            for partition in self._folder.partitions(f"{self._stage}/{name}"):
+                self._folder.move(f"{self._stage}/{name}/{partition}", f"{name}/{partition}")
         self._captures()
-        shutil.rmtree(self._stage, ignore_errors=True)
 
     def _captures(self) -> None:
         told = [
@@ -212,7 +202,7 @@ class _Run:
             for each in self._plans
         ]  # fmt: skip
         frame = self._spark.createDataFrame(told, ddl(BY_NAME["captures"]))
-        frame.coalesce(1).write.mode("append").parquet(str(self._folder / "captures"))
+        frame.coalesce(1).write.mode("append").parquet(self._folder.spark("captures"))
 
 
 def _parts(some: Iterable[pa.RecordBatch]) -> Iterator[Iterator[Block]]:
