@@ -10,6 +10,7 @@ from mmap import mmap
 from pathlib import Path
 from typing import Final, cast
 
+from dissector.capture.errors import Place as Damaged
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN
 from dissector.protocol.embedded.secrets import masked, note_secrets
@@ -44,16 +45,17 @@ class Segment:
         self._data = data
         self._show_secrets = show_secrets
         self._topic = CLUSTER_METADATA if _is_raft(data) else partition_of(name)[0]
-        self.problem = ""
+        self.damage: Damaged | None = None
 
     def places(self) -> Iterator[Place]:
         """Batches and messages; stops at what is neither."""
-        for part in split(cast(bytes, self._data)):  # a mapped file is read like bytes, and far larger
+        parts = split(cast(bytes, self._data))  # a mapped file is read like bytes, and far larger
+        for number, part in enumerate(parts, 1):
             if part.kind in (PartKind.BATCH, PartKind.MESSAGE):
                 yield Place(part.start, part.end)
             elif not _is_blank(self._data, part.start):
                 words = "the file ends inside a batch" if part.kind is PartKind.TRUNCATED else "this is no batch"
-                self.problem = f"at byte {part.start:,}: {words}; {part.end - part.start:,} bytes are left out"
+                self.damage = Damaged(part.start, part.end - part.start, number, words)
 
     def entry(self, data: bytes, start: int) -> Entry:
         """A batch or a message, its checksum verified. Of the internal logs the metadata's alone holds secrets."""
