@@ -1,6 +1,6 @@
 """Rows of several tables as Arrow batches of one shape: a struct column for each table, of which a row has one.
 
-Beside them goes what parts left out (`tally`), which is no table's.
+Beside them goes what is no table's: notes, of which findings are made, and what parts left out (`tally`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from dissector.pipeline.tables import BY_NAME, OF_PARTS, PARTITIONS, Table
+from dissector.pipeline.tables import BY_NAME, NOTES, OF_PARTS, PARTITIONS, Table
 
 MOST_ROWS: Final = 2_000
 MOST_BYTES: Final = 4 << 20
@@ -21,10 +21,13 @@ _SCALARS: Final = {
 }  # fmt: skip
 
 
+_STRUCTS: Final = {name: BY_NAME[name] for name in OF_PARTS} | {NOTES.name: NOTES}
+
+
 def ddl_of_rows() -> str:
     """The shape, in Spark's words."""
     partitions = ", ".join(f"{column.name} {column.type}" for column in PARTITIONS)
-    structs = ", ".join(f"{name} STRUCT<{_struct(BY_NAME[name])}>" for name in OF_PARTS)
+    structs = ", ".join(f"{name} STRUCT<{_struct(table)}>" for name, table in _STRUCTS.items())
     return f"table STRING, {partitions}, {structs}, tally BINARY"
 
 
@@ -35,8 +38,13 @@ def _struct(table: Table) -> str:
 def arrow_schema() -> pa.Schema:
     """The shape, in Arrow's."""
     fields = [("table", pa.string()), *((column.name, arrow_type(column.type)) for column in PARTITIONS)]
-    structs = ((name, arrow_type(f"STRUCT<{_struct(BY_NAME[name])}>")) for name in OF_PARTS)
+    structs = ((name, arrow_type(f"STRUCT<{_struct(table)}>")) for name, table in _STRUCTS.items())
     return pa.schema([*fields, *structs, ("tally", pa.binary())])
+
+
+def schema_of(table: Table) -> pa.Schema:
+    """A table's columns, in Arrow's words."""
+    return pa.schema([(column.name, arrow_type(column.type)) for column in table.columns])
 
 
 def arrow_type(words: str) -> pa.DataType:
@@ -85,7 +93,7 @@ def _batch(rows: list[tuple[str, dict[str, Any]]], schema: pa.Schema) -> pa.Reco
         *(pa.array([row[column.name] for _, row in rows], schema.field(column.name).type) for column in PARTITIONS),
         *(
             pa.array([row if table == name else None for table, row in rows], schema.field(name).type)
-            for name in OF_PARTS
+            for name in _STRUCTS
         ),
         pa.array([row.get("tally") for _, row in rows], pa.binary()),
     ]

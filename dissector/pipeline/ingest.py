@@ -20,9 +20,10 @@ from pyspark.sql import functions as f
 from dissector.capture.parts import Block
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
-from dissector.pipeline import source
+from dissector.pipeline import source, wide
 from dissector.pipeline.arrow import batches, ddl_of_rows
 from dissector.pipeline.folder import Folder
+from dissector.pipeline.notes import NOTES
 from dissector.pipeline.origins import SHORT, origins
 from dissector.pipeline.parts import TALLIES, Keeping, lessons, rows
 from dissector.pipeline.plan import Plan, plan
@@ -138,6 +139,8 @@ class _Run:
         self._report = report
         self._segments = segments(plans)
         self._origins = origins(plans, self._segments)
+        self._found: DataFrame | None = None
+        """What several connections tell, if there is anything."""
         self.problems: list[Finding] = []
         """What is known of none of the files by itself."""
 
@@ -158,6 +161,8 @@ class _Run:
             if dealt is not None:
                 dealt.unpersist()
         self.problems = self._tally().problems
+        with stage(self._spark, "finding", self._report):
+            self._find(parts or 1)
         with stage(self._spark, "writing", self._report):
             counts = {name: self._table(name) for name in OF_PARTS}
             self._commit()
@@ -220,12 +225,37 @@ class _Run:
         told: list[tuple[list[Tally], Tally]] = [pickle.loads(row.tally) for row in found]
         return Tally.together([each for dealt, _ in told for each in dealt], [part for _, part in told])
 
-    def _table(self, name: str) -> int:
-        """Write one table beside the others; how many rows it has."""
+    def _find(self, partitions: int) -> None:
+        """Stage what several connections tell."""
+        notes = self._staged(NOTES)
+        if notes is not None:
+            staged = self._folder.spark(f"{self._stage}/found")
+            wide.found(notes.drop("day", "capture"), partitions, self._origins).write.parquet(staged)
+            found = self._spark.read.parquet(staged)
+            self._found = None if found.isEmpty() else found
+
+    def _staged(self, name: str) -> DataFrame | None:
+        """Rows of a table as parts have given them, if there are any."""
         staged = f"{self._stage}/rows/table={name}"
         if not self._folder.has(staged):
+            return None
+        return self._spark.read.parquet(self._folder.spark(staged)).select("day", "capture", f"{name}.*")
+
+    def _whole(self, name: str) -> DataFrame | None:
+        """The same, with what several parts have told."""
+        there, exchanges = self._staged(name), self._staged("exchanges")
+        if self._found is None or exchanges is None or name not in ("exchanges", "findings"):
+            return there
+        if name == "exchanges":
+            return wide.marked(exchanges, self._found)
+        told = wide.rows(self._found, exchanges)
+        return told if there is None else there.unionByName(told)
+
+    def _table(self, name: str) -> int:
+        """Write one table beside the others; how many rows it has."""
+        there = self._whole(name)
+        if there is None:
             return 0
-        there = self._spark.read.parquet(self._folder.spark(staged)).select("day", "capture", f"{name}.*")
         target = self._folder.spark(f"{self._stage}/{name}")
         there.write.partitionBy("day", "capture").parquet(target)
         return self._spark.read.parquet(target).count()

@@ -1,5 +1,6 @@
 """Which capture a packet of the capture of all files comes from, and what that one is called in tables."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Final, NamedTuple
@@ -26,6 +27,19 @@ class Origin(NamedTuple):
     @property
     def day(self) -> date:
         return datetime.fromtimestamp(self.begin_ns / 1e9, UTC).date()
+
+
+class Origins:
+    """Looked up by packet."""
+
+    def __init__(self, origins: list[Origin]) -> None:
+        self._origins = origins
+        self._firsts = [origin.first for origin in origins]
+
+    def of(self, packet: int) -> tuple[Origin, int]:
+        """Where a packet of the capture of all comes from, and its number there, from 1."""
+        origin = self._origins[max(0, bisect_right(self._firsts, packet) - 1)]
+        return origin, packet - origin.first + 1
 
 
 def origins(plans: Sequence[Plan], found: Sequence[Segment]) -> list[Origin]:

@@ -4,11 +4,11 @@ Rows are plain dicts by column, as `tables` names them; bodies are JSON still.
 """
 
 import pickle
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.filter.subjects import ERROR
+from dissector.analysis.findings.notes import Noted
 from dissector.analysis.records import carries
 from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
@@ -17,7 +17,8 @@ from dissector.findings import Finding, Severity
 from dissector.json_lines import exchange_object
 from dissector.pipeline import bodies
 from dissector.pipeline.carried import carried, cells
-from dissector.pipeline.origins import Origin
+from dissector.pipeline.notes import NOTES, row_of
+from dissector.pipeline.origins import Origin, Origins
 from dissector.protocol.schema.errors import error_name
 from dissector.session.exchange import Exchange
 from dissector.session.lessons import Lessons
@@ -45,8 +46,7 @@ class Rows:
 
     def __init__(self, capture: Capture, origins: list[Origin], keeping: Keeping) -> None:
         self._capture = capture
-        self._origins = origins
-        self._firsts = [origin.first for origin in origins]
+        self._origin = Origins(origins).of
         self._keeping = keeping
         self._told: set[int] = set()
         """Connections that have their row."""
@@ -137,11 +137,6 @@ class Rows:
         origin, packet = self._origin(self._capture.first_packet(connection))
         return f"{origin.capture}:{packet}"
 
-    def _origin(self, packet: int) -> tuple[Origin, int]:
-        """Where a packet comes from, and its number there, from 1."""
-        origin = self._origins[max(0, bisect_right(self._firsts, packet) - 1)]
-        return origin, packet - origin.first + 1
-
 
 def _read(blocks: Iterable[Block], share: Share, keeping: Keeping, dealt: list[Tally]) -> Capture:
     """Read a part; `dealt` gets what was left out as it was dealt."""
@@ -169,12 +164,15 @@ def lessons(blocks: Iterable[Block], share: Share) -> Lessons:
 def rows(
     blocks: Iterable[Block], share: Share, taught: Lessons, origins: list[Origin], keeping: Keeping
 ) -> Iterator[tuple[str, Cells]]:
-    """Table and row of all that a part holds; the last one, of `TALLIES`, is what it left out."""
+    """Table and row of all that a part holds; first of `NOTES`, what it takes other parts to tell; the last one, of
+    `TALLIES`, is what it left out."""
     dealt: list[Tally] = []
     with _read(blocks, share, keeping, dealt) as capture:
         capture.take(taught)
-        for _ in capture.examine():
-            pass
+        notes: list[Noted] = []
+        for _ in capture.examine(notes):
+            yield from ((NOTES, row_of(noted)) for noted in notes)
+            notes.clear()
         yield from Rows(capture, origins, keeping).all()
         yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps((dealt, capture.tally))}
 

@@ -132,6 +132,19 @@ TABLES: Final = (
         Column("data", "BINARY", "its first 64 KiB"),
     )),
 )  # fmt: skip
+NOTES: Final = Table("notes", "a row a note: what it takes several connections to tell. Staged, and kept by nobody", (
+    Column("noter", "STRING", "who noted it, and with it what it is"),
+    Column("scope", "STRING", "what it is about: with others of that it is brought together"),
+    Column("packet", "BIGINT", "number of the packet with the row's first byte, from 0, in the capture of all files"),
+    Column("start", "BIGINT", "offset of that byte in its direction's stream, bytes"),
+    Column("nth", "BIGINT", "its place among the notes of its part"),
+    Column("note", "BINARY", "scope and note, pickled"),
+))  # fmt: skip
+FOUND: Final = Table("found", "a row a finding that several connections tell. Staged, and kept by nobody", (
+    *PARTITIONS,
+    *_WHERE,
+    *(column for table in TABLES if table.name == "findings" for column in table.columns[-4:]),
+))  # fmt: skip
 BY_NAME: Final = {table.name: table for table in TABLES}
 OF_PARTS: Final = ("connections", "exchanges", "records", "findings", "gaps", "quarantine")
 """Tables that those who read parts of the packets, or files, give rows of: all but that of captures."""

@@ -49,8 +49,12 @@ class TinyBatches(BodyFinder):
 
     def look(self, seen: Seen) -> None:
         """A request with larger batches ends what was begun."""
-        burst = self._bursts.of(seen.connection)
-        if not seen.batches or max(batch.records_count for batch in seen.batches) > FEW:
+        burst, batches = self._bursts.of(seen.connection), seen.batches
+        for batch in batches:
+            if batch.records_count > FEW:
+                burst.over()
+                return
+        if not batches:
             burst.over()
         elif burst.is_on(seen.asked_ns, MANY, SPAN_NS):
             words = f"{burst.count:,} Produce requests with batches of at most {FEW} records"

@@ -5,7 +5,7 @@ without keeping any of them.
 """
 
 import math
-from bisect import insort
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import ClassVar, Final, NamedTuple
 
@@ -66,47 +66,26 @@ class Slow(RowFinder):
 
     def take(self, rows: Rows) -> None:
         """Count all, and look at those that may be slow."""
-        answered = rows.answered
-        answered = answered.where(~np.isin(answered.api_key, list(WAITING)))
-        if not len(answered.row):
+        which = np.flatnonzero(rows.is_answered & ~np.isin(rows.api_key, list(WAITING)))
+        if not len(which):
             return
-        group = answered.connection << 16 | answered.api_key
+        group = rows.connection[which] << 16 | (rows.api_key[which] & 0xFFFF)
         order = np.argsort(group, kind="stable")
-        answered, group = answered.where(order), group[order]
-        latency = np.maximum(answered.answered_ns - answered.asked_ns, 1)
+        which, group = which[order], group[order]
+        row, asked_ns = rows.row[which], rows.asked_ns[which]
+        latency = np.maximum(rows.answered_ns[which] - asked_ns, 1)
         bucket = _bucket(latency)
         edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
         late = np.logical_or.reduceat(latency >= LEAST_NS, edges[:-1]).tolist()
         for (low, high), some in zip(pairwise(edges), late, strict=True):
-            key = (int(answered.connection[low]), int(answered.api_key[low]))
+            key = (int(rows.connection[which[low]]), int(rows.api_key[which[low]]))
             usual = self._usual.of(key)
             if not some and not usual.held:
                 usual.count(bucket[low:high])
                 continue
-            while low < high:
-                until = min(high, low + max(LEAST_SEEN, usual.seen // 8))  # few beside those that are known
-                self._judge(key, usual, answered.where(slice(low, until)), latency[low:until], bucket[low:until])
-                low = until
-
-    def _judge(self, key: tuple[int, int], usual: "_Usual", rows: Rows, latency: Ints, bucket: Ints) -> None:
-        """Each that is late by what is usual when it comes; those before the thirtieth by what is usual then."""
-        counted = 0
-        candidates = np.flatnonzero((latency >= LEAST_NS) & usual.may_be_slow(bucket)).tolist()
-        thirtieth = LEAST_SEEN - 1 - usual.seen
-        if 0 <= thirtieth < len(bucket) and thirtieth not in candidates:
-            insort(candidates, thirtieth)
-        for at in candidates:
-            usual.count(bucket[counted : at + 1])
-            counted = at + 1
-            held = usual.held
-            if latency[at] >= LEAST_NS:
-                held.append(_Late(int(rows.row[at]), int(rows.asked_ns[at]), int(latency[at]), int(bucket[at])))
-            if usual.seen >= LEAST_SEEN:
-                usual.held = []
-                for late in held:
-                    if usual.is_slow(late.bucket):
-                        self._tell(key, usual, late)
-        usual.count(bucket[counted:])
+            times = _Times(*(each[low:high] for each in (row, asked_ns, latency, bucket)))
+            for slow in usual.slow(times):
+                self._tell(key, usual, slow)
 
     def _tell(self, key: tuple[int, int], usual: "_Usual", late: "_Late") -> None:
         """What was asked while a slow one was on its way is slow for the same reason."""
@@ -126,6 +105,23 @@ class _Late(NamedTuple):
     asked_ns: int
     latency: int
     bucket: int
+
+
+class _Times(NamedTuple):
+    """Exchanges of an API on a connection, one after the other: columns of `_Late`."""
+
+    row: Ints
+    asked_ns: Ints
+    latency: Ints
+    bucket: Ints
+
+    def part(self, low: int, high: int) -> "_Times":
+        """Those from `low` to before `high`."""
+        return _Times(*(column[low:high] for column in self))
+
+    def late(self, at: int) -> _Late:
+        """One of them."""
+        return _Late(*(int(column[at]) for column in self))
 
 
 class _Usual:
@@ -148,17 +144,41 @@ class _Usual:
         self._counts += np.bincount(bucket, minlength=BUCKETS)
         self.seen += len(bucket)
 
-    def may_be_slow(self, bucket: Ints) -> Mask:
-        """Which of the next ones are slow, or can't be ruled out by what is known before they come."""
-        up_to, total = np.cumsum(self._counts), self.seen + len(bucket)
+    def slow(self, times: _Times) -> Iterator[_Late]:
+        """Those that are slow by what is usual when they come; the first ones, by what is usual when they are enough.
+        The next is asked for when something was done about the one before it."""
+        early = min(len(times.row), max(0, LEAST_SEEN - self.seen))
+        if early:
+            first = times.part(0, early)
+            self.held += [first.late(at) for at in np.flatnonzero(first.latency >= LEAST_NS).tolist()]
+            self.count(first.bucket)
+            if self.seen == LEAST_SEEN:
+                held, self.held = self.held, []
+                yield from (late for late in held if self._is_slow(late.bucket))
+        while early < len(times.row):
+            some = times.part(early, early + self.seen)  # the fewer, the better can they be told at once
+            early += len(some.row)
+            yield from self._among(some)
+
+    def _among(self, times: _Times) -> Iterator[_Late]:
+        counted = 0
+        for at in np.flatnonzero((times.latency >= LEAST_NS) & self._may_be_slow(times.bucket)).tolist():
+            self.count(times.bucket[counted : at + 1])
+            counted = at + 1
+            if self._is_slow(int(times.bucket[at])):
+                yield times.late(at)
+        self.count(times.bucket[counted:])
+
+    def _may_be_slow(self, bucket: Ints) -> Mask:
+        """Which of the next ones can't be ruled out: of those that come with them, all may be quicker."""
+        seen = self.seen + 1 + np.arange(len(bucket))
+        up_to = np.cumsum(self._counts)
         as_long = self.seen - up_to + self._counts
-        # The median is lowest where all that come are quicker than what was there.
-        lowest = (total + 1) // 2 - len(bucket)
-        middle = int(np.searchsorted(up_to, lowest)) if self.seen >= LEAST_SEEN and lowest > 0 else 0
-        may: Mask = (as_long[bucket] * SELDOM <= max(LEAST_SEEN, total)) & (bucket >= middle + FAR)
+        quicker = (up_to + np.cumsum(np.bincount(bucket, minlength=BUCKETS)))[np.maximum(bucket - FAR, 0)]
+        may: Mask = ((as_long[bucket] + 1) * SELDOM <= seen) & (2 * quicker >= seen)
         return may
 
-    def is_slow(self, bucket: int) -> bool:
+    def _is_slow(self, bucket: int) -> bool:
         """Whether that is far from the median, and seldom."""
         as_long = int(self._counts[bucket:].sum())
         return as_long * SELDOM <= self.seen and bucket >= self._middle + FAR

@@ -59,7 +59,7 @@ class NearLoss(RowFinder):
         if not len(rows.row):
             return
         is_hole = rows.kind == RowKind.GAP
-        events = is_hole | ((rows.kind == RowKind.EXCHANGE) & (rows.response == NO_FRAME))
+        events = is_hole | (rows.is_exchange & (rows.response == NO_FRAME))
         begun: dict[tuple[Side, int], int] = {}
         if is_hole.any() or len(self._open):
             ends = self._ends(rows.where(is_hole))
@@ -67,10 +67,10 @@ class NearLoss(RowFinder):
             ahead = self._ahead[:3, np.isin(self._ahead[2], ends)]
             begun = {((connection, False), start): row for row, connection, start in ahead.T.tolist()}
         self._go_through(rows.where(events), begun)
-        answered = rows.answered
-        new = np.stack((answered.row, answered.connection, answered.answered_start, answered.answered_packet))
-        ahead = np.concatenate((self._ahead, new), axis=1)
-        self._ahead = ahead[:, ahead[3] >= rows.packet[-1]]
+        later = np.flatnonzero(rows.is_answered & (rows.answered_packet >= rows.packet[-1]))
+        columns = (rows.row, rows.connection, rows.answered_start, rows.answered_packet)
+        old = self._ahead[:, self._ahead[3] >= rows.packet[-1]]
+        self._ahead = np.concatenate((old, np.stack([column[later] for column in columns])), axis=1)
 
     def _ends(self, holes: Rows) -> Ints:
         """Where bytes come again, of these holes and those that are open."""

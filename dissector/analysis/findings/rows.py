@@ -44,17 +44,29 @@ class Rows(NamedTuple):
         return Rows(*(column[which] for column in self))
 
     @property
+    def is_exchange(self) -> Mask:
+        """Which are exchanges."""
+        found: Mask = self.kind == RowKind.EXCHANGE
+        return found
+
+    @property
+    def is_answered(self) -> Mask:
+        """Which are exchanges with both sides."""
+        found: Mask = self.is_exchange & (self.request != NO_FRAME) & (self.response != NO_FRAME)
+        return found
+
+    @property
     def asked(self) -> "Rows":
         """Those that are exchanges with a request."""
-        return self.where((self.kind == RowKind.EXCHANGE) & (self.request != NO_FRAME))
+        return self.where(self.is_exchange & (self.request != NO_FRAME))
 
     @property
     def answered(self) -> "Rows":
         """Those of exchanges with both sides."""
-        return self.where((self.kind == RowKind.EXCHANGE) & (self.request != NO_FRAME) & (self.response != NO_FRAME))
+        return self.where(self.is_answered)
 
     @property
     def unanswered(self) -> "Rows":
         """Requests without the response that they should have."""
-        waits = (self.kind == RowKind.EXCHANGE) & (self.response == NO_FRAME)
+        waits = self.is_exchange & (self.response == NO_FRAME)
         return self.where(waits & (self.flags & Flag.NO_RESPONSE_EXPECTED == 0))

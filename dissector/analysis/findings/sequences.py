@@ -9,7 +9,7 @@ from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around
 from dissector.analysis.findings.found import Telling
 from dissector.analysis.findings.noting import ONE, BodyNoter, Maker, RowNoter, Scope, Sink
-from dissector.analysis.findings.produce import PRODUCE
+from dissector.analysis.findings.produce import PRODUCE, Sent
 from dissector.analysis.findings.recurring import SECOND, Recent
 from dissector.analysis.findings.rows import Rows
 from dissector.analysis.findings.seen import Place, Seen
@@ -46,15 +46,21 @@ class _Holes:
         self._ahead: deque[Place] = deque()
         self._newest = NOWHERE
 
-    def add(self, place: Place) -> None:
-        """It lacks something there."""
+    def add(self, place: Place, now: Place) -> None:
+        """It lacks something there; nobody asks about what comes before `now` any more."""
+        self.before(now)
         self._ahead.append(place)
 
     def before(self, place: Place) -> Place:
         """The newest before a place; places that are asked for go up."""
         while self._ahead and self._ahead[0] < place:
-            self._newest = max(self._newest, self._ahead.popleft())
+            self._newest = self._ahead.popleft()
         return self._newest
+
+    def here(self, place: Place) -> None:
+        """Something is lacking right where one asks."""
+        self.before(place)
+        self._newest = place
 
 
 class BatchNoter(RowNoter, BodyNoter):
@@ -68,29 +74,29 @@ class BatchNoter(RowNoter, BodyNoter):
         self._holes: Recent[int, _Holes] = Recent(_Holes)
 
     def take(self, rows: Rows) -> None:
-        """What the capture lacks of the next rows; of rows before them nobody asks any more."""
+        """What the capture lacks of the next rows."""
         lacks = rows.where((rows.kind == RowKind.GAP) | (rows.kind == RowKind.UNPARSED))
         starts = np.where(lacks.request == NO_FRAME, lacks.answered_start, lacks.asked_start)
         columns = (lacks.connection, lacks.packet, starts)
         for connection, *place in zip(*(column.tolist() for column in columns), strict=True):
-            self._holes.of(connection).add((place[0], place[1]))
+            self._holes.of(connection).add((place[0], place[1]), (int(rows.packet[0]), 0))
 
     def look(self, seen: Seen) -> None:
         """Each batch that has a sequence number."""
-        if not seen.batches and not seen.request:
-            self._holes.of(seen.connection).add(seen.place)
+        batches = seen.batches
+        if not batches and not seen.request:
+            self._holes.of(seen.connection).here(seen.place)
+        for batch in batches:
+            if batch.producer_id >= 0 and batch.base_sequence >= 0:
+                self.note((batch.producer_id, batch.producer_epoch), seen.row, seen.place, self._sent(seen, batch))
+
+    def _sent(self, seen: Seen, batch: Sent) -> BatchSent:
         known = self._holes.get(seen.connection)
         hole = NOWHERE if known is None else known.before(seen.place)
-        for batch in seen.batches:
-            if batch.producer_id >= 0 and batch.base_sequence >= 0:
-                end = (batch.base_sequence + batch.records_count) % AROUND
-                self.note(
-                    (batch.producer_id, batch.producer_epoch), seen.row, seen.place,
-                    BatchSent(
-                        self.around.topic(batch.topic), batch.partition, batch.base_sequence, end, seen.asked_ns,
-                        f"{batch.path}.base_sequence", seen.place, hole,
-                    ),
-                )  # fmt: skip
+        end = (batch.base_sequence + batch.records_count) % AROUND
+        path = f"{batch.path}.base_sequence"
+        topic = self.around.topic(batch.topic)
+        return BatchSent(topic, batch.partition, batch.base_sequence, end, seen.asked_ns, path, seen.place, hole)
 
 
 class _Last:

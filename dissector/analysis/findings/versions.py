@@ -14,6 +14,7 @@ from dissector.analysis.findings.seen import Seen
 from dissector.findings import Severity
 from dissector.protocol.message import API_VERSIONS, UNSUPPORTED_VERSION
 from dissector.session.lookup import api_name
+from dissector.session.table import NO_FRAME
 
 
 class NotOffered(NamedTuple):
@@ -29,12 +30,9 @@ class OfferNoter(RowNoter):
 
     def take(self, rows: Rows) -> None:
         """Of the next rows the first of each connection, API and version."""
-        asked = rows.asked
-        asked = asked.where(asked.api_key != API_VERSIONS)
-        if not len(asked.row):
-            return
-        pairs = asked.connection << 32 | (asked.api_key & 0xFFFF) << 16 | (asked.version & 0xFFFF)
-        some = asked.where(np.sort(np.unique(pairs, return_index=True)[1]))
+        which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != API_VERSIONS))
+        pairs = rows.connection[which] << 32 | (rows.api_key[which] & 0xFFFF) << 16 | (rows.version[which] & 0xFFFF)
+        some = rows.where(which[np.sort(np.unique(pairs, return_index=True)[1])])
         columns = (some.row, some.connection, some.api_key, some.version, some.packet, some.asked_start)
         for row, connection, key, version, *place in zip(*(column.tolist() for column in columns), strict=True):
             if not self.around.is_offered(connection, key, version):
