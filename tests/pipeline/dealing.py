@@ -14,7 +14,8 @@ from typing import Any
 from dissector.capture_file import Capture
 from dissector.json_lines import exchange_object
 from dissector.json_text import dumps
-from dissector.pipeline.origins import origins
+from dissector.pipeline.notes import NOTES, ORDER, findings_of
+from dissector.pipeline.origins import Origin, origins
 from dissector.pipeline.parts import Keeping, lessons, rows
 from dissector.pipeline.plan import Plan, plan
 from dissector.pipeline.segments import deal, segments
@@ -24,13 +25,6 @@ from dissector.transport.shares import Share
 KEPT = Keeping()
 Tables = dict[str, list[dict[str, Any]]]
 Row = tuple[Any, ...]
-WIDE = frozenset(
-    (
-        "version-not-offered", "version-stepped-down", "error-storm", "throttled", "metadata-storm", "rebalance-loop",
-        "consumer-lag", "sequence-gap", "retried-batch", "near-loss", "slow",
-    )
-)  # fmt: skip
-"""Findings about more than one connection: what parts do not tell yet."""
 
 
 def tables(
@@ -53,7 +47,19 @@ def tables(
     for number in numbers:
         for table, cells in rows(dealt[number], Share(number, parts), _sent(taught), origins(plans, found), keeping):
             made[table].append(cells)
+    _tell(made, origins(plans, found))
     return made
+
+
+def _tell(made: Tables, places: list[Origin]) -> None:
+    """What Spark does with notes: findings are made of them, and exchanges marked."""
+    notes = sorted(made.pop(NOTES, []), key=lambda cells: [cells[name] for name in ORDER])
+    exchanges = {_where(cells): cells for cells in made["exchanges"]}
+    for cells in findings_of(notes, places):
+        of = exchanges[_where(cells)]
+        made["findings"].append(
+            cells | {name: of[name] for name in ("time_ns", "connection", "client", "server", "api")}
+        )
 
 
 def _sent(value: Any) -> Any:
@@ -100,8 +106,7 @@ def _object(cells: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, 
 def _line(made: dict[str, Any]) -> str:
     """An object as text that is the same for the same object."""
     plain = {name: value for name, value in made.items() if name not in ("number", "connection", "file", "findings")}
-    findings = [each for each in made["findings"] if each["code"] not in WIDE]
-    whole = json.loads(dumps(plain | {"findings": sorted(findings, key=lambda each: sorted(each.items()))}))
+    whole = json.loads(dumps(plain | {"findings": sorted(made["findings"], key=lambda each: sorted(each.items()))}))
     return json.dumps(whole, sort_keys=True)
 
 
