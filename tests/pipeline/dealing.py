@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dissector.capture_file import Capture
+from dissector.capture_file.tally import Tally
+from dissector.findings import Finding
 from dissector.json_lines import exchange_object
 from dissector.json_text import dumps
 from dissector.pipeline.origins import origins
 from dissector.pipeline.parts import Keeping, lessons, rows
-from dissector.pipeline.plan import Plan, plan
+from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
@@ -112,5 +114,7 @@ def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:
             yield f"{mark} {line[:600]}"
 
 
-def planned(path: str | Path, **how: Any) -> Plan:
-    return plan(str(path), **how)
+def problems(made: Tables) -> list[Finding]:
+    """What is told of all files together."""
+    found = [pickle.loads(each["tally"]) for each in made["tallies"]]
+    return Tally.together([each for dealt, _ in found for each in dealt], [part for _, part in found]).problems
