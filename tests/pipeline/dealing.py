@@ -20,6 +20,7 @@ from dissector.pipeline.origins import origins
 from dissector.pipeline.parts import Keeping, lessons, rows
 from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
+from dissector.pipeline.whole_files import of_file
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
 
@@ -54,6 +55,10 @@ def tables(
     made: Tables = defaultdict(list)
     for number in numbers:
         for table, cells in rows(dealt[number], Share(number, parts), _sent(taught), origins(plans, found), keeping):
+            made[table].append(cells)
+    for each in plans:
+        made["plans"].append({"plan": each})
+        for table, cells in of_file(each, keeping) if each.stands_alone else ():
             made[table].append(cells)
     return made
 
@@ -91,7 +96,8 @@ def _where(cells: dict[str, Any]) -> Row:
 def _object(cells: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, Any]:
     if cells["kind"] != "exchange":
         names = ("kind", "client", "server", "time_ns")
-        return {name: cells[name] for name in names} | json.loads(cells["rest"]) | {"findings": findings}
+        said = {name: cells[name] for name in names if cells[name] is not None}
+        return said | json.loads(cells["rest"]) | {"findings": findings}
     names = ("kind", "client", "server", "api_key", "api_version", "correlation_id", "client_id", "latency_ns")
     made = {name: cells[name] for name in names} | {"api": None if cells["api"] == "?" else cells["api"]}
     for side in ("request", "response"):
@@ -115,6 +121,6 @@ def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:
 
 
 def problems(made: Tables) -> list[Finding]:
-    """What is told of all files together."""
+    """What is told of the packets of all files together."""
     found = [pickle.loads(each["tally"]) for each in made["tallies"]]
     return Tally.together([each for dealt, _ in found for each in dealt], [part for _, part in found]).problems
