@@ -20,13 +20,13 @@ from pyspark.sql import functions as f
 from dissector.capture.parts import Block
 from dissector.findings import Finding
 from dissector.pipeline import source
-from dissector.pipeline.arrow import batches, ddl_of_rows
 from dissector.pipeline.folder import Folder
 from dissector.pipeline.parts import Keeping, Origin, lessons, rows
 from dissector.pipeline.plan import Plan, plan
 from dissector.pipeline.progress import Report, stage
 from dissector.pipeline.segments import Segment, segments
-from dissector.pipeline.tables import BY_NAME, OF_PARTS, ddl
+from dissector.pipeline.staging import Staged, staged
+from dissector.pipeline.tables import BY_NAME, OF_PARTS, PARTITIONS, ddl
 from dissector.session.lessons import Lessons
 
 PART: Final = 256 << 20
@@ -127,6 +127,7 @@ class _Run:
         self._folder = folder
         self._run = run
         self._stage = f"{STAGE}/{run}"
+        self._rows = f"{self._stage}/rows"
         self._plans = plans
         self._keeping = keeping
         self._report = report
@@ -141,13 +142,14 @@ class _Run:
             with stage(self._spark, "learning", self._report):
                 taught = self._taught(dealt)
             with stage(self._spark, "dissecting", self._report):
-                self._dissect(dealt, taught)
+                files = self._dissect(dealt, taught)
         finally:
             dealt.unpersist()
         with stage(self._spark, "writing", self._report):
-            counts = {name: self._table(name) for name in OF_PARTS}
+            for name in OF_PARTS:
+                self._table(name, [each.path for each in files if each.table == name])
             self._commit()
-        return counts
+        return {name: sum(each.rows for each in files if each.table == name) for name in OF_PARTS}
 
     def _dealt(self, parts: int) -> DataFrame:
         """Blocks of packets, those of a part together and in order."""
@@ -159,32 +161,30 @@ class _Run:
         found = dealt.mapInArrow(_lessons, "lessons BINARY").collect()
         return Lessons.together(pickle.loads(row.lessons) for row in found)
 
-    def _dissect(self, dealt: DataFrame, taught: Lessons) -> None:
+    def _dissect(self, dealt: DataFrame, taught: Lessons) -> list[Staged]:
         told = pickle.dumps((taught, self._origins, self._keeping))
+        rows_at = self._folder.spark(self._rows)
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             lessons, origins, keeping = pickle.loads(told)
             for blocks in _parts(some):
-                yield from batches(rows(blocks, lessons, origins, keeping))
+                for each in staged(rows(blocks, lessons, origins, keeping), rows_at):
+                    yield pa.RecordBatch.from_pylist([each._asdict()])
 
-        made = dealt.mapInArrow(dissect, ddl_of_rows())
-        for name in OF_PARTS:
-            for column in BY_NAME[name].columns:
-                if column.of_json:
-                    made = made.withColumn(
-                        name, f.col(name).withField(column.name, f.try_parse_json(f.col(name)[column.name]))
-                    )
-        made.write.partitionBy("table").parquet(self._folder.spark(f"{self._stage}/rows"))
+        return [Staged(*row) for row in dealt.mapInArrow(dissect, "table STRING, path STRING, rows BIGINT").collect()]
 
-    def _table(self, name: str) -> int:
-        """Write one table beside the others; how many rows it has."""
-        staged = f"{self._stage}/rows/table={name}"
-        if not self._folder.has(staged):
-            return 0
-        there = self._spark.read.parquet(self._folder.spark(staged)).select("day", "capture", f"{name}.*")
-        target = self._folder.spark(f"{self._stage}/{name}")
-        there.write.partitionBy("day", "capture").parquet(target)
-        return self._spark.read.parquet(target).count()
+    def _table(self, name: str, files: list[str]) -> None:
+        """Write one table beside the others."""
+        if not files:
+            return
+        table = BY_NAME[name]
+        columns = ", ".join(f"{each.name} {each.type}" for each in PARTITIONS)
+        read = self._spark.read.schema(f"{columns}, {ddl(table, before=True)}")
+        made = read.parquet(*(self._folder.spark(f"{self._rows}/{each}") for each in files))
+        for column in table.columns:
+            if column.of_json:
+                made = made.withColumn(column.name, f.try_parse_json(column.name))
+        made.write.partitionBy("day", "capture").parquet(self._folder.spark(f"{self._stage}/{name}"))
 
     def _commit(self) -> None:
         """Move what was made to where it belongs; what says that it is there comes last."""
