@@ -21,14 +21,14 @@ from dissector.capture.parts import Block
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
 from dissector.pipeline import source
-from dissector.pipeline.arrow import batches, ddl_of_rows
 from dissector.pipeline.folder import Folder
 from dissector.pipeline.origins import SHORT, origins
-from dissector.pipeline.parts import TALLIES, Keeping, lessons, rows
+from dissector.pipeline.parts import Keeping, lessons, rows
 from dissector.pipeline.plan import Plan, plan
 from dissector.pipeline.progress import Report, stage
 from dissector.pipeline.segments import segments
-from dissector.pipeline.tables import BY_NAME, OF_PARTS, ddl
+from dissector.pipeline.staging import SHAPE, Staged, staged
+from dissector.pipeline.tables import BY_NAME, OF_PARTS, PARTITIONS, ddl
 from dissector.pipeline.whole_files import of_file
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
@@ -118,6 +118,12 @@ def _sweep(folder: Folder, there: set[str]) -> None:
                 folder.remove(f"{name}/{partition}")
 
 
+def _together(files: Sequence[Staged]) -> Tally:
+    """What all parts left out."""
+    told: list[tuple[list[Tally], Tally]] = [pickle.loads(each.tally) for each in files if each.tally is not None]
+    return Tally.together([each for dealt, _ in told for each in dealt], [part for _, part in told])
+
+
 def _cores(spark: SparkSession) -> int:
     """How many tasks Spark runs side by side: as many as it makes of a range, whichever way it is talked to."""
     return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()
@@ -133,6 +139,7 @@ class _Run:
         self._folder = folder
         self._run = run
         self._stage = f"{STAGE}/{run}"
+        self._rows = f"{self._stage}/rows"
         self._plans = plans
         self._keeping = keeping
         self._report = report
@@ -151,17 +158,18 @@ class _Run:
                 dealt = self._dealt(parts := parts or max(2 * _cores(self._spark), size // PART + 1))
                 with stage(self._spark, "learning", self._report):
                     taught = self._taught(dealt, parts)
-                made = made.union(self._dissected(dealt, parts, taught))
+                made = made.union(self._of_parts(dealt, parts, taught))
             with stage(self._spark, "dissecting", self._report):
-                self._write(made)
+                files = [Staged(*row) for row in made.collect()]
         finally:
             if dealt is not None:
                 dealt.unpersist()
-        self.problems = self._tally().problems
+        self.problems = _together(files).problems
         with stage(self._spark, "writing", self._report):
-            counts = {name: self._table(name) for name in OF_PARTS}
+            for name in OF_PARTS:
+                self._table(name, [each.path for each in files if each.table == name])
             self._commit()
-        return counts
+        return {name: sum(each.rows for each in files if each.table == name) for name in OF_PARTS}
 
     def _dealt(self, parts: int) -> DataFrame:
         """Blocks of packets, those of a part together and in order."""
@@ -178,57 +186,44 @@ class _Run:
         found = dealt.mapInArrow(learn, "lessons BINARY").collect()
         return Lessons.together(pickle.loads(row.lessons) for row in found)
 
-    def _dissected(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
+    def _of_parts(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
         told = pickle.dumps((taught, self._origins, self._keeping))
+        rows_at = self._folder.spark(self._rows)
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in _parts(some):
-                yield from batches(rows(blocks, Share(number, parts), *pickle.loads(told)))
+                for each in staged(rows(blocks, Share(number, parts), *pickle.loads(told)), rows_at):
+                    yield each.batch
 
-        return dealt.mapInArrow(dissect, ddl_of_rows())
+        return dealt.mapInArrow(dissect, SHAPE)
 
     def _of_files(self) -> DataFrame:
-        """Rows of files that are read one by one: a task each."""
-        keeping = self._keeping
+        """Files that are read one by one: a task each."""
+        keeping, rows_at = self._keeping, self._folder.spark(self._rows)
 
         def read(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in some:
-                for each in batch.column(1).to_pylist():
-                    yield from batches(of_file(pickle.loads(each), keeping))
+                for one in batch.column(1).to_pylist():
+                    for each in staged(of_file(pickle.loads(one), keeping), rows_at):
+                        yield each.batch
 
         alone = [each for each in self._plans if each.stands_alone]
         told = [(number, pickle.dumps(each)) for number, each in enumerate(alone)]
         frame = self._spark.createDataFrame(told, "number INT, plan BINARY")
-        return frame.repartitionById(max(1, len(told)), f.col("number")).mapInArrow(read, ddl_of_rows())
+        return frame.repartitionById(max(1, len(told)), f.col("number")).mapInArrow(read, SHAPE)
 
-    def _write(self, made: DataFrame) -> None:
-        """Stage all rows."""
-        for name in OF_PARTS:
-            for column in BY_NAME[name].columns:
-                if column.of_json:
-                    made = made.withColumn(
-                        name, f.col(name).withField(column.name, f.try_parse_json(f.col(name)[column.name]))
-                    )
-        made.write.partitionBy("table").parquet(self._folder.spark(f"{self._stage}/rows"))
-
-    def _tally(self) -> Tally:
-        """What was left out of all that was read."""
-        staged = f"{self._stage}/rows/table={TALLIES}"
-        if not self._folder.has(staged):
-            return Tally()
-        found = self._spark.read.parquet(self._folder.spark(staged)).select("tally").collect()
-        told: list[tuple[list[Tally], Tally]] = [pickle.loads(row.tally) for row in found]
-        return Tally.together([each for dealt, _ in told for each in dealt], [part for _, part in told])
-
-    def _table(self, name: str) -> int:
-        """Write one table beside the others; how many rows it has."""
-        staged = f"{self._stage}/rows/table={name}"
-        if not self._folder.has(staged):
-            return 0
-        there = self._spark.read.parquet(self._folder.spark(staged)).select("day", "capture", f"{name}.*")
-        target = self._folder.spark(f"{self._stage}/{name}")
-        there.write.partitionBy("day", "capture").parquet(target)
-        return self._spark.read.parquet(target).count()
+    def _table(self, name: str, files: list[str]) -> None:
+        """Write one table beside the others."""
+        if not files:
+            return
+        table = BY_NAME[name]
+        columns = ", ".join(f"{each.name} {each.type}" for each in PARTITIONS)
+        read = self._spark.read.schema(f"{columns}, {ddl(table, before=True)}")
+        made = read.parquet(*(self._folder.spark(f"{self._rows}/{each}") for each in files))
+        for column in table.columns:
+            if column.of_json:
+                made = made.withColumn(column.name, f.try_parse_json(column.name))
+        made.write.partitionBy("day", "capture").parquet(self._folder.spark(f"{self._stage}/{name}"))
 
     def _commit(self) -> None:
         """Move what was made to where it belongs; what says that it is there comes last."""
