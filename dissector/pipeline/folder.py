@@ -25,7 +25,7 @@ class Folder:
         self.uri = out.rstrip("/") if _IS_URI in out else f"file://{Path(out).absolute()}"
         """As Spark has to be told: it takes what is odd in a name as it stands."""
         try:
-            self._files, self._path = _opened(out)
+            self._files, self._path = opened(out)
             self._files.create_dir(self._path, recursive=True)
             self._prove()
         except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -67,7 +67,7 @@ class Folder:
             self._files.delete_dir(f"{self._path}/{name}")
 
 
-def _opened(out: str) -> tuple[pa.fs.FileSystem, str]:
+def opened(out: str) -> tuple[pa.fs.FileSystem, str]:
     """The file system that it lies in, and its path there."""
     if _IS_URI not in out:
         return pa.fs.LocalFileSystem(), str(Path(out).absolute())

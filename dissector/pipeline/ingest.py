@@ -8,6 +8,7 @@ Invariants:
 
 import pickle
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,15 +22,15 @@ from dissector.capture.parts import Block
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
 from dissector.pipeline import source, wide
-from dissector.pipeline.arrow import batches, ddl_of_rows
 from dissector.pipeline.folder import Folder
-from dissector.pipeline.notes import NOTES
+from dissector.pipeline.notes import findings_of
 from dissector.pipeline.origins import SHORT, origins
-from dissector.pipeline.parts import TALLIES, Keeping, lessons, rows
+from dissector.pipeline.parts import Keeping, lessons, rows
 from dissector.pipeline.plan import Plan, plan
 from dissector.pipeline.progress import Report, stage
 from dissector.pipeline.segments import segments
-from dissector.pipeline.tables import BY_NAME, OF_PARTS, ddl
+from dissector.pipeline.staging import SHAPE, Staged, staged
+from dissector.pipeline.tables import BY_NAME, FOUND, NOTES, OF_PARTS, PARTITIONS, Table, ddl
 from dissector.pipeline.whole_files import of_file
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
@@ -119,6 +120,12 @@ def _sweep(folder: Folder, there: set[str]) -> None:
                 folder.remove(f"{name}/{partition}")
 
 
+def _together(files: Sequence[Staged]) -> Tally:
+    """What all parts left out."""
+    told: list[tuple[list[Tally], Tally]] = [pickle.loads(each.tally) for each in files if each.tally is not None]
+    return Tally.together([each for dealt, _ in told for each in dealt], [part for _, part in told])
+
+
 def _cores(spark: SparkSession) -> int:
     """How many tasks Spark runs side by side: as many as it makes of a range, whichever way it is talked to."""
     return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()
@@ -134,13 +141,12 @@ class _Run:
         self._folder = folder
         self._run = run
         self._stage = f"{STAGE}/{run}"
+        self._rows = f"{self._stage}/rows"
         self._plans = plans
         self._keeping = keeping
         self._report = report
         self._segments = segments(plans)
         self._origins = origins(plans, self._segments)
-        self._found: DataFrame | None = None
-        """What several connections tell, if there is anything."""
         self.problems: list[Finding] = []
         """What is known of none of the files by itself."""
 
@@ -154,19 +160,23 @@ class _Run:
                 dealt = self._dealt(parts := parts or max(2 * _cores(self._spark), size // PART + 1))
                 with stage(self._spark, "learning", self._report):
                     taught = self._taught(dealt, parts)
-                made = made.union(self._dissected(dealt, parts, taught))
+                made = made.union(self._of_parts(dealt, parts, taught))
             with stage(self._spark, "dissecting", self._report):
-                self._write(made)
+                files = [Staged(*row) for row in made.collect()]
         finally:
             if dealt is not None:
                 dealt.unpersist()
-        self.problems = self._tally().problems
+        self.problems = _together(files).problems
         with stage(self._spark, "finding", self._report):
-            self._find(parts or 1)
+            files += self._find(files, parts or 1)
         with stage(self._spark, "writing", self._report):
-            counts = {name: self._table(name) for name in OF_PARTS}
+            for name in OF_PARTS:
+                self._table(name, files)
             self._commit()
-        return counts
+        counts = Counter[str]()
+        for each in files:
+            counts["findings" if each.table == FOUND.name else each.table] += each.rows
+        return {name: counts[name] for name in OF_PARTS}
 
     def _dealt(self, parts: int) -> DataFrame:
         """Blocks of packets, those of a part together and in order."""
@@ -183,82 +193,78 @@ class _Run:
         found = dealt.mapInArrow(learn, "lessons BINARY").collect()
         return Lessons.together(pickle.loads(row.lessons) for row in found)
 
-    def _dissected(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
+    def _of_parts(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
         told = pickle.dumps((taught, self._origins, self._keeping))
+        rows_at = self._folder.spark(self._rows)
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in _parts(some):
-                yield from batches(rows(blocks, Share(number, parts), *pickle.loads(told)))
+                for each in staged(rows(blocks, Share(number, parts), *pickle.loads(told)), rows_at):
+                    yield each.batch
 
-        return dealt.mapInArrow(dissect, ddl_of_rows())
+        return dealt.mapInArrow(dissect, SHAPE)
 
     def _of_files(self) -> DataFrame:
-        """Rows of files that are read one by one: a task each."""
-        keeping = self._keeping
+        """Files that are read one by one: a task each."""
+        keeping, rows_at = self._keeping, self._folder.spark(self._rows)
 
         def read(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in some:
-                for each in batch.column(1).to_pylist():
-                    yield from batches(of_file(pickle.loads(each), keeping))
+                for one in batch.column(1).to_pylist():
+                    for each in staged(of_file(pickle.loads(one), keeping), rows_at):
+                        yield each.batch
 
         alone = [each for each in self._plans if each.stands_alone]
         told = [(number, pickle.dumps(each)) for number, each in enumerate(alone)]
         frame = self._spark.createDataFrame(told, "number INT, plan BINARY")
-        return frame.repartitionById(max(1, len(told)), f.col("number")).mapInArrow(read, ddl_of_rows())
+        return frame.repartitionById(max(1, len(told)), f.col("number")).mapInArrow(read, SHAPE)
 
-    def _write(self, made: DataFrame) -> None:
-        """Stage all rows."""
-        for name in OF_PARTS:
-            for column in BY_NAME[name].columns:
-                if column.of_json:
-                    made = made.withColumn(
-                        name, f.col(name).withField(column.name, f.try_parse_json(f.col(name)[column.name]))
-                    )
-        made.write.partitionBy("table").parquet(self._folder.spark(f"{self._stage}/rows"))
+    def _find(self, files: list[Staged], partitions: int) -> list[Staged]:
+        """Files of what several connections tell: of the notes of all parts."""
+        notes = self._staged(NOTES, files)
+        if notes is None:
+            return []
+        rows_at, told = self._folder.spark(self._rows), pickle.dumps(self._origins)
 
-    def _tally(self) -> Tally:
-        """What was left out of all that was read."""
-        staged = f"{self._stage}/rows/table={TALLIES}"
-        if not self._folder.has(staged):
-            return Tally()
-        found = self._spark.read.parquet(self._folder.spark(staged)).select("tally").collect()
-        told: list[tuple[list[Tally], Tally]] = [pickle.loads(row.tally) for row in found]
-        return Tally.together([each for dealt, _ in told for each in dealt], [part for _, part in told])
+        def find(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            cells = (cells for batch in some for cells in batch.to_pylist())
+            found = ((FOUND.name, each) for each in findings_of(cells, pickle.loads(told)))
+            for each in staged(found, rows_at):
+                yield each.batch
 
-    def _find(self, partitions: int) -> None:
-        """Stage what several connections tell."""
-        notes = self._staged(NOTES)
-        if notes is not None:
-            staged = self._folder.spark(f"{self._stage}/found")
-            wide.found(notes.drop("day", "capture"), partitions, self._origins).write.parquet(staged)
-            found = self._spark.read.parquet(staged)
-            self._found = None if found.isEmpty() else found
+        made = wide.together(notes, partitions).mapInArrow(find, SHAPE)
+        return [Staged(*row) for row in made.collect()]
 
-    def _staged(self, name: str) -> DataFrame | None:
-        """Rows of a table as parts have given them, if there are any."""
-        staged = f"{self._stage}/rows/table={name}"
-        if not self._folder.has(staged):
+    def _staged(self, table: Table, files: list[Staged]) -> DataFrame | None:
+        """The rows of a table that were written to files, if there are any."""
+        paths = [self._folder.spark(f"{self._rows}/{each.path}") for each in files if each.table == table.name]
+        if not paths:
             return None
-        return self._spark.read.parquet(self._folder.spark(staged)).select("day", "capture", f"{name}.*")
+        columns = ", ".join(f"{each.name} {each.type}" for each in PARTITIONS)
+        return self._spark.read.schema(f"{columns}, {ddl(table, before=True)}").parquet(*paths)
 
-    def _whole(self, name: str) -> DataFrame | None:
-        """The same, with what several parts have told."""
-        there, exchanges = self._staged(name), self._staged("exchanges")
-        if self._found is None or exchanges is None or name not in ("exchanges", "findings"):
-            return there
-        if name == "exchanges":
-            return wide.marked(exchanges, self._found)
-        told = wide.rows(self._found, exchanges)
-        return told if there is None else there.unionByName(told)
+    def _whole(self, table: Table, files: list[Staged]) -> DataFrame | None:
+        """The same, and what several connections tell."""
+        made, found = self._staged(table, files), self._staged(FOUND, files)
+        if found is None or table.name not in ("exchanges", "findings"):
+            return made
+        exchanges = self._staged(BY_NAME["exchanges"], files)
+        assert exchanges is not None, "what is found is about exchanges"
+        if table.name == "exchanges":
+            return wide.marked(exchanges, found)
+        told = wide.rows(found, exchanges)
+        return told if made is None else made.unionByName(told)
 
-    def _table(self, name: str) -> int:
-        """Write one table beside the others; how many rows it has."""
-        there = self._whole(name)
-        if there is None:
-            return 0
-        target = self._folder.spark(f"{self._stage}/{name}")
-        there.write.partitionBy("day", "capture").parquet(target)
-        return self._spark.read.parquet(target).count()
+    def _table(self, name: str, files: list[Staged]) -> None:
+        """Write one table beside the others."""
+        table = BY_NAME[name]
+        made = self._whole(table, files)
+        if made is None:
+            return
+        for column in table.columns:
+            if column.of_json:
+                made = made.withColumn(column.name, f.try_parse_json(column.name))
+        made.write.partitionBy("day", "capture").parquet(self._folder.spark(f"{self._stage}/{name}"))
 
     def _commit(self) -> None:
         """Move what was made to where it belongs; what says that it is there comes last."""

@@ -48,7 +48,8 @@ class Dealt(NamedTuple):
 
 def segments(plans: Sequence[Plan]) -> list[Segment]:
     """All that is to be read, in the order of packets' numbers."""
-    by_time = sorted((plan for plan in plans if plan.ranges), key=lambda plan: (plan.first_ns, plan.digest))
+    read = (plan for plan in plans if plan.ranges)
+    by_time = sorted(read, key=lambda plan: (plan.first_ns, plan.latest_ns, plan.digest))
     timed = [plan for plan in by_time if plan.has_times]
     untimed = [plan for plan in by_time if not plan.has_times]
     found: list[Segment] = []

@@ -31,7 +31,11 @@ SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "8",
     # A block of packets is a row: few of them at a time go to Python.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32",
-    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    # Rows come by capture: what writes a few partitions at once need not sort them.
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # A VARIANT taken apart into columns is read by Spark alone, and each file is taken apart in another way.
+    "spark.sql.variant.inferShreddingSchema": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
 """What nobody has to set; `--conf` goes above it."""

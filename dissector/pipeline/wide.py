@@ -1,48 +1,26 @@
-"""What several connections tell together, found by Spark, and put where the rows of parts are.
+"""What several connections tell together: notes brought together by Spark, and what they tell put where rows of parts are.
 
 Invariant: notes of one scope are in one partition, in the order of the capture: so what is made of them is what reading
 the whole makes, whatever the parts were.
 """
 
-import pickle
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from dissector.findings import Severity
-from dissector.pipeline.arrow import MOST_ROWS, schema_of
-from dissector.pipeline.notes import BY, ORDER, findings_of
-from dissector.pipeline.origins import Origin
-from dissector.pipeline.tables import BY_NAME, FOUND, PARTITIONS, ddl
+from dissector.pipeline.notes import BY, ORDER
+from dissector.pipeline.tables import BY_NAME, PARTITIONS
 
 KEYS: Final = ["capture", "packet", "start"]
 """What an exchange is found by."""
 _SEVERITIES: Final = [each.value for each in Severity]
 
 
-def found(notes: DataFrame, partitions: int, origins: list[Origin]) -> DataFrame:
-    """What notes of all parts tell: where, and what."""
-    told = pickle.dumps(origins)
-
-    def find(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (cells for batch in some for cells in batch.to_pylist())
-        yield from _batches(findings_of(rows, pickle.loads(told)))
-
-    return notes.repartition(partitions, *BY).sortWithinPartitions(*ORDER).mapInArrow(find, ddl(FOUND))
-
-
-def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-    schema, waiting = schema_of(FOUND), []
-    for cells in rows:
-        waiting.append(cells)
-        if len(waiting) == MOST_ROWS:
-            yield pa.RecordBatch.from_pylist(waiting, schema)
-            waiting = []
-    if waiting:
-        yield pa.RecordBatch.from_pylist(waiting, schema)
+def together(notes: DataFrame, partitions: int) -> DataFrame:
+    """Notes of all parts, as `notes.findings_of` wants them."""
+    return notes.repartition(partitions, *BY).sortWithinPartitions(*ORDER)
 
 
 def marked(exchanges: DataFrame, found: DataFrame) -> DataFrame:
@@ -61,7 +39,7 @@ def marked(exchanges: DataFrame, found: DataFrame) -> DataFrame:
     return exchanges.join(f.broadcast(told), KEYS, "left").withColumns(changed).select(*exchanges.columns)
 
 
-def _rank(severity: str) -> Any:
+def _rank(severity: str) -> Column:
     """From 1; null where there is none."""
     ranks = f.array(*(f.lit(each) for each in _SEVERITIES))
     return f.nullif(f.array_position(ranks, f.col(severity)), f.lit(0))

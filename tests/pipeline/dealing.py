@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from dissector.capture_file import Capture
+from dissector.capture_file.tally import Tally
+from dissector.findings import Finding
 from dissector.json_lines import exchange_object
 from dissector.json_text import dumps
-from dissector.pipeline.notes import NOTES, ORDER, findings_of
+from dissector.pipeline.notes import ORDER, findings_of
 from dissector.pipeline.origins import Origin, origins
 from dissector.pipeline.parts import Keeping, lessons, rows
-from dissector.pipeline.plan import Plan, plan
+from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
+from dissector.pipeline.whole_files import of_file
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
 
@@ -47,19 +50,22 @@ def tables(
     for number in numbers:
         for table, cells in rows(dealt[number], Share(number, parts), _sent(taught), origins(plans, found), keeping):
             made[table].append(cells)
-    _tell(made, origins(plans, found))
+    _find(made, origins(plans, found))
+    for each in plans:
+        made["plans"].append({"plan": each})
+        for table, cells in of_file(each, keeping) if each.stands_alone else ():
+            made[table].append(cells)
     return made
 
 
-def _tell(made: Tables, places: list[Origin]) -> None:
-    """What Spark does with notes: findings are made of them, and exchanges marked."""
-    notes = sorted(made.pop(NOTES, []), key=lambda cells: [cells[name] for name in ORDER])
+def _find(made: Tables, places: list[Origin]) -> None:
+    """What Spark does with the notes of parts: they are made findings of."""
+    notes = sorted(made.pop("notes", []), key=lambda cells: [cells[name] for name in ORDER])
     exchanges = {_where(cells): cells for cells in made["exchanges"]}
     for cells in findings_of(notes, places):
         of = exchanges[_where(cells)]
-        made["findings"].append(
-            cells | {name: of[name] for name in ("time_ns", "connection", "client", "server", "api")}
-        )
+        about = {name: of[name] for name in ("time_ns", "connection", "client", "server", "api")}
+        made["findings"].append(cells | about)
 
 
 def _sent(value: Any) -> Any:
@@ -95,7 +101,8 @@ def _where(cells: dict[str, Any]) -> Row:
 def _object(cells: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, Any]:
     if cells["kind"] != "exchange":
         names = ("kind", "client", "server", "time_ns")
-        return {name: cells[name] for name in names} | json.loads(cells["rest"]) | {"findings": findings}
+        said = {name: cells[name] for name in names if cells[name] is not None}
+        return said | json.loads(cells["rest"]) | {"findings": findings}
     names = ("kind", "client", "server", "api_key", "api_version", "correlation_id", "client_id", "latency_ns")
     made = {name: cells[name] for name in names} | {"api": None if cells["api"] == "?" else cells["api"]}
     for side in ("request", "response"):
@@ -117,5 +124,7 @@ def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:
             yield f"{mark} {line[:600]}"
 
 
-def planned(path: str | Path, **how: Any) -> Plan:
-    return plan(str(path), **how)
+def problems(made: Tables) -> list[Finding]:
+    """What is told of the packets of all files together."""
+    found = [pickle.loads(each["tally"]) for each in made["tallies"]]
+    return Tally.together([each for dealt, _ in found for each in dealt], [part for _, part in found]).problems
