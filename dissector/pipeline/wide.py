@@ -1,4 +1,4 @@
-"""What several connections tell together: notes brought together by Spark, and what they tell put where rows of parts are.
+"""What several connections tell: notes are brought together, and what they tell is put where rows of parts are.
 
 Invariant: notes of one scope are in one partition, in the order of the capture: so what is made of them is what reading
 the whole makes, whatever the parts were.
@@ -42,7 +42,7 @@ def marked(exchanges: DataFrame, found: DataFrame) -> DataFrame:
 def _rank(severity: str) -> Column:
     """From 1; null where there is none."""
     ranks = f.array(*(f.lit(each) for each in _SEVERITIES))
-    return f.nullif(f.array_position(ranks, f.col(severity)), f.lit(0))
+    return f.array_position(ranks, f.col(severity)).cast("int")
 
 
 def rows(found: DataFrame, exchanges: DataFrame) -> DataFrame:
