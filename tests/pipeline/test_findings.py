@@ -1,113 +1,121 @@
-"""Findings of a capture that is read in parts are those of the whole: without Spark, which only carries rows about."""
+"""Findings of captures that are read in parts are those of the whole, whatever the parts and the steps of the pass."""
 
-import pickle
 import random
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissector.analysis.findings.notes import Noted, made
-from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
-from dissector.findings import Finding
-from dissector.pipeline.plan import plan
-from dissector.pipeline.segments import deal, segments
-from dissector.session.lessons import Lessons
+from dissector.conversation import End
+from tests.analysis.findings.made import Talk, fetch, heartbeat, produce, troubles, written
 from tests.conftest import PCAPS
+from tests.pipeline.dealing import differences, shown, tables, told
+from tests.pipeline.test_exactness import dealt
+from tests.traffic import seeds
 
-TROUBLES = sorted(PCAPS.glob("trouble-*.pcapng"))
-QUICK = [path for path in TROUBLES if path.stem != "trouble-slow"]
-Place = tuple[int, int]
-Told = Counter[tuple[Place, Finding]]
-STEP = "dissector.analysis.findings.examination.STEP"
-
-
-def whole(paths: Sequence[Path]) -> Told:
-    """What is told of a capture, by where rows begin."""
-    with Capture([str(path) for path in paths]) as capture:
-        for _ in capture.read():
-            pass
-        for _ in capture.examine():
-            pass
-        return Counter((_place(capture, row), finding) for row, finding in capture.troubles())
+QUICK = sorted(path for path in PCAPS.glob("trouble-*.pcapng") if path.stem != "trouble-slow")
+STEP: Final = "dissector.analysis.findings.examination.STEP"
+BUSY: Final = {
+    "consumer-lag", "duplicate-correlation-id", "error-storm", "metadata-storm", "near-loss", "out-of-order-response",
+    "rebalance-loop", "retried-batch", "sequence-gap", "slow", "throttled", "version-not-offered",
+    "version-stepped-down",
+}  # fmt: skip
+"""What busy captures show, all together."""
 
 
-def in_parts(paths: Sequence[Path], parts: int, size: int, shuffle: random.Random) -> Told:
-    """The same by so many parts, of files that are read in ranges of that many bytes: in any order."""
-    blocks = _dealt(paths, parts, size, shuffle)
-    lessons = Lessons.together(_taught(part) for part in blocks)
-    told: Told = Counter()
-    notes: list[Noted] = []
-    for part in blocks:
-        with _read(part) as capture:
-            capture.take(lessons)
-            for _ in capture.examine(new := []):
-                notes += [pickle.loads(pickle.dumps(noted)) for noted in new]
-                new.clear()
-            told.update((_place(capture, row), finding) for row, finding in capture.troubles())
-    notes.sort(key=lambda noted: (noted.noter, repr(noted.scope), noted.order))
-    told.update(((noted.packet, noted.start), finding) for noted, finding in made(notes))
-    return told
+def busy(folder: Path, chance: random.Random) -> str:
+    """A capture of clients that share topics, groups and producers over several connections, and have every trouble."""
+    talks = [Talk(number, f"client-{number}") for number in range(1, 6)]
+    for talk in talks[3:]:
+        talk.client = End(talks[0].client.host, talk.client.port)  # one client, several connections
+    sequences: Counter[int] = Counter()
+    for _ in range(600):
+        now = 10.0 * sum(len(talk.turns) for talk in talks)
+        happening(chance.choice(talks), now, chance, sequences)
+    for talk in talks:
+        talk.turns.sort(key=lambda turn: turn.time_ns)
+    return written(folder, *talks)
 
 
-def _dealt(paths: Sequence[Path], parts: int, size: int, shuffle: random.Random) -> list[list[Block]]:
-    found = segments([plan(str(path), size, 40) for path in paths])
-    shuffle.shuffle(found)
-    dealt = defaultdict(list)
-    for segment in found:
-        for part, block in deal(segment, parts):
-            dealt[part].append(block)
-    every = [sorted(blocks, key=lambda block: block.first) for blocks in dealt.values()]
-    shuffle.shuffle(every)
-    return every
-
-
-def _read(blocks: list[Block]) -> Capture:
-    capture = Capture([Part("a part", blocks)])
-    for _ in capture.read():
-        pass
-    return capture
-
-
-def _taught(blocks: list[Block]) -> Lessons:
-    with _read(blocks) as capture:
-        return capture.lessons()
-
-
-def _place(capture: Capture, row: int) -> Place:
-    spans = capture.spans(row)
-    return capture.packet_of(row), spans[0].start if spans else -1
-
-
-def _dealings() -> Iterator[tuple[int, int]]:
-    return iter([(1, 1 << 30), (3, 20_000), (16, 3_000)])
-
-
-def test_any_capture_in_parts_tells_what_the_whole_tells(bundled: Path) -> None:
-    told = whole([bundled])
-    for parts, size in _dealings():
-        assert in_parts([bundled], parts, size, random.Random(parts)) == told
+def happening(talk: Talk, now: float, chance: random.Random, sequences: Counter[int]) -> None:
+    """One more thing that a client does."""
+    took = chance.choice([1.0] * 40 + [35.0, 300.0])
+    match chance.randrange(12):
+        case 0 | 1 | 2:
+            heartbeat(talk, now, took, error=chance.choice([0, 0, 27]))
+        case 3:
+            heartbeat(talk, now, 35.0, correlation_id=chance.randrange(3))
+        case 4 | 5 | 6:
+            producer = chance.randrange(3)
+            sequences[producer] += chance.choice([-2, 0, 0, 0, 0, 2])
+            sequence = max(0, sequences[producer])
+            error, throttle = chance.choice([0, 6]), chance.choice([0, 0, 40])
+            produce(talk, now, 2, producer=(producer, 0, sequence), error=error, throttle=throttle)
+            sequences[producer] = sequence + 2
+        case 7:
+            fetch(talk, now, 0, chance.randrange(500, 9_000), took=took)
+        case 8:
+            for at in range(chance.choice([1, 12])):
+                talk.ask(now + at / 4, "Metadata", 12, {"topics": None}, {}, took=0.1)
+        case 9:
+            body = {"group_id": "readers", "session_timeout_ms": 10_000, "protocol_type": "consumer"}
+            talk.ask(now, "JoinGroup", 5, body, {"generation_id": int(now), "member_id": "one"})
+        case 10:
+            talk.ask(now, "Heartbeat", 4, {"group_id": "readers", "generation_id": 1, "member_id": "one"})
+            talk.lose(now + 1, 100)
+        case _:
+            version = chance.choice([1, 2, 3])
+            offer = {"api_keys": [{"api_key": 12, "max_version": 3}], "error_code": 35 if version == 3 else 0}
+            talk.ask(now, "ApiVersions", version, {}, offer)
 
 
 @pytest.mark.slow
-def test_all_captures_together_tell_the_same_in_parts() -> None:
-    told = whole(TROUBLES)
-    assert len({finding.code for _, finding in told}) > 15
-    for parts, size in _dealings():
-        assert in_parts(TROUBLES, parts, size, random.Random(parts)) == told
-
-
-@settings(max_examples=25)
-@given(st.data())
-def test_neither_steps_nor_parts_make_a_difference(data: st.DataObject) -> None:
-    paths = data.draw(st.lists(st.sampled_from(QUICK), min_size=1, max_size=3, unique=True))
-    told = whole(paths)
-    parts, size = data.draw(st.integers(1, 9)), data.draw(st.integers(500, 100_000))
+@settings(max_examples=10)
+@given(chance=seeds, step=st.integers(1, 300), how=dealt)
+def test_what_several_connections_tell_is_told_by_parts_that_have_one_each(
+    tmp_path: Path, chance: random.Random, step: int, how: dict[str, Any]
+) -> None:
+    files = [Path(busy(tmp_path, chance))]
+    expected = shown(files)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(STEP, data.draw(st.integers(1, 300)))
-        assert whole(paths) == told
-        assert in_parts(paths, parts, size, data.draw(st.randoms(use_true_random=False))) == told
+        patched.setattr(STEP, step)
+        assert not list(differences(expected, shown(files)))
+        assert not list(differences(expected, told(tables(files, **how))))
+
+
+def test_busy_captures_show_every_trouble_however_they_are_read(tmp_path: Path) -> None:
+    codes: set[str] = set()
+    for seed in range(3):
+        path = busy(tmp_path, random.Random(seed))
+        codes |= {finding.code for _, finding in troubles(path)}
+        assert not list(differences(shown([path]), told(tables([path], parts=4, size=20_000, most=100, seed=seed))))
+    assert codes >= BUSY
+
+
+@settings(max_examples=5)
+@given(files=st.lists(st.sampled_from(QUICK), min_size=1, max_size=4, unique=True), step=st.integers(1, 300), how=dealt)
+def test_neither_steps_nor_parts_make_a_difference(files: list[Path], step: int, how: dict[str, Any]) -> None:
+    expected = shown(files)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(STEP, step)
+        assert not list(differences(expected, shown(files)))
+        assert not list(differences(expected, told(tables(files, **how))))
+
+
+def test_of_a_part_all_findings_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissector.analysis.findings.examination.MOST", 2)
+    talks = [Talk(number) for number in range(1, 6)]
+    for talk in talks:
+        fetch(talk, 0, 0, 0, took=2_000)
+    path = written(tmp_path, *talks)
+    assert len(troubles(path)) == 2
+    with Capture([path]) as capture:
+        for _ in capture.read():
+            pass
+        for _ in capture.examine([]):
+            pass
+        assert len(capture.troubles()) == 5
