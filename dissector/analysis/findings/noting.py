@@ -38,11 +38,11 @@ class Noter:
 
     def __init__(self, around: Around, sink: Sink) -> None:
         self.around = around
-        self._sink = sink
+        self._take = sink.take
 
     def note(self, scope: Scope, row: int, place: Place, note: Hashable) -> None:
         """Something matters."""
-        self._sink.take(type(self), scope, row, place, note)
+        self._take(type(self), scope, row, place, note)
 
 
 class RowNoter(Noter, OverRows):

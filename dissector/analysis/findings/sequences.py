@@ -9,7 +9,7 @@ from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around
 from dissector.analysis.findings.found import Telling
 from dissector.analysis.findings.noting import ONE, BodyNoter, Maker, RowNoter, Scope, Sink
-from dissector.analysis.findings.produce import PRODUCE, Sent
+from dissector.analysis.findings.produce import PRODUCE, path_of
 from dissector.analysis.findings.recurring import SECOND, Recent
 from dissector.analysis.findings.rows import Rows
 from dissector.analysis.findings.seen import Place, Seen
@@ -21,22 +21,28 @@ AROUND: Final = 1 << 31
 PARTITIONS: Final = 4_096
 """Of a producer that are remembered."""
 Partition = tuple[str, int]
+"""Topic and number."""
 NOWHERE: Final[Place] = (-1, -1)
 
 
 class BatchSent(NamedTuple):
     """A batch with a sequence number."""
 
-    topic: str
-    partition: int
+    partition: Partition
     sequence: int
     end: int
     """The sequence number that comes next."""
     time_ns: int
-    path: str
+    inside: tuple[int, int]
+    """The places of its topic in the request, and of its partition in the topic."""
     place: Place
     hole: Place
     """Where the capture lacks something of the connection: the newest such place before it."""
+
+    @property
+    def path(self) -> str:
+        """Where its sequence number stands."""
+        return f"{path_of(self.inside)}.base_sequence"
 
 
 class _Holes:
@@ -83,20 +89,17 @@ class BatchNoter(RowNoter, BodyNoter):
 
     def look(self, seen: Seen) -> None:
         """Each batch that has a sequence number."""
-        batches = seen.batches
+        batches, place = seen.batches, seen.place
         if not batches and not seen.request:
-            self._holes.of(seen.connection).here(seen.place)
+            self._holes.of(seen.connection).here(place)
         for batch in batches:
             if batch.producer_id >= 0 and batch.base_sequence >= 0:
-                self.note((batch.producer_id, batch.producer_epoch), seen.row, seen.place, self._sent(seen, batch))
-
-    def _sent(self, seen: Seen, batch: Sent) -> BatchSent:
-        known = self._holes.get(seen.connection)
-        hole = NOWHERE if known is None else known.before(seen.place)
-        end = (batch.base_sequence + batch.records_count) % AROUND
-        path = f"{batch.path}.base_sequence"
-        topic = self.around.topic(batch.topic)
-        return BatchSent(topic, batch.partition, batch.base_sequence, end, seen.asked_ns, path, seen.place, hole)
+                known = self._holes.get(seen.connection)
+                hole = NOWHERE if known is None else known.before(place)
+                first, topic = batch.base_sequence, self.around.topic(batch.topic)
+                end = (first + batch.records_count) % AROUND
+                note = BatchSent((topic, batch.partition), first, end, seen.asked_ns, batch.place, place, hole)
+                self.note((batch.producer_id, batch.producer_epoch), seen.row, place, note)
 
 
 class _Last:
@@ -131,7 +134,7 @@ class SequenceGap(Maker[BatchSent]):
 
     def make(self, row: int, note: BatchSent) -> None:
         """One case a producer."""
-        last = self._last.of((note.topic, note.partition))
+        last = self._last.of(note.partition)
         behind = (note.sequence - last.next) % AROUND
         if last.next >= 0 and 0 < behind < AROUND // 2 and note.hole <= last.place:
             words = f"begins with sequence number {note.sequence:,}, where {last.next:,} comes next"
@@ -162,7 +165,7 @@ class RetriedBatch(Maker[BatchSent]):
 
     def make(self, row: int, note: BatchSent) -> None:
         """One case a producer, until there is a minute without."""
-        last = self._next.of((note.topic, note.partition))
+        last = self._next.of(note.partition)
         if last.next >= 0 and (last.next - note.end) % AROUND < AROUND // 2:
             words = f"sequence numbers {note.sequence:,} to {note.end - 1:,} were sent before"
             self.again(ONE, row, note.time_ns, words, note.path, "batches sent again")
