@@ -29,16 +29,16 @@ class Examining(Decoding):
         if settled:
             self._examination = self._told = None  # rows have changed their places
 
-    def examine(self, notes: list[Noted] | None = None) -> Iterator[Progress]:
+    def examine(self, *, part: bool = False) -> Iterator[Progress]:
         """Find what only several rows together tell; `done` and `total` are rows here. From then on exchanges have it
         in their findings. Called again where a capture grows, it goes on where it stopped, with rows that are complete;
         once reading is over it takes them all. Several threads may do so at a time: they take turns, step by step.
 
-        Of a part of a larger capture each step adds to `notes` what takes several connections to tell, as not all of
-        them are there: the caller empties them, and `analysis.findings.notes.made` tells it."""
+        Of a part of a larger capture, what takes several connections to tell is noted, as not all of them are there:
+        see `take_notes`."""
         if self._examination is None:
             self._examination = Examination(
-                self._session, self._store, self._lookup, self._transport.flows, self._transport.resent, notes
+                self._session, self._store, self._lookup, self._transport.flows, self._transport.resent, part=part
             )
         entries = len(self._files)
         with self._lock:
@@ -55,6 +55,10 @@ class Examining(Decoding):
             left_out = Counter(self._examination.found.take_left_out())
             self.tally.findings += left_out
             self.problems += untold(left_out)
+
+    def take_notes(self) -> list[Noted]:
+        """What was noted since the last time, for `analysis.findings.notes.made`: each is taken once."""
+        return [] if self._examination is None else self._examination.notes.taken()
 
     def tell(self, rows: Rows) -> Iterator[int]:
         """Find out in short steps what these rows, from 0, tell by themselves; how far that is. It is kept, so that

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.filter.subjects import ERROR
-from dissector.analysis.findings.notes import Noted
 from dissector.analysis.records import carries
 from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
@@ -169,10 +168,8 @@ def rows(
     dealt: list[Tally] = []
     with _read(blocks, share, keeping, dealt) as capture:
         capture.take(taught)
-        notes: list[Noted] = []
-        for _ in capture.examine(notes):
-            yield from ((NOTES, row_of(noted)) for noted in notes)
-            notes.clear()
+        for _ in capture.examine(part=True):
+            yield from ((NOTES, row_of(noted)) for noted in capture.take_notes())
         yield from Rows(capture, origins, keeping).all()
         yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps((dealt, capture.tally))}
 

@@ -113,8 +113,14 @@ def _object(cells: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, 
 def _line(made: dict[str, Any]) -> str:
     """An object as text that is the same for the same object."""
     plain = {name: value for name, value in made.items() if name not in ("number", "connection", "file", "findings")}
-    whole = json.loads(dumps(plain | {"findings": sorted(made["findings"], key=lambda each: sorted(each.items()))}))
-    return json.dumps(whole, sort_keys=True)
+    whole = dumps(plain | {"findings": sorted(made["findings"], key=lambda each: sorted(each.items()))})
+    return json.dumps(json.loads(whole, parse_float=_number), sort_keys=True)
+
+
+def _number(text: str) -> float:
+    """JSON has one kind of number: VARIANT has 1000 where 1000.0 was said."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:

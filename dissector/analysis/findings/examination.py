@@ -17,7 +17,7 @@ import numpy as np
 from dissector.analysis.findings.bodies import Bodies
 from dissector.analysis.findings.finder import NarrowFinder, OverBodies, OverRows
 from dissector.analysis.findings.found import ALL, MOST, Found
-from dissector.analysis.findings.notes import NOTERS, AtOnce, Keep, Noted
+from dissector.analysis.findings.notes import NOTERS, AtOnce, Notes
 from dissector.analysis.findings.registry import FINDERS
 from dissector.analysis.findings.rows import Rows
 from dissector.protocol.message import API_VERSIONS, Values
@@ -39,18 +39,19 @@ _OF_TABLE: Final = (
 
 class Examination:
     """Of one capture, which may still grow; or of a part of one: then what takes several connections is not told, but
-    what it takes is put into `notes`, for who has those of all parts. Of a part all findings are kept."""
+    noted, for who has the notes of all parts. Of a part all findings are kept."""
 
     def __init__(
-        self, session: Session, store: Store, lookup: Lookup, flows: Flows, resent: Resent,
-        notes: list[Noted] | None = None,
+        self, session: Session, store: Store, lookup: Lookup, flows: Flows, resent: Resent, *,
+        part: bool = False,
     ) -> None:  # fmt: skip
         self._session = session
         self._lookup = lookup
         self._flows = flows
         self._resent = resent
-        self.found = Found(MOST if notes is None else ALL)
-        sink = AtOnce(self.found) if notes is None else Keep(notes)
+        self.found = Found(ALL if part else MOST)
+        self.notes = Notes()
+        sink = self.notes if part else AtOnce(self.found)
         narrow = [finder(self.found, self) for finder in FINDERS if issubclass(finder, NarrowFinder)]
         looking = [*narrow, *(noter(self, sink) for noter in NOTERS)]
         self._over_rows = [each for each in looking if isinstance(each, OverRows)]

@@ -60,17 +60,22 @@ class AtOnce:
             maker.make(row, note)
 
 
-class Keep:
-    """Notes are put into a list; whoever has the list empties it."""
+class Notes:
+    """Notes are kept until somebody takes them."""
 
-    def __init__(self, notes: list[Noted]) -> None:
-        self._notes = notes
+    def __init__(self) -> None:
+        self._notes: list[Noted] = []
         self._count = 0
 
     def take(self, noter: type[Noter], scope: Scope, row: int, place: Place, note: Any) -> None:
         """Keep it."""
         self._notes.append(Noted(noter.__name__, scope, *place, self._count, note))
         self._count += 1
+
+    def taken(self) -> list[Noted]:
+        """Those that are kept, which they are no more."""
+        notes, self._notes = self._notes, []
+        return notes
 
 
 def made(notes: Iterable[Noted]) -> Iterator[tuple[Noted, Finding]]:
