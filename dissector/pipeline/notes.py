@@ -28,7 +28,7 @@ def row_of(noted: Noted) -> Cells:
 def findings_of(notes: Iterable[Cells], origins: list[Origin]) -> Iterator[Cells]:
     """What notes tell, as `tables.FOUND` has it. They stand in `ORDER`, all of one noter and scope together."""
     places = Origins(origins)
-    for noted, finding in made(map(_noted, notes)):
+    for noted, finding in made(_noted(notes)):
         origin, packet = places.of(noted.packet)
         yield {
             "day": origin.day, "capture": origin.capture, "packet": packet, "start": noted.start,
@@ -36,6 +36,11 @@ def findings_of(notes: Iterable[Cells], origins: list[Origin]) -> Iterator[Cells
         }  # fmt: skip
 
 
-def _noted(cells: Cells) -> Noted:
-    scope, note = pickle.loads(cells["note"])
-    return Noted(cells["noter"], scope, cells["packet"], cells["start"], cells["nth"], note)
+def _noted(notes: Iterable[Cells]) -> Iterator[Noted]:
+    last: tuple[Any, ...] = ()
+    for cells in notes:
+        order = tuple(cells[name] for name in ORDER)
+        assert last <= order, "notes are not in order"
+        last = order
+        scope, note = pickle.loads(cells["note"])
+        yield Noted(cells["noter"], scope, cells["packet"], cells["start"], cells["nth"], note)

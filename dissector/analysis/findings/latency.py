@@ -45,7 +45,7 @@ SLOW: Final = Explanation(
     "slow",
     "A slow answer",
     Severity.WARNING,
-    "The answer took far longer than is usual for this API on this connection: ten times the median, and longer than "
+    "The answer took far longer than this API did on this connection until then: ten times the median, and longer than "
     "nineteen in twenty; or a Fetch came back long after the wait that it asked for.",
     "The broker's disk or its replicas were slow (acks=all waits for them), a quota held the answer back, request "
     "threads or the network thread were busy, or a request in front of it on the same connection took long.",

@@ -1,7 +1,7 @@
 """Notes on their way from noters to makers: at once, or kept, sent and brought together with those of others.
 
 Invariant: it makes no difference which. Whoever reads a capture in parts keeps the notes of each, sorts those of all by
-scope and `order`, and has `made` find what reading the whole finds.
+noter and scope, and then by packet, start and nth, and has `made` find what reading the whole finds.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,10 +16,16 @@ from dissector.analysis.findings.registry import FINDERS
 from dissector.analysis.findings.seen import Place
 from dissector.findings import Finding, Severity
 
-_MAKERS: Final[dict[type[Noter], list[type[Maker[Any]]]]] = {}
-for _finder in FINDERS:
-    if issubclass(_finder, Maker):
-        _MAKERS.setdefault(_finder.noter, []).append(_finder)
+
+def _by_noter() -> dict[type[Noter], list[type[Maker[Any]]]]:
+    found: dict[type[Noter], list[type[Maker[Any]]]] = {}
+    for finder in FINDERS:
+        if issubclass(finder, Maker):
+            found.setdefault(finder.noter, []).append(finder)
+    return found
+
+
+_MAKERS: Final = _by_noter()
 NOTERS: Final = tuple(_MAKERS)
 _BY_NAME: Final = {noter.__name__: noter for noter in NOTERS}
 
@@ -35,11 +41,6 @@ class Noted(NamedTuple):
     nth: int
     """Notes of the part before it: of one row there may be several."""
     note: Any
-
-    @property
-    def order(self) -> tuple[int, int, int]:
-        """Where it stands among those of its scope."""
-        return self.packet, self.start, self.nth
 
 
 class AtOnce:
@@ -79,8 +80,8 @@ class Notes:
 
 
 def made(notes: Iterable[Noted]) -> Iterator[tuple[Noted, Finding]]:
-    """What notes of any number of parts tell, and the note of the row that each finding is about. They stand scope by
-    scope, and within one in their order; no more than the findings of one scope are held."""
+    """What notes of any number of parts tell, and the note of the row that each finding is about. They are
+    sorted; no more than the findings of one scope are held."""
     for (noter, scope), some in groupby(notes, key=lambda noted: (noted.noter, noted.scope)):
         cases = _Cases()
         makers = _makers(_BY_NAME[noter], cases, scope)

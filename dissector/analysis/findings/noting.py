@@ -17,7 +17,7 @@ from dissector.analysis.findings.recurring import KEYS
 from dissector.analysis.findings.seen import Place
 
 Scope = tuple[str | int, ...]
-"""What finding is about: cases of different scopes have nothing to do with each other."""
+"""What findings are about: those of different scopes have nothing to do with each other."""
 Note = TypeVar("Note")
 ONE: Final[Hashable] = None
 """The key of what is told once for a scope."""
