@@ -92,8 +92,8 @@ def test_busy_captures_show_every_trouble_however_they_are_read(tmp_path: Path) 
     for seed in range(3):
         path = busy(tmp_path, random.Random(seed))
         codes |= {finding.code for _, finding in troubles(path)}
-        assert not list(differences(shown([path]), told(tables([path], parts=4, size=20_000, most=100, seed=seed))))
     assert codes >= BUSY
+    assert not list(differences(shown([path]), told(tables([path], parts=4, size=20_000, most=100))))
 
 
 @settings(max_examples=5)
