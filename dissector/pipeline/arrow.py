@@ -1,16 +1,10 @@
-"""Rows of several tables as Arrow batches of one shape: a struct column for each table, of which a row has one."""
+"""Tables in Arrow's words: schemas as `tables` has them, JSON as text still."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
-from dissector.pipeline.tables import BY_NAME, OF_PARTS, PARTITIONS, Table
-
-MOST_ROWS: Final = 2_000
-MOST_BYTES: Final = 4 << 20
-"""Of JSON in one batch, about."""
-
+from dissector.pipeline.tables import PARTITIONS, Table
 
 _SCALARS: Final = {
     "STRING": pa.string(), "BIGINT": pa.int64(), "INT": pa.int32(), "DATE": pa.date32(), "BINARY": pa.binary(),
@@ -18,21 +12,10 @@ _SCALARS: Final = {
 }  # fmt: skip
 
 
-def ddl_of_rows() -> str:
-    """The shape, in Spark's words."""
-    partitions = ", ".join(f"{column.name} {column.type}" for column in PARTITIONS)
-    structs = ", ".join(f"{name} STRUCT<{_struct(BY_NAME[name])}>" for name in OF_PARTS)
-    return f"table STRING, {partitions}, {structs}"
-
-
-def _struct(table: Table) -> str:
-    return ", ".join(f"{c.name}: {'STRING' if c.of_json else c.type}" for c in table.columns)
-
-
-def arrow_schema() -> pa.Schema:
-    """The shape, in Arrow's."""
-    fields = [("table", pa.string()), *((column.name, arrow_type(column.type)) for column in PARTITIONS)]
-    return pa.schema([*fields, *((name, arrow_type(f"STRUCT<{_struct(BY_NAME[name])}>")) for name in OF_PARTS)])
+def arrow_schema(table: Table) -> pa.Schema:
+    """A table's columns, the partitions first."""
+    columns = (*PARTITIONS, *table.columns)
+    return pa.schema([(c.name, pa.string() if c.of_json else arrow_type(c.type)) for c in columns])
 
 
 def arrow_type(words: str) -> pa.DataType:
@@ -58,30 +41,3 @@ def _parts(inner: str) -> list[str]:
         else:
             parts[-1] += character
     return [part.strip() for part in parts]
-
-
-def batches(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[pa.RecordBatch]:
-    """Rows as they come, some at a time."""
-    schema = arrow_schema()
-    waiting: list[tuple[str, dict[str, Any]]] = []
-    size = 0
-    for table, row in rows:
-        waiting.append((table, row))
-        size += len(row.get("request") or b"") + len(row.get("response") or b"")
-        if len(waiting) >= MOST_ROWS or size >= MOST_BYTES:
-            yield _batch(waiting, schema)
-            waiting, size = [], 0
-    if waiting:
-        yield _batch(waiting, schema)
-
-
-def _batch(rows: list[tuple[str, dict[str, Any]]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [
-        pa.array([table for table, _ in rows], pa.string()),
-        *(pa.array([row[column.name] for _, row in rows], schema.field(column.name).type) for column in PARTITIONS),
-        *(
-            pa.array([row if table == name else None for table, row in rows], schema.field(name).type)
-            for name in OF_PARTS
-        ),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -3,8 +3,9 @@
 Invariant: of each code so many are kept, the first ones; the rest is counted.
 """
 
+import sys
 from collections import Counter
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -16,20 +17,42 @@ from dissector.session.table import Ints
 
 MOST: Final = 10_000
 """Findings of a code that are kept."""
+ALL: Final = sys.maxsize
 
 
 class Case:
     """A finding that may be told anew as more of its cause is seen."""
 
-    __slots__ = ("finding",)
+    __slots__ = ("finding", "is_wide")
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: Finding, *, is_wide: bool = False) -> None:
         self.finding = finding
+        self.is_wide = is_wide
+        """Whether several connections tell it together."""
+
+    @property
+    def order(self) -> tuple[bool, str]:
+        """Among the cases of a row: those of several connections first, by their codes; the others as they came."""
+        return (False, self.finding.code) if self.is_wide else (True, "")
 
     def retell(self, message: str) -> None:
         """The same finding with other words."""
         old = self.finding
         self.finding = Finding(old.code, old.severity, message, old.path)
+
+
+def case_of(explanation: Explanation, message: str, path: str, severity: Severity | None, *, is_wide: bool) -> Case:
+    """A case, told for the first time."""
+    return Case(Finding(explanation.code, severity or explanation.severity, message, path), is_wide=is_wide)
+
+
+class Telling(Protocol):
+    """Where finders tell what they find."""
+
+    def tell(
+        self, explanation: Explanation, row: int, message: str, path: str, severity: Severity | None, *, is_wide: bool
+    ) -> Case:
+        """A finding about a row; its severity where it is not that of the explanation."""
 
 
 class Found:
@@ -44,10 +67,11 @@ class Found:
         self._numbers = Column(np.uint32)
 
     def tell(
-        self, explanation: Explanation, row: int, message: str, path: str = "", severity: Severity | None = None
-    ) -> Case:
+        self, explanation: Explanation, row: int, message: str, path: str = "", severity: Severity | None = None, *,
+        is_wide: bool = False,
+    ) -> Case:  # fmt: skip
         """Keep a finding, if there is room for one more of its code."""
-        case = Case(Finding(explanation.code, severity or explanation.severity, message, path))
+        case = case_of(explanation, message, path, severity, is_wide=is_wide)
         self._counts[explanation.code] += 1
         if self._counts[explanation.code] <= self._most:
             self._cases.setdefault(row, []).append(case)
@@ -71,11 +95,14 @@ class Found:
 
     def of(self, row: int) -> list[Finding]:
         """The findings of a row."""
-        return [case.finding for case in self._cases.get(row, ())]
+        return [case.finding for case in self._ordered(row)]
 
     def all(self) -> list[tuple[int, Finding]]:
         """All that are kept, with their rows, by row."""
-        return [(row, case.finding) for row in sorted(self._cases) for case in self._cases[row]]
+        return [(row, case.finding) for row in sorted(self._cases) for case in self._ordered(row)]
+
+    def _ordered(self, row: int) -> list[Case]:
+        return sorted(self._cases.get(row, ()), key=lambda case: case.order)
 
     def take_left_out(self) -> dict[str, int]:
         """How many of a code had no room; each is told once."""
