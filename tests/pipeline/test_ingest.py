@@ -85,7 +85,7 @@ def test_all_bundled_files_at_once_are_what_show_prints(made: Made) -> None:
 
 def test_every_row_of_every_table_comes_back_from_parquet(made: Made) -> None:
     """As the parts made it, without Spark."""
-    there, expected = read(made.spark, made.folder), tables(made.files, parts=2)
+    there, expected = read(made.spark, made.folder), tables(made.files, parts=3)
     for name in ("connections", "records", "findings", "gaps", "quarantine"):
         assert Counter(map(plain, there[name])) == Counter(map(plain, expected[name])), name
     assert made.outcome.counts == {name: len(expected[name]) for name in made.outcome.counts}
