@@ -85,7 +85,7 @@ def test_all_bundled_files_at_once_are_what_show_prints(made: Made) -> None:
 
 def test_every_row_of_every_table_comes_back_from_parquet(made: Made) -> None:
     """As the parts made it, without Spark."""
-    there, expected = read(made.spark, made.folder), tables(made.files, parts=2)
+    there, expected = read(made.spark, made.folder), tables(made.files, parts=3)
     for name in ("connections", "records", "findings", "gaps", "quarantine"):
         assert Counter(map(plain, there[name])) == Counter(map(plain, expected[name])), name
     assert made.outcome.counts == {name: len(expected[name]) for name in made.outcome.counts}
@@ -160,9 +160,7 @@ def test_what_is_wrong_with_files_is_in_the_tables_and_told(spark: SparkSession,
 
 def test_bodies_as_large_as_a_cell_may_be_are_kept_and_larger_ones_told(spark: SparkSession, tmp_path: Path) -> None:
     """A body of nearly `MOST` bytes of JSON is a VARIANT; try_parse_json would give null for what it can't hold."""
-    (tmp_path / "40").mkdir()
-    (tmp_path / "7").mkdir()
-    files = [large(tmp_path / "40", 40 << 20), large(tmp_path / "7", 7 << 20)]
+    files = [large(tmp_path, 40 << 20, 40_001), large(tmp_path, 7 << 20, 40_002)]
     ingested(spark, files, tmp_path / "tables", frames=True)
     there = read(spark, tmp_path / "tables")
     by_size = {len(each["request"]): json.loads(each["request"]) for each in there["exchanges"]}

@@ -177,14 +177,15 @@ def test_with_hashes_nothing_that_a_record_holds_is_in_any_table(kept: bool, fra
         assert not kept or each["value_size"] == (None if each["value"] is None else len(each["value"]))
 
 
-def large(folder: Path, size: int) -> Path:
+def large(folder: Path, size: int, port: int = 40_001) -> Path:
     """A Produce request with one batch of about `size` bytes, a record a MiB."""
     records = [Record(100 + n, 5_000, b"k", bytes([n]) * (1 << 20), []) for n in range(size >> 20)]
     field = batch(records)
     body = struct.pack(">hhii", -1, -1, 1000, 1)
     body += struct.pack(">h", 6) + b"orders" + struct.pack(">iii", 1, 0, len(field)) + field
     turn = Turn(True, request(0, api_key=0, version=3, body=body))
-    return written(folder, "large", map(ethernet, conversation([turn], segment=60_000)))
+    packets = conversation([turn], segment=60_000, client=("10.0.0.1", port))
+    return written(folder, f"large {port}", map(ethernet, packets))
 
 
 @pytest.mark.slow
