@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dissector.pipeline.shipping import ship
+from dissector.pipeline.shipping import shipped
 
 LEAST_JAVA: Final = 17
 SETTINGS: Final = {
@@ -71,9 +71,8 @@ def session(
     with _quiet(verbose=verbose):
         spark = _started(master, remote, settings)
         try:
-            if not url.startswith("local"):
-                ship(spark)
-            yield spark
+            with contextlib.nullcontext() if url.startswith("local") else shipped(spark):
+                yield spark
         except (PySparkException, Py4JError) as error:
             raise JobError(reason(error)) from error
         finally:

@@ -19,7 +19,7 @@ from tests.pipeline.clusters import PATIENCE, Cluster, kdissect, python_without_
 from tests.pipeline.contents import contents
 
 pytestmark = pytest.mark.slow
-STAGED = "_runs/*/rows/_temporary"
+STAGED = "_runs/*/rows/exchanges/*.parquet"
 """There while parts are dissected."""
 
 
@@ -66,6 +66,7 @@ def once(there: Callable[[], object], process: "subprocess.Popen[str]") -> None:
             return
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
+    process.kill()
     raise AssertionError("it did not come")
 
 
