@@ -39,6 +39,8 @@ SETTINGS: Final = {
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
 """What nobody has to set; `--conf` goes above it."""
+PYTHON: Final = "spark.pyspark.python"
+"""The setting for the Python of workers."""
 REACHED_WITHIN: Final = 5.0
 """Seconds for a master to take a connection."""
 _MASTERS: Final = re.compile(r"local(-cluster)?(\[.+\])?|spark://.+|yarn|k8s://.+")
@@ -68,6 +70,8 @@ def session(
         _need_java()
     if url.startswith("local"):
         os.environ["PYSPARK_PYTHON"] = sys.executable  # workers find what we find
+    elif PYTHON in settings:
+        os.environ["PYSPARK_PYTHON"] = settings[PYTHON]  # Spark heeds it where spark-submit starts a program, and here
     with _quiet(verbose=verbose):
         spark = _started(master, remote, settings)
         try:
