@@ -59,9 +59,10 @@ def _progress(*, verbose: bool) -> "Iterator[Report]":
         yield lambda stage, done, total: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting Spark", total=None)
         yield lambda stage, done, total: bar.update(task, description=stage, completed=done, total=total or None)
 
