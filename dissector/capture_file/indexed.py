@@ -71,6 +71,16 @@ class Indexed(Reading):
                 spans.append(Span(direction, start, size, packet, of_client))
         return spans
 
+    def start_of(self, number: int) -> int:
+        """The offset in its direction's stream with which a row begins; -1 for what is in no stream."""
+        at = number - len(self._files)
+        if at < 0:
+            return -1
+        table = self._session.table
+        frame = int(table.request.values[at])
+        frame = int(table.response.values[at]) if frame == NO_FRAME else frame
+        return -1 if frame == NO_FRAME else int(self._session.frames.start.values[frame])
+
     def packet_of(self, number: int) -> int:
         """The number of the packet with which a row begins, from 0; of an entry of a file of Kafka's, its own."""
         entries = len(self._files)

@@ -27,7 +27,7 @@ def ingest(
     wrong = [each for each in conf if "=" not in each]
     if wrong:
         return complain(f"--conf {wrong[0]}: not NAME=VALUE")
-    from dissector.pipeline.folder import FolderError
+    from dissector.pipeline.folder import Folder, FolderError
     from dissector.pipeline.ingest import ingest as run
     from dissector.pipeline.parts import Keeping
     from dissector.pipeline.spark import JobError, NoSparkError, session
@@ -35,6 +35,7 @@ def ingest(
     settings = dict(each.split("=", 1) for each in conf)
     keeping = Keeping(frames=frames, records=not hashed, secrets=show_secrets)
     try:
+        Folder(out)  # before anything is started for it
         with _progress(verbose=verbose) as report, session(master, remote, settings, verbose=verbose) as spark:
             outcome = run(spark, _files(captures), out, keeping, report=report)
     except (NoSparkError, JobError, FolderError) as error:
@@ -58,9 +59,10 @@ def _progress(*, verbose: bool) -> "Iterator[Report]":
         yield lambda stage, done, total: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting Spark", total=None)
         yield lambda stage, done, total: bar.update(task, description=stage, completed=done, total=total or None)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 _IS_URI: Final = "://"
+_LOCAL: Final = "file://"
 
 
 class FolderError(Exception):
@@ -22,7 +23,7 @@ class Folder:
     """Of the tables. Names are relative to it, with slashes. Raises `FolderError` where it can't be made."""
 
     def __init__(self, out: str) -> None:
-        self.uri = out.rstrip("/") if _IS_URI in out else f"file://{Path(out).absolute()}"
+        self.uri = out.rstrip("/") if _IS_URI in out else f"{_LOCAL}{Path(out).absolute()}"
         """As Spark has to be told: it takes what is odd in a name as it stands."""
         try:
             self._files, self._path = opened(out)
@@ -68,9 +69,10 @@ class Folder:
 
 
 def opened(out: str) -> tuple[pa.fs.FileSystem, str]:
-    """The file system that it lies in, and its path there."""
-    if _IS_URI not in out:
-        return pa.fs.LocalFileSystem(), str(Path(out).absolute())
+    """The file system that it lies in, and its path there. What is odd in a local name stands as it is, as Hadoop has
+    it, and not as a URL would."""
+    if _IS_URI not in out or out.startswith(_LOCAL):
+        return pa.fs.LocalFileSystem(), str(Path(out.removeprefix(_LOCAL)).absolute())
     files, path = pa.fs.FileSystem.from_uri(out)
     return files, path.rstrip("/")
 

@@ -47,8 +47,8 @@ class Rows:
         self._capture = capture
         self._origin = Origins(origins).of
         self._keeping = keeping
-        self._told: set[int] = set()
-        """Connections that have their row."""
+        self._names: dict[int, str] = {}
+        """Of connections that have their row."""
 
     def all(self) -> Iterator[tuple[str, Cells]]:
         """Table and row of all that there is."""
@@ -57,29 +57,29 @@ class Rows:
 
     def _of(self, number: int, exchange: Exchange) -> Iterator[tuple[str, Cells]]:
         capture, row = self._capture, exchange.row
-        spans = capture.spans(number)
         origin, packet = self._origin(capture.packet_of(number))
+        is_new = row.connection not in self._names
         where = {
-            "day": origin.day, "capture": origin.capture, "packet": packet, "start": spans[0].start if spans else -1,
+            "day": origin.day, "capture": origin.capture, "packet": packet, "start": capture.start_of(number),
             "time_ns": row.time_ns, "connection": self._connection(row.connection), "client": row.client,
             "server": row.server,
         }  # fmt: skip
         if exchange.is_stored:
             where |= {"connection": None, "client": None, "server": None}
-        elif row.connection not in self._told:
-            self._told.add(row.connection)
+        elif is_new:
             yield "connections", self._of_connection(row.connection)
         made = exchange_object(exchange)
         found, lost = self._exchange(exchange, made)
         yield "exchanges", where | found
-        for finding in (*exchange.findings, *lost):
+        for finding in (*(exchange.findings if row.severity else ()), *lost):
             yield "findings", where | {
                 "api": row.api, "code": finding.code, "severity": finding.severity.value, "path": finding.path,
                 "message": finding.message,
             }  # fmt: skip
-        if row.kind in ("gap", "unparsed") and spans:
-            side = "request" if spans[0].of_client else "response"
-            yield "gaps", where | {"kind": row.kind, "direction": side, "size": spans[0].size}
+        if row.kind in ("gap", "unparsed"):
+            for span in capture.spans(number)[:1]:
+                side = "request" if span.of_client else "response"
+                yield "gaps", where | {"kind": row.kind, "direction": side, "size": span.size}
         for record in carried(exchange, made):
             said = {"api": row.api, "client_id": row.client_id}
             yield "records", where | said | cells(record, kept=self._keeping.records)
@@ -133,8 +133,11 @@ class Rows:
         }  # fmt: skip
 
     def _connection(self, connection: int) -> str:
-        origin, packet = self._origin(self._capture.first_packet(connection))
-        return f"{origin.capture}:{packet}"
+        name = self._names.get(connection)
+        if name is None:
+            origin, packet = self._origin(self._capture.first_packet(connection))
+            name = self._names[connection] = f"{origin.capture}:{packet}"
+        return name
 
 
 def _read(blocks: Iterable[Block], share: Share, keeping: Keeping, dealt: list[Tally]) -> Capture:

@@ -17,10 +17,12 @@ _ROOT: Final = Path(__file__).parents[1]
 _LEFT_OUT: Final = ("__pycache__", "cli")
 
 
-def ship(spark: SparkSession) -> None:
-    """Send it, to a cluster as to a Spark Connect server."""
+@contextmanager
+def shipped(spark: SparkSession) -> Iterator[None]:
+    """Send it, to a cluster as to a Spark Connect server: executors fetch it when they start, so while it lasts."""
     with packed() as path:
         spark.addArtifacts(str(path), pyfile=True)
+        yield
 
 
 @contextmanager

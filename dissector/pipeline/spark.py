@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dissector.pipeline.shipping import ship
+from dissector.pipeline.shipping import shipped
 
 LEAST_JAVA: Final = 17
 SETTINGS: Final = {
@@ -39,6 +39,8 @@ SETTINGS: Final = {
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
 """What nobody has to set; `--conf` goes above it."""
+PYTHON: Final = "spark.pyspark.python"
+"""The setting for the Python of workers."""
 REACHED_WITHIN: Final = 5.0
 """Seconds for a master to take a connection."""
 _MASTERS: Final = re.compile(r"local(-cluster)?(\[.+\])?|spark://.+|yarn|k8s://.+")
@@ -68,12 +70,13 @@ def session(
         _need_java()
     if url.startswith("local"):
         os.environ["PYSPARK_PYTHON"] = sys.executable  # workers find what we find
+    elif PYTHON in settings:
+        os.environ["PYSPARK_PYTHON"] = settings[PYTHON]  # Spark heeds it where spark-submit starts a program, and here
     with _quiet(verbose=verbose):
         spark = _started(master, remote, settings)
         try:
-            if not url.startswith("local"):
-                ship(spark)
-            yield spark
+            with contextlib.nullcontext() if url.startswith("local") else shipped(spark):
+                yield spark
         except (PySparkException, Py4JError) as error:
             raise JobError(reason(error)) from error
         finally:

@@ -74,7 +74,7 @@ class _Writer:
         self.count = 0
         self._schema = arrow_schema(table)
         self._long = [c.name for c in table.columns if c.of_json or c.type == "BINARY"]
-        self._writer = pq.ParquetWriter(file, self._schema, compression="lz4")
+        self._writer = pq.ParquetWriter(file, self._schema, compression="lz4", use_dictionary=False)
         self._waiting: list[Cells] = []
         self._size = 0
 

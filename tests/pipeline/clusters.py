@@ -18,7 +18,7 @@ import pyspark
 
 _SPARK_CLASS: Final = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _ENVIRONMENT: Final = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
-PATIENCE: Final = 120
+PATIENCE: Final = 300
 """Seconds until something is there that is sure to come."""
 
 
