@@ -6,7 +6,7 @@ topics, what a group speaks, how a login goes) is read off what stands beside by
 Invariant: the exchange has the row's words and findings, and its bodies are those of the row, whatever the frames say.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 

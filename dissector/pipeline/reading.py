@@ -1,0 +1,138 @@
+"""Tables of a folder, as frames of Spark and as the exchanges that they tell of.
+
+Invariants:
+  * a row is there when its capture is in `captures`: of runs that were killed nothing is seen;
+  * a table without files is empty;
+  * rows are numbered as in one capture of all captures, in the order of time; connections are those of Kafka only.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from dissector.analysis.filter import Filter, parse
+from dissector.pipeline.exchanges import exchange
+from dissector.pipeline.filtering import Narrowing, narrowing
+from dissector.pipeline.parts import SHORT
+from dissector.pipeline.tables import BY_NAME, PARTITIONS
+from dissector.session.exchange import Exchange
+
+KEY: Final = ("capture", "packet", "start")
+"""What a row is found again by."""
+TOGETHER: Final = 256
+"""Rows that go to Python at once: their bodies may be large."""
+_FINDING: Final = ("code", "severity", "path", "message")
+
+
+class Tables:
+    """The tables of one folder."""
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self._spark = spark
+        self._folder = Path(folder)
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(TOGETHER))
+
+    def table(self, name: str) -> DataFrame:
+        """A table by its name in `tables`, partitions among its columns."""
+        columns = BY_NAME[name].columns if name == "captures" else (*BY_NAME[name].columns, *PARTITIONS)
+        schema = ", ".join(f"{column.name} {column.type}" for column in columns)
+        path = self._folder / name
+        if not path.exists():
+            return self._spark.createDataFrame([], schema)
+        found = self._spark.read.schema(schema).parquet(str(path))
+        return found if name == "captures" else found.where(f.col("capture").isin([name for name, _ in self._captures]))
+
+    @cached_property
+    def _captures(self) -> list[tuple[str, int]]:
+        """What captures are called, and when they begin; in this order."""
+        found = self.table("captures").select("digest", "begin_ns").collect()
+        return sorted(((row.digest[:SHORT], row.begin_ns) for row in found), key=lambda each: (each[1], each[0]))
+
+    @property
+    def start_ns(self) -> int:
+        """When the first of the captures begins, nanoseconds since 1970."""
+        return self._captures[0][1] if self._captures else 0
+
+    @cached_property
+    def connections(self) -> DataFrame:
+        """The connections' numbers: `connection`, `conn`."""
+        return self._numbered(self.table("connections").select("connection", *KEY[:2]), ("packet",), "conn").select(
+            "connection", "conn"
+        )
+
+    def _numbered(self, rows: DataFrame, by: tuple[str, ...], name: str) -> DataFrame:
+        """Rows with numbers from 1: of each capture those that follow on the ones before it."""
+        counts = {row.capture: row["count"] for row in rows.groupBy("capture").count().collect()}
+        before, so_far = [], 0
+        for capture, _ in self._captures:
+            before.append((capture, so_far))
+            so_far += counts.get(capture, 0)
+        order = self._spark.createDataFrame(before, "capture STRING, before BIGINT")
+        place = f.row_number().over(Window.partitionBy("capture").orderBy(*by))
+        return rows.join(f.broadcast(order), "capture").withColumn(name, f.col("before") + place).drop("before")
+
+    def exchanges(self, fitting: Filter | None = None) -> tuple[DataFrame, Narrowing]:
+        """The rows of `exchanges` that may fit, with `number`, `conn` and `findings`; what is left to ask of them."""
+        narrow = narrowing(fitting, self.start_ns)
+        rows = self.table("exchanges")
+        if narrow.asks_numbers:
+            return self._with_findings(self._with_numbers(rows)).where(narrow.may), narrow
+        if narrow.asks_findings:
+            return self._with_numbers(self._with_findings(rows).where(narrow.may)), narrow
+        return self._with_findings(self._with_numbers(rows.where(narrow.may))), narrow
+
+    def _with_numbers(self, rows: DataFrame) -> DataFrame:
+        numbers = self._numbered(self.table("exchanges").select(*KEY), KEY[1:], "number")
+        return rows.join(numbers, list(KEY)).join(self.connections, "connection", "left")
+
+    def _with_findings(self, rows: DataFrame) -> DataFrame:
+        """Rows with all that was found about them, in the order in which it was written."""
+        found = self.table("findings").withColumn("place", f.monotonically_increasing_id())
+        told = f.array_sort(f.collect_list(f.struct("place", *_FINDING)))
+        findings = found.groupBy(*KEY).agg(told.alias("findings"))
+        return rows.join(findings, list(KEY), "left")
+
+    def made(
+        self, fitting: Filter | None, make: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]], schema: pa.Schema
+    ) -> DataFrame:
+        """What is made of the exchanges that fit, a row a tuple."""
+        rows, narrow = self.exchanges(fitting)
+        text = None if fitting is None or narrow.is_exact else fitting.text
+        start_ns = self.start_ns
+
+        def make_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in some:
+                made = list(make(_fitting(batch, text, start_ns)))
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([row[at] for row in made], field.type) for at, field in enumerate(schema)], schema=schema
+                )
+
+        return rows.select(*map(_as_text, rows.columns)).mapInArrow(make_all, _ddl(schema))
+
+
+def _fitting(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterator[Exchange]:
+    """The exchanges of some rows, those that fit."""
+    asked = None if text is None else _parsed(text)
+    for cells in batch.to_pylist():
+        made = exchange(cells)
+        if asked is None or asked.matches(made, start_ns):
+            yield made
+
+
+_parsed = lru_cache(maxsize=4)(parse)
+_TYPES: Final = {pa.int64(): "BIGINT", pa.binary(): "BINARY", pa.string(): "STRING"}
+
+
+def _ddl(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {_TYPES[field.type]}" for field in schema)
+
+
+def _as_text(name: str) -> Column:
+    """A column as Python gets it: bodies as JSON."""
+    of_json = any(column.name == name and column.of_json for column in BY_NAME["exchanges"].columns)
+    return f.to_json(f.col(name)).alias(name) if of_json else f.col(name)
