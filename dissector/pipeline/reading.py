@@ -97,10 +97,18 @@ class Tables:
         findings = found.groupBy(*KEY).agg(told.alias("findings"))
         return rows.join(findings, list(KEY), "left")
 
+    @property
+    def has_frames(self) -> bool:
+        """Whether the bytes of frames were kept, of some rows."""
+        kept = f.col("request_bytes").isNotNull() | f.col("response_bytes").isNotNull()
+        return not self.table("exchanges").where(kept).isEmpty()
+
     def made(
-        self, fitting: Filter | None, make: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]], schema: pa.Schema
-    ) -> DataFrame:
-        """What is made of the exchanges that fit, a row a tuple."""
+        self, fitting: Filter | None, make: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]], schema: pa.Schema,
+        most: int | None = None,
+    ) -> DataFrame:  # fmt: skip
+        """What is made of the exchanges that fit, a row a tuple; by `number` where there is one, at the `most` so many
+        of these."""
         rows, narrow = self.exchanges(fitting)
         text = None if fitting is None or narrow.is_exact else fitting.text
         start_ns = self.start_ns
@@ -112,7 +120,12 @@ class Tables:
                     [pa.array([row[at] for row in made], field.type) for at, field in enumerate(schema)], schema=schema
                 )
 
-        return rows.select(*map(_as_text, rows.columns)).mapInArrow(make_all, _ddl(schema))
+        if most is not None and narrow.is_exact:
+            rows = rows.orderBy("number").limit(most)
+        made = rows.select(*map(_as_text, rows.columns)).mapInArrow(make_all, _ddl(schema))
+        if "number" in schema.names:
+            made = made.orderBy("number")
+        return made if most is None else made.limit(most)
 
 
 def _fitting(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterator[Exchange]:
