@@ -104,7 +104,8 @@ class Tables:
         return not self.table("exchanges").where(kept).isEmpty()
 
     def made(
-        self, fitting: Filter | None, make: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]], schema: pa.Schema,
+        self, fitting: Filter | None, make: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]],
+        schema: pa.Schema,
         most: int | None = None,
     ) -> DataFrame:  # fmt: skip
         """What is made of the exchanges that fit, a row a tuple; by `number` where there is one, at the `most` so many
