@@ -22,7 +22,7 @@ $(BIN)/kdissect: pyproject.toml
 
 $(VENV)/.tests: $(BIN)/kdissect
 	@echo "installing what the tests need (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev,connect]'
 	@touch $@
 
 run: $(BIN)/kdissect ## open a bundled capture (CAPTURE=FILE for another)
@@ -39,7 +39,7 @@ lint: $(VENV)/.tests ## style, types, import rules
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo --verbose >/dev/null || $(BIN)/lint-imports
 
-bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter diff")
+bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter diff spark")
 	@$(BIN)/python -m tests.bench $(BENCH)
 
 fuzz: $(VENV)/.tests ## damaged input on every core (FUZZ="--count N --seed S --minutes M")

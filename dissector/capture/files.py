@@ -136,6 +136,10 @@ class Reader:
         """Where the file could not be read."""
         return self._format.damage.places if self._format else []
 
+    def bytes_at(self, at: int, size: int) -> bytes:
+        """Some bytes of the file, or of what it holds where it is compressed, as far as it was read."""
+        return self._source.data[at : at + size].tobytes()
+
     @property
     def can_be_resumed(self) -> bool:
         """Whether reading can begin in the middle: of a file that lies there as it was captured."""

@@ -38,6 +38,9 @@ class Part:
     name: str
     blocks: Iterable[Block]
     """In capture order; gone through once."""
+    number: int = 0
+    of: int = 1
+    """How many parts there are."""
 
 
 def block(batch: PacketBatch, rows: Int64) -> Block:

@@ -1,5 +1,6 @@
 """A capture examined: what only several rows together tell."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,7 +11,8 @@ from dissector.analysis.findings.own import UNKNOWN, OwnFindings
 from dissector.analysis.findings.told import NOTHING, Told
 from dissector.capture_file.decoding import Decoding
 from dissector.capture_file.indexed import Rows
-from dissector.capture_file.reading import Progress, untold
+from dissector.capture_file.reading import Progress
+from dissector.capture_file.tally import untold
 from dissector.findings import Finding
 from dissector.session.exchange import Exchange
 
@@ -46,7 +48,9 @@ class Examining(Decoding):
             self._look.cache_clear()
             yield Progress(entries + rows, len(self), self.packets, len(self))
         if self._finished:
-            self.problems += untold(self._examination.found.take_left_out())
+            left_out = Counter(self._examination.found.take_left_out())
+            self.tally.findings += left_out
+            self.problems += untold(left_out)
 
     def tell(self, rows: Rows) -> Iterator[int]:
         """Find out in short steps what these rows, from 0, tell by themselves; how far that is. It is kept, so that

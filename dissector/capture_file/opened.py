@@ -9,6 +9,7 @@ from dissector import limits
 from dissector.capture.files import Following, make_room, open_capture
 from dissector.capture.merge import Merged
 from dissector.capture.parts import Part
+from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
 from dissector.framing import Splitter
 from dissector.session.listing import Listing
@@ -17,6 +18,7 @@ from dissector.session.session import Session
 from dissector.storage import KafkaFiles
 from dissector.store import Store
 from dissector.transport import Transport
+from dissector.transport.shares import Share
 
 
 class Opened:
@@ -40,7 +42,7 @@ class Opened:
             for path in paths
         ]
         self._merged = Merged(self._readers, self._store, bounds)
-        self._transport = Transport(self._store, bounds)
+        self._transport = Transport(self._store, bounds, _share(paths))
         self._session = Session(self._store, self._transport.flows, bounds, ports)
         self._splitter = Splitter(self._store, self._session.recogniser, bounds)
         self._lookup = Lookup(
@@ -57,6 +59,8 @@ class Opened:
         """What somebody wrote on packets, by the packet's number."""
         self.problems: list[Finding] = []
         """What is wrong with the files themselves, and which packets could not be looked into."""
+        self.tally = Tally()
+        """The same of a capture that is read, as counts."""
         self._finished = False
         self._lock = threading.Lock()
         """Rows change their places once, at the end of reading, while a screen may look at them."""
@@ -130,3 +134,11 @@ class Opened:
     def ignored(self) -> dict[str, int]:
         """Packets that are not TCP, or could not be read, by reason."""
         return self._transport.ignored
+
+
+def _share(paths: Sequence[str | Following | Part]) -> Share | None:
+    """What a part of a capture has of it, which is read by itself."""
+    match paths:
+        case [Part(number=number, of=of)]:
+            return Share(number, of)
+    return None

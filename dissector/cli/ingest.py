@@ -11,7 +11,8 @@ from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
 from dissector.text import clean
 
 if TYPE_CHECKING:
-    from dissector.pipeline.ingest import Outcome, Report
+    from dissector.pipeline.ingest import Outcome
+    from dissector.pipeline.progress import Report
 
 MISSING: Final = "ingest needs Spark's Python side: pip install 'kafka-dissector[spark]'"
 
@@ -26,16 +27,17 @@ def ingest(
     wrong = [each for each in conf if "=" not in each]
     if wrong:
         return complain(f"--conf {wrong[0]}: not NAME=VALUE")
+    from dissector.pipeline.folder import FolderError
     from dissector.pipeline.ingest import ingest as run
     from dissector.pipeline.parts import Keeping
-    from dissector.pipeline.spark import NoSparkError, session
+    from dissector.pipeline.spark import JobError, NoSparkError, session
 
     settings = dict(each.split("=", 1) for each in conf)
     keeping = Keeping(frames=frames, records=not hashed, secrets=show_secrets)
     try:
         with _progress(verbose=verbose) as report, session(master, remote, settings, verbose=verbose) as spark:
             outcome = run(spark, _files(captures), out, keeping, report=report)
-    except NoSparkError as error:
+    except (NoSparkError, JobError, FolderError) as error:
         return complain(str(error))
     return _tell(outcome, out)
 

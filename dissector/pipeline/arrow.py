@@ -1,4 +1,7 @@
-"""Rows of several tables as Arrow batches of one shape: a struct column for each table, of which a row has one."""
+"""Rows of several tables as Arrow batches of one shape: a struct column for each table, of which a row has one.
+
+Beside them goes what parts left out (`tally`), which is no table's.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -9,7 +12,7 @@ from dissector.pipeline.tables import BY_NAME, OF_PARTS, PARTITIONS, Table
 
 MOST_ROWS: Final = 2_000
 MOST_BYTES: Final = 4 << 20
-"""Of JSON in one batch, about."""
+"""Of JSON and of what is kept as bytes in one batch, about."""
 
 
 _SCALARS: Final = {
@@ -22,7 +25,7 @@ def ddl_of_rows() -> str:
     """The shape, in Spark's words."""
     partitions = ", ".join(f"{column.name} {column.type}" for column in PARTITIONS)
     structs = ", ".join(f"{name} STRUCT<{_struct(BY_NAME[name])}>" for name in OF_PARTS)
-    return f"table STRING, {partitions}, {structs}"
+    return f"table STRING, {partitions}, {structs}, tally BINARY"
 
 
 def _struct(table: Table) -> str:
@@ -32,7 +35,8 @@ def _struct(table: Table) -> str:
 def arrow_schema() -> pa.Schema:
     """The shape, in Arrow's."""
     fields = [("table", pa.string()), *((column.name, arrow_type(column.type)) for column in PARTITIONS)]
-    return pa.schema([*fields, *((name, arrow_type(f"STRUCT<{_struct(BY_NAME[name])}>")) for name in OF_PARTS)])
+    structs = ((name, arrow_type(f"STRUCT<{_struct(BY_NAME[name])}>")) for name in OF_PARTS)
+    return pa.schema([*fields, *structs, ("tally", pa.binary())])
 
 
 def arrow_type(words: str) -> pa.DataType:
@@ -67,7 +71,7 @@ def batches(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[pa.RecordBat
     size = 0
     for table, row in rows:
         waiting.append((table, row))
-        size += len(row.get("request") or b"") + len(row.get("response") or b"")
+        size += sum(len(value) for value in row.values() if isinstance(value, bytes))
         if len(waiting) >= MOST_ROWS or size >= MOST_BYTES:
             yield _batch(waiting, schema)
             waiting, size = [], 0
@@ -83,5 +87,6 @@ def _batch(rows: list[tuple[str, dict[str, Any]]], schema: pa.Schema) -> pa.Reco
             pa.array([row if table == name else None for table, row in rows], schema.field(name).type)
             for name in OF_PARTS
         ),
+        pa.array([row.get("tally") for _, row in rows], pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -7,12 +7,10 @@ Invariants:
 """
 
 import pickle
-import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -20,22 +18,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from dissector.capture.parts import Block
+from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
 from dissector.pipeline import source
 from dissector.pipeline.arrow import batches, ddl_of_rows
-from dissector.pipeline.parts import Keeping, Origin, lessons, rows
+from dissector.pipeline.folder import Folder
+from dissector.pipeline.origins import SHORT, origins
+from dissector.pipeline.parts import TALLIES, Keeping, lessons, rows
 from dissector.pipeline.plan import Plan, plan
-from dissector.pipeline.segments import Segment, segments
-from dissector.pipeline.tables import BY_NAME, OF_PARTS, TABLES, ddl
+from dissector.pipeline.progress import Report, stage
+from dissector.pipeline.segments import segments
+from dissector.pipeline.tables import BY_NAME, OF_PARTS, ddl
+from dissector.pipeline.whole_files import of_file
 from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
 
 PART: Final = 256 << 20
 """Bytes of captures for a part, about."""
 STAGE: Final = "_runs"
 """Where runs that are not over keep what they make."""
-KEPT_OF_DAMAGE: Final = 64 << 10
-Report = Callable[[str, int, int], None]
-"""Told how far a stage is: its name, done, of how many; 0 where nobody knows."""
 
 
 @dataclass
@@ -56,26 +57,32 @@ def ingest(
     spark: SparkSession, paths: Sequence[str], out: str, keeping: Keeping, *, parts: int | None = None,
     report: Report = lambda stage, done, total: None,
 ) -> Outcome:  # fmt: skip
-    """Bring captures into the tables of a folder."""
+    """Bring captures into the tables of a folder. Raises `FolderError` where that can't be written to."""
     spark.dataSource.register(source.PacketSource)
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    _sweep(folder)
-    report("looking over", 0, len(paths))
-    plans = _plans(spark, paths)
-    outcome = Outcome(problems=[problem for each in plans for problem in each.problems])
-    there, new = _known(spark, folder), []
+    folder = Folder(out)
+    there = _known(spark, folder)
+    _sweep(folder, there)
+    with stage(spark, "looking over", report):
+        plans = _plans(spark, paths)
+    outcome, new = Outcome(), []
     for each in plans:
-        if each.digest and each.digest in there:
+        if each.digest in there:
             outcome.known.append(each.path)
-        elif each.ranges:
+            continue
+        outcome.problems += each.problems
+        if each.digest:
             there.add(each.digest)
             new.append(each)
     if new:
         run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         made = _Run(spark, folder, run, new, keeping, report)
-        outcome.counts = made.all(parts)
-        outcome.read, outcome.packets = len(new), sum(each.packets for each in new)
+        try:
+            outcome.counts = made.all(parts)
+        finally:
+            folder.remove(STAGE)
+        outcome.problems += made.problems
+        read = [each for each in new if not each.unread]
+        outcome.read, outcome.packets = len(read), sum(each.packets for each in read)
     return outcome
 
 
@@ -95,61 +102,66 @@ def _plan_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             )
 
 
-def _known(spark: SparkSession, folder: Path) -> set[str]:
-    if not (folder / "captures").exists():
+def _known(spark: SparkSession, folder: Folder) -> set[str]:
+    if not folder.has("captures"):
         return set()
-    return {row.digest for row in spark.read.parquet(str(folder / "captures")).select("digest").collect()}
+    return {row.digest for row in spark.read.parquet(folder.spark("captures")).select("digest").collect()}
 
 
-def _sweep(folder: Path) -> None:
-    """What runs left that were killed."""
-    shutil.rmtree(folder / STAGE, ignore_errors=True)
+def _sweep(folder: Folder, there: set[str]) -> None:
+    """Remove what runs left that were killed: what they staged, and what they moved of captures that have no row."""
+    folder.remove(STAGE)
+    called = {f"capture={digest[:SHORT]}" for digest in there}
+    for name in OF_PARTS:
+        for partition in folder.partitions(name):
+            if partition.partition("/")[2] not in called:
+                folder.remove(f"{name}/{partition}")
 
 
-def origins(plans: Sequence[Plan], found: Sequence[Segment]) -> list[Origin]:
-    """Where the packets of each file begin in the capture of all."""
-    by_path = {each.path: each for each in plans}
-    first: dict[str, Origin] = {}
-    for segment in found:
-        begins = min((by_path[path] for path in segment.paths), key=lambda each: each.first_ns)
-        if begins.path not in first:
-            first[begins.path] = Origin(segment.first, begins.digest, begins.earliest_ns)
-    return sorted(first.values())
+def _cores(spark: SparkSession) -> int:
+    """How many tasks Spark runs side by side: as many as it makes of a range, whichever way it is talked to."""
+    return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()
 
 
 class _Run:
     """One run of the job."""
 
     def __init__(
-        self, spark: SparkSession, folder: Path, run: str, plans: list[Plan], keeping: Keeping, report: Report
+        self, spark: SparkSession, folder: Folder, run: str, plans: list[Plan], keeping: Keeping, report: Report
     ) -> None:
         self._spark = spark
         self._folder = folder
         self._run = run
-        self._stage = folder / STAGE / run
+        self._stage = f"{STAGE}/{run}"
         self._plans = plans
         self._keeping = keeping
         self._report = report
         self._segments = segments(plans)
         self._origins = origins(plans, self._segments)
+        self.problems: list[Finding] = []
+        """What is known of none of the files by itself."""
 
     def all(self, parts: int | None) -> dict[str, int]:
         """Everything; the counts of rows."""
-        size = sum(each.size for each in self._plans)
-        parts = parts or max(2 * self._spark_cores(), size // PART + 1)
-        dealt = self._dealt(parts)
-        self._report("learning", 0, parts)
-        taught = self._taught(dealt)
-        self._report("dissecting", 0, parts)
-        self._dissect(dealt, taught)
-        dealt.unpersist()
-        self._report("writing", 0, len(TABLES))
-        counts = {name: self._table(name) for name in OF_PARTS}
-        self._commit()
+        made = self._of_files()
+        dealt = None
+        try:
+            if self._segments:
+                size = sum(each.size for each in self._plans)
+                dealt = self._dealt(parts := parts or max(2 * _cores(self._spark), size // PART + 1))
+                with stage(self._spark, "learning", self._report):
+                    taught = self._taught(dealt, parts)
+                made = made.union(self._dissected(dealt, parts, taught))
+            with stage(self._spark, "dissecting", self._report):
+                self._write(made)
+        finally:
+            if dealt is not None:
+                dealt.unpersist()
+        self.problems = self._tally().problems
+        with stage(self._spark, "writing", self._report):
+            counts = {name: self._table(name) for name in OF_PARTS}
+            self._commit()
         return counts
-
-    def _spark_cores(self) -> int:
-        return int(self._spark.conf.get("spark.default.parallelism", "0") or 0) or 2
 
     def _dealt(self, parts: int) -> DataFrame:
         """Blocks of packets, those of a part together and in order."""
@@ -157,66 +169,92 @@ class _Run:
         read = read.option("segments", source.packed(self._segments)).option("parts", str(parts))
         return read.load().repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
 
-    def _taught(self, dealt: DataFrame) -> Lessons:
-        found = dealt.mapInArrow(_lessons, "lessons BINARY").collect()
+    def _taught(self, dealt: DataFrame, parts: int) -> Lessons:
+        def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number, blocks in _parts(some):
+                found = pickle.dumps(lessons(blocks, Share(number, parts)))
+                yield pa.RecordBatch.from_pydict({"lessons": pa.array([found], pa.binary())})
+
+        found = dealt.mapInArrow(learn, "lessons BINARY").collect()
         return Lessons.together(pickle.loads(row.lessons) for row in found)
 
-    def _dissect(self, dealt: DataFrame, taught: Lessons) -> None:
+    def _dissected(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
         told = pickle.dumps((taught, self._origins, self._keeping))
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            lessons, origins, keeping = pickle.loads(told)
-            for blocks in _parts(some):
-                yield from batches(rows(blocks, lessons, origins, keeping))
+            for number, blocks in _parts(some):
+                yield from batches(rows(blocks, Share(number, parts), *pickle.loads(told)))
 
-        made = dealt.mapInArrow(dissect, ddl_of_rows())
+        return dealt.mapInArrow(dissect, ddl_of_rows())
+
+    def _of_files(self) -> DataFrame:
+        """Rows of files that are read one by one: a task each."""
+        keeping = self._keeping
+
+        def read(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in some:
+                for each in batch.column(1).to_pylist():
+                    yield from batches(of_file(pickle.loads(each), keeping))
+
+        alone = [each for each in self._plans if each.stands_alone]
+        told = [(number, pickle.dumps(each)) for number, each in enumerate(alone)]
+        frame = self._spark.createDataFrame(told, "number INT, plan BINARY")
+        return frame.repartitionById(max(1, len(told)), f.col("number")).mapInArrow(read, ddl_of_rows())
+
+    def _write(self, made: DataFrame) -> None:
+        """Stage all rows."""
         for name in OF_PARTS:
             for column in BY_NAME[name].columns:
                 if column.of_json:
                     made = made.withColumn(
                         name, f.col(name).withField(column.name, f.try_parse_json(f.col(name)[column.name]))
                     )
-        made.write.partitionBy("table").parquet(str(self._stage / "rows"))
+        made.write.partitionBy("table").parquet(self._folder.spark(f"{self._stage}/rows"))
+
+    def _tally(self) -> Tally:
+        """What was left out of all that was read."""
+        staged = f"{self._stage}/rows/table={TALLIES}"
+        if not self._folder.has(staged):
+            return Tally()
+        found = self._spark.read.parquet(self._folder.spark(staged)).select("tally").collect()
+        told: list[tuple[list[Tally], Tally]] = [pickle.loads(row.tally) for row in found]
+        return Tally.together([each for dealt, _ in told for each in dealt], [part for _, part in told])
 
     def _table(self, name: str) -> int:
         """Write one table beside the others; how many rows it has."""
-        made = self._spark.read.parquet(str(self._stage / "rows" / f"table={name}")) if self._has(name) else None
-        if made is None:
+        staged = f"{self._stage}/rows/table={name}"
+        if not self._folder.has(staged):
             return 0
-        there = made.select("day", "capture", f"{name}.*")
-        target = str(self._stage / name)
+        there = self._spark.read.parquet(self._folder.spark(staged)).select("day", "capture", f"{name}.*")
+        target = self._folder.spark(f"{self._stage}/{name}")
         there.write.partitionBy("day", "capture").parquet(target)
         return self._spark.read.parquet(target).count()
-
-    def _has(self, name: str) -> bool:
-        return (self._stage / "rows" / f"table={name}").exists()
 
     def _commit(self) -> None:
         """Move what was made to where it belongs; what says that it is there comes last."""
         for name in OF_PARTS:
-            made = self._stage / name
-            for partition in made.glob("day=*/capture=*"):
-                target = self._folder / partition.relative_to(self._stage)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.rmtree(target, ignore_errors=True)
-                partition.rename(target)
+            for partition in self._folder.partitions(f"{self._stage}/{name}"):
+                self._folder.move(f"{self._stage}/{name}/{partition}", f"{name}/{partition}")
         self._captures()
-        shutil.rmtree(self._stage, ignore_errors=True)
+
+    def _shared(self, of: Plan) -> list[Finding]:
+        """What is wrong with the packets of all files."""
+        return self.problems if of.ranges else []
 
     def _captures(self) -> None:
         told = [
             (
                 each.digest, each.path, each.size, each.packets, each.earliest_ns, each.latest_ns, each.link_types,
-                self._run, [(p.code, p.severity.value, p.path, p.message) for p in each.problems],
+                self._run, [(p.code, p.severity.value, p.path, p.message) for p in each.problems + self._shared(each)],
             )
             for each in self._plans
         ]  # fmt: skip
         frame = self._spark.createDataFrame(told, ddl(BY_NAME["captures"]))
-        frame.coalesce(1).write.mode("append").parquet(str(self._folder / "captures"))
+        frame.coalesce(1).write.mode("append").parquet(self._folder.spark("captures"))
 
 
-def _parts(some: Iterable[pa.RecordBatch]) -> Iterator[Iterator[Block]]:
-    """The blocks of each part, one part behind the other."""
+def _parts(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Block]]]:
+    """The number of each part and its blocks, one part behind the other."""
     ahead = _blocks(some)
     first = next(ahead, None)
     while first is not None:
@@ -230,7 +268,7 @@ def _parts(some: Iterable[pa.RecordBatch]) -> Iterator[Iterator[Block]]:
                     return
                 yield each
 
-        yield blocks(first)
+        yield first[0], blocks(first)
         first = rest[0] if rest else None
 
 
@@ -240,8 +278,3 @@ def _blocks(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Block]]:
         for row in range(batch.num_rows):
             first, heads, data = (column[row] for column in columns)
             yield part[row].as_py(), Block(first.as_py(), heads.as_py(), data.as_py())
-
-
-def _lessons(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for blocks in _parts(some):
-        yield pa.RecordBatch.from_pydict({"lessons": pa.array([pickle.dumps(lessons(blocks))], pa.binary())})

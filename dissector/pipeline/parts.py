@@ -3,39 +3,31 @@
 Rows are plain dicts by column, as `tables` names them; bodies are JSON still.
 """
 
-import hashlib
+import pickle
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime
 from typing import Any, Final, NamedTuple
 
+from dissector.analysis.filter.subjects import ERROR
+from dissector.analysis.records import carries
 from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
+from dissector.capture_file.tally import Tally
+from dissector.findings import Finding, Severity
 from dissector.json_lines import exchange_object
-from dissector.json_text import dumps
+from dissector.pipeline import bodies
+from dissector.pipeline.carried import carried, cells
+from dissector.pipeline.origins import Origin
+from dissector.protocol.schema.errors import error_name
 from dissector.session.exchange import Exchange
 from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
 
-SHORT: Final = 16
-"""Digits of a digest that a capture is called by."""
 Cells = dict[str, Any]
-
-
-class Origin(NamedTuple):
-    """Where packets come from: a file, or several that were merged."""
-
-    first: int
-    """The number of its first packet in the capture of all."""
-    digest: str
-    begin_ns: int
-
-    @property
-    def capture(self) -> str:
-        return self.digest[:SHORT]
-
-    @property
-    def day(self) -> date:
-        return datetime.fromtimestamp(self.begin_ns / 1e9, UTC).date()
+TALLIES: Final = "tallies"
+"""What stands where a table's name does with what parts left out."""
+_ELSEWHERE: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
+"""What rows that are no exchanges have in columns, or in the table of captures."""
 
 
 class Keeping(NamedTuple):
@@ -73,11 +65,15 @@ class Rows:
             "time_ns": row.time_ns, "connection": self._connection(row.connection), "client": row.client,
             "server": row.server,
         }  # fmt: skip
-        if row.connection not in self._told:
+        if exchange.is_stored:
+            where |= {"connection": None, "client": None, "server": None}
+        elif row.connection not in self._told:
             self._told.add(row.connection)
             yield "connections", self._of_connection(row.connection)
-        yield "exchanges", where | self._exchange(exchange)
-        for finding in exchange.findings:
+        made = exchange_object(exchange)
+        found, lost = self._exchange(exchange, made)
+        yield "exchanges", where | found
+        for finding in (*exchange.findings, *lost):
             yield "findings", where | {
                 "api": row.api, "code": finding.code, "severity": finding.severity.value, "path": finding.path,
                 "message": finding.message,
@@ -85,28 +81,43 @@ class Rows:
         if row.kind in ("gap", "unparsed") and spans:
             side = "request" if spans[0].of_client else "response"
             yield "gaps", where | {"kind": row.kind, "direction": side, "size": spans[0].size}
+        for record in carried(exchange, made):
+            said = {"api": row.api, "client_id": row.client_id}
+            yield "records", where | said | cells(record, kept=self._keeping.records)
 
-    def _exchange(self, exchange: Exchange) -> Cells:
-        row, made = exchange.row, exchange_object(exchange)
-        is_exchange = row.kind == "exchange"
+    def _exchange(self, exchange: Exchange, made: Cells) -> tuple[Cells, list[Finding]]:
+        """Its row, and what cells could not hold."""
+        row = exchange.row
         software = self._capture.software(row.connection)
-        cells: Cells = {
+        found: Cells = {
             "kind": row.kind, "api_key": exchange.api_key, "api": row.api, "api_version": row.version,
             "correlation_id": row.correlation_id, "client_id": row.client_id, "software_name": software[0] or None,
             "software_version": software[1] or None, "latency_ns": row.latency_ns, "request_size": row.request_size,
-            "response_size": row.response_size, "severity": row.severity.value if row.severity else None,
-            "info": row.info,
+            "response_size": row.response_size, "errors": _errors(exchange),
+            "severity": row.severity.value if row.severity else None, "info": row.info,
         }  # fmt: skip
-        if is_exchange:
-            for side in ("request", "response"):
-                cells[side] = dumps(made[side]) if made[side] is not None else None
-        else:
-            known = ("kind", "number", "connection", "client", "server", "time_ns", "findings")
-            cells["rest"] = dumps({name: value for name, value in made.items() if name not in known})
+        lost: list[Finding] = []
+        for name, cell in self._json(exchange, made):
+            found[name] = cell.json
+            if cell.lost:
+                words = f"its JSON is larger than a cell of a table may be: {cell.lost}"
+                lost.append(Finding("cell-too-large", Severity.NOTE, words, "" if name == "rest" else name))
         if self._keeping.frames:
             for side, message in (("request", exchange.request), ("response", exchange.response)):
-                cells[f"{side}_bytes"] = message.data if message is not None else None
-        return cells
+                if message is not None and (self._keeping.records or not carries(message)):
+                    found[f"{side}_bytes"] = message.data
+        return found, lost
+
+    def _json(self, exchange: Exchange, made: Cells) -> Iterator[tuple[str, bodies.Cell]]:
+        """What cells have as JSON, by column."""
+        records = self._keeping.records
+        if exchange.row.kind != "exchange":
+            rest = {name: value for name, value in made.items() if name not in _ELSEWHERE}
+            yield "rest", bodies.of_entry(rest, records=records)
+            return
+        for side, message in (("request", exchange.request), ("response", exchange.response)):
+            if message is not None:
+                yield side, bodies.of_message(made[side], message.shape.body, records=records)
 
     def _of_connection(self, connection: int) -> Cells:
         capture = self._capture
@@ -132,30 +143,51 @@ class Rows:
         return origin, packet - origin.first + 1
 
 
-def _read(blocks: Iterable[Block], keeping: Keeping) -> Capture:
-    capture = Capture([Part("a part of the packets", blocks)], show_secrets=keeping.secrets)
+def _read(blocks: Iterable[Block], share: Share, keeping: Keeping, dealt: list[Tally]) -> Capture:
+    """Read a part; `dealt` gets what was left out as it was dealt."""
+    part = Part("a part of the packets", _packets(blocks, dealt), share.number, share.parts)
+    capture = Capture([part], show_secrets=keeping.secrets)
     for _ in capture.read():
         pass
     return capture
 
 
-def lessons(blocks: Iterable[Block]) -> Lessons:
+def _packets(blocks: Iterable[Block], dealt: list[Tally]) -> Iterator[Block]:
+    for block in blocks:
+        if block.heads:
+            yield block
+        else:
+            dealt.append(pickle.loads(block.data))
+
+
+def lessons(blocks: Iterable[Block], share: Share) -> Lessons:
     """What a part teaches the others."""
-    with _read(blocks, Keeping()) as capture:
+    with _read(blocks, share, Keeping(), []) as capture:
         return capture.lessons()
 
 
 def rows(
-    blocks: Iterable[Block], taught: Lessons, origins: list[Origin], keeping: Keeping
+    blocks: Iterable[Block], share: Share, taught: Lessons, origins: list[Origin], keeping: Keeping
 ) -> Iterator[tuple[str, Cells]]:
-    """Table and row of all that a part holds."""
-    with _read(blocks, keeping) as capture:
+    """Table and row of all that a part holds; the last one, of `TALLIES`, is what it left out."""
+    dealt: list[Tally] = []
+    with _read(blocks, share, keeping, dealt) as capture:
         capture.take(taught)
         for _ in capture.examine():
             pass
         yield from Rows(capture, origins, keeping).all()
+        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps((dealt, capture.tally))}
 
 
-def sha256(data: bytes | None) -> bytes | None:
-    """A digest of what is not kept."""
-    return None if data is None else hashlib.sha256(data).digest()
+def of_stored(path: str, origin: Origin, keeping: Keeping) -> Iterator[tuple[str, Cells]]:
+    """Table and row of all that a file of Kafka's own holds."""
+    with Capture([path], show_secrets=keeping.secrets) as capture:
+        for _ in capture.read():
+            pass
+        yield from Rows(capture, [origin], keeping).all()
+
+
+def _errors(exchange: Exchange) -> list[str]:
+    """The errors of its response, each once."""
+    codes = dict.fromkeys(code for code in ERROR.of(exchange) if isinstance(code, int) and code)
+    return [error_name(code) for code in codes]

@@ -44,6 +44,7 @@ class Plan:
     """SHA-256 of its bytes: what it is called in tables."""
     size: int = 0
     packets: int = 0
+    """Or entries, of one of Kafka's own files."""
     first_ns: int = 0
     """Of its packets' times the first, and the latest; 0 where there are none."""
     latest_ns: int = 0
@@ -56,6 +57,13 @@ class Plan:
     ranges: list[Range] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
     damage: list[Place] = field(default_factory=list)
+    unread: str = ""
+    """Why all of it could not be read, where that is so."""
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether something of it is told that no other file has a part in."""
+        return self.is_stored or bool(self.damage) or bool(self.unread and self.digest)
 
 
 def digest_of(path: str) -> tuple[str, int]:
@@ -77,12 +85,13 @@ def plan(path: str, size_of_range: int = RANGE, most: int | None = None) -> Plan
         reader = open_capture(path, store, stored.take)
         assert isinstance(reader, Reader)
     except OSError as error:
-        made.problems = [_unreadable(f"{path}: {(error.strerror or str(error)).lower()}")]
+        _leave(made, f"{path}: {(error.strerror or str(error)).lower()}")
     except CaptureError as error:
-        made.problems = [_unreadable(str(error))]
+        _leave(made, str(error))
     else:
         _look_over(made, reader, size_of_range, most)
-        made.is_stored = stored.count > 0
+        if stored.count:
+            _count(made, stored)
         store.release()
         reader.close()
     return made
@@ -111,5 +120,19 @@ def _look_over(made: Plan, reader: Reader, size_of_range: int, most: int | None)
     made.damage = reader.damaged
 
 
-def _unreadable(words: str) -> Finding:
-    return Finding("not-a-capture", Severity.ERROR, words)
+def _count(made: Plan, stored: KafkaFiles) -> None:
+    """Look over one of Kafka's own files."""
+    for _ in stored.read():
+        pass
+    made.is_stored = True
+    made.packets = len(stored)
+    if made.packets:
+        ends = [stored.exchange(number).row.time_ns for number in (0, made.packets - 1)]
+        made.first_ns, (made.earliest_ns, made.latest_ns) = ends[0], sorted(ends)
+    made.problems += stored.problems
+    made.damage = stored.damage
+
+
+def _leave(made: Plan, words: str) -> None:
+    made.unread = words
+    made.problems = [Finding("not-a-capture", Severity.ERROR, words)]

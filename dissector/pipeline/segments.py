@@ -6,6 +6,7 @@ Invariants:
   * all packets of a pair of endpoints go to one part, in order. A fragment of an IP datagram goes to all.
 """
 
+import pickle
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -14,11 +15,13 @@ import numpy as np
 from dissector.capture.files import Reader, open_capture
 from dissector.capture.merge import Merged, part
 from dissector.capture.parts import Block, block
+from dissector.capture_file.tally import Tally
 from dissector.events import Int64, PacketBatch
 from dissector.limits import DEFAULT
 from dissector.pipeline.plan import Plan, Range
 from dissector.store import Store
 from dissector.transport.routing import Routing
+from dissector.transport.shares import parts_of
 
 BLOCK_PACKETS: Final = 8_192
 """Packets of a block at the most."""
@@ -37,7 +40,7 @@ class Segment(NamedTuple):
 
 
 class Dealt(NamedTuple):
-    """A block, and the part that it goes to."""
+    """A block, and the part that it goes to. The last one of a segment has no packets: it says what was left out."""
 
     part: int
     block: Block
@@ -45,8 +48,9 @@ class Dealt(NamedTuple):
 
 def segments(plans: Sequence[Plan]) -> list[Segment]:
     """All that is to be read, in the order of packets' numbers."""
-    timed = sorted((plan for plan in plans if plan.packets and plan.has_times), key=lambda plan: plan.first_ns)
-    untimed = [plan for plan in plans if plan.packets and not plan.has_times]
+    by_time = sorted((plan for plan in plans if plan.ranges), key=lambda plan: (plan.first_ns, plan.digest))
+    timed = [plan for plan in by_time if plan.has_times]
+    untimed = [plan for plan in by_time if not plan.has_times]
     found: list[Segment] = []
     first = 0
     for together in [*_overlapping(timed), *([plan] for plan in untimed)]:
@@ -73,8 +77,8 @@ def _overlapping(plans: list[Plan]) -> Iterator[list[Plan]]:
         yield together
 
 
-def batches(segment: Segment, store: Store) -> Iterator[PacketBatch]:
-    """Its packets, numbered."""
+def batches(segment: Segment, store: Store, tally: Tally) -> Iterator[PacketBatch]:
+    """Its packets, numbered. What stops the merging of files is told."""
     readers = [open_capture(path, store, _no_packets) for path in segment.paths]
     merged = Merged(readers, store, DEFAULT)
     if segment.range is not None and segment.range.mark:
@@ -91,6 +95,7 @@ def batches(segment: Segment, store: Store) -> Iterator[PacketBatch]:
             if number >= end:
                 return
     finally:
+        tally.told += merged.problems
         store.release()
         merged.close()
         for each in readers:
@@ -108,13 +113,14 @@ def _no_packets(name: str, data: object) -> bool:
     return True
 
 
-def deal(segment: Segment, parts: int, routing: Routing | None = None) -> Iterator[Dealt]:
+def deal(segment: Segment, parts: int) -> Iterator[Dealt]:
     """The packets of a segment that may be Kafka's, for so many parts."""
     store = Store()
-    routing = routing or Routing(store, DEFAULT)
-    for batch in batches(segment, store):
+    routing = Routing(store, DEFAULT)
+    tally = Tally(ignored=routing.ignored)
+    for batch in batches(segment, store, tally):
         row, pair, fragment = routing.route(batch)
-        part = (pair % np.uint64(parts)).astype(np.int64)
+        part = parts_of(pair, parts)
         order = np.argsort(part, kind="stable")
         edges = np.searchsorted(part[order], np.arange(parts + 1))
         for number in range(parts):
@@ -123,6 +129,7 @@ def deal(segment: Segment, parts: int, routing: Routing | None = None) -> Iterat
                 rows = np.union1d(rows, fragment)
             for some in _pieces(rows, batch.captured):
                 yield Dealt(number, block(batch, some))
+    yield Dealt(0, Block(segment.first, b"", pickle.dumps(tally)))
 
 
 def _pieces(rows: Int64, captured: Int64) -> Iterator[Int64]:

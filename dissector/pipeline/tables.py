@@ -133,8 +133,8 @@ TABLES: Final = (
     )),
 )  # fmt: skip
 BY_NAME: Final = {table.name: table for table in TABLES}
-OF_PARTS: Final = ("connections", "exchanges", "records", "findings", "gaps")
-"""Tables that parts of the packets give rows of."""
+OF_PARTS: Final = ("connections", "exchanges", "records", "findings", "gaps", "quarantine")
+"""Tables that those who read parts of the packets, or files, give rows of: all but that of captures."""
 
 
 def ddl(table: Table, *, before: bool = False) -> str:

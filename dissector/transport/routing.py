@@ -5,23 +5,16 @@ endpoints before it is whole: it is told apart, and whoever deals has to give it
 """
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.events import Int64, PacketBatch
 from dissector.limits import Limits
 from dissector.store import Store
-from dissector.transport.pairs import Words, pairs_of
 from dissector.transport.peeling import Peeling
+from dissector.transport.shares import Marks, marks_of
 from dissector.transport.tcp import located
-
-_FACTORS: Final = tuple(
-    np.uint64(each)
-    for each in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F)
-)  # fmt: skip
-"""Odd numbers without pattern: the same in every process, so that all deal alike."""
 
 
 class Routed(NamedTuple):
@@ -29,7 +22,7 @@ class Routed(NamedTuple):
 
     row: Int64
     """With a TCP segment: `(n,)`."""
-    pair: npt.NDArray[np.uint64]
+    pair: Marks
     """The same for all packets of a pair of endpoints, in either direction: `(n,)`."""
     fragment: Int64
     """Fragments of IP datagrams: `(m,)`."""
@@ -48,19 +41,6 @@ class Routing:
         layers, fragment = self._peeling.unfragmented(packets)
         parts = [part for layer in layers for part in located(layer, self.ignored)]
         row = np.concatenate([np.zeros(0, np.int64), *(part.row for part in parts)])
-        pair = [
-            _mixed(pairs_of(part.source, part.source_port, part.destination, part.destination_port)[0])
-            for part in parts
-        ]
+        pair = [marks_of(part.source, part.source_port, part.destination, part.destination_port) for part in parts]
         order = np.argsort(row, kind="stable")
         return Routed(row[order], np.concatenate([np.zeros(0, np.uint64), *pair])[order], fragment)
-
-
-def _mixed(keys: Words) -> npt.NDArray[np.uint64]:
-    """A word for each key."""
-    mixed: npt.NDArray[np.uint64] = np.zeros(len(keys), np.uint64)
-    for word, factor in enumerate(_FACTORS):
-        mixed ^= keys[:, word]
-        mixed *= factor
-        mixed ^= mixed >> np.uint64(29)
-    return mixed

@@ -12,6 +12,7 @@ from dissector.events import PacketBatch, SegmentBatch
 from dissector.transport.flows import Addresses, Flows
 from dissector.transport.ip import V4_HEADER, V6_HEADER
 from dissector.transport.peeling import Peeling
+from dissector.transport.shares import Share, marks_of
 from dissector.transport.view import Flags, Ints, Layer
 
 LEAST_HEADER: Final = 20
@@ -37,14 +38,20 @@ class Located(NamedTuple):
     missing: Ints
 
 
-def segments(packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Counter[str]) -> SegmentBatch:
-    """The TCP segments of a batch; what is none is counted in `ignored` by reason."""
+def segments(
+    packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Counter[str], share: Share | None = None
+) -> SegmentBatch:
+    """The TCP segments of a batch; what is none is counted in `ignored` by reason. Of a capture that is read in parts,
+    those of a `share`: fragments of IP datagrams go to all parts, and what they become belongs to one."""
     parts = [part for layer in peeling.segments(packets) for part in located(layer, ignored)]
     if not parts:
         empty = np.zeros(0, np.int64)
         return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
                             empty.astype(np.uint8), empty, empty, empty)  # fmt: skip
     found = _joined(parts)
+    if share is not None and len(peeling.fragments):
+        marks = marks_of(found.source, found.source_port, found.destination, found.destination_port)
+        found = Located._make(column[share.has(marks)] for column in found)
     packet, time_ns = packets.number[found.row], packets.time_ns[found.row]
     direction = flows.directions(
         (found.source, found.source_port), (found.destination, found.destination_port),

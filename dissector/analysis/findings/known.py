@@ -163,6 +163,12 @@ OF_EXCHANGES: Final = (
 
 OF_FILES: Final = (
     Explanation(
+        "cell-too-large", "A message that a table can't hold", NOTE,
+        "As JSON a message is larger than a cell of a table may be: what the message says was left out of it.",
+        "Batches of many megabytes; their records are rows of the table of records all the same.",
+        "See the exchange in the capture itself, or ingest with --frames, which keeps its bytes.",
+    ),
+    Explanation(
         "strangers", "Connections that are not Kafka's", WARNING,
         "More connections on Kafka's port speak something else than have a row.",
         "Health checks, scanners, TLS or HTTP on a plain listener.",
