@@ -21,6 +21,7 @@ from dissector.cli.pages import DIM, NAME, NOTE, print_lines, write_out
 from dissector.cli.pages import Line as Styled
 from dissector.cli.progress import read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
+from dissector.cli.tables import are_tables, opened, told_empty
 from dissector.json_text import dumps
 from dissector.text import duration, size
 
@@ -47,6 +48,15 @@ def stats(
 ) -> int:
     """Count and print; the exit code: 0, or 1 where there is no Kafka in it, or nothing fits the filter."""
     fitting = wanted(filter)
+    if are_tables(files, asked, ports):
+        with opened(files[0]) as tables:
+            from dissector.pipeline.statistics import statistics
+
+            counted = statistics(tables, fitting, bodies=by in (None, By.TOPIC, By.PARTITION, By.FIELD))
+            if not counted.kinds:
+                complain(told_empty(files[0], tables, fitting))
+                return NEGATIVE
+        return _write(counted, by, form)
     with collecting_seldom(), Capture(files, asked=asked, ports=ports) as capture:
         read_with_progress(capture)
         for problem in capture.problems:
@@ -62,9 +72,13 @@ def stats(
                 return NEGATIVE
         counting = Counting(capture, rows)
         step_with_progress(counting.steps(), "counting")
+    return _write(counting.statistics, by, form)
+
+
+def _write(statistics: Statistics, by: By | None, form: StatsFormat) -> int:
     if form is StatsFormat.JSON:
-        return write_out(_json_lines(counting.statistics, by))
-    return print_lines(_tables(counting.statistics, by))
+        return write_out(_json_lines(statistics, by))
+    return print_lines(_tables(statistics, by))
 
 
 def _tables(statistics: Statistics, by: By | None) -> Iterator[Styled]:

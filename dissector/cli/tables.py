@@ -38,12 +38,12 @@ def opened(folder: str) -> "Iterator[Tables]":
     if find_spec("pyspark") is None:
         raise CaptureError("tables need Spark's Python side: pip install 'kafka-dissector[spark]'")
     from dissector.pipeline.reading import Tables
-    from dissector.pipeline.spark import NoSparkError, session
+    from dissector.pipeline.spark import JobError, NoSparkError, session
 
     try:
         with session(None, None, {}, verbose=False) as spark:
             yield Tables(spark, folder)
-    except NoSparkError as error:
+    except (NoSparkError, JobError) as error:
         raise CaptureError(str(error)) from None
 
 
@@ -59,7 +59,9 @@ def show(folder: str, printing: Printing, limit: int | None, fitting: "Filter | 
                 yield exchange.facts.number, b"".join(printing.exchanges([exchange], start_ns))
 
         schema = pa.schema([("number", pa.int64()), ("line", pa.binary())])
-        made = tables.made(fitting, lines, schema, limit)
+        made = tables.made(fitting, lines, schema, most=limit)
+        if limit is None:
+            made = made.orderBy("number")
         head, printed = printing.head, 0
         out = sys.stdout.buffer
         if printing.form is Format.CSV:  # names stand above no rows, too
@@ -70,9 +72,14 @@ def show(folder: str, printing: Printing, limit: int | None, fitting: "Filter | 
             head, printed = b"", printed + 1
         out.flush()
         if not printed:
-            count = tables.table("exchanges").count()
-            complain(nothing_fits(fitting, count) if fitting and count else f"{folder}: no rows in the tables")
+            complain(told_empty(folder, tables, fitting))
             return NEGATIVE
         if printing.form is Format.TREE and not tables.has_frames:
             complain(f"{folder}: frames were not kept (ingest --frames): these are written anew from what they hold")
     return 0
+
+
+def told_empty(folder: str, tables: "Tables", fitting: "Filter | None") -> str:
+    """Why there is nothing to print."""
+    count = tables.table("exchanges").count()
+    return nothing_fits(fitting, count) if fitting and count else f"{folder}: no rows in the tables"

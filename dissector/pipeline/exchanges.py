@@ -7,12 +7,12 @@ Invariant: the exchange has the row's words and findings, and its bodies are tho
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
 
 import orjson
 
-from dissector.encoding import Held, held, token
+from dissector.encoding import held, token
 from dissector.findings import Finding, Severity
 from dissector.json_text import dumps
 from dissector.protocol.embedded.context import Context
@@ -23,6 +23,7 @@ from dissector.protocol.message import (
     UNFRAMED,
     Decoded,
     Shape,
+    Values,
     request_shape,
     response_shape,
 )
@@ -31,7 +32,8 @@ from dissector.protocol.wire.writing import EncodeError
 from dissector.session.exchange import STORED, UNKNOWN_API, Exchange, Message, Row
 
 Cells = Mapping[str, Any]
-"""A row of `exchanges` by column, its bodies as JSON's text; `number` and `conn` beside them, and `findings`."""
+"""A row of `exchanges` by column, its bodies as JSON's text; `number`, `conn`, `findings` and the file's `path`
+beside them."""
 SUFFIX: Final = "_decoded"
 TOPIC_ID: Final = "topic_id"
 _MECHANISMS: Final = ("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256")
@@ -57,14 +59,33 @@ class TableExchange(Exchange):
         return self.own_findings
 
 
+@dataclass
+class _AsTold(Message):
+    """A message of which the row is all that there is: its records, or more, were not kept. Bytes are hex in it."""
+
+    told: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, message: Message, told: dict[str, Any]) -> Self:
+        """What a row has of a message."""
+        return cls(message.time_ns, message.size, b"", 0, message.shape, message.context, told=told)
+
+    def _decode(self) -> Decoded:
+        return Decoded(header=self.told.get("header") or {}, body=self.decoded_body)
+
+    @property
+    def decoded_body(self) -> Values:
+        return self.told.get("body") or {}
+
+
 def exchange(cells: Cells) -> Exchange:
     """The exchange of a row."""
     kind = cells["kind"]
     findings = [Finding(f["code"], Severity(f["severity"]), f["message"], f["path"]) for f in cells["findings"] or ()]
     facts = Row(
-        cells["number"], kind, cells["time_ns"], cells["conn"], cells["client"], cells["server"], cells["api"],
-        cells["api_version"], cells["correlation_id"], cells["client_id"], cells["request_size"],
-        cells["response_size"], cells["latency_ns"], cells["info"] or "",
+        cells["number"], kind, cells["time_ns"], cells["conn"] or 0, cells["client"] or "",
+        cells["server"] or cells["path"], cells["api"], cells["api_version"], cells["correlation_id"],
+        cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"], cells["info"] or "",
         Severity(cells["severity"]) if cells["severity"] else None,
     )  # fmt: skip
     if kind != "exchange":
@@ -90,25 +111,26 @@ def _message(
 ) -> Message | None:  # fmt: skip
     if told is None:
         return None
-    frame = _frame(line, side, told, kept)
+    data = _frame(line, side, told, kept)
     message = Message(
-        told["time_ns"], told["size"], frame.data, len(frame.data), _shape(line, side, told, frame.data),
+        told["time_ns"], told["size"], data or b"", len(data or b""), _shape(line, side, told, data or b""),
         Context(topic_names=dict(_topic_names(told.get("body"))), enveloped=inner),
     )  # fmt: skip
-    if not _says(message, told):
-        message = next((each for each in _others(message) if _says(each, told)), message)
-    return message
+    if data is not None and (_says(message, told) or len(data) < told["size"]):
+        return message
+    others = () if data is None else _others(message)
+    return next((each for each in others if _says(each, told)), None) or _AsTold.of(message, told)
 
 
-def _frame(line: dict[str, Any], side: str, told: dict[str, Any], kept: bytes | None) -> Held:
-    """The bytes of a message, as far as they are known."""
+def _frame(line: dict[str, Any], side: str, told: dict[str, Any], kept: bytes | None) -> bytes | None:
+    """The bytes of a message, as far as they were captured; None where they can't be written anew."""
     if kept is not None and len(kept) == told["size"]:
-        return Held(kept, 0)
+        return kept
     try:
         found = held(line | {side: told})[0 if side == "request" else 1]
     except EncodeError:
-        found = None
-    return found or Held(b"", told["size"])
+        return None
+    return found.data if found is not None else None
 
 
 def _shape(line: dict[str, Any], side: str, told: dict[str, Any], data: bytes) -> Shape:
@@ -134,8 +156,10 @@ def _topic_names(value: object) -> Iterator[tuple[str, str]]:
 
 
 def _says(message: Message, told: dict[str, Any]) -> bool:
-    """Whether what is inside bytes reads as the row has it; nothing is inside of most messages."""
-    return message.shape.body not in FIELDS or _plain(message.decoded_body) == told.get("body")
+    """Whether a message reads as the row has it: looked at where what bytes hold depends on the conversation, and where
+    the frame is of another size than the one that was captured."""
+    is_sure = message.shape.body not in FIELDS and len(message.data) == message.size
+    return is_sure or _plain(message.decoded_body) == told.get("body")
 
 
 def _others(message: Message) -> Iterator[Message]:
@@ -155,8 +179,8 @@ def _other(cells: Cells, facts: Row) -> tuple[Message | None, Message | None]:
     told = orjson.loads(cells["rest"]) if cells["rest"] else {}
     if facts.kind in STORED:
         entry = Message(facts.time_ns, facts.request_size or 0, b"", 0, UNFRAMED)
-        entry._decoded = Decoded(body=told)
-        return entry, None
+        body = {name: value for name, value in told.items() if name not in ("file", "size")}
+        return _AsTold.of(entry, {"body": body}), None
     if facts.kind != "sasl":
         return None, None
     data = token(told).data

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.fs
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from dissector.analysis.filter import Filter, parse
 from dissector.pipeline.exchanges import exchange
 from dissector.pipeline.filtering import Narrowing, narrowing
-from dissector.pipeline.parts import SHORT
+from dissector.pipeline.origins import SHORT
 from dissector.pipeline.tables import BY_NAME, PARTITIONS
 from dissector.session.exchange import Exchange
 
@@ -26,6 +27,8 @@ KEY: Final = ("capture", "packet", "start")
 """What a row is found again by."""
 TOGETHER: Final = 256
 """Rows that go to Python at once: their bodies may be large."""
+_IS_URI: Final = "://"
+_NUMBERS: Final = pa.schema([("number", pa.int64())])
 _FINDING: Final = ("code", "severity", "path", "message")
 
 
@@ -34,17 +37,17 @@ class Tables:
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._spark = spark
-        self._folder = Path(folder)
+        self._folder = folder if _IS_URI in folder else f"file://{Path(folder).absolute()}"
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(TOGETHER))
 
     def table(self, name: str) -> DataFrame:
         """A table by its name in `tables`, partitions among its columns."""
         columns = BY_NAME[name].columns if name == "captures" else (*BY_NAME[name].columns, *PARTITIONS)
         schema = ", ".join(f"{column.name} {column.type}" for column in columns)
-        path = self._folder / name
-        if not path.exists():
+        path = f"{self._folder}/{name}"
+        if not _is_there(path):
             return self._spark.createDataFrame([], schema)
-        found = self._spark.read.schema(schema).parquet(str(path))
+        found = self._spark.read.schema(schema).parquet(path)
         return found if name == "captures" else found.where(f.col("capture").isin([name for name, _ in self._captures]))
 
     @cached_property
@@ -59,11 +62,9 @@ class Tables:
         return self._captures[0][1] if self._captures else 0
 
     @cached_property
-    def connections(self) -> DataFrame:
-        """The connections' numbers: `connection`, `conn`."""
-        return self._numbered(self.table("connections").select("connection", *KEY[:2]), ("packet",), "conn").select(
-            "connection", "conn"
-        )
+    def numbered_connections(self) -> DataFrame:
+        """The table of connections, each with its number, `conn`."""
+        return self._numbered(self.table("connections"), ("packet",), "conn")
 
     def _numbered(self, rows: DataFrame, by: tuple[str, ...], name: str) -> DataFrame:
         """Rows with numbers from 1: of each capture those that follow on the ones before it."""
@@ -88,7 +89,12 @@ class Tables:
 
     def _with_numbers(self, rows: DataFrame) -> DataFrame:
         numbers = self._numbered(self.table("exchanges").select(*KEY), KEY[1:], "number")
-        return rows.join(numbers, list(KEY)).join(self.connections, "connection", "left")
+        paths = self.table("captures").select(f.substring("digest", 1, SHORT).alias("capture"), "path")
+        return (
+            rows.join(numbers, list(KEY))
+            .join(f.broadcast(paths), "capture")
+            .join(self.numbered_connections.select("connection", "conn"), "connection", "left")
+        )
 
     def _with_findings(self, rows: DataFrame) -> DataFrame:
         """Rows with all that was found about them, in the order in which it was written."""
@@ -103,15 +109,27 @@ class Tables:
         kept = f.col("request_bytes").isNotNull() | f.col("response_bytes").isNotNull()
         return not self.table("exchanges").where(kept).isEmpty()
 
+    def fitting(self, asked: Filter | None) -> DataFrame:
+        """The rows of `exchanges` that fit, with `number` and `conn`."""
+        rows, narrow = self.exchanges(asked)
+        if narrow.is_exact:
+            return rows
+        numbers = self.made(asked, lambda exchanges: ((each.facts.number,) for each in exchanges), _NUMBERS)
+        return rows.join(numbers, "number", "left_semi")
+
     def made(
-        self, fitting: Filter | None, make: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]],
+        self,
+        asked: Filter | None,
+        make: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]],
         schema: pa.Schema,
+        *,
         most: int | None = None,
-    ) -> DataFrame:  # fmt: skip
-        """What is made of the exchanges that fit, a row a tuple; by `number` where there is one, at the `most` so many
-        of these."""
-        rows, narrow = self.exchanges(fitting)
-        text = None if fitting is None or narrow.is_exact else fitting.text
+        of: DataFrame | None = None,
+    ) -> DataFrame:
+        """What is made of the exchanges that fit, a row a tuple: of the first, at the `most` so many; or of those with
+        the numbers `of` a frame."""
+        rows, narrow = self.exchanges(asked)
+        text = None if asked is None or narrow.is_exact else asked.text
         start_ns = self.start_ns
 
         def make_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -121,12 +139,19 @@ class Tables:
                     [pa.array([row[at] for row in made], field.type) for at, field in enumerate(schema)], schema=schema
                 )
 
+        if of is not None:
+            rows = rows.join(of, "number", "left_semi")
         if most is not None and narrow.is_exact:
             rows = rows.orderBy("number").limit(most)
         made = rows.select(*map(_as_text, rows.columns)).mapInArrow(make_all, _ddl(schema))
-        if "number" in schema.names:
-            made = made.orderBy("number")
-        return made if most is None else made.limit(most)
+        return made if most is None else made.orderBy("number").limit(most)
+
+
+def _is_there(path: str) -> bool:
+    if path.startswith("file://"):  # what is odd in a name stands as it is
+        return Path(path.removeprefix("file://")).is_dir()
+    files, inside = pa.fs.FileSystem.from_uri(path)
+    return bool(files.get_file_info(inside).type == pa.fs.FileType.Directory)
 
 
 def _fitting(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterator[Exchange]:

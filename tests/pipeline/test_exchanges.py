@@ -12,8 +12,10 @@ from dissector.capture_file import Capture
 from dissector.cli.rows import row_line
 from dissector.cli.trees import exchange_lines
 from dissector.json_lines import json_line
+from dissector.pipeline.bodies import CONTENTS
 from dissector.pipeline.exchanges import exchange
-from dissector.pipeline.parts import Keeping, Origin, Rows
+from dissector.pipeline.origins import Origin
+from dissector.pipeline.parts import Keeping, Rows
 from dissector.pipeline.tables import BY_NAME
 from dissector.session.exchange import Exchange
 from tests.conftest import PCAPS
@@ -24,7 +26,7 @@ def as_variant(text: str | bytes | None) -> bytes | None:
     return None if text is None else orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS)
 
 
-def pairs(path: Path, *, frames: bool = False) -> Iterator[tuple[Exchange, Exchange]]:
+def pairs(path: Path, *, frames: bool = False, records: bool = True) -> Iterator[tuple[Exchange, Exchange]]:
     """Each exchange of a capture, and what comes back from its row."""
     with Capture([str(path)]) as capture:
         for step in (capture.read(), capture.examine()):
@@ -33,14 +35,14 @@ def pairs(path: Path, *, frames: bool = False) -> Iterator[tuple[Exchange, Excha
         origin = Origin(0, "0" * 64, capture.start_ns)
         findings: defaultdict[object, list[dict[str, Any]]] = defaultdict(list)
         rows = []
-        for table, row in Rows(capture, [origin], Keeping(frames=frames)).all():
+        for table, row in Rows(capture, [origin], Keeping(frames=frames, records=records)).all():
             if table == "findings":
                 findings[row["packet"], row["start"]].append(row)
             elif table == "exchanges":
                 rows.append({column.name: row.get(column.name) for column in BY_NAME["exchanges"].columns})
         for number, (row, original) in enumerate(zip(rows, capture.exchanges(), strict=True)):
             bodies = {name: as_variant(row[name]) for name in ("request", "response", "rest")}
-            beside = {"number": number + 1, "conn": original.facts.connection}
+            beside = {"number": number + 1, "conn": original.facts.connection, "path": str(path)}
             yield original, exchange(row | bodies | beside | {"findings": findings[row["packet"], row["start"]]})
 
 
@@ -48,6 +50,25 @@ def test_rows_read_as_the_exchanges_that_they_were(bundled: Path) -> None:
     for original, again in pairs(bundled):
         assert json_line(again) == json_line(original)
         assert row_line(again.row, 0) == row_line(original.row, 0)
+
+
+def test_what_was_not_kept_of_records_is_missing_and_nothing_else() -> None:
+    carriers = 0
+    for original, again in pairs(PCAPS / "java.pcapng", records=False):
+        row, lost = orjson.loads(json_line(again)), orjson.loads(json_line(original))
+        carriers += b'"batches":[{' in orjson.dumps(row)
+        assert row["findings"] == lost["findings"]
+        assert without_records(row) == without_records(lost)
+    assert carriers > 10
+
+
+def without_records(value: Any) -> Any:
+    """JSON without what batches hold."""
+    if isinstance(value, list):
+        return [without_records(each) for each in value]
+    if isinstance(value, dict):
+        return {name: without_records(inner) for name, inner in value.items() if name not in CONTENTS}
+    return value
 
 
 def test_frames_that_were_kept_give_the_same_trees() -> None:
