@@ -28,8 +28,8 @@ from dissector.session.summary import ERROR_RESPONSE
 _API: Final = ("api_key", "api_version")
 _CLIENT: Final = ("client_id", "software_name", "software_version")
 _ABOUT: Final = pa.schema([
-    ("number", pa.int64()), ("topic", pa.string()), ("partition", pa.int64()), ("out", pa.int64()),
-    ("back", pa.int64()), ("error", pa.int64()), ("unanswered", pa.int64()), ("latency_ns", pa.int64()),
+    ("number", pa.int64()), ("place", pa.int64()), ("topic", pa.string()), ("partition", pa.int64()),
+    ("out", pa.int64()), ("back", pa.int64()), ("error", pa.int64()), ("unanswered", pa.int64()), ("latency_ns", pa.int64()),
 ])  # fmt: skip
 """A row a topic, or a partition of it, that an exchange names."""
 _TRACED: Final = pa.schema([("traced", pa.binary())])
@@ -43,12 +43,12 @@ def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -
         kind = "entry" if row.kind in STORED else row.kind
         made.kinds[kind] = made.kinds.get(kind, 0) + row["count"]
     rows = rows.where(f.col("kind") == "exchange")
-    _take(made.apis, rows, _API, lambda row: _api(row), in_order=_API)
-    _take(made.clients, rows, _CLIENT, lambda row: _client(row))
+    _take(made.apis, rows, _API, _api, first=_API)
+    _take(made.clients, rows, _CLIENT, _client, first=("conn", "number"))
     _take(
         made.connections, rows, ("conn", "client", "server"), lambda row: Connection(row.conn, row.client, row.server)
     )
-    asked = rows.where(f.col("api_key").isNotNull())
+    asked = rows.where(f.col("api_key").isNotNull()).withColumn("error", f.lit(0))  # which is told by API and client
     _take(made.uses, asked, (*_CLIENT, "server", *_API), lambda row: Use(_client(row), row.server, *_api(row)))
     wrong = rows.where(f.col("error") == 1).withColumn("name", f.explode("errors"))
     _take(made.errors, wrong, ("api_key", "name"), lambda row: Error(_api_key(row), _code(row.name)))
@@ -71,7 +71,8 @@ def _measured(tables: Tables, rows: DataFrame) -> DataFrame:
     asked, answered = f.col("request_size").isNotNull(), f.col("response_size").isNotNull()
     rows = rows.join(silent, list(KEY), "left").join(wrong, list(KEY), "left")
     return rows.select(
-        *KEY, "number", "conn", "client", "server", "kind", *_API, *_CLIENT, "latency_ns", "errors",
+        *KEY, "number", f.lit(0).alias("place"), "conn", "client", "server", "kind", *_API, *_CLIENT,
+        "latency_ns", "errors",
         f.coalesce("request_size", f.lit(0)).alias("out"), f.coalesce("response_size", f.lit(0)).alias("back"),
         (asked & ~answered & f.col("silent").isNull()).cast("bigint").alias("unanswered"),
         (f.col("wrong").isNotNull() & (f.size("errors") > 0)).cast("bigint").alias("error"),
@@ -79,20 +80,21 @@ def _measured(tables: Tables, rows: DataFrame) -> DataFrame:
 
 
 def _take(
-    group: Group[Any], rows: DataFrame, by: tuple[str, ...], key: Callable[[Row], Any], in_order: tuple[str, ...] = ()
-) -> None:
-    """Count rows by what they have in common; keys come in the order of their first rows, or in another one."""
-    waited = f.greatest(f.col("latency_ns"), f.lit(0))
+    group: Group[Any], rows: DataFrame, by: tuple[str, ...], key: Callable[[Row], Any],
+    first: tuple[str, ...] = ("number", "place"),
+) -> None:  # fmt: skip
+    """Count rows by what they have in common; keys come in the order of what is `first` of their rows."""
+    waited = f.when(f.col("latency_ns") < 0, 0).otherwise(f.col("latency_ns"))
     bits = f.when(waited > 0, f.length(f.bin(waited))).otherwise(0)
     step = f.when(waited > 0, f.floor((waited / f.pow(f.lit(2.0), bits) * 2 - 1) * STEPS)).otherwise(0)
     buckets = rows.withColumn("bucket", f.when(waited.isNotNull(), bits * STEPS + step)).groupBy(*by, "bucket").agg(
-        f.count("*").alias("rows"), f.min("number").alias("first"), f.sum("out").alias("out"),
+        f.count("*").alias("rows"), f.min(f.struct(*first)).alias("first"), f.sum("out").alias("out"),
         f.sum("back").alias("back"), f.sum("error").alias("error"), f.sum("unanswered").alias("unanswered"),
         f.min("latency_ns").alias("least"), f.max("latency_ns").alias("most"),
     )  # fmt: skip
     whole = f.struct("bucket", "rows", "out", "back", "error", "unanswered", "least", "most")
     keys = buckets.groupBy(*by).agg(f.min("first").alias("first"), f.collect_list(whole).alias("buckets"))
-    for row in keys.orderBy(*(in_order or ("first",))).toLocalIterator():
+    for row in keys.orderBy("first").toLocalIterator():
         group.of(key(row)).merge(_tally(row.buckets))
 
 
@@ -161,9 +163,9 @@ def _about(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
         facts = exchange.facts
         if facts.kind != "exchange":
             continue
-        for whole, (out, back, error) in named_by(exchange).items():
+        for place, (whole, (out, back, error)) in enumerate(named_by(exchange).items()):
             of = (whole, None) if isinstance(whole, str) else whole
-            yield facts.number, *of, out, back, int(error), 0, facts.latency_ns
+            yield facts.number, place, *of, out, back, int(error), 0, facts.latency_ns
 
 
 def _traced(exchanges: Iterator[Exchange]) -> Iterator[tuple[bytes]]:
