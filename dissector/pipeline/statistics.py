@@ -29,7 +29,8 @@ _API: Final = ("api_key", "api_version")
 _CLIENT: Final = ("client_id", "software_name", "software_version")
 _ABOUT: Final = pa.schema([
     ("number", pa.int64()), ("place", pa.int64()), ("topic", pa.string()), ("partition", pa.int64()),
-    ("out", pa.int64()), ("back", pa.int64()), ("error", pa.int64()), ("unanswered", pa.int64()), ("latency_ns", pa.int64()),
+    ("out", pa.int64()), ("back", pa.int64()), ("error", pa.int64()), ("unanswered", pa.int64()),
+    ("latency_ns", pa.int64()),
 ])  # fmt: skip
 """A row a topic, or a partition of it, that an exchange names."""
 _TRACED: Final = pa.schema([("traced", pa.binary())])
