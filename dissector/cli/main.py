@@ -66,15 +66,30 @@ Wanted = Annotated[
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
-@app.command("open", epilog="Example: kdissect open orders.pcapng --port 19092")
-def open_files(files: Files, response: Response = None, port: Ports = None, show_secrets: Secrets = False) -> None:
-    """Open captures on the screen; without a terminal, print their rows."""
+@app.command("open", epilog="Examples: kdissect open orders.pcapng --port 19092; open tables -Y 'latency > 10s'")
+def open_files(
+    files: Files,
+    filter: Annotated[  # noqa: A002  # what it is
+        str | None, typer.Option("-Y", metavar="FILTER", help="Of tables, what to put on the screen; / filters there.")
+    ] = None,
+    response: Response = None,
+    port: Ports = None,
+    show_secrets: Secrets = False,
+) -> None:
+    """Open captures on the screen, or what is found in tables; without a terminal, print their rows."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        show(files, response=response, port=port, show_secrets=show_secrets)
+        show(files, filter=filter, response=response, port=port, show_secrets=show_secrets)
         return
     from dissector.cli.asked import asked
+    from dissector.cli.tables import are_tables
     from tui.app import run
 
+    if are_tables(files):
+        from dissector.cli.found import show_found
+
+        _answer(lambda: show_found(files[0], filter, lambda paths, ports: run(paths, ports=ports)))
+    if filter is not None:
+        _answer(lambda: complain("-Y: of a capture all is opened: / filters it on the screen"))
     _answer(lambda: run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets))
 
 

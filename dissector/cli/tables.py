@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dissector.capture import CaptureError
 from dissector.cli.filtering import nothing_fits
@@ -17,6 +17,8 @@ from dissector.session.exchange import Exchange
 if TYPE_CHECKING:
     from dissector.analysis.filter import Filter
     from dissector.pipeline.reading import Tables
+
+NOT_KEPT: Final = "frames were not kept (ingest --frames keeps them): these were written anew from what they hold"
 
 
 def are_tables(files: Sequence[str], *options: object) -> bool:
@@ -75,7 +77,7 @@ def show(folder: str, printing: Printing, limit: int | None, fitting: "Filter | 
             complain(told_empty(folder, tables, fitting))
             return NEGATIVE
         if printing.form is Format.TREE and not tables.has_frames:
-            complain(f"{folder}: frames were not kept (ingest --frames): these are written anew from what they hold")
+            complain(f"{folder}: {NOT_KEPT}")
     return 0
 
 

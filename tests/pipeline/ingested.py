@@ -13,7 +13,15 @@ from tests.needs import needs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NAMES = ("java", "aiokafka", "librdkafka-pipelined", "java-sasl-plain", "java-0.10.2", "java-streams")
+NAMES = (
+    "java",
+    "aiokafka",
+    "librdkafka-pipelined",
+    "java-sasl-plain",
+    "java-0.10.2",
+    "java-streams",
+    "java-cooperative",
+)
 CAPTURES = [str(PCAPS / f"{name}.pcapng") for name in NAMES]
 
 
