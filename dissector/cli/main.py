@@ -84,13 +84,16 @@ def open_files(
     from dissector.cli.tables import are_tables
     from tui.app import run
 
-    if are_tables(files):
-        from dissector.cli.found import show_found
+    def on_screen() -> int:
+        if are_tables(files, response, port, show_secrets):
+            from dissector.cli.found import show_found
 
-        _answer(lambda: show_found(files[0], filter, lambda paths, ports: run(paths, ports=ports)))
-    if filter is not None:
-        _answer(lambda: complain("-Y: of a capture all is opened: / filters it on the screen"))
-    _answer(lambda: run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets))
+            return show_found(files[0], filter, lambda paths, ports: run(paths, ports=ports))
+        if filter is not None:
+            return complain("-Y: of a capture all is opened: / filters it on the screen")
+        return run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets)
+
+    _answer(on_screen)
 
 
 @app.command("recent", hidden=True)
@@ -133,14 +136,17 @@ def stats(
         StatsFormat.TEXT
     ),
     filter: Wanted = None,  # noqa: A002  # what it is
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Pictures: latency over time, its heat map, bytes by topic.")
+    ] = False,
     response: Response = None,
     port: Ports = None,
 ) -> None:
-    """Count the exchanges of captures: bytes, errors, latencies, by API, client, topic and more."""
+    """Count the exchanges of captures, or of tables: bytes, errors, latencies, by API, client, topic and more."""
     from dissector.cli.asked import asked
     from dissector.cli.stats import stats as run
 
-    _answer(lambda: run(files, by, form, filter, asked(response), ports=frozenset(port or ())))
+    _answer(lambda: run(files, by, form, filter, asked(response), ports=frozenset(port or ()), plot=plot))
 
 
 @app.command(

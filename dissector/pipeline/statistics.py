@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as f
 
 from dissector.analysis.filter import Filter
 from dissector.analysis.stats import ApiVersion, Client, Connection, Error, MessageKind, Partition, Statistics, Use
 from dissector.analysis.stats.counting import named_by
 from dissector.analysis.stats.field_bytes import Sample, paths_of
-from dissector.analysis.stats.histogram import STEPS
+from dissector.analysis.stats.histogram import STEPS, Histogram
+from dissector.analysis.stats.over_time import SLOTS, OverTime, slot_ns
 from dissector.analysis.stats.sampling import SAMPLED
 from dissector.analysis.stats.tallies import MOST, Group, Tally, Versions, widen
 from dissector.pipeline.reading import KEY, Tables
@@ -63,6 +64,30 @@ def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -
     return made
 
 
+def over_time(tables: Tables, fitting: Filter | None) -> OverTime | None:
+    """Latencies in the order of time; None where nothing was answered."""
+    rows = tables.fitting(fitting).where((f.col("kind") == "exchange") & f.col("latency_ns").isNotNull())
+    [ends] = rows.agg(f.min("time_ns").alias("begin"), f.max("time_ns").alias("end")).collect()
+    if ends.begin is None:
+        return None
+    slot = f.expr(f"(time_ns - {ends.begin}) DIV {slot_ns(ends.begin, ends.end)}")
+    counts = rows.groupBy(slot.alias("slot"), _bucket().alias("bucket")).agg(
+        f.count("*").alias("rows"), f.min("latency_ns").alias("least"), f.max("latency_ns").alias("most")
+    )
+    slots = tuple(Histogram() for _ in range(SLOTS))
+    for row in counts.collect():
+        slots[row.slot].take({row.bucket: row["rows"]}, row.least, row.most)
+    return OverTime(ends.begin, ends.end, slots)
+
+
+def _bucket() -> Column:
+    """The bucket of a latency (`histogram.buckets_of`); null where there is none."""
+    waited = f.when(f.col("latency_ns") < 0, 0).otherwise(f.col("latency_ns"))
+    bits = f.when(waited > 0, f.length(f.bin(waited))).otherwise(0)
+    step = f.when(waited > 0, f.floor((waited / f.pow(f.lit(2.0), bits) * 2 - 1) * STEPS)).otherwise(0)
+    return f.when(waited.isNotNull(), bits * STEPS + step)
+
+
 def _measured(tables: Tables, rows: DataFrame) -> DataFrame:
     """Rows with what is counted of each."""
     silent, wrong = (
@@ -85,10 +110,7 @@ def _take(
     first: tuple[str, ...] = ("number", "place"),
 ) -> None:  # fmt: skip
     """Count rows by what they have in common; keys come in the order of what is `first` of their rows."""
-    waited = f.when(f.col("latency_ns") < 0, 0).otherwise(f.col("latency_ns"))
-    bits = f.when(waited > 0, f.length(f.bin(waited))).otherwise(0)
-    step = f.when(waited > 0, f.floor((waited / f.pow(f.lit(2.0), bits) * 2 - 1) * STEPS)).otherwise(0)
-    buckets = rows.withColumn("bucket", f.when(waited.isNotNull(), bits * STEPS + step)).groupBy(*by, "bucket").agg(
+    buckets = rows.withColumn("bucket", _bucket()).groupBy(*by, "bucket").agg(
         f.count("*").alias("rows"), f.min(f.struct(*first)).alias("first"), f.sum("out").alias("out"),
         f.sum("back").alias("back"), f.sum("error").alias("error"), f.sum("unanswered").alias("unanswered"),
         f.min("latency_ns").alias("least"), f.max("latency_ns").alias("most"),

@@ -7,6 +7,7 @@ import pytest
 
 from dissector.analysis.filter import parse
 from dissector.analysis.stats import Counting, Statistics
+from dissector.analysis.stats.over_time import OverTime
 from dissector.analysis.stats.sampling import SAMPLED
 from dissector.analysis.stats.sections import SECTIONS
 from dissector.capture_file import Capture
@@ -60,3 +61,22 @@ def test_nothing_that_fits_is_nothing_counted(ingested: Ingested) -> None:
 
     found = statistics(Tables(ingested.spark, ingested.folder), parse("latency > 1h"), bodies=False)
     assert found == Statistics()
+
+
+@pytest.mark.parametrize("text", [None, "api == Fetch"])
+def test_latencies_over_time_are_those_of_the_captures(ingested: Ingested, text: str | None) -> None:
+    from dissector.pipeline.reading import Tables
+    from dissector.pipeline.statistics import over_time
+
+    with Capture(ingested.captures) as capture:
+        for _ in capture.read():
+            pass
+        rows = np.arange(len(capture))
+        if text is not None:
+            rows = np.concatenate([some.rows for some in capture.select(parse(text))])
+        figures = capture.figures(rows)
+        answered = figures.where(figures.has_latency)
+        wanted = OverTime.of(answered.asked_ns, answered.latency_ns)
+    found = over_time(Tables(ingested.spark, ingested.folder), None if text is None else parse(text))
+    assert found == wanted
+    assert found is not None and sum(slot.count for slot in found.slots) == len(answered.kind)
