@@ -15,7 +15,7 @@ PERCENTILES: Final = (50, 90, 99)
 TOPICS: Final = 15
 """Those with the most bytes."""
 BAR: Final = 40
-_MARGIN: Final = 10
+_MARGIN: Final = 13
 
 
 def pictures(over: OverTime | None, statistics: Statistics) -> Iterator[Line]:
@@ -95,4 +95,6 @@ def _title(words: str) -> Iterator[Line]:
 
 
 def _words(nanoseconds: int) -> str:
-    return duration(nanoseconds).replace(" ", "") if nanoseconds >= 1_000 else f"{nanoseconds}ns"
+    if nanoseconds < 1_000:
+        return f"{nanoseconds}ns"
+    return duration(nanoseconds).replace(" ", "") if nanoseconds < 100 * 10**9 else f"{nanoseconds // 10**9:,}s"

@@ -25,7 +25,9 @@ def test_every_exchange_is_in_the_slot_of_its_time(told: list[tuple[int, int]]) 
     assert len(over.slots) == SLOTS
     for time, latency in told:
         slot = over.slots[(time - over.begin_ns) // over.slot_ns]
-        assert slot.least is not None and slot.most is not None and slot.least <= latency <= slot.most
+        assert slot.least is not None
+        assert slot.most is not None
+        assert slot.least <= latency <= slot.most
     assert sum(slot.count for slot in over.slots) == len(told)
 
 
@@ -37,9 +39,9 @@ def test_columns_are_marked_where_there_is_something(told: list[tuple[int, int]]
     lines = drawn(over, Statistics())
     full = [slot.count > 0 for slot in over.slots]
     for line in (line for line in lines if re.match(r" +p\d\d ", line)):
-        cells = line[11:].ljust(SLOTS)
+        cells = line[14:].ljust(SLOTS)
         assert [cell in LEVELS for cell in cells] == full
-    heat = [line[11:].ljust(SLOTS) for line in lines if line.lstrip().startswith("< ")]
+    heat = [line[14:].ljust(SLOTS) for line in lines if line.lstrip().startswith("< ")]
     assert [any(row[at] in SHADES for row in heat) for at in range(SLOTS)] == full
     marks = sum(cell in SHADES for row in heat for cell in row)
     assert marks == sum(len(slot.powers()) for slot in over.slots)
@@ -48,7 +50,7 @@ def test_columns_are_marked_where_there_is_something(told: list[tuple[int, int]]
 def test_the_slowest_time_stands_highest() -> None:
     over = OverTime.of(np.array([0, SLOTS * 10]), np.array([1_000_000, 1_000_000_000]))
     rows = [line for line in drawn(over, Statistics()) if "p50" in line]
-    assert [rows[0][11], rows[0].rstrip()[-1]] == [LEVELS[0], LEVELS[-1]]
+    assert [rows[0][14], rows[0].rstrip()[-1]] == [LEVELS[0], LEVELS[-1]]
 
 
 def test_topics_stand_by_their_bytes() -> None:

@@ -79,4 +79,5 @@ def test_latencies_over_time_are_those_of_the_captures(ingested: Ingested, text:
         wanted = OverTime.of(answered.asked_ns, answered.latency_ns)
     found = over_time(Tables(ingested.spark, ingested.folder), None if text is None else parse(text))
     assert found == wanted
-    assert found is not None and sum(slot.count for slot in found.slots) == len(answered.kind)
+    assert found is not None
+    assert sum(slot.count for slot in found.slots) == len(answered.kind)
