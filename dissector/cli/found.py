@@ -1,75 +1,87 @@
-"""What a filter finds in tables as a capture of its own, for the screen: conversations of the frames that were kept, or
-were written anew."""
+"""What is found in tables as a capture of its own, for the screen and for what compares captures: conversations of the
+frames that were kept, or were written anew."""
 
 import pickle
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dissector.analysis.stats.sections import quoted
+from dissector.capture import CaptureError
 from dissector.cli.filtering import wanted
 from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.tables import NOT_KEPT, opened, told_empty
-from dissector.conversation import Conversation, End, Turn, packets, pcapng
+from dissector.cli.tables import NOT_KEPT, are_tables, opened, spark, told_empty
+from dissector.conversation import End, Packet, Turn, pcapng
+from dissector.conversation.growing import Growing
 from dissector.session.exchange import Exchange
 
 if TYPE_CHECKING:
+    from dissector.analysis.filter import Filter
     from dissector.pipeline.reading import Tables
 
-MOST: Final = 100_000
-"""Rows that are put on a screen: their frames are held at once."""
 Screen = Callable[[list[str], Set[int]], int]
 """Shows captures, of which some ports are Kafka's; gives the exit code."""
 
 
 class Found(NamedTuple):
-    """What was found, as a capture."""
+    """A capture of what was found; it is there as long as it is asked for."""
 
-    data: Iterator[bytes]
-    rows: int
+    path: str
     ports: Set[int]
+    rows: int
 
 
 def show_found(folder: str, text: str | None, screen: Screen) -> int:
     """Show what fits on a screen; the exit code, 1 where nothing does."""
     fitting = wanted(text)
     with TemporaryDirectory() as place:
-        path = Path(place) / f"{Path(folder).name}.pcapng"
         with opened(folder) as tables:
-            found = capture_of(tables, text)
+            found = written(tables, fitting, Path(place) / f"{Path(folder).name}.pcapng")
             if not found.rows:
                 complain(told_empty(folder, tables, fitting))
                 return NEGATIVE
-            with path.open("wb") as file:
-                file.writelines(found.data)
             kept = tables.has_frames
-        code = screen([str(path)], found.ports)
-    if found.rows == MOST:
-        complain(f"{folder}: the first {MOST:,} rows that fit were shown")
+        code = screen([found.path], found.ports)
     if not kept:
         complain(f"{folder}: {NOT_KEPT}")
     return code
 
 
-def capture_of(tables: "Tables", text: str | None) -> Found:
-    """The rows that fit, as a pcapng: connections, times and sizes are those of the rows."""
+def written(tables: "Tables", fitting: "Filter | None", path: Path) -> Found:
+    """Write the rows that fit as pcapng: connections, times and sizes are those of the rows. A row at a time."""
+    ports: set[int] = set()
+    rows = 0
+
+    def packets() -> Iterator[Packet]:
+        nonlocal rows
+        made = Growing()
+        for row in _said(tables, fitting):
+            rows += 1
+            server, turns = End.parse(row.server), [Turn(*each) for each in pickle.loads(row.turns)]
+            ports.add(server.port)
+            made.begin(row.conn, End.parse(row.client), server)
+            yield from made.packets(turns[0].time_ns)
+            for turn in turns:
+                made.say(row.conn, turn)
+        yield from made.packets()
+
+    with path.open("wb") as file:
+        file.writelines(pcapng(packets(), "what kdissect found in tables"))
+    return Found(str(path), ports, rows)
+
+
+def _said(tables: "Tables", fitting: "Filter | None") -> Iterator[Any]:
+    """What was said in the exchanges that fit, in their order."""
     import pyarrow as pa
 
     schema = pa.schema(
         [("number", pa.int64()), ("conn", pa.int64()), ("client", pa.string()), ("server", pa.string()),
          ("turns", pa.binary())]
     )  # fmt: skip
-    conversations: dict[int, Conversation] = {}
-    ports, rows = set(), 0
-    for row in tables.made(wanted(text), _turns, schema, most=MOST).collect():
-        rows += 1
-        if row.conn not in conversations:
-            client, server = End.parse(row.client), End.parse(row.server)
-            ports.add(server.port)
-            conversations[row.conn] = Conversation(client, server, [], closed=False)
-        conversations[row.conn].turns.extend(Turn(*each) for each in pickle.loads(row.turns))
-    words = f"kdissect open: {rows:,} rows of tables"
-    return Found(pcapng(packets(conversations.values()), words), rows, ports)
+    found: Iterator[Any] = tables.made(fitting, _turns, schema).orderBy("number").toLocalIterator()
+    return found
 
 
 def _turns(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
@@ -83,3 +95,27 @@ def _turns(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
         ]  # fmt: skip
         if turns and not exchange.is_stored:
             yield facts.number, facts.connection, facts.client, facts.server, pickle.dumps(turns)
+
+
+def side_of_tables(word: str) -> tuple[str, str] | None:
+    """Folder and name of ``FOLDER:NAME``; None where it is no such thing."""
+    folder, _, name = word.rpartition(":")
+    return (folder, name) if folder and name and are_tables([folder]) else None
+
+
+@contextmanager
+def sides(asked: Sequence[tuple[str, str]]) -> Iterator[list[Found]]:
+    """Captures of sides: of each folder what is one capture's, or one client id's. Raises `CaptureError` for a name
+    that nothing has."""
+    with TemporaryDirectory() as place, spark() as made:
+        from dissector.pipeline.reading import Tables
+
+        found = []
+        for number, (folder, name) in enumerate(asked):
+            tables = Tables(made, folder)
+            capture = tables.of(name)
+            client = None if capture is not None else wanted(f"client_id == {quoted(name)}")
+            found.append(written(capture or tables, client, Path(place) / f"{number}.pcapng"))
+            if not found[-1].rows:
+                raise CaptureError(f"{folder}: no capture and no client id is called {name}")
+        yield found

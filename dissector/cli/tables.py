@@ -15,6 +15,8 @@ from dissector.cli.printing import Printing
 from dissector.session.exchange import Exchange
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from dissector.analysis.filter import Filter
     from dissector.pipeline.reading import Tables
 
@@ -35,18 +37,26 @@ def are_tables(files: Sequence[str], *options: object) -> bool:
 
 
 @contextmanager
-def opened(folder: str) -> "Iterator[Tables]":
-    """The tables of a folder, in a session of Spark's. Raises `CaptureError` where there is no Spark."""
+def spark() -> "Iterator[SparkSession]":
+    """A session of Spark's. Raises `CaptureError` where there is none, and for what fails in it."""
     if find_spec("pyspark") is None:
         raise CaptureError("tables need Spark's Python side: pip install 'kafka-dissector[spark]'")
-    from dissector.pipeline.reading import Tables
     from dissector.pipeline.spark import JobError, NoSparkError, session
 
     try:
-        with session(None, None, {}, verbose=False) as spark:
-            yield Tables(spark, folder)
+        with session(None, None, {}, verbose=False) as made:
+            yield made
     except (NoSparkError, JobError) as error:
         raise CaptureError(str(error)) from None
+
+
+@contextmanager
+def opened(folder: str) -> "Iterator[Tables]":
+    """The tables of a folder. Raises what `spark` does."""
+    with spark() as made:
+        from dissector.pipeline.reading import Tables
+
+        yield Tables(made, folder)
 
 
 def show(folder: str, printing: Printing, limit: int | None, fitting: "Filter | None") -> int:

@@ -25,6 +25,8 @@ from dissector.session.exchange import Exchange
 
 KEY: Final = ("capture", "packet", "start")
 """What a row is found again by."""
+LEAST_DIGITS: Final = 8
+"""Of a digest, to call a capture by."""
 TOGETHER: Final = 256
 """Rows that go to Python at once: their bodies may be large."""
 _IS_URI: Final = "://"
@@ -33,10 +35,11 @@ _FINDING: Final = ("code", "severity", "path", "message")
 
 
 class Tables:
-    """The tables of one folder."""
+    """The tables of one folder; or what of them is one `capture`'s."""
 
-    def __init__(self, spark: SparkSession, folder: str) -> None:
+    def __init__(self, spark: SparkSession, folder: str, capture: str | None = None) -> None:
         self._spark = spark
+        self._only = capture
         self._folder = folder if _IS_URI in folder else f"file://{Path(folder).absolute()}"
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(TOGETHER))
 
@@ -54,7 +57,16 @@ class Tables:
     def _captures(self) -> list[tuple[str, int]]:
         """What captures are called, and when they begin; in this order."""
         found = self.table("captures").select("digest", "begin_ns").collect()
-        return sorted(((row.digest[:SHORT], row.begin_ns) for row in found), key=lambda each: (each[1], each[0]))
+        called = ((row.digest[:SHORT], row.begin_ns) for row in found if self._only in (None, row.digest[:SHORT]))
+        return sorted(called, key=lambda each: (each[1], each[0]))
+
+    def of(self, name: str) -> "Tables | None":
+        """What there is of one capture, by its file's name or by how its digest begins; None where none is called so,
+        or several are."""
+        found = self.table("captures").select("digest", "path").collect()
+        fit = {row.digest[:SHORT] for row in found if name in (Path(row.path).name, Path(row.path).stem)}
+        fit |= {row.digest[:SHORT] for row in found if len(name) >= LEAST_DIGITS and row.digest.startswith(name)}
+        return Tables(self._spark, self._folder, fit.pop()) if len(fit) == 1 else None
 
     @property
     def start_ns(self) -> int:
