@@ -35,7 +35,8 @@ _FINDING: Final = ("code", "severity", "path", "message")
 
 
 class Tables:
-    """The tables of one folder; or what of them is one `capture`'s."""
+    """The tables of one folder; or of the exchanges in them those of one `capture`, under the numbers that they have
+    among all: a connection may have begun in another one."""
 
     def __init__(self, spark: SparkSession, folder: str, capture: str | None = None) -> None:
         self._spark = spark
@@ -57,8 +58,7 @@ class Tables:
     def _captures(self) -> list[tuple[str, int]]:
         """What captures are called, and when they begin; in this order."""
         found = self.table("captures").select("digest", "begin_ns").collect()
-        called = ((row.digest[:SHORT], row.begin_ns) for row in found if self._only in (None, row.digest[:SHORT]))
-        return sorted(called, key=lambda each: (each[1], each[0]))
+        return sorted(((row.digest[:SHORT], row.begin_ns) for row in found), key=lambda each: (each[1], each[0]))
 
     def of(self, name: str) -> "Tables | None":
         """What there is of one capture, by its file's name or by how its digest begins; None where none is called so,
@@ -93,6 +93,8 @@ class Tables:
         """The rows of `exchanges` that may fit, with `number`, `conn` and `findings`; what is left to ask of them."""
         narrow = narrowing(fitting, self.start_ns)
         rows = self.table("exchanges")
+        if self._only is not None:
+            rows = rows.where(f.col("capture") == self._only)
         if narrow.asks_numbers:
             return self._with_findings(self._with_numbers(rows)).where(narrow.may), narrow
         if narrow.asks_findings:
