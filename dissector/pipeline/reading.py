@@ -9,7 +9,7 @@ Invariants:
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.fs
@@ -34,6 +34,16 @@ _NUMBERS: Final = pa.schema([("number", pa.int64())])
 _FINDING: Final = ("code", "severity", "path", "message")
 
 
+class _File(NamedTuple):
+    """A capture, in the order in which it is read among others."""
+
+    order: int
+    """0 for Kafka's own files, 1 for captures with times, 2 for those without."""
+    begin_ns: int
+    capture: str
+    path: str
+
+
 class Tables:
     """The tables of one folder; or of the exchanges in them those of one `capture`, under the numbers that they have
     among all: a connection may have begun in another one."""
@@ -52,26 +62,32 @@ class Tables:
         if not _is_there(path):
             return self._spark.createDataFrame([], schema)
         found = self._spark.read.schema(schema).parquet(path)
-        return found if name == "captures" else found.where(f.col("capture").isin([name for name, _ in self._captures]))
+        return (
+            found if name == "captures" else found.where(f.col("capture").isin([each.capture for each in self._files]))
+        )
 
     @cached_property
-    def _captures(self) -> list[tuple[str, int]]:
-        """What captures are called, and when they begin; in this order."""
-        found = self.table("captures").select("digest", "begin_ns").collect()
-        return sorted(((row.digest[:SHORT], row.begin_ns) for row in found), key=lambda each: (each[1], each[0]))
+    def _files(self) -> list[_File]:
+        """All captures in their order: Kafka's own files, then those with packets by time, then those without times."""
+        found = self.table("captures").select("digest", "path", "begin_ns", "link_types").collect()
+        return sorted(
+            _File((1 if row.begin_ns else 2) if row.link_types else 0, row.begin_ns, row.digest[:SHORT], row.path)
+            for row in found
+        )
 
     def of(self, name: str) -> "Tables | None":
         """What there is of one capture, by its file's name or by how its digest begins; None where none is called so,
         or several are."""
-        found = self.table("captures").select("digest", "path").collect()
-        fit = {row.digest[:SHORT] for row in found if name in (Path(row.path).name, Path(row.path).stem)}
-        fit |= {row.digest[:SHORT] for row in found if len(name) >= LEAST_DIGITS and row.digest.startswith(name)}
+        fit = {each.capture for each in self._files if name in (Path(each.path).name, Path(each.path).stem)}
+        fit |= {
+            each.capture for each in self._files if len(name) >= LEAST_DIGITS and each.capture.startswith(name[:SHORT])
+        }
         return Tables(self._spark, self._folder, fit.pop()) if len(fit) == 1 else None
 
     @property
     def start_ns(self) -> int:
-        """When the first of the captures begins, nanoseconds since 1970."""
-        return self._captures[0][1] if self._captures else 0
+        """When the first of the captures with packets begins, nanoseconds since 1970."""
+        return next((each.begin_ns for each in self._files if each.order), 0)
 
     @cached_property
     def numbered_connections(self) -> DataFrame:
@@ -82,9 +98,9 @@ class Tables:
         """Rows with numbers from 1: of each capture those that follow on the ones before it."""
         counts = {row.capture: row["count"] for row in rows.groupBy("capture").count().collect()}
         before, so_far = [], 0
-        for capture, _ in self._captures:
-            before.append((capture, so_far))
-            so_far += counts.get(capture, 0)
+        for each in self._files:
+            before.append((each.capture, so_far))
+            so_far += counts.get(each.capture, 0)
         order = self._spark.createDataFrame(before, "capture STRING, before BIGINT")
         place = f.row_number().over(Window.partitionBy("capture").orderBy(*by))
         return rows.join(f.broadcast(order), "capture").withColumn(name, f.col("before") + place).drop("before")
@@ -102,13 +118,20 @@ class Tables:
         return self._with_findings(self._with_numbers(rows.where(narrow.may))), narrow
 
     def _with_numbers(self, rows: DataFrame) -> DataFrame:
+        """Rows with their numbers and those of their connections. A file of Kafka's own counts as one of these, before
+        all others, as in a capture."""
         numbers = self._numbered(self.table("exchanges").select(*KEY), KEY[1:], "number")
-        paths = self.table("captures").select(f.substring("digest", 1, SHORT).alias("capture"), "path")
+        stored = [each.capture for each in self._files if not each.order]
+        files = [
+            (each.capture, each.path, 1 + stored.index(each.capture) if not each.order else None)
+            for each in self._files
+        ]
+        paths = f.broadcast(self._spark.createDataFrame(files, "capture STRING, path STRING, file BIGINT"))
+        found = self.numbered_connections.select("connection", (f.col("conn") + len(stored)).alias("of_packets"))
         return (
-            rows.join(numbers, list(KEY))
-            .join(f.broadcast(paths), "capture")
-            .join(self.numbered_connections.select("connection", "conn"), "connection", "left")
-        )
+            rows.join(numbers, list(KEY)).join(paths, "capture").join(found, "connection", "left")
+            .withColumn("conn", f.coalesce("of_packets", "file")).drop("of_packets", "file")
+        )  # fmt: skip
 
     def _with_findings(self, rows: DataFrame) -> DataFrame:
         """Rows with all that was found about them, in the order in which it was written."""

@@ -97,7 +97,7 @@ def _measured(tables: Tables, rows: DataFrame) -> DataFrame:
     asked, answered = f.col("request_size").isNotNull(), f.col("response_size").isNotNull()
     rows = rows.join(silent, list(KEY), "left").join(wrong, list(KEY), "left")
     return rows.select(
-        *KEY, "number", f.lit(0).alias("place"), "conn", "client", "server", "kind", *_API, *_CLIENT,
+        *KEY, "number", f.lit(0).alias("place"), "connection", "conn", "client", "server", "kind", *_API, *_CLIENT,
         "latency_ns", "errors",
         f.coalesce("request_size", f.lit(0)).alias("out"), f.coalesce("response_size", f.lit(0)).alias("back"),
         (asked & ~answered & f.col("silent").isNull()).cast("bigint").alias("unanswered"),
@@ -151,7 +151,7 @@ def _code(name: str) -> int:
 
 def _offers(tables: Tables, rows: DataFrame, made: Statistics) -> None:
     """What servers offered on the connections of the rows."""
-    some = tables.numbered_connections.join(rows.select("conn").distinct(), "conn", "left_semi")
+    some = tables.table("connections").join(rows.select("connection").distinct(), "connection", "left_semi")
     offered = some.select("server", f.explode_outer("offered").alias("key", "range")).groupBy("server", "key")
     for row in offered.agg(f.min("range.low").alias("low"), f.max("range.high").alias("high")).toLocalIterator():
         if row.server in made.offers or len(made.offers) < MOST:
