@@ -86,8 +86,8 @@ class Tables:
 
     @property
     def start_ns(self) -> int:
-        """When the first of the captures with packets begins, nanoseconds since 1970."""
-        return next((each.begin_ns for each in self._files if each.order), 0)
+        """When the first of the files begins that has times, nanoseconds since 1970."""
+        return next((each.begin_ns for each in self._files if each.begin_ns), 0)
 
     @cached_property
     def numbered_connections(self) -> DataFrame:
