@@ -147,8 +147,7 @@ def _quiet(*, verbose: bool) -> Iterator[None]:
     if verbose:
         yield
         return
-    for name in ("py4j", "pyspark", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.disable()  # py4j logs an interrupted call by the root logger
     kept, said = os.dup(2), sys.stderr
     nowhere = os.open(os.devnull, os.O_WRONLY)
     sys.stderr.flush()
@@ -159,6 +158,7 @@ def _quiet(*, verbose: bool) -> Iterator[None]:
         try:
             yield
         finally:
+            logging.disable(logging.NOTSET)
             sys.stderr = said
             os.dup2(kept, 2)
             os.close(kept)
