@@ -28,7 +28,7 @@ class Live(Screen):
 
     @property
     def title(self) -> str:
-        return str(self.main.query_one("#title", Static).render())
+        return "".join(str(title.render()) for title in self.main.query("#title").results(Static))
 
 
 @asynccontextmanager

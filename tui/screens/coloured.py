@@ -23,6 +23,8 @@ class Coloured(CoreScreen):
     ]  # fmt: skip
 
     def on_mount(self) -> None:
+        if not self.app.is_running:
+            return
         self._draw_colours()
 
     def action_colours(self) -> None:

@@ -29,6 +29,7 @@ from tui.history import Place
 from tui.loader import load
 from tui.messages import GoTo
 from tui.model import Model
+from tui.telling import tell
 from tui.theme import bold
 from tui.view import View
 from tui.widgets.bytes_pane import BytesPane
@@ -171,6 +172,8 @@ class CoreScreen(Screen[None]):
             self.notify(f"exchange {event.place.number + 1} is not among those shown", timeout=2)
 
     def on_mount(self) -> None:
+        if not self.app.is_running:  # it ends before it has begun
+            return
         self._list.focus()
         self._draw_title()
         self._draw_message()
@@ -180,19 +183,15 @@ class CoreScreen(Screen[None]):
     def _load(self) -> None:
         worker = get_current_worker()
 
-        def tell(progress: Progress, done: bool) -> None:
+        def say_so(progress: Progress, done: bool) -> None:
             if not worker.is_cancelled:
-                self.app.call_from_thread(self._heard, progress, done)
+                tell(self, self._loaded, progress, done)
 
         try:
-            load(self.capture, tell, lambda: worker.is_cancelled, settled=self.SETTLED)
+            load(self.capture, say_so, lambda: worker.is_cancelled, settled=self.SETTLED)
         except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
             if not worker.is_cancelled:
                 self.app.call_from_thread(self.post_message, self.Unreadable(error))
-
-    def _heard(self, progress: Progress, done: bool) -> None:
-        if self.query("#title"):  # a screen that goes loses its parts before it hears of nothing more
-            self._loaded(progress, done)
 
     def _loaded(self, progress: Progress, done: bool) -> None:
         """A step further: more rows, and at the end the final order."""

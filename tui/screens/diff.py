@@ -24,6 +24,7 @@ from tui.comparing import Stopped, compare
 from tui.diff_model import SIDES, DiffModel, row_of
 from tui.diff_words import cause_text, line_text, shared
 from tui.model import Model
+from tui.telling import tell
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.causes import Causes
 from tui.widgets.cell_list import CellList
@@ -144,12 +145,12 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
     def _compare(self, ends: tuple[Side, Side], connections: Matches, rows: Matches) -> None:
         worker = get_current_worker()
 
-        def tell(words: str) -> None:
+        def say_so(words: str) -> None:
             if not worker.is_cancelled:
-                self.app.call_from_thread(self._compares, words)
+                tell(self, self._compares, words)
 
         try:
-            comparison = compare(ends[0], ends[1], connections, rows, tell, lambda: worker.is_cancelled)
+            comparison = compare(ends[0], ends[1], connections, rows, say_so, lambda: worker.is_cancelled)
             model = DiffModel(comparison, ends[0].capture, ends[1].capture)
         except Stopped:
             return
@@ -158,7 +159,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
                 self.app.call_from_thread(self.post_message, self.Unreadable(error))
             return
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._compared, model)
+            tell(self, self._compared, model)
 
     def _compares(self, words: str) -> None:
         self._state = words
@@ -336,7 +337,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             return
         place = model.first_shown(entry, lambda: worker.is_cancelled)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._preview, model, entry, place)
+            tell(self, self._preview, model, entry, place)
 
     def _preview(self, model: DiffModel, entry: Entry, place: int | None) -> None:
         if model is self.model and not self.shows_pairs:

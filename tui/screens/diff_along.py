@@ -7,6 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from tui.screens.diff import DiffCore
+from tui.telling import tell
 from tui.widgets.cell_list import CellList
 
 
@@ -66,7 +67,7 @@ class Along(DiffCore):
         if position is None:
             which = "" if not self.shows_pairs else "more " if step > 0 else "earlier "
             self.app.call_from_thread(self.notify, f"no {which}pair {words}", timeout=2, markup=False)
-        self.app.call_from_thread(self._found, position, step)
+        tell(self, self._found, position, step)
 
     def _found(self, position: int | None, step: int) -> None:
         model = self.model

@@ -13,6 +13,7 @@ from textual.worker import Worker, get_current_worker
 
 from dissector.capture_file import Capture
 from tui.screens.core import CoreScreen
+from tui.telling import tell
 from tui.troubles import Troubles
 
 SECONDS_BETWEEN: Final = 0.5
@@ -53,9 +54,9 @@ class Examining(CoreScreen):
                 return
             if has_found or now - told > SECONDS_BETWEEN:
                 told = now
-                self.app.call_from_thread(self._examined, worker, has_found=has_found)
+                tell(self, self._examined, worker, has_found=has_found)
             begun = time.monotonic()
-        self.app.call_from_thread(self._examined_all, worker)
+        tell(self, self._examined_all, worker)
 
     def _examined(self, worker: Worker[None], *, has_found: bool) -> None:
         """A step further."""

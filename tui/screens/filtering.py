@@ -21,6 +21,7 @@ from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent, remember
 from tui.screens.core import CoreScreen
 from tui.screens.menu import Choice, Menu
+from tui.telling import tell
 from tui.times import TimeFormat
 from tui.view import Rows
 from tui.widgets.filter_bar import FilterBar, Offer
@@ -182,7 +183,7 @@ class Filtering(CoreScreen):
         worker = get_current_worker()
         offers = [Offer(*each) for each in complete(text, cursor)]
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._offer, worker, text, offers)
+            tell(self, self._offer, worker, text, offers)
 
     def _offer(self, worker: Worker[None], text: str, offers: list[Offer]) -> None:
         # What stands there as it is needs no offer.
@@ -231,10 +232,10 @@ class Filtering(CoreScreen):
             if time.monotonic() - told > TELL_SECONDS:
                 told = time.monotonic()
                 rows = new[:0] if anew else np.concatenate(found)
-                self.app.call_from_thread(self._found, worker, run, rows, step.upto, stop)
+                tell(self, self._found, worker, run, rows, step.upto, stop)
                 found = found if anew else [new[:0]]
         again = answered, corrected
-        self.app.call_from_thread(self._ended, worker, run, np.concatenate(found), stop, again, waiting, anew)
+        tell(self, self._ended, worker, run, np.concatenate(found), stop, again, waiting, anew)
 
     def _examine(self, worker: Worker[None]) -> bool:
         """Have found what only several rows together tell; whether nobody stopped it."""

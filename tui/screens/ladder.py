@@ -20,6 +20,7 @@ from tui.messages import GoTo
 from tui.screens.menu import Choice, Menu
 from tui.screens.moment import OfMoment
 from tui.screens.whole import Whole
+from tui.telling import tell
 from tui.widgets.ladder_view import LadderView
 
 MOST_EXPORTED: Final = 500
@@ -77,7 +78,7 @@ class LadderScreen(OfMoment[int | None]):
         worker = get_current_worker()
         ladder = ladder_of(self._capture, self._rows)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._show, worker, ladder)
+            tell(self, self._show, worker, ladder)
 
     def _show(self, worker: Worker[None], ladder: Ladder) -> None:
         if self.is_mounted and not worker.is_cancelled:

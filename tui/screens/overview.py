@@ -21,6 +21,7 @@ from tui.messages import ApplyFilter
 from tui.overview import PAGES, Picture, Tab, lines_of, picture_of, tabs
 from tui.screens.moment import OfMoment
 from tui.screens.whole import Whole
+from tui.telling import tell
 from tui.widgets.line_list import LineList
 
 SECONDS_BETWEEN: Final = 0.4
@@ -76,11 +77,11 @@ class OverviewScreen(OfMoment[str | None]):
                 return
             if (now := time.monotonic()) > due:
                 picture = picture_of(counting.statistics)
-                self.app.call_from_thread(self._counted, worker, picture, f"○ {100 * step.done // step.total} %")
+                tell(self, self._counted, worker, picture, f"○ {100 * step.done // step.total} %")
                 due = time.monotonic() + max(SECONDS_BETWEEN, 9 * (time.monotonic() - now))
         if not worker.is_cancelled:
             self.is_complete = True
-            self.app.call_from_thread(self._counted, worker, picture_of(counting.statistics), "● counted")
+            tell(self, self._counted, worker, picture_of(counting.statistics), "● counted")
 
     def _counted(self, worker: Worker[None], picture: Picture, state: str) -> None:
         if self.is_mounted and not worker.is_cancelled:

@@ -12,6 +12,7 @@ from dissector.session.exchange import Message
 from tui.garbage import no_collections, set_aside, take_back
 from tui.model import Look
 from tui.screens.core import CoreScreen
+from tui.telling import tell
 
 
 class Reading(CoreScreen):
@@ -37,7 +38,7 @@ class Reading(CoreScreen):
                 look = Look(message)
                 set_aside()
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._take, worker, look)
+            tell(self, self._take, worker, look)
 
     def _take(self, worker: Worker[None], look: Look) -> None:
         if not worker.is_cancelled and self.model.unread is look.message:

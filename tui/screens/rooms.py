@@ -44,6 +44,8 @@ class Rooms(CoreScreen):
         self._panes = kept()
 
     def on_mount(self) -> None:
+        if not self.app.is_running:
+            return
         self._draw_share()
         self._draw_widths()
 

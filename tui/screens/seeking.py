@@ -14,6 +14,7 @@ from textual.worker import Worker, get_current_worker
 from tui.garbage import no_collections
 from tui.loader import SWITCH_SECONDS
 from tui.screens.core import CoreScreen
+from tui.telling import tell
 
 Rows = npt.NDArray[np.int64]
 Go = Callable[[], object]
@@ -68,7 +69,7 @@ class Seeking(CoreScreen):
         if worker.is_cancelled:
             return
         if go is not None:
-            self.app.call_from_thread(self._sought_at, worker, go, "")
+            tell(self, self._sought_at, worker, go, "")
             return
         view = copy(self.view)  # as it is now, whatever becomes of the list
         start = self._list.cursor
@@ -86,15 +87,15 @@ class Seeking(CoreScreen):
                 if worker.is_cancelled:
                     return
                 if go is not None:
-                    self.app.call_from_thread(self._sought_at, worker, go, "" if not turn else _WRAPPED[step > 0])
+                    tell(self, self._sought_at, worker, go, "" if not turn else _WRAPPED[step > 0])
                     return
                 at, done = at + count, done + count
                 spent = time.monotonic() - begun
                 count = min(_MOST, count * 2) if spent < _SHORT else max(1, count // 2) if spent > _LONG else count
                 if time.monotonic() - told > _SECONDS_BETWEEN:
                     told = time.monotonic()
-                    self.app.call_from_thread(self._sought_so_far, worker, f"{words} {100 * done // total} %")
-        self.app.call_from_thread(self._sought_in_vain, worker, step, words, around=around)
+                    tell(self, self._sought_so_far, worker, f"{words} {100 * done // total} %")
+        tell(self, self._sought_in_vain, worker, step, words, around=around)
 
     def _sought_so_far(self, worker: Worker[None], words: str) -> None:
         if not worker.is_cancelled:

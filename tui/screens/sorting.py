@@ -10,6 +10,7 @@ from tui.columns import BY_NAME, COLUMNS
 from tui.screens.core import CoreScreen
 from tui.screens.menu import Choice, Menu
 from tui.sorting import Rows, Sorting, descending, order_of
+from tui.telling import tell
 from tui.widgets.exchange_list import ExchangeList
 
 _MORE: Final = 1.25
@@ -73,7 +74,7 @@ class Sorted(CoreScreen):
         worker = get_current_worker()
         found = order_of(self.capture, BY_NAME[column].fact, len(self.capture), lambda: worker.is_cancelled)
         if found is not None:
-            self.app.call_from_thread(self._show_sorted, *found)
+            tell(self, self._show_sorted, *found)
 
     def _show_sorted(self, order: Rows, present: int) -> None:
         sorting = self.appearance.sorting

@@ -13,6 +13,7 @@ from dissector.analysis.timelines import Reading, Timeline
 from tui.messages import GoTo
 from tui.screens.moment import OfMoment
 from tui.screens.whole import Whole
+from tui.telling import tell
 from tui.timelines import lines_of
 from tui.widgets.line_list import LineList
 
@@ -57,9 +58,9 @@ class TimelinesScreen(OfMoment[int | None]):
             share = 100 * step.done // step.total
             if share >= told + 10:
                 told = share
-                self.app.call_from_thread(self.say, f"○ {share} %")
+                tell(self, self.say, f"○ {share} %")
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._show, worker, [*reading.groups, *reading.transactions])
+            tell(self, self._show, worker, [*reading.groups, *reading.transactions])
 
     def _show(self, worker: Worker[None], timelines: list[Timeline]) -> None:
         if not self.is_mounted or worker.is_cancelled:

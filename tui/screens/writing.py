@@ -14,6 +14,7 @@ from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
 from dissector.text import clean, size
+from tui.telling import tell
 
 SECONDS: Final = 0.2
 """Between two looks at how much there is."""
@@ -64,7 +65,7 @@ class Writing(ModalScreen[str | None]):
         except (OSError, ValueError) as error:
             said = [f"not written: {self._path}: {(getattr(error, 'strerror', None) or str(error)).lower()}"]
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._end, clean("; ".join(said)))
+            tell(self, self._end, clean("; ".join(said)))
 
     def _end(self, said: str) -> None:
         if self.is_current:  # nobody stopped it at the last moment
@@ -79,7 +80,7 @@ class Writing(ModalScreen[str | None]):
             done += write(piece)
             if time.monotonic() - told > SECONDS:
                 told = time.monotonic()
-                self.app.call_from_thread(self._draw, done)
+                tell(self, self._draw, done)
         return True
 
     def _draw(self, done: int) -> None:

@@ -1,0 +1,19 @@
+"""What a worker's thread has to tell its screen."""
+
+from collections.abc import Callable
+from typing import ParamSpec
+
+from textual.widget import Widget
+
+Told = ParamSpec("Told")
+
+
+def tell(screen: Widget, hear: Callable[Told, object], /, *what: Told.args, **named: Told.kwargs) -> None:
+    """Let a screen hear it on its own thread, and wait until it has. A screen that goes has lost its parts before it
+    hears of nothing more: it is not told."""
+
+    def told() -> None:
+        if screen.app.is_running and screen.is_attached:
+            hear(*what, **named)
+
+    screen.app.call_from_thread(told)
