@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from dissector.analysis.diff import Side
 from dissector.capture_file import Capture
@@ -93,6 +94,8 @@ async def _settle(pilot: Pilot[None]) -> None:
     workers = [worker for worker in pilot.app.workers if worker.group != "export"]  # that waits for the user
     if workers:  # of none it would wait for all
         await pilot.app.workers.wait_for_complete(workers)
+    for line in pilot.app.screen.query(Input):
+        line.cursor_blink = False  # a picture has no time for it
     await pilot.pause()
     await pilot.pause()
 

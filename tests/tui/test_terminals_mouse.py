@@ -37,11 +37,15 @@ async def test_click_drag_and_wheel_reach_the_screen(tmp_path: Path) -> None:
         [sys.executable, "-m", "dissector.cli.main", "open", JAVA], columns=120, lines=40, **folders
     ) as there:
         there.until("100%")
+        there.rest(quiet=1.0, longest=20)  # panes have their bytes
         there.press(mouse(0, byte) + mouse(0, byte, up=True))
         there.until("request.header.request_api_key")
         there.press(mouse(WHEEL_DOWN, row) * 60)
         there.until("DeleteTopics")
-        there.press(mouse(0, border) + mouse(MOVED, above) + mouse(0, above, up=True))
+        there.rest(quiet=0.5, longest=20)
+        for told in (mouse(0, border), mouse(MOVED, above), mouse(0, above, up=True)):  # no hand is faster
+            there.press(told)
+            there.rest(quiet=0.5, longest=20)
         there.press("q")
         there.process.wait(20)
     panes = json.loads((tmp_path / "kdissect" / "panes.json").read_text())
