@@ -60,6 +60,8 @@ class Inference:
         self._alike = lru_cache(maxsize=KEPT_VERDICTS)(self._judge_small)
         self._everywhere = lru_cache(maxsize=1)(self._asked_everywhere)
         self._asked_elsewhere: Counter[Pair] = Counter()
+        self._gone: Counter[Pair] = Counter()
+        """What rows asked for that are not there any more."""
         self._words = lru_cache(maxsize=1)(knowledge.words)
 
     def verdict(self, frame: int, connection: int, generation: int) -> Verdict:
@@ -108,7 +110,14 @@ class Inference:
 
     def asked(self) -> Counter[Pair]:
         """How often each API and version is asked for, in this part of the capture."""
-        return Counter({pair: int(count) for pair, count in self._pairs(self._asked()).items()})
+        return self._gone + self._counted(self._asked())
+
+    def _counted(self, rows: Ints) -> Counter[Pair]:
+        return Counter({pair: int(count) for pair, count in self._pairs(rows).items()})
+
+    def keep(self, rows: Ints) -> None:
+        """Only these rows, ascending, will be there from now on: what the others asked for is remembered."""
+        self._gone = self.asked() - self._counted(self._asked(rows))
 
     def take(self, asked: Counter[Pair]) -> None:
         """How often they are asked for in the whole capture, this part of it included."""
@@ -116,14 +125,12 @@ class Inference:
         self._generation = -1
 
     def _asked_everywhere(self) -> dict[Pair, float]:
-        everywhere = self._pairs(self._asked())
-        for pair, count in self._asked_elsewhere.items():
-            everywhere[pair] = everywhere.get(pair, 0.0) + count
-        return everywhere
+        everywhere = self.asked() + self._asked_elsewhere
+        return {pair: float(count) for pair, count in everywhere.items()}
 
     def _asked(self, rows: Ints | None = None) -> Ints:
         """Rows that have a request, of those given or of all."""
-        rows = np.arange(len(self._table)) if rows is None else rows
+        rows = self._table.rows() if rows is None else rows
         asked = (self._table.kind.values[rows] == RowKind.EXCHANGE) & (self._table.request.values[rows] != NO_FRAME)
         found: Ints = rows[asked]
         return found

@@ -46,6 +46,7 @@ class Examination:
         self._resent = resent
         self.found = Found()
         finders = [finder(self.found, self) for finder in FINDERS]
+        self._finders = finders
         self._row_finders = [finder for finder in finders if isinstance(finder, RowFinder)]
         self._bodies = Bodies(store, session.frames, [each for each in finders if isinstance(each, BodyFinder)])
         self._examined = 0
@@ -69,6 +70,16 @@ class Examination:
             yield self._examined
             if self._examined == len(table):
                 return
+
+    @property
+    def waiting(self) -> Ints:
+        """Rows that are to be examined once they are complete."""
+        return np.concatenate([self._waiting, np.arange(self._examined, len(self._session.table))])
+
+    @property
+    def looks_back(self) -> Ints:
+        """Rows that were examined, of which it will ask once more what their frames are."""
+        return np.concatenate([finder.looks_back for finder in self._finders])
 
     def _examine(self, rows: Rows) -> None:
         for finder in self._row_finders:

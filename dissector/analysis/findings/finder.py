@@ -8,6 +8,8 @@ from abc import ABC
 from collections.abc import Hashable, Mapping
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.found import Case, Found
 from dissector.analysis.findings.recurring import Burst, Episode, Recent
@@ -85,6 +87,11 @@ class Finder(ABC):
             burst.case = self.tell(row, words, path)
         else:
             burst.case.retell(words)
+
+    @property
+    def looks_back(self) -> Ints:
+        """Rows of which it will ask once more what their frames are."""
+        return np.zeros(0, np.int64)
 
 
 class RowFinder(Finder):

@@ -77,6 +77,12 @@ class Found:
         """All that are kept, with their rows, by row."""
         return [(row, case.finding) for row in sorted(self._cases) for case in self._cases[row]]
 
+    def keep(self, rows: Ints) -> None:
+        """Forget what was found of all but these rows."""
+        staying = set(rows.tolist())
+        self._cases = {row: cases for row, cases in self._cases.items() if row in staying}
+        self._numbers.keep(rows[rows < len(self._numbers)])
+
     def take_left_out(self) -> dict[str, int]:
         """How many of a code had no room; each is told once."""
         left_out = {code: count - self._most for code, count in self._counts.items() if count > self._most}

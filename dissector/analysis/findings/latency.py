@@ -58,7 +58,7 @@ class Slow(RowFinder):
 
     def __init__(self, found: Found, around: Around) -> None:
         super().__init__(found, around)
-        self._counts: Recent[tuple[int, int], Ints] = Recent(lambda: np.zeros(BUCKETS, np.int64), most=4_096)
+        self._counts: Recent[tuple[int, int], Ints] = Recent(_no_counts, most=4_096)
         self._stalls: Recent[tuple[int, int], _Stall] = Recent(_Stall)
 
     def take(self, rows: Rows) -> None:
@@ -107,6 +107,10 @@ class Slow(RowFinder):
         usually = f"{api_name(key[1])} takes {duration(round(usual))} on this connection (median)"
         stall.words = f"took {duration(latency)}, where {usually}"
         stall.case, stall.count, stall.until = self.tell(row, stall.words, "response"), 0, asked_ns + latency
+
+
+def _no_counts() -> Ints:
+    return np.zeros(BUCKETS, np.int64)
 
 
 class _Stall:

@@ -51,6 +51,10 @@ class SentAgain(RowFinder):
         recent = set(self._recent.row.tolist())
         self._cases = {row: case for row, case in self._cases.items() if row in recent}
 
+    @property
+    def looks_back(self) -> Ints:
+        return np.zeros(0, np.int64) if self._recent is None else self._recent.row
+
     def _retell(self, row: int, words: str) -> None:
         case = self._cases.get(row)
         if case is None:
