@@ -28,12 +28,12 @@ class Carrying(Examining):
             rows = np.union1d(rows, examination.waiting)
         connections = np.union1d(self._transport.flows.open(), self._session.table.connection.values[rows])
         rows = np.union1d(rows, self._lookup.keep(rows, connections))
+        looked_back = rows[:0] if examination is None else examination.looks_back
         places = [self._session.places(rows), self._splitter.places(), self._transport.places()]
         excerpt = self._store.excerpt(*np.concatenate(places, axis=1))
         if examination is not None:
             examination.found.keep(rows)
-            rows = np.union1d(rows, examination.looks_back)
-        self._session.keep(rows)
+        self._session.keep(rows, looked_back)
         return put_down(
             Carried(
                 self._store, self._transport, self._session, self._splitter, self._lookup, examination,

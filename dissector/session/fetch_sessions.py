@@ -43,7 +43,7 @@ class FetchSessions:
         self._table = table
         self._by_connection = by_connection
         self._generation = -1
-        self._since: dict[int, tuple[int, Partitions]] = {}
+        self._since: dict[int, tuple[int, Partitions | None]] = {}
         """The same, of connections whose earlier rows are not there any more."""
         self._last: OrderedDict[int, tuple[int, Partitions]] = OrderedDict()
         """By connection: the row of the last answer, and that."""
@@ -76,16 +76,16 @@ class FetchSessions:
         """Remember what is asked for on these connections, as far as no row that waits comes before it; the rows
         of which it will ask again, ascending. Other rows may be forgotten."""
         self._refresh(generation)
-        since: dict[int, tuple[int, Partitions]] = {}
+        since: dict[int, tuple[int, Partitions | None]] = {}
         needed = [_NONE]
         for connection in connections.tolist():
             rows = np.array(self._fetches(connection, -1, len(self._table))[::-1], np.int64)
             settled = int(np.argmax(np.append(np.isin(rows, waiting), True)))
             needed.append(rows[settled:])
-            found = self.partitions(int(rows[settled - 1]), generation) if settled else None
-            if found is not None:
-                since[connection] = (int(rows[settled - 1]), found)
-            elif not settled and connection in self._since:
+            if settled:
+                last = int(rows[settled - 1])
+                since[connection] = (last, self.partitions(last, generation))
+            elif connection in self._since:
                 since[connection] = self._since[connection]
         self._since = since
         return np.sort(np.concatenate(needed))
@@ -97,8 +97,9 @@ class FetchSessions:
 
     def _before(self, connection: int, number: int) -> tuple[int, Partitions | None]:
         """The newest row before `number` of which the answer is known, and that."""
-        known = [each for each in (self._last.get(connection), self._since.get(connection)) if each is not None]
-        return max((each for each in known if each[0] < number), key=lambda each: each[0], default=(-1, None))
+        since = self._since.get(connection, (-1, None))
+        last = self._last.get(connection, since)
+        return last if last[0] < number else since if since[0] < number else (-1, None)
 
     def _fetches(self, connection: int, last: int, number: int) -> list[int]:
         """The rows of a connection that fetch, back from `number` to behind `last`: one more than are looked at."""

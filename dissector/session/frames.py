@@ -70,11 +70,13 @@ class FrameTable:
             size -= piece
             at += 1
 
-    def keep(self, rows: Int64) -> None:
-        """These rows alone, ascending, are there where the table is unpickled; their numbers stay."""
+    def keep(self, rows: Int64, looked_back: Int64) -> None:
+        """These rows alone, ascending, are there where the table is unpickled; their numbers stay. Of some others, that
+        are looked back at, all is there but the bytes."""
         self._kept, self._first = rows, len(self)
-        for column in (self.direction, self.start, self.size, self.time_ns, self.packet, self._address):
-            column.keep(rows)
+        for column in (self.direction, self.start, self.size, self.time_ns, self.packet):
+            column.keep(np.union1d(rows, looked_back))
+        self._address.keep(rows)
         several = rows[self._address.values[rows] < NOWHERE]
         pieces = [
             -2 - int(self._address.values[row]) + np.arange(len(list(self._pieces(row)))) for row in several.tolist()

@@ -157,7 +157,7 @@ class Lookup:
         generation = self._session.generation
         needed = self._sessions.keep(connections, rows, generation)
         self._offers.keep(generation)
-        self._inference.keep(np.union1d(rows, needed))
+        self._inference.keep(np.union1d(rows, needed), connections)
         self._session.knowledge.keep(set(connections.tolist()))
         return needed
 

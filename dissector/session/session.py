@@ -96,10 +96,11 @@ class Session:
         """Addresses and sizes of the frames of these rows, and of responses that wait for requests, `(2, n)`."""
         return self.frames.places(self._frames_of(rows))
 
-    def keep(self, rows: Ints) -> None:
-        """Get ready to be pickled: of rows only these, ascending, will be there."""
+    def keep(self, rows: Ints, looked_back: Ints) -> None:
+        """Get ready to be pickled: of rows only these, ascending, will be there; and where and when frames were that
+        somebody may look back at."""
         self.table.keep(rows)
-        self.frames.keep(self._frames_of(rows))
+        self.frames.keep(self._frames_of(rows), looked_back)
 
     def _frames_of(self, rows: Ints) -> Ints:
         """Frames of these rows, and of responses that wait, ascending."""

@@ -78,7 +78,7 @@ class Examination:
 
     @property
     def looks_back(self) -> Ints:
-        """Rows that were examined, of which it will ask once more what their frames are."""
+        """Frames of rows that were examined of which it will ask once more what TCP did to them."""
         return np.concatenate([finder.looks_back for finder in self._finders])
 
     def _examine(self, rows: Rows) -> None:

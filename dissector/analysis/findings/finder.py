@@ -90,7 +90,7 @@ class Finder(ABC):
 
     @property
     def looks_back(self) -> Ints:
-        """Rows of which it will ask once more what their frames are."""
+        """Frames of earlier rows of which it will ask once more what TCP did to them."""
         return np.zeros(0, np.int64)
 
 

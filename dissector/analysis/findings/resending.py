@@ -53,7 +53,10 @@ class SentAgain(RowFinder):
 
     @property
     def looks_back(self) -> Ints:
-        return np.zeros(0, np.int64) if self._recent is None else self._recent.row
+        if self._recent is None:
+            return super().looks_back
+        frames: Ints = np.concatenate([self._recent.request, self._recent.response])
+        return frames[frames != NO_FRAME]
 
     def _retell(self, row: int, words: str) -> None:
         case = self._cases.get(row)
