@@ -56,7 +56,8 @@ class SentAgain(RowFinder):
         if self._recent is None:
             return super().looks_back
         frames: Ints = np.concatenate([self._recent.request, self._recent.response])
-        return frames[frames != NO_FRAME]
+        there: Ints = frames[frames != NO_FRAME]
+        return there
 
     def _retell(self, row: int, words: str) -> None:
         case = self._cases.get(row)
