@@ -1,6 +1,7 @@
 """A capture whose packets come in portions: what is settled is taken, the rest is carried on (`carried`)."""
 
 import numpy as np
+import numpy.typing as npt
 
 from dissector.capture_file.carried import Carried, put_down
 from dissector.capture_file.examining import Examining
@@ -17,6 +18,12 @@ class Carrying(Examining):
         settled = np.ones(len(rows), np.bool_) if self._finished else self._session.is_settled(rows)
         self._unsettled, self._looked_upto = rows[~settled], len(self._session.table)
         return rows[settled] + entries
+
+    def is_over(self, connections: Rows) -> npt.NDArray[np.bool_]:
+        """Of which of these connections nothing can come any more, `(n,)`."""
+        if self._finished:
+            return np.ones(len(connections), np.bool_)
+        return ~np.isin(connections - 1 - self._files.count, self._transport.flows.open())
 
     def carry(self) -> bytes:
         """Put down what has not come to an end; nothing else can be done with this capture afterwards, but to close it.

@@ -62,9 +62,9 @@ def ingest(
     folder.mkdir(parents=True, exist_ok=True)
     _sweep(folder)
     report("looking over", 0, len(paths))
-    plans = _plans(spark, paths)
+    plans = plans_of(spark, paths)
     outcome = Outcome(problems=[problem for each in plans for problem in each.problems])
-    there, new = _known(spark, folder), []
+    there, new = known(spark, folder), []
     for each in plans:
         if each.digest and each.digest in there:
             outcome.known.append(each.path)
@@ -73,13 +73,14 @@ def ingest(
             new.append(each)
     if new:
         run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
-        made = _Run(spark, folder, run, new, keeping, report)
+        made = Run(spark, folder, run, new, keeping, report)
         outcome.counts = made.all(parts)
         outcome.read, outcome.packets = len(new), sum(each.packets for each in new)
     return outcome
 
 
-def _plans(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
+def plans_of(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
+    """Files looked over, in their order."""
     frame = spark.createDataFrame([(n, path) for n, path in enumerate(paths)], "number INT, path STRING")
     planned = frame.repartitionById(max(1, len(paths)), f.col("number")).mapInArrow(
         _plan_all, "number INT, plan BINARY"
@@ -95,7 +96,8 @@ def _plan_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             )
 
 
-def _known(spark: SparkSession, folder: Path) -> set[str]:
+def known(spark: SparkSession, folder: Path) -> set[str]:
+    """Digests of the captures that are in the tables."""
     if not (folder / "captures").exists():
         return set()
     return {row.digest for row in spark.read.parquet(str(folder / "captures")).select("digest").collect()}
@@ -117,7 +119,7 @@ def origins(plans: Sequence[Plan], found: Sequence[Segment]) -> list[Origin]:
     return sorted(first.values())
 
 
-class _Run:
+class Run:
     """One run of the job."""
 
     def __init__(
@@ -152,10 +154,16 @@ class _Run:
         return int(self._spark.conf.get("spark.default.parallelism", "0") or 0) or 2
 
     def _dealt(self, parts: int) -> DataFrame:
-        """Blocks of packets, those of a part together and in order."""
+        return self._together(self._read(parts), parts)
+
+    def _read(self, parts: int) -> DataFrame:
+        """Blocks of packets."""
         read = self._spark.read.format(source.NAME)
-        read = read.option("segments", source.packed(self._segments)).option("parts", str(parts))
-        return read.load().repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
+        return read.option("segments", source.packed(self._segments)).option("parts", str(parts)).load()
+
+    def _together(self, blocks: DataFrame, parts: int) -> DataFrame:
+        """Blocks of a part together and in order."""
+        return blocks.repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
 
     def _taught(self, dealt: DataFrame) -> Lessons:
         found = dealt.mapInArrow(_lessons, "lessons BINARY").collect()
@@ -166,10 +174,13 @@ class _Run:
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             lessons, origins, keeping = pickle.loads(told)
-            for blocks in _parts(some):
+            for _, blocks in parts_of(some):
                 yield from batches(rows(blocks, lessons, origins, keeping))
 
-        made = dealt.mapInArrow(dissect, ddl_of_rows())
+        self._stage_rows(dealt.mapInArrow(dissect, ddl_of_rows()))
+
+    def _stage_rows(self, made: DataFrame) -> None:
+        """Write the rows of all tables, JSON read."""
         for name in OF_PARTS:
             for column in BY_NAME[name].columns:
                 if column.of_json:
@@ -200,10 +211,10 @@ class _Run:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.rmtree(target, ignore_errors=True)
                 partition.rename(target)
-        self._captures()
+        self._captures().write.mode("append").parquet(str(self._folder / "captures"))
         shutil.rmtree(self._stage, ignore_errors=True)
 
-    def _captures(self) -> None:
+    def _captures(self) -> DataFrame:
         told = [
             (
                 each.digest, each.path, each.size, each.packets, each.earliest_ns, each.latest_ns, each.link_types,
@@ -211,12 +222,11 @@ class _Run:
             )
             for each in self._plans
         ]  # fmt: skip
-        frame = self._spark.createDataFrame(told, ddl(BY_NAME["captures"]))
-        frame.coalesce(1).write.mode("append").parquet(str(self._folder / "captures"))
+        return self._spark.createDataFrame(told, ddl(BY_NAME["captures"])).coalesce(1)
 
 
-def _parts(some: Iterable[pa.RecordBatch]) -> Iterator[Iterator[Block]]:
-    """The blocks of each part, one part behind the other."""
+def parts_of(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Block]]]:
+    """Each part's number and its blocks, one part behind the other."""
     ahead = _blocks(some)
     first = next(ahead, None)
     while first is not None:
@@ -230,7 +240,7 @@ def _parts(some: Iterable[pa.RecordBatch]) -> Iterator[Iterator[Block]]:
                     return
                 yield each
 
-        yield blocks(first)
+        yield first[0], blocks(first)
         first = rest[0] if rest else None
 
 
@@ -243,5 +253,5 @@ def _blocks(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Block]]:
 
 
 def _lessons(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for blocks in _parts(some):
+    for _, blocks in parts_of(some):
         yield pa.RecordBatch.from_pydict({"lessons": pa.array([pickle.dumps(lessons(blocks))], pa.binary())})

@@ -154,7 +154,7 @@ def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
         for _ in capture.examine():
             pass
         whole = sorted((capture.packet_of(row), finding.code) for row, finding in capture.troubles())
-    assert whole, 'a trouble has its finding'
+    assert whole, "a trouble has its finding"
     found, state = [], b""
     for low in range(0, len(blocks), 40):
         with Capture([Part("some", blocks[low : low + 40])], carried=state) as capture:
