@@ -27,7 +27,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from dissector.findings import Finding, Severity
 from dissector.pipeline import closed_files, source
@@ -44,6 +44,8 @@ FOLDER: Final = "_follow"
 """Beside the tables: what goes on from one micro-batch to the next."""
 LATE_NS: Final = 1_000_000_000
 """Clocks and queues put packets around the end of a file out of order by less."""
+WAITING: Final = "Waiting"
+"""How a query begins to speak of itself that has looked: for data, or for its next trigger."""
 POLL: Final = 0.5
 """Seconds between two looks at the folder."""
 
@@ -91,8 +93,7 @@ class Follower:
         self._folder.mkdir(parents=True, exist_ok=True)
         _recover(self._folder)
         self._state = self._committed() or State(parts)
-        self.moved = time.monotonic()
-        """When a micro-batch ended last."""
+        self._is_busy = False
 
     def _committed(self) -> State | None:
         path = self._folder / "committed"
@@ -112,9 +113,13 @@ class Follower:
             found.load().writeStream.foreachBatch(self._take).trigger(processingTime=f"{int(POLL * 1000)} milliseconds")
         )
         query = stream.option("checkpointLocation", str(self._folder / "checkpoint")).start()
+        moved, looked = time.monotonic(), False
         try:
             while not _is_over(query):
-                if idle is not None and time.monotonic() - self.moved >= idle and not query.status["isDataAvailable"]:
+                looked = looked or query.status["message"].startswith(WAITING)
+                if not looked or self._is_busy or query.status["isDataAvailable"]:
+                    moved = time.monotonic()
+                elif idle is not None and time.monotonic() - moved >= idle:
                     break
         finally:
             with contextlib.suppress(KeyboardInterrupt):
@@ -126,8 +131,12 @@ class Follower:
         """A micro-batch: done if it was committed before a crash."""
         if batch <= self._state.batch:
             return
-        entries = [Entry(*row) for row in sorted(found.collect(), key=lambda row: row.place) for row in [row[1:]]]
-        self._portion(entries, batch)
+        self._is_busy = True
+        try:
+            rows = sorted(found.collect(), key=lambda row: int(row.place))
+            self._portion([Entry(row.path, row.size, row.changed_ns, row.inode) for row in rows], batch)
+        finally:
+            self._is_busy = False
 
     def _portion(self, entries: list[Entry], batch: int) -> None:
         began, told = time.monotonic(), Told()
@@ -141,7 +150,7 @@ class Follower:
             told.problems += [_late(plan) for plan in late]
             ingest(self._spark, [plan.path for plan in late], str(self._out), self._keeping)
         told.files, told.packets, told.rows = len(plans), sum(plan.packets for plan in plans), counts["exchanges"]
-        told.seconds, self.moved = time.monotonic() - began, time.monotonic()
+        told.seconds = time.monotonic() - began
         told.behind = max(0.0, time.time() - self._state.latest_ns / 1e9)
         self._tell(told)
 
