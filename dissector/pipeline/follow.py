@@ -37,7 +37,7 @@ from dissector.pipeline.parts import Keeping, Origin
 from dissector.pipeline.plan import Plan
 from dissector.pipeline.portion import Left, lessons, rows
 from dissector.pipeline.ring import QUIET, Entry
-from dissector.pipeline.tables import OF_PARTS
+from dissector.pipeline.staging import COMMITTED, COMPLETE, STAGE, left_of, put_in_place
 from dissector.session.lessons import Lessons
 
 FOLDER: Final = "_follow"
@@ -91,12 +91,12 @@ class Follower:
         self._tell = tell
         self._spark.dataSource.register(source.PacketSource)
         self._folder.mkdir(parents=True, exist_ok=True)
-        _recover(self._folder)
+        put_in_place(self._folder)
         self._state = self._committed() or State(parts)
         self._is_busy = False
 
     def _committed(self) -> State | None:
-        path = self._folder / "committed"
+        path = self._folder / COMMITTED
         if not path.exists():
             return None
         state = pickle.loads(path.read_bytes())
@@ -195,9 +195,9 @@ class Portion(Run):
         state: State, *, is_last: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(spark, out, f"follow-{batch}", plans, keeping, lambda stage, done, total: None)
-        self._stage = folder / "stage"
-        self._before = folder / f"left-{state.batch}"
-        self._after = self._stage / f"left-{batch}"
+        self._stage = folder / STAGE
+        self._before = folder / left_of(state.batch)
+        self._after = self._stage / left_of(batch)
         self._is_last = is_last
         self._segments = [each._replace(first=each.first + state.packets) for each in self._segments]
         self._origins = [
@@ -246,32 +246,9 @@ class Portion(Run):
         if self._plans:
             self._captures().write.parquet(str(self._stage / "captures"))
         shutil.rmtree(self._stage / "rows", ignore_errors=True)
-        (self._stage / "committed").write_bytes(pickle.dumps(self.state))
-        (self._stage / "complete").touch()
-        _recover(self._stage.parent)
-
-
-def _recover(folder: Path) -> None:
-    """Bring what was staged as a whole to where it belongs, wherever somebody stopped; else drop it."""
-    stage, tables = folder / "stage", folder.parent
-    if not (stage / "complete").exists():
-        shutil.rmtree(stage, ignore_errors=True)
-        return
-    for name in (*OF_PARTS, "captures"):
-        for file in sorted((stage / name).rglob("*.parquet")):
-            target = tables / file.relative_to(stage)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            file.rename(target)
-    for left in stage.glob("left-*"):
-        left.rename(folder / left.name)
-    if (stage / "committed").exists():
-        (stage / "committed").replace(folder / "committed")
-    current = pickle.loads((folder / "committed").read_bytes()).batch
-    for old in folder.glob("left-*"):
-        if old.name != f"left-{current}":
-            shutil.rmtree(old)
-    (stage / "complete").unlink()
-    shutil.rmtree(stage, ignore_errors=True)
+        (self._stage / COMMITTED).write_bytes(pickle.dumps(self.state))
+        (self._stage / COMPLETE).touch()
+        put_in_place(self._stage.parent)
 
 
 def _left(folder: str, part: int) -> Left:

@@ -42,6 +42,7 @@ class Ring:
         self._log = log
         self._quiet = quiet
         self._clock = clock
+        _mend(log)
         self._given = list(given(log))
         self._known = set(self._given)
         self._since: dict[str, tuple[Entry, float]] = {}
@@ -96,6 +97,13 @@ def given(log: Path) -> Iterator[Entry]:
     lines = log.read_text().split("\n")[:-1] if log.exists() else []
     for line in lines:
         yield Entry(*json.loads(line))
+
+
+def _mend(log: Path) -> None:
+    """Cut off a line that a crash cut short: what was in it is given again."""
+    data = log.read_bytes() if log.exists() else b""
+    if not data.endswith(b"\n") and data:
+        os.truncate(log, data.rfind(b"\n") + 1)
 
 
 def _files(folder: Path) -> Iterator[Entry]:

@@ -1,0 +1,103 @@
+"""A ring followed by structured streaming: its tables are those of one run over the same files."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import PCAPS
+from tests.needs import needs
+from tests.pipeline.test_portion import cut
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+
+from pyspark.sql import SparkSession
+
+from dissector.pipeline import follow, staging
+from dissector.pipeline.follow import Follower, Told
+from dissector.pipeline.ingest import ingest
+from dissector.pipeline.parts import Keeping
+from dissector.pipeline.spark import session
+
+TABLES = ("captures", "connections", "exchanges", "findings", "gaps")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    needs("java")
+    with session("local[2]", None, {}, verbose=False) as found:
+        yield found
+
+
+def ring_of(folder: Path, count: int) -> Path:
+    """A capture as the files of a ring, the newest last."""
+    folder.mkdir()
+    for number, plan in enumerate(cut(PCAPS / "librdkafka-pipelined.pcapng", folder, count)):
+        os.utime(plan.path, (1_000 + number, 1_000 + number))
+    return folder
+
+
+def rows(spark: SparkSession, tables: Path) -> dict[str, list[str]]:
+    """All rows of all tables, JSON as text."""
+    found = {}
+    for name in TABLES:
+        if not (tables / name).exists():
+            found[name] = []
+            continue
+        read = spark.read.parquet(str(tables / name))
+        columns = [f"to_json({c}) AS {c}" if kind == "variant" else c for c, kind in read.dtypes if c != "run"]
+        found[name] = sorted(json.dumps(row.asDict(True), default=str) for row in read.selectExpr(*columns).collect())
+    return found
+
+
+def followed(spark: SparkSession, ring: Path, tables: Path, idle: float | None = 4) -> list[Told]:
+    told: list[Told] = []
+    Follower(spark, str(tables), Keeping(), 3, told.append).run(str(ring), idle, quiet=1)
+    return told
+
+
+def test_tables_are_those_of_one_run_over_the_files(spark: SparkSession, tmp_path: Path) -> None:
+    ring = ring_of(tmp_path / "ring", 4)
+    told = followed(spark, ring, tmp_path / "followed")
+    ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), Keeping(), parts=2)
+    whole = rows(spark, tmp_path / "batch")
+    assert len(whole["captures"]) == sum(each.files for each in told) == 4
+    assert whole["exchanges"]
+    assert rows(spark, tmp_path / "followed") == whole
+    assert not (tmp_path / "followed" / follow.FOLDER).exists(), "nothing is left of a ring that is over"
+
+
+def test_a_micro_batch_that_was_broken_off_is_there_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First before its stage is complete, then in the middle of moving it; late files come in between."""
+    ring = ring_of(tmp_path / "ring", 4)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for file in sorted(ring.iterdir())[2:]:
+        shutil.move(file, kept / file.name)
+    tables = tmp_path / "followed"
+
+    def killed(*_: Any) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(follow, "put_in_place", lambda folder: None if not tables.joinpath("x").exists() else None)
+        broken.setattr(follow.Portion, "_captures", killed)
+        with pytest.raises(Exception, match="killed"):
+            followed(spark, ring, tables)
+    assert not list(tables.glob("exchanges/**/*.parquet"))
+    with monkeypatch.context() as broken:
+        broken.setattr(staging.shutil, "rmtree", killed)
+        with pytest.raises(Exception, match="killed"):
+            followed(spark, ring, tables)
+    for file in sorted(kept.iterdir()):
+        shutil.move(file, ring / file.name)
+    followed(spark, ring, tables)
+    ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), Keeping(), parts=2)
+    assert rows(spark, tables) == rows(spark, tmp_path / "batch")
