@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 def follow(spark: "SparkSession", folder: str, out: str, keeping: "Keeping", idle: float | None) -> int:
     """Follow a folder into tables; the exit code. `idle` seconds without anything end it, and all that waits."""
+    from pyspark.errors import StreamingQueryException
+
     from dissector.pipeline.follow import Follower
 
     seen = 0
@@ -32,7 +34,15 @@ def follow(spark: "SparkSession", folder: str, out: str, keeping: "Keeping", idl
     except KeyboardInterrupt:
         print("stopped: what waits for an answer is kept, and goes on when this is started again", file=sys.stderr)
         return 0
+    except StreamingQueryException as error:
+        return complain(f"stopped, and goes on when this is started again: {_cause(error)}")
     return 0 if seen else NEGATIVE
+
+
+def _cause(error: Exception) -> str:
+    """Why a query ended, without what Spark says of itself: one line."""
+    words = str(error).partition("terminated with exception: ")[2] or str(error)
+    return words.partition("\n")[0]
 
 
 def _tell(told: "Told") -> None:
