@@ -36,7 +36,7 @@ from dissector.pipeline.ingest import Run, ingest, known, parts_of, plans_of
 from dissector.pipeline.parts import Keeping, Origin
 from dissector.pipeline.plan import Plan
 from dissector.pipeline.portion import Left, lessons, rows
-from dissector.pipeline.ring import QUIET, Entry
+from dissector.pipeline.ring import QUIET, Entry, entry_of
 from dissector.pipeline.staging import COMMITTED, COMPLETE, STAGE, left_of, put_in_place
 from dissector.session.lessons import Lessons
 
@@ -143,12 +143,12 @@ class Follower:
         plans = self._sorted_out(entries, told)
         late = [plan for plan in plans if plan.first_ns < self._state.latest_ns - LATE_NS]
         new = [plan for plan in plans if plan not in late]
+        if late:  # first: whoever comes after a crash does them again, and finds them there
+            told.problems += [_late(plan) for plan in late]
+            ingest(self._spark, [plan.path for plan in late], str(self._out), self._keeping)
         run = Portion(self._spark, self._out, self._folder, batch, new, self._keeping, self._state)
         counts = run.all(self._state.parts)
         self._state = run.state
-        if late:
-            told.problems += [_late(plan) for plan in late]
-            ingest(self._spark, [plan.path for plan in late], str(self._out), self._keeping)
         told.files, told.packets, told.rows = len(plans), sum(plan.packets for plan in plans), counts["exchanges"]
         told.seconds = time.monotonic() - began
         told.behind = max(0.0, time.time() - self._state.latest_ns / 1e9)
@@ -159,9 +159,10 @@ class Follower:
         there = known(self._spark, self._out)
         plans = []
         for entry, plan in zip(entries, plans_of(self._spark, [entry.path for entry in entries]), strict=True):
-            told.problems += plan.problems
-            if plan.size != entry.size:
+            if entry_of(Path(entry.path)) != entry:  # it is given again once it is closed
                 told.problems.append(_changed(entry))
+                continue
+            told.problems += plan.problems
             if plan.ranges and self._state.begins.get(plan.path) == plan.first_ns and plan.digest not in there:
                 told.problems.append(_grown(plan))
             elif plan.ranges and plan.digest not in there:

@@ -99,6 +99,15 @@ def given(log: Path) -> Iterator[Entry]:
         yield Entry(*json.loads(line))
 
 
+def entry_of(path: Path) -> Entry | None:
+    """A file as it is now; None where there is none, as a ring has just let go of it."""
+    try:
+        about = path.stat()
+    except FileNotFoundError:
+        return None
+    return Entry(str(path.absolute()), about.st_size, about.st_mtime_ns, about.st_ino)
+
+
 def _mend(log: Path) -> None:
     """Cut off a line that a crash cut short: what was in it is given again."""
     data = log.read_bytes() if log.exists() else b""
@@ -110,8 +119,6 @@ def _files(folder: Path) -> Iterator[Entry]:
     for each in os.scandir(folder):
         if each.name.startswith(".") or not each.is_file():
             continue
-        try:
-            about = each.stat()
-        except FileNotFoundError:  # a ring has just let go of it
-            continue
-        yield Entry(str(Path(each.path).absolute()), about.st_size, about.st_mtime_ns, about.st_ino)
+        entry = entry_of(Path(each.path))
+        if entry is not None:
+            yield entry

@@ -23,6 +23,7 @@ from dissector.pipeline import follow
 from dissector.pipeline.follow import Follower, Told
 from dissector.pipeline.ingest import ingest
 from dissector.pipeline.parts import Keeping
+from dissector.pipeline.ring import entry_of
 from dissector.pipeline.spark import session
 
 pytestmark = pytest.mark.slow
@@ -103,3 +104,29 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
     followed(spark, ring, tables)
     ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), Keeping(), parts=2)
     assert rows(spark, tables) == rows(spark, tmp_path / "batch")
+
+
+def test_files_that_come_late_or_are_written_over_are_said(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first file comes after the others, and one that was read has grown."""
+    monkeypatch.setattr(follow, "LATE_NS", 0)
+    ring = ring_of(tmp_path / "ring", 4)
+    first, *_, last = sorted(ring.iterdir())
+    shutil.move(first, tmp_path / first.name)
+    told: list[Told] = []
+    follower = Follower(spark, str(tmp_path / "followed"), Keeping(), 3, told.append)
+    entries = [entry for each in sorted(ring.iterdir()) if (entry := entry_of(each))]
+    follower._portion(entries, 0)
+    shutil.move(tmp_path / first.name, first)
+    os.utime(first, (2_000, 2_000))
+    with last.open("ab") as file:
+        file.write(last.read_bytes()[-100:])
+    late, grown = entry_of(first), entry_of(last)
+    assert late is not None
+    assert grown is not None
+    follower._portion([late, grown, entries[-1]], 1)
+    assert [problem.code for problem in told[0].problems] == []
+    assert {"late-file", "file-grew", "file-overwritten"} <= {problem.code for problem in told[1].problems}
+    captures = spark.read.parquet(str(tmp_path / "followed" / "captures"))
+    assert sorted(row.path for row in captures.collect()) == sorted(map(str, ring.iterdir()))
