@@ -32,6 +32,10 @@ def ingest(
 
     if follow and (len(captures) != 1 or not Path(captures[0]).is_dir()):
         return complain("--follow takes one folder, that captures are written to")
+    if follow and remote is not None:
+        return complain("--follow runs where it is started: name a --master, and no Spark Connect server")
+    if idle is not None and not follow:
+        return complain("--idle goes with --follow")
     settings = dict(each.split("=", 1) for each in conf)
     keeping = Keeping(frames=frames, records=not hashed, secrets=show_secrets)
     try:
