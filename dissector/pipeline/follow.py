@@ -27,23 +27,30 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
+from dissector.analysis.findings.notes import Making
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding, Severity
 from dissector.pipeline import closed_files, source
 from dissector.pipeline.committing import COMMITTED, COMPLETE, FOLLOWER, STAGE, left_of, put_in_place
 from dissector.pipeline.folder import Folder
 from dissector.pipeline.ingest import Run, by_part, ingest, known, plans_of
+from dissector.pipeline.notes import ORDER, Cells, findings_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import Keeping
 from dissector.pipeline.plan import Plan
 from dissector.pipeline.portion import Left, lessons, rows
 from dissector.pipeline.ring import QUIET, Entry, entry_of
-from dissector.pipeline.staging import SHAPE, staged
+from dissector.pipeline.staging import SHAPE, Staged, staged
+from dissector.pipeline.tables import BY_NAME, FOUND, NOTES
+from dissector.pipeline.wide import KEYS
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
 
+WHERE: Final = "capture STRING, packet BIGINT, start BIGINT"
+"""`KEYS`, in Spark's words."""
 LATE_NS: Final = 1_000_000_000
 """Clocks and queues put packets around the end of a file out of order by less."""
 WAITING: Final = "Waiting"
@@ -63,6 +70,10 @@ class State:
     origins: list[Origin] = field(default_factory=list)
     lessons: dict[int, Lessons] = field(default_factory=dict)
     """By part."""
+    making: Making = field(default_factory=Making)
+    """What is remembered of what several connections tell."""
+    found: list[Cells] = field(default_factory=list)
+    """Of that, findings about exchanges that are not in the tables yet."""
     begins: dict[str, int] = field(default_factory=dict)
     """Time of the first packet of each file that was read, by its path."""
 
@@ -214,6 +225,7 @@ class Portion(Run):
         self.state = State(
             state.parts, batch, state.packets + sum(plan.packets for plan in plans),
             max([state.latest_ns, *(plan.latest_ns for plan in plans)]), self._origins, dict(state.lessons),
+            pickle.loads(pickle.dumps(state.making)), state.found,
             state.begins | {plan.path: plan.first_ns for plan in plans},
         )  # fmt: skip
         shutil.rmtree(self._at, ignore_errors=True)
@@ -256,6 +268,22 @@ class Portion(Run):
                     yield each.batch
 
         return dealt.mapInArrow(dissect, SHAPE)
+
+    def _find(self, files: list[Staged], partitions: int) -> list[Staged]:
+        """Findings of several connections, as they are remembered here: about exchanges that come to the tables now."""
+        notes, exchanges = self._staged(NOTES, files), self._staged(BY_NAME["exchanges"], files)
+        found = self.state.found
+        if notes is not None:
+            cells = (row.asDict() for row in notes.orderBy(*ORDER).toLocalIterator())
+            found = [*found, *findings_of(cells, self._origins, self.state.making.made)]
+        if not found or exchanges is None:
+            self.state.found = found
+            return []
+        asked = self._spark.createDataFrame([[each[name] for name in KEYS] for each in found], WHERE)
+        come = {tuple(row) for row in exchanges.select(*KEYS).join(f.broadcast(asked), KEYS, "left_semi").collect()}
+        told = [(FOUND.name, each) for each in found if tuple(each[name] for name in KEYS) in come]
+        self.state.found = [each for each in found if tuple(each[name] for name in KEYS) not in come]
+        return list(staged(told, self._folder.spark(self._rows)))
 
     def _commit(self) -> None:
         """What was staged is complete: from here on it can only go on."""

@@ -13,6 +13,7 @@ import numpy as np
 from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
 from dissector.capture_file.tally import Tally
+from dissector.pipeline.notes import NOTES, row_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Cells, Keeping, Rows, packets
 from dissector.session.lessons import Lessons
@@ -52,15 +53,15 @@ def rows(
     put: Callable[[Left], None] | None,
 ) -> Iterator[tuple[str, Cells]]:  # fmt: skip
     """Table and row of all that is settled; what is left of the part is `put` away then. Without a place for it these
-    are the last packets, and all rows come. The last one, of `TALLIES`, is what was left out: as these packets were
-    dealt, and, at the end, of all that the part read."""
+    are the last packets, and all rows come. First of `NOTES`, what it takes other parts to tell; the last one, of
+    `TALLIES`, is what was left out: as these packets were dealt, and, at the end, of all that the part read."""
     dealt: list[Tally] = []
     with _opened(blocks, share, left, dealt, secrets=keeping.secrets) as capture:
         for _ in capture.go_on() if put is not None else capture.read(settled=False):
             pass
         capture.take(taught)
-        for _ in capture.examine():
-            pass
+        for _ in capture.examine(part=True):
+            yield from ((NOTES, row_of(noted)) for noted in capture.take_notes())
         connections = set(left.connections)
         yield from _Settled(capture, origins, keeping).all_of(connections)
         yield TALLIES, {"tally": pickle.dumps((dealt, capture.tally))}

@@ -1,6 +1,7 @@
 """Files read one after the other, in parts, give the rows of all files read at once: without Spark."""
 
 import json
+import pickle
 import struct
 from collections import defaultdict
 from pathlib import Path
@@ -9,9 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dissector.analysis.findings.notes import Making
 from dissector.capture.parts import Block
+from dissector.pipeline.notes import NOTES, ORDER, findings_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Keeping
+from dissector.pipeline.parts import lessons as lessons_of_whole
+from dissector.pipeline.parts import rows as rows_of_whole
 from dissector.pipeline.plan import Plan, plan
 from dissector.pipeline.portion import Left, lessons, rows
 from dissector.pipeline.segments import deal, segments
@@ -64,26 +69,35 @@ def dealt(plans: list[Plan], first: int) -> dict[int, list[Block]]:
 def described(found: list[tuple[str, dict[str, Any]]]) -> Rows:
     """Without what the client says it is in a request that may come after the row was written."""
     later = ("software_name", "software_version")
-    rows_of = [(table, row) for table, row in found if table != TALLIES]
+    rows_of = [(table, row) for table, row in found if table not in (TALLIES, NOTES)]
     told = [(table, {k: v for k, v in row.items() if table != "exchanges" or k not in later}) for table, row in rows_of]
     return sorted((table, json.dumps(row, sort_keys=True, default=str)) for table, row in told)
 
 
+def found_in(
+    made: list[tuple[str, dict[str, Any]]], origins: list[Origin], making: Making | None = None
+) -> list[tuple[str, dict[str, Any]]]:
+    """What several connections tell, of the notes among rows."""
+    notes = sorted((cells for table, cells in made if table == NOTES), key=lambda cells: [cells[n] for n in ORDER])
+    told = findings_of(notes, origins) if making is None else findings_of(notes, origins, making.made)
+    return [("findings", cells) for cells in told]
+
+
 def at_once(plans: list[Plan], origins: list[Origin]) -> Rows:
     parts = dealt(plans, 0)
-    taught = Lessons.together(lessons(blocks, Share(part, PARTS), Left()) for part, blocks in parts.items())
-    found = (
-        rows(blocks, Share(part, PARTS), Left(), taught, origins, Keeping(), None) for part, blocks in parts.items()
-    )
-    return described([row for each in found for row in each])
+    taught = Lessons.together(lessons_of_whole(blocks, Share(part, PARTS)) for part, blocks in parts.items())
+    made = (rows_of_whole(blocks, Share(part, PARTS), taught, origins, Keeping()) for part, blocks in parts.items())
+    found = [row for each in made for row in each]
+    return described(found + found_in(found, origins))
 
 
 def one_by_one(plans: list[Plan], origins: list[Origin]) -> Rows:
     left = {part: Left().packed() for part in range(PARTS)}
     found: list[tuple[str, dict[str, Any]]] = []
     known: dict[int, Lessons] = {}
-    first = 0
+    first, making = 0, Making()
     for each in plans:
+        some: list[tuple[str, dict[str, Any]]] = []
         parts = dealt([each], first)
         first += each.packets
         is_last = each is plans[-1]
@@ -95,7 +109,9 @@ def one_by_one(plans: list[Plan], origins: list[Origin]) -> Rows:
                 left[part] = what.packed()
 
             before = Left.unpacked(left[part])
-            found += rows(parts[part], Share(part, PARTS), before, taught, origins, Keeping(), None if is_last else put)
+            some += rows(parts[part], Share(part, PARTS), before, taught, origins, Keeping(), None if is_last else put)
+        making = pickle.loads(pickle.dumps(making))
+        found += some + found_in(some, origins, making)
     return described(found)
 
 
@@ -111,6 +127,19 @@ def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path, piec
     whole = at_once(plans, origins)
     assert any(table == "connections" for table, _ in whole)
     assert one_by_one(plans, origins) == whole
+
+
+@pytest.mark.parametrize("path", [each for each in CAPTURES if each.stem.startswith("trouble")], ids=lambda p: p.stem)
+def test_findings_of_several_connections_are_made_over_portions(path: Path, tmp_path: Path) -> None:
+    """Their words are those of the time when the row was written: what was found, and where, is compared."""
+    plans = cut(path, tmp_path, 4)
+    origins = origins_of(plans)
+    assert findings(one_by_one(plans, origins)) == findings(at_once(plans, origins))
+
+
+def findings(rows: Rows) -> list[tuple[Any, ...]]:
+    found = (json.loads(row) for table, row in rows if table == "findings")
+    return sorted((row["capture"], row["packet"], row["start"], row["code"]) for row in found)
 
 
 def test_a_connection_has_its_row_once(tmp_path: Path) -> None:
