@@ -5,7 +5,8 @@ part is read on from what was left of it (`portion`), and what came of it is mov
 left now. The law: tables are those of one `ingest` of the same files, once the last request is answered or its
 connection over. What may differ, as rows that are written are not changed later:
   * names, and what lone responses are by inference, are as far as was known when the row was written;
-  * findings of several rows are those that were recognised by then, in the words of that time;
+  * findings of several rows are those that were recognised by then, in the words of that time. What several connections
+    tell is made of the notes of each micro-batch, in order, by makers that go along (`State.making`);
   * a connection's row comes when it is over, and rows that wait for an answer when it comes;
   * files that overlap in time are merged where they come in one micro-batch, and else are read one behind the other;
     one that begins more than `LATE_NS` before what was read is read by itself, and said so.

@@ -110,7 +110,8 @@ def known(spark: SparkSession, folder: Folder) -> set[str]:
     """Digests of the captures that are in the tables."""
     if not folder.has("captures"):
         return set()
-    return {row.digest for row in spark.read.parquet(folder.spark("captures")).select("digest").collect()}
+    read = spark.read.schema(ddl(BY_NAME["captures"]))  # who was killed may have left a folder without any files
+    return {row.digest for row in read.parquet(folder.spark("captures")).select("digest").collect()}
 
 
 def _sweep(folder: Folder, there: set[str]) -> None:

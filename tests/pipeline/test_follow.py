@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -38,10 +38,10 @@ def spark() -> Iterator[SparkSession]:
         yield found
 
 
-def ring_of(folder: Path, count: int) -> Path:
+def ring_of(folder: Path, count: int, capture: str = "librdkafka-pipelined.pcapng") -> Path:
     """A capture as the files of a ring, the newest last."""
     folder.mkdir()
-    for number, plan in enumerate(cut(PCAPS / "librdkafka-pipelined.pcapng", folder, count)):
+    for number, plan in enumerate(cut(PCAPS / capture, folder, count)):
         os.utime(plan.path, (1_000 + number, 1_000 + number))
     return folder
 
@@ -76,10 +76,31 @@ def test_tables_are_those_of_one_run_over_the_files(spark: SparkSession, tmp_pat
     assert not (tmp_path / "followed" / FOLLOWER).exists(), "nothing is left of a ring that is over"
 
 
+def test_what_several_connections_tell_is_found_over_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
+    """One micro-batch has what came before, the next one what makes it a finding."""
+    ring = ring_of(tmp_path / "ring", 4, "trouble-rebalance-loop.pcapng")
+    follower = Follower(spark, str(tmp_path / "followed"), Keeping(), 3, lambda told: None)
+    for batch, each in enumerate(sorted(ring.iterdir())):
+        entry = entry_of(each)
+        assert entry is not None
+        follower._portion([entry], batch)
+    follower._end()
+    ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), Keeping(), parts=2)
+    followed, whole = rows(spark, tmp_path / "followed"), rows(spark, tmp_path / "batch")
+    assert followed["exchanges"] == whole["exchanges"], "they say what was found"
+    assert codes(followed) == codes(whole)
+    assert "rebalance-loop" in codes(whole)
+
+
+def codes(tables: dict[str, list[str]]) -> list[str]:
+    return sorted(json.loads(row)["code"] for row in tables["findings"])
+
+
 def test_a_micro_batch_that_was_broken_off_is_there_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """First before its stage is complete, then in the middle of moving it; late files come in between."""
+    """First before its stage is complete, then in the middle of moving it, twice; others run, and late files come, in
+    between."""
     ring = ring_of(tmp_path / "ring", 4)
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -87,7 +108,7 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
         shutil.move(file, kept / file.name)
     tables = tmp_path / "followed"
 
-    def killed(*_: Any) -> None:
+    def killed(*_: Any) -> NoReturn:
         raise RuntimeError("killed")
 
     with monkeypatch.context() as broken:
@@ -95,6 +116,19 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
         with pytest.raises(Exception, match="killed"):
             followed(spark, ring, tables)
     assert not list(tables.glob("exchanges/**/*.parquet"))
+    rename = Path.rename
+
+    def killed_at_captures(path: Path, to: Path) -> Path:
+        return killed() if "captures" in path.parts else rename(path, to)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "rename", killed_at_captures)
+        with pytest.raises(Exception, match="killed"):
+            followed(spark, ring, tables)
+    moved = sorted(tables.glob("exchanges/**/*.parquet"))
+    assert moved
+    ingest(spark, [str(tmp_path / "nothing")], str(tables), Keeping())
+    assert sorted(tables.glob("exchanges/**/*.parquet")) == moved, "others leave it as it is"
     with monkeypatch.context() as broken:
         broken.setattr(Path, "replace", killed)
         with pytest.raises(Exception, match="killed"):
