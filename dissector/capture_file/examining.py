@@ -21,7 +21,6 @@ from dissector.session.exchange import Exchange
 class Examining(Decoding):
     """Step by step, as far as rows are there."""
 
-    _examination: Examination | None = None
     _told: OwnFindings | None = None
 
     def _finish(self, *, settled: bool) -> None:

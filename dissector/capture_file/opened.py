@@ -5,10 +5,13 @@ from collections.abc import Sequence, Set
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
 from dissector import limits
 from dissector.capture.files import Following, make_room, open_capture
 from dissector.capture.merge import Merged
 from dissector.capture.parts import Part
+from dissector.capture_file.carried import taken_up
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
 from dissector.framing import Splitter
@@ -32,8 +35,10 @@ class Opened:
         asked: tuple[int, int] | None = None,
         ports: Set[int] = frozenset(),
         show_secrets: bool = False,
+        carried: bytes = b"",
     ) -> None:
-        self._store = Store()
+        before = taken_up(carried) if carried else None
+        self._store = Store() if before is None else before.store
         self._files = KafkaFiles(show_secrets=show_secrets)
         """What has no packets: its rows come before those of exchanges."""
         make_room(len(paths))
@@ -42,12 +47,21 @@ class Opened:
             for path in paths
         ]
         self._merged = Merged(self._readers, self._store, bounds)
-        self._transport = Transport(self._store, bounds, _share(paths))
-        self._session = Session(self._store, self._transport.flows, bounds, ports)
-        self._splitter = Splitter(self._store, self._session.recogniser, bounds)
-        self._lookup = Lookup(
-            self._session, self._store, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
-        )
+        if before is not None:
+            self._transport, self._session = before.transport, before.session
+            self._splitter, self._lookup = before.splitter, before.lookup
+        else:
+            self._transport = Transport(self._store, bounds, _share(paths))
+            self._session = Session(self._store, self._transport.flows, bounds, ports)
+            self._splitter = Splitter(self._store, self._session.recogniser, bounds)
+            self._lookup = Lookup(
+                self._session, self._store, self._transport.flows, self._splitter.ignored, asked,
+                show_secrets=show_secrets,
+            )  # fmt: skip
+        self._examination = before.examination if before is not None else None
+        self._unsettled = before.unsettled if before is not None else np.zeros(0, np.int64)
+        """Rows that were not settled when somebody took those that were; and from which row on nobody looked."""
+        self._looked_upto = before.looked_upto if before is not None else 0
         self._listing = Listing(self._session, self._lookup)
         self.bounds = bounds
         self.ports = ports
@@ -66,8 +80,8 @@ class Opened:
         """Rows change their places once, at the end of reading, while a screen may look at them."""
         self._examining = threading.Lock()
         """Whoever does a step of the examination holds it."""
-        self.packets = 0
-        self.start_ns = 0
+        self.packets = before.packets if before is not None else 0
+        self.start_ns = before.start_ns if before is not None else 0
         """Time of the first packet."""
 
     def __enter__(self) -> Self:

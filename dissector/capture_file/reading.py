@@ -31,11 +31,7 @@ class Reading(Opened):
         At the end they are brought in the order in which they began, unless rows that somebody saw are to keep their
         numbers: not `settled`. A step of a file that grows may bring nothing. Raises `CaptureError` where a pipe turns
         out to be no capture."""
-        yield from self._stored()
-        for batch in self._merged.batches():
-            if len(batch):
-                self._take(batch)
-            yield Progress(self.done, self.total, self.packets, len(self))
+        yield from self.go_on()
         yield from self._stored()  # of what a pipe turned out to be
         self._feed(self._transport.finish(), final=True)
         with self._lock:
@@ -44,6 +40,14 @@ class Reading(Opened):
         self.problems += self.tally.problems
         self._finished = True
         yield Progress(self.done, self.total, self.packets, len(self))
+
+    def go_on(self) -> Iterator[Progress]:
+        """Read what there is, and let wait what waits: for who carries it on with packets that come later."""
+        yield from self._stored()
+        for batch in self._merged.batches():
+            if len(batch):
+                self._take(batch)
+            yield Progress(self.done, self.total, self.packets, len(self))
 
     def _counted(self) -> Tally:
         """What could not be read."""

@@ -19,7 +19,7 @@ MISSING: Final = "ingest needs Spark's Python side: pip install 'kafka-dissector
 
 def ingest(
     captures: Sequence[str], out: str, master: str | None, remote: str | None, conf: Sequence[str], *,
-    frames: bool, hashed: bool, show_secrets: bool, verbose: bool,
+    frames: bool, hashed: bool, show_secrets: bool, verbose: bool, follow: bool = False, idle: float | None = None,
 ) -> int:  # fmt: skip
     """Read captures, and folders of them, into the tables of a folder; the exit code."""
     if find_spec("pyspark") is None:
@@ -32,10 +32,23 @@ def ingest(
     from dissector.pipeline.parts import Keeping
     from dissector.pipeline.spark import JobError, NoSparkError, session
 
+    if follow and (len(captures) != 1 or not Path(captures[0]).is_dir()):
+        return complain("--follow takes one folder, that captures are written to")
+    if follow and remote is not None:
+        return complain("--follow runs where it is started: name a --master, and no Spark Connect server")
+    if follow and "://" in out:
+        return complain("--follow writes to a folder of this machine: give --out a path")
+    if idle is not None and not follow:
+        return complain("--idle goes with --follow")
     settings = dict(each.split("=", 1) for each in conf)
     keeping = Keeping(frames=frames, records=not hashed, secrets=show_secrets)
     try:
         Folder(out)  # before anything is started for it
+        if follow:
+            from dissector.cli.ingest_ring import follow as go_on
+
+            with session(master, remote, settings, verbose=verbose) as spark:
+                return go_on(spark, captures[0], out, keeping, idle)
         with _progress(verbose=verbose) as report, session(master, remote, settings, verbose=verbose) as spark:
             outcome = run(spark, _files(captures), out, keeping, report=report)
     except (NoSparkError, JobError, FolderError) as error:

@@ -275,6 +275,13 @@ def ingest(
     hashed: Annotated[bool, typer.Option("--hash-records", help="Sizes and hashes for keys and values.")] = False,
     show_secrets: Secrets = False,
     verbose: Annotated[bool, typer.Option("-v", help="Let Spark speak.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on: a folder's files as tcpdump or dumpcap close them, until Ctrl+C.")
+    ] = False,
+    idle: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="With --follow: end when nothing has come for so long, and write all."),
+    ] = None,
 ) -> None:
     """Bring captures into Parquet tables, on Spark."""
     from dissector.cli.ingest import ingest as run
@@ -282,7 +289,7 @@ def ingest(
     _answer(
         lambda: run(
             captures, out, master, remote, conf or [], frames=frames, hashed=hashed, show_secrets=show_secrets,
-            verbose=verbose,
+            verbose=verbose, follow=follow, idle=idle,
         )
     )  # fmt: skip
 

@@ -21,7 +21,8 @@ from pyspark.sql import functions as f
 from dissector.capture.parts import Block
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
-from dissector.pipeline import source, wide
+from dissector.pipeline import committing, source, wide
+from dissector.pipeline.committing import FOLLOWER
 from dissector.pipeline.folder import Folder
 from dissector.pipeline.notes import findings_of
 from dissector.pipeline.origins import SHORT, origins
@@ -62,10 +63,10 @@ def ingest(
     """Bring captures into the tables of a folder. Raises `FolderError` where that can't be written to."""
     spark.dataSource.register(source.PacketSource)
     folder = Folder(out)
-    there = _known(spark, folder)
+    there = known(spark, folder)
     _sweep(folder, there)
     with stage(spark, "looking over", report):
-        plans = _plans(spark, paths)
+        plans = plans_of(spark, paths)
     outcome, new = Outcome(), []
     for each in plans:
         if each.digest in there:
@@ -77,7 +78,7 @@ def ingest(
             new.append(each)
     if new:
         run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
-        made = _Run(spark, folder, run, new, keeping, report)
+        made = Run(spark, folder, run, new, keeping, report)
         try:
             outcome.counts = made.all(parts)
         finally:
@@ -88,7 +89,8 @@ def ingest(
     return outcome
 
 
-def _plans(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
+def plans_of(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
+    """Files looked over, in their order."""
     frame = spark.createDataFrame([(n, path) for n, path in enumerate(paths)], "number INT, path STRING")
     planned = frame.repartitionById(max(1, len(paths)), f.col("number")).mapInArrow(
         _plan_all, "number INT, plan BINARY"
@@ -104,15 +106,20 @@ def _plan_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             )
 
 
-def _known(spark: SparkSession, folder: Folder) -> set[str]:
+def known(spark: SparkSession, folder: Folder) -> set[str]:
+    """Digests of the captures that are in the tables."""
     if not folder.has("captures"):
         return set()
-    return {row.digest for row in spark.read.parquet(folder.spark("captures")).select("digest").collect()}
+    read = spark.read.schema(ddl(BY_NAME["captures"]))  # who was killed may have left a folder without any files
+    return {row.digest for row in read.parquet(folder.spark("captures")).select("digest").collect()}
 
 
 def _sweep(folder: Folder, there: set[str]) -> None:
-    """Remove what runs left that were killed: what they staged, and what they moved of captures that have no row."""
+    """Remove what runs left that were killed: what they staged, and what they moved of captures that have no row. What
+    a follower was moving stays, as it goes on with that."""
     folder.remove(STAGE)
+    if folder.has(f"{FOLLOWER}/{committing.STAGE}"):
+        return
     called = {f"capture={digest[:SHORT]}" for digest in there}
     for name in OF_PARTS:
         for partition in folder.partitions(name):
@@ -131,7 +138,7 @@ def _cores(spark: SparkSession) -> int:
     return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()
 
 
-class _Run:
+class Run:
     """One run of the job."""
 
     def __init__(
@@ -155,7 +162,7 @@ class _Run:
         made = self._of_files()
         dealt = None
         try:
-            if self._segments:
+            if self._is_dealt:
                 size = sum(each.size for each in self._plans)
                 dealt = self._dealt(parts := parts or max(2 * _cores(self._spark), size // PART + 1))
                 with stage(self._spark, "learning", self._report):
@@ -178,15 +185,24 @@ class _Run:
             counts["findings" if each.table == FOUND.name else each.table] += each.rows
         return {name: counts[name] for name in OF_PARTS}
 
+    @property
+    def _is_dealt(self) -> bool:
+        """Whether there is anything for parts."""
+        return bool(self._segments)
+
     def _dealt(self, parts: int) -> DataFrame:
         """Blocks of packets, those of a part together and in order."""
+        blocks = self._blocks(parts)
+        return blocks.repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
+
+    def _blocks(self, parts: int) -> DataFrame:
+        """Blocks of packets as they are read."""
         read = self._spark.read.format(source.NAME)
-        read = read.option("segments", source.packed(self._segments)).option("parts", str(parts))
-        return read.load().repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
+        return read.option("segments", source.packed(self._segments)).option("parts", str(parts)).load()
 
     def _taught(self, dealt: DataFrame, parts: int) -> Lessons:
         def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, blocks in _parts(some):
+            for number, blocks in by_part(some):
                 found = pickle.dumps(lessons(blocks, Share(number, parts)))
                 yield pa.RecordBatch.from_pydict({"lessons": pa.array([found], pa.binary())})
 
@@ -198,7 +214,7 @@ class _Run:
         rows_at = self._folder.spark(self._rows)
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, blocks in _parts(some):
+            for number, blocks in by_part(some):
                 for each in staged(rows(blocks, Share(number, parts), *pickle.loads(told)), rows_at):
                     yield each.batch
 
@@ -271,13 +287,13 @@ class _Run:
         for name in OF_PARTS:
             for partition in self._folder.partitions(f"{self._stage}/{name}"):
                 self._folder.move(f"{self._stage}/{name}/{partition}", f"{name}/{partition}")
-        self._captures()
+        self._captures().write.mode("append").parquet(self._folder.spark("captures"))
 
     def _shared(self, of: Plan) -> list[Finding]:
         """What is wrong with the packets of all files."""
         return self.problems if of.ranges else []
 
-    def _captures(self) -> None:
+    def _captures(self) -> DataFrame:
         told = [
             (
                 each.digest, each.path, each.size, each.packets, each.earliest_ns, each.latest_ns, each.link_types,
@@ -285,11 +301,10 @@ class _Run:
             )
             for each in self._plans
         ]  # fmt: skip
-        frame = self._spark.createDataFrame(told, ddl(BY_NAME["captures"]))
-        frame.coalesce(1).write.mode("append").parquet(self._folder.spark("captures"))
+        return self._spark.createDataFrame(told, ddl(BY_NAME["captures"])).coalesce(1)
 
 
-def _parts(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Block]]]:
+def by_part(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Block]]]:
     """The number of each part and its blocks, one part behind the other."""
     ahead = _blocks(some)
     first = next(ahead, None)

@@ -4,10 +4,11 @@ A part gives notes beside its rows of tables; who has those of all parts, scope 
 """
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from dissector.analysis.findings.notes import Noted, made
+from dissector.findings import Finding
 from dissector.pipeline.origins import Origin, Origins
 
 Cells = dict[str, Any]
@@ -25,10 +26,14 @@ def row_of(noted: Noted) -> Cells:
     }  # fmt: skip
 
 
-def findings_of(notes: Iterable[Cells], origins: list[Origin]) -> Iterator[Cells]:
-    """What notes tell, as `tables.FOUND` has it. They stand in `ORDER`, all of one noter and scope together."""
+def findings_of(
+    notes: Iterable[Cells], origins: list[Origin],
+    make: Callable[[Iterable[Noted]], Iterable[tuple[Noted, Finding]]] = made,
+) -> Iterator[Cells]:  # fmt: skip
+    """What notes tell, as `tables.FOUND` has it. They stand in `ORDER`, all of one noter and scope together. They are
+    all that there are, or a portion for who can `make` findings of portions."""
     places = Origins(origins)
-    for noted, finding in made(_noted(notes)):
+    for noted, finding in make(_noted(notes)):
         origin, packet = places.of(noted.packet)
         yield {
             "day": origin.day, "capture": origin.capture, "packet": packet, "start": noted.start,

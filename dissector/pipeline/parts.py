@@ -142,14 +142,15 @@ class Rows:
 
 def _read(blocks: Iterable[Block], share: Share, keeping: Keeping, dealt: list[Tally]) -> Capture:
     """Read a part; `dealt` gets what was left out as it was dealt."""
-    part = Part("a part of the packets", _packets(blocks, dealt), share.number, share.parts)
+    part = Part("a part of the packets", packets(blocks, dealt), share.number, share.parts)
     capture = Capture([part], show_secrets=keeping.secrets)
     for _ in capture.read():
         pass
     return capture
 
 
-def _packets(blocks: Iterable[Block], dealt: list[Tally]) -> Iterator[Block]:
+def packets(blocks: Iterable[Block], dealt: list[Tally]) -> Iterator[Block]:
+    """Blocks that have packets; `dealt` gets what the others say."""
     for block in blocks:
         if block.heads:
             yield block

@@ -60,6 +60,9 @@ class Inference:
         self._alike = lru_cache(maxsize=KEPT_VERDICTS)(self._judge_small)
         self._everywhere = lru_cache(maxsize=1)(self._asked_everywhere)
         self._asked_elsewhere: Counter[Pair] = Counter()
+        self._gone: Counter[Pair] = Counter()
+        """What rows asked for that are not there any more; and by connection."""
+        self._seen_before: dict[int, Counter[Pair]] = {}
         self._words = lru_cache(maxsize=1)(knowledge.words)
 
     def verdict(self, frame: int, connection: int, generation: int) -> Verdict:
@@ -83,7 +86,8 @@ class Inference:
     def _gather(self, connection: int, first: bool) -> Evidence:
         if first:
             return replace(self._evidence(connection, False), first=True)
-        seen = self._pairs(self._asked(self._by_connection.rows(connection, self._generation)))
+        there = self._counted(self._asked(self._by_connection.rows(connection, self._generation)))
+        seen = {pair: float(n) for pair, n in (there + self._seen_before.get(connection, Counter())).items()}
         offered = self._offers.of(connection, self._generation)
         alone = Evidence(seen, self._everywhere(), offered, self._words())
         return self._with_sure_ones(alone, connection)
@@ -108,7 +112,23 @@ class Inference:
 
     def asked(self) -> Counter[Pair]:
         """How often each API and version is asked for, in this part of the capture."""
-        return Counter({pair: int(count) for pair, count in self._pairs(self._asked()).items()})
+        return self._gone + self._counted(self._asked())
+
+    def _counted(self, rows: Ints) -> Counter[Pair]:
+        return Counter({pair: int(count) for pair, count in self._pairs(rows).items()})
+
+    def keep(self, rows: Ints, connections: Ints) -> None:
+        """Only these rows, ascending, will be there from now on: what the others asked for is remembered, on these
+        connections one by one."""
+        gone = self._asked(np.setdiff1d(self._table.rows(), rows, assume_unique=True))
+        self._gone += self._counted(gone)
+        seen = {each: self._seen_before[each] for each in connections.tolist() if each in self._seen_before}
+        whose = self._table.connection.values[gone]
+        order = np.argsort(whose, kind="stable")
+        for some in np.split(gone[order], np.flatnonzero(np.diff(whose[order])) + 1):
+            if len(some) and (connection := int(self._table.connection.values[some[0]])) in connections:
+                seen[connection] = seen.get(connection, Counter()) + self._counted(some)
+        self._seen_before = seen
 
     def take(self, asked: Counter[Pair]) -> None:
         """How often they are asked for in the whole capture, this part of it included."""
@@ -116,14 +136,12 @@ class Inference:
         self._generation = -1
 
     def _asked_everywhere(self) -> dict[Pair, float]:
-        everywhere = self._pairs(self._asked())
-        for pair, count in self._asked_elsewhere.items():
-            everywhere[pair] = everywhere.get(pair, 0.0) + count
-        return everywhere
+        everywhere = self.asked() + self._asked_elsewhere
+        return {pair: float(count) for pair, count in everywhere.items()}
 
     def _asked(self, rows: Ints | None = None) -> Ints:
         """Rows that have a request, of those given or of all."""
-        rows = np.arange(len(self._table)) if rows is None else rows
+        rows = self._table.rows() if rows is None else rows
         asked = (self._table.kind.values[rows] == RowKind.EXCHANGE) & (self._table.request.values[rows] != NO_FRAME)
         found: Ints = rows[asked]
         return found

@@ -141,6 +141,19 @@ class Knowledge:
             telling = np.isin(table.api_key.values[stretch], TEACHERS) & (table.request.values[stretch] != NO_FRAME)
             yield start + np.flatnonzero(telling)
 
+    @property
+    def waiting(self) -> Ints:
+        """Rows that will tell something once they are answered."""
+        return self._waiting
+
+    def keep(self, connections: set[int]) -> None:
+        """Forget what is known of connections but these, and which bodies were read."""
+        self._read.clear()
+        self._bodies.clear()
+        self._mechanisms = {each: known for each, known in self._mechanisms.items() if each in connections}
+        self._offered = {each: known for each, known in self._offered.items() if each in connections}
+        self._software = {each: known for each, known in self._software.items() if each in connections}
+
     def rearranged(self) -> None:
         """Rows have changed their places: look at all of them again."""
         self._rows, self._waiting = 0, _NONE

@@ -91,14 +91,14 @@ class Lookup:
         self.ends = lru_cache(maxsize=KEPT_ENDS)(self._look_up_ends)
         """The client's end of a connection and the server's, as `host:port`."""
         self._generation = -1
-        self._offers = Offers(session.knowledge, lambda connection: self.ends(connection)[1], flows.first_packet)
+        self._offers = Offers(session.knowledge, self._server, flows.first_packet)
         self._inference = Inference(
             session.frames,
             session.table,
             by_connection,
             session.knowledge,
             self._offers,
-            opened=lambda connection: flows.syn_side(connection) >= 0,
+            self._is_opened,
         )
 
     def exchange(self, number: int) -> Exchange:
@@ -150,6 +150,17 @@ class Lookup:
         self._offers.take(lessons.offers)
         self._inference.take(lessons.asked)
 
+    def keep(self, rows: Ints, connections: Ints) -> Ints:
+        """Get ready to be pickled: of what is known of rows and of connections only these will be there. Of some more
+        rows, which are told, it will ask again."""
+        self.learn()
+        generation = self._session.generation
+        needed = self._sessions.keep(connections, rows, generation)
+        self._offers.keep(generation)
+        self._inference.keep(np.union1d(rows, needed), connections)
+        self._session.knowledge.keep(set(connections.tolist()))
+        return needed
+
     def closed(self, connection: int) -> tuple[int, bool] | None:
         """When a connection was closed, and whether the client did so first; None where that was not seen."""
         time_ns, side = self._flows.closed(connection)
@@ -199,6 +210,12 @@ class Lookup:
             kafka = recogniser.kafka_side(connection)
             return 0 if kafka is None else 1 - kafka
         return side
+
+    def _server(self, connection: int) -> str:
+        return self.ends(connection)[1]
+
+    def _is_opened(self, connection: int) -> bool:
+        return self._flows.syn_side(connection) >= 0
 
     def _look_up_ends(self, connection: int) -> tuple[str, str]:
         ends = [

@@ -25,6 +25,10 @@ class Offers:
         """What others have learned, by server."""
         self._taught, self._generation = taught, -1
 
+    def keep(self, generation: int) -> None:
+        """What each server said stays known, whatever is forgotten of connections."""
+        self.take(self.known(generation))
+
     def of(self, connection: int, generation: int) -> Offer:
         """The versions that the server of a connection said it has, there or elsewhere, by API key. The knowledge has
         learned up to `generation`."""

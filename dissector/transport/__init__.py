@@ -46,6 +46,10 @@ class Transport:
         """The other half."""
         return self._reassembler.feed(read, self.left)
 
+    def places(self) -> Int64:
+        """Addresses and sizes of bytes that wait for missing ones, `(2, n)`."""
+        return self._reassembler.places()
+
     @property
     def fragments(self) -> Int64:
         """Rows of the packets fed last that are fragments of IP datagrams."""

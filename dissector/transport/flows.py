@@ -99,6 +99,10 @@ class Flows:
         """The time of its first FIN or RST, `NEVER` where none was seen; and the side that sent it."""
         return int(self._closed_ns.values[connection]), int(self._closed_by.values[connection])
 
+    def open(self) -> Ints:
+        """Connections of which something may come, ascending."""
+        return np.sort(self._pairs.connection)
+
     def take_left(self) -> Ints:
         """Connections of which nothing can come any more, each told once: forgotten, or another took their place."""
         left = np.concatenate([np.zeros(0, np.int64), *self._left])

@@ -52,8 +52,8 @@ class Examination:
         self.found = Found(ALL if part else MOST)
         self.notes = Notes()
         sink = self.notes if part else AtOnce(self.found)
-        narrow = [finder(self.found, self) for finder in FINDERS if issubclass(finder, NarrowFinder)]
-        looking = [*narrow, *(noter(self, sink) for noter in NOTERS)]
+        self._narrow = [finder(self.found, self) for finder in FINDERS if issubclass(finder, NarrowFinder)]
+        looking = [*self._narrow, *(noter(self, sink) for noter in NOTERS)]
         self._over_rows = [each for each in looking if isinstance(each, OverRows)]
         self._bodies = Bodies(store, session.frames, [each for each in looking if isinstance(each, OverBodies)])
         self._examined = 0
@@ -77,6 +77,16 @@ class Examination:
             yield self._examined
             if self._examined == len(table):
                 return
+
+    @property
+    def waiting(self) -> Ints:
+        """Rows that are to be examined once they are complete."""
+        return np.concatenate([self._waiting, np.arange(self._examined, len(self._session.table))])
+
+    @property
+    def looks_back(self) -> Ints:
+        """Frames of rows that were examined of which it will ask once more what TCP did to them."""
+        return np.concatenate([finder.looks_back for finder in self._narrow])
 
     def _examine(self, rows: Rows) -> None:
         for each in self._over_rows:

@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.found import Case, Telling
 from dissector.analysis.findings.recurring import Burst, Episode, Recent
@@ -89,6 +91,11 @@ class Finder(ABC):
             burst.case = self.tell(row, words, path)
         else:
             burst.case.retell(words)
+
+    @property
+    def looks_back(self) -> Ints:
+        """Frames of earlier rows of which it will ask once more what TCP did to them."""
+        return np.zeros(0, np.int64)
 
 
 class OverRows(ABC):

@@ -1,6 +1,6 @@
 """What was found, by row: bounded, and told in the order of rows.
 
-Invariant: of each code so many are kept, the first ones; the rest is counted.
+Invariant: of each code so many are kept, the first ones; the rest is counted. What was forgotten makes room.
 """
 
 import sys
@@ -61,7 +61,9 @@ class Found:
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._cases: dict[int, list[Case]] = {}
-        self._counts: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()
+        self._left_out: Counter[str] = Counter()
+        """Both by code."""
         self._told: Numbers[Told] = Numbers()
         self._told.of(NOTHING)
         self._numbers = Column(np.uint32)
@@ -72,8 +74,10 @@ class Found:
     ) -> Case:  # fmt: skip
         """Keep a finding, if there is room for one more of its code."""
         case = case_of(explanation, message, path, severity, is_wide=is_wide)
-        self._counts[explanation.code] += 1
-        if self._counts[explanation.code] <= self._most:
+        if self._kept[explanation.code] == self._most:
+            self._left_out[explanation.code] += 1
+        else:
+            self._kept[explanation.code] += 1
             self._cases.setdefault(row, []).append(case)
             self._numbers.grow(row + 1)
             known = self.told[int(self._numbers.values[row])]
@@ -104,8 +108,14 @@ class Found:
     def _ordered(self, row: int) -> list[Case]:
         return sorted(self._cases.get(row, ()), key=lambda case: case.order)
 
+    def keep(self, rows: Ints) -> None:
+        """Forget what was found of all but these rows."""
+        staying = set(rows.tolist())
+        self._cases = {row: cases for row, cases in self._cases.items() if row in staying}
+        self._kept = Counter(case.finding.code for cases in self._cases.values() for case in cases)
+        self._numbers.keep(rows[rows < len(self._numbers)])
+
     def take_left_out(self) -> dict[str, int]:
         """How many of a code had no room; each is told once."""
-        left_out = {code: count - self._most for code, count in self._counts.items() if count > self._most}
-        self._counts.update({code: -count for code, count in left_out.items()})
-        return left_out
+        left_out, self._left_out = self._left_out, Counter()
+        return dict(left_out)

@@ -223,6 +223,24 @@ OF_FILES: Final = (
         "Make room where temporary files go (TMPDIR), or merge the files first, with mergecap for example.",
     ),
     Explanation(
+        "late-file", "A file of a ring that came late", WARNING,
+        "A file came when others with later packets had been read: it was read by itself.",
+        "It was copied or renamed into the folder, or it was written over with older packets.",
+        "Connections that go on in other files are told apart there: ingest all files together to have them whole.",
+    ),
+    Explanation(
+        "file-grew", "A file that grew after it was read", WARNING,
+        "A file of a ring was taken for closed, and was written to later: what came then is not in the tables.",
+        "The program that captures pauses for longer than a file is waited for.",
+        "Ingest the file by itself into other tables, or stop the capture before its last file is read.",
+    ),
+    Explanation(
+        "file-overwritten", "A file that was written over unread", WARNING,
+        "A file of a ring was written over before it was read: what it held is lost.",
+        "The ring goes round faster than its files are read.",
+        "Give the ring more files, or larger ones, or ingest more cores.",
+    ),
+    Explanation(
         "tls-secrets", "The file holds TLS secrets", NOTE,
         "The capture carries keys for TLS connections, which this program does not use.",
         "Wireshark's editcap put them in with --inject-secrets.",

@@ -92,6 +92,23 @@ def made(notes: Iterable[Noted]) -> Iterator[tuple[Noted, Finding]]:
         yield from ((of, case.finding) for of, case in cases.told)
 
 
+class Making:
+    """Findings are made of notes that come in portions, and from one to the next it can be pickled. What is remembered
+    is bounded, as it is where they are made at once; what was told in a portion before is not told anew."""
+
+    def __init__(self) -> None:
+        self._cases = _Cases()
+        self._makers = AtOnce(self._cases)
+
+    def made(self, notes: Iterable[Noted]) -> list[tuple[Noted, Finding]]:
+        """As `made`, of the next portion, which is sorted the same way."""
+        for noted in notes:
+            self._cases.of = noted
+            self._makers.take(_BY_NAME[noted.noter], noted.scope, 0, (noted.packet, noted.start), noted.note)
+        told, self._cases.told = self._cases.told, []
+        return [(of, case.finding) for of, case in told]
+
+
 def _makers(noter: type[Noter], found: Telling, scope: Scope) -> list[Maker[Any]]:
     return [maker(found, scope) for maker in _MAKERS[noter]]
 

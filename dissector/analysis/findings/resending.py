@@ -51,6 +51,14 @@ class SentAgain(RowFinder):
         recent = set(self._recent.row.tolist())
         self._cases = {row: case for row, case in self._cases.items() if row in recent}
 
+    @property
+    def looks_back(self) -> Ints:
+        if self._recent is None:
+            return super().looks_back
+        frames: Ints = np.concatenate([self._recent.request, self._recent.response])
+        there: Ints = frames[frames != NO_FRAME]
+        return there
+
     def _retell(self, row: int, words: str) -> None:
         case = self._cases.get(row)
         if case is None:
