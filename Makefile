@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint bench fuzz lab schemas vectors clean
+.PHONY: help run test spark check lint bench fuzz lab schemas vectors clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,10 +29,13 @@ run: $(BIN)/kdissect ## open a bundled capture (CAPTURE=FILE for another)
 	@$(BIN)/kdissect $(CAPTURE)
 
 test: $(VENV)/.tests lint ## all tests, style, types and import rules
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not spark'
+
+spark: $(VENV)/.tests ## minutes of Spark: clusters, kills, rings, commands on tables (needs Java 17)
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m spark
 
 check: $(VENV)/.tests lint ## the fast part of `make test`, under a minute
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' --hypothesis-profile=quick
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not spark' --hypothesis-profile=quick
 
 lint: $(VENV)/.tests ## style, types, import rules
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .

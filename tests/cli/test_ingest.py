@@ -72,6 +72,7 @@ def test_a_folder_that_can_not_be_written_to_is_one_line(folder: str, why: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_a_run_says_what_it_could_not_read_and_what_it_did(tmp_path: Path) -> None:
     needs("java")
     noise = tmp_path / "noise.pcap"
@@ -85,6 +86,7 @@ def test_a_run_says_what_it_could_not_read_and_what_it_did(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_a_setting_that_spark_refuses_is_one_line(tmp_path: Path) -> None:
     needs("java")
     code, out, err = said(JAVA, "--out", str(tmp_path), "--conf", "spark.driver.memory=none")
@@ -93,6 +95,7 @@ def test_a_setting_that_spark_refuses_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_interrupted_it_ends_quietly_and_leaves_nothing(tmp_path: Path) -> None:
     needs("java")
     chatty(tmp_path / "chatty.pcap", 100_000)

@@ -18,7 +18,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 from tests.pipeline.clusters import PATIENCE, Cluster, kdissect, python_without_us, standalone
 from tests.pipeline.contents import contents
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 STAGED = "_runs/*/rows/exchanges/*.parquet"
 """There while parts are dissected."""
 

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import PCAPS
 from tests.needs import needs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 CAPTURES = [str(PCAPS / f"{name}.pcapng") for name in ("java", "aiokafka")]
 
 

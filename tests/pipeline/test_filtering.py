@@ -8,7 +8,7 @@ from dissector.analysis.filter import parse
 from dissector.capture_file import Capture
 from tests.pipeline.ingested import Ingested, ingested
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 __all__ = ["ingested"]
 
 EXACT = (

@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 
 from tests.pipeline.clusters import kdissect
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 FILES = [*sorted(PCAPS.glob("trouble-*.pcapng")), PCAPS / "java-admin.pcapng", PCAPS / "sarama-1.0.0.pcapng"]
 OF_FINDINGS = ("time_ns", "client", "server", "api", "code", "severity", "path", "message")
 OF_ROWS = ("time_ns", "client", "server", "api", "kind", "severity", "info")

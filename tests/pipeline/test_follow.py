@@ -27,7 +27,7 @@ from dissector.pipeline.parts import Keeping
 from dissector.pipeline.ring import entry_of
 from dissector.pipeline.spark import session
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 TABLES = ("captures", "connections", "exchanges", "findings", "gaps")
 
 

@@ -12,7 +12,7 @@ from tests.conftest import PCAPS
 from tests.conversation.test_growing import said
 from tests.pipeline.ingested import Ingested, ingested
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 __all__ = ["ingested"]
 
 

@@ -70,6 +70,7 @@ def test_the_versions_that_kafka_4_removed_are_those_of_its_schemas() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_who_produces_to_a_topic(ingested: Ingested, exchanges: list[Exchange]) -> None:
     rows = asked(ingested, "Who produces to a topic, with which version of which client")
     records: Counter[str | None] = Counter()
@@ -85,6 +86,7 @@ def test_who_produces_to_a_topic(ingested: Ingested, exchanges: list[Exchange]) 
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_who_asks_in_removed_versions(ingested: Ingested, exchanges: list[Exchange]) -> None:
     rows = asked(ingested, "Which clients still ask in versions that Kafka 4 removed")
     found = {(row.client_id, row.api, row.api_version): row.requests for row in rows}
@@ -98,6 +100,7 @@ def test_who_asks_in_removed_versions(ingested: Ingested, exchanges: list[Exchan
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_the_slowest_fetches(ingested: Ingested, exchanges: list[Exchange]) -> None:
     rows = asked(ingested, "The slowest fetches")
     beyond = [
@@ -108,6 +111,7 @@ def test_the_slowest_fetches(ingested: Ingested, exchanges: list[Exchange]) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_how_restless_groups_are(ingested: Ingested, exchanges: list[Exchange]) -> None:
     rows = asked(ingested, "How restless consumer groups are")
     joins: Counter[str] = Counter()
@@ -125,6 +129,7 @@ def test_how_restless_groups_are(ingested: Ingested, exchanges: list[Exchange]) 
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_which_errors_whom(ingested: Ingested, exchanges: list[Exchange]) -> None:
     from dissector.analysis.filter.subjects import ERROR
     from dissector.protocol.schema.errors import error_name
@@ -139,6 +144,7 @@ def test_which_errors_whom(ingested: Ingested, exchanges: list[Exchange]) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_bytes_by_topic_and_minute(ingested: Ingested) -> None:
     rows = asked(ingested, "Bytes by topic and minute")
     assert sum(row.records for row in rows) == ingested.spark.sql("SELECT * FROM records WHERE NOT control").count()

@@ -122,6 +122,7 @@ def test_the_same_under_other_names_and_in_another_order_is_known(made: Made, tm
     assert contents(made.folder) == before
 
 
+@pytest.mark.spark
 def test_a_ring_in_any_order_gives_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(3)
     files = rolled(tmp_path, PCAPS / "librdkafka-pipelined.pcapng", chance, most=9)
@@ -135,6 +136,7 @@ def test_a_ring_in_any_order_gives_the_same_tables(spark: SparkSession, tmp_path
     assert found == shown([PCAPS / "librdkafka-pipelined.pcapng"])
 
 
+@pytest.mark.spark
 def test_what_is_wrong_with_files_is_in_the_tables_and_told(spark: SparkSession, tmp_path: Path) -> None:
     """Good files among them are whole, and a second run has nothing to add."""
     files = [JAVA]
@@ -158,6 +160,7 @@ def test_what_is_wrong_with_files_is_in_the_tables_and_told(spark: SparkSession,
     assert contents(tmp_path / "tables") == before
 
 
+@pytest.mark.spark
 def test_bodies_as_large_as_a_cell_may_be_are_kept_and_larger_ones_told(spark: SparkSession, tmp_path: Path) -> None:
     """A body of nearly `MOST` bytes of JSON is a VARIANT; try_parse_json would give null for what it can't hold."""
     files = [large(tmp_path, 40 << 20, 40_001), large(tmp_path, 7 << 20, 40_002)]
@@ -194,6 +197,7 @@ with session("local[2]", None, {}, verbose=False) as spark:
 """
 
 
+@pytest.mark.spark
 def test_a_run_that_is_killed_anywhere_leaves_nothing_of_a_capture(spark: SparkSession, tmp_path: Path) -> None:
     """In one folder, one killed run after the other; the last one is not killed, and has other files to read."""
     files = [PCAPS / f"{name}.pcapng" for name in QUICK]
