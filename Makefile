@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint bench fuzz lab schemas vectors clean
+.PHONY: help run test spark check lint bench fuzz lab schemas vectors clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,24 +22,27 @@ $(BIN)/kdissect: pyproject.toml
 
 $(VENV)/.tests: $(BIN)/kdissect
 	@echo "installing what the tests need (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev,connect]'
 	@touch $@
 
 run: $(BIN)/kdissect ## open a bundled capture (CAPTURE=FILE for another)
 	@$(BIN)/kdissect $(CAPTURE)
 
 test: $(VENV)/.tests lint ## all tests, style, types and import rules
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not spark'
+
+spark: $(VENV)/.tests ## minutes of Spark: clusters, kills, rings, commands on tables (needs Java 17)
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m spark
 
 check: $(VENV)/.tests lint ## the fast part of `make test`, under a minute
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' --hypothesis-profile=quick
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not spark' --hypothesis-profile=quick
 
 lint: $(VENV)/.tests ## style, types, import rules
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo --verbose >/dev/null || $(BIN)/lint-imports
 
-bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter diff")
+bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter diff spark")
 	@$(BIN)/python -m tests.bench $(BENCH)
 
 fuzz: $(VENV)/.tests ## damaged input on every core (FUZZ="--count N --seed S --minutes M")

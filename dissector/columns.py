@@ -3,7 +3,8 @@
 Invariants:
   * a large column lives in an unnamed temporary file, mapped: what is resident of it is let go of now and then, so that
     memory stays flat however many rows there are. Where no file can be had it stays in memory;
-  * it grows without a copy: the file is mapped anew, and the old map goes when the last view of it does.
+  * it grows without a copy: the file is mapped anew, and the old map goes when the last view of it does;
+  * pickled, it is what `keep` left of it: rows keep their numbers, and those that are gone cost nothing.
 """
 
 import mmap
@@ -11,7 +12,7 @@ import os
 import tempfile
 import weakref
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,12 +34,14 @@ Value = TypeVar("Value")
 class Column:
     """One growing column. `values` is a view of what it holds: take it anew after each change of length."""
 
-    __slots__ = ("__weakref__", "_array", "_default", "_file", "_looks", "_map", "_new", "_size")
+    __slots__ = ("__weakref__", "_array", "_default", "_file", "_kept", "_looks", "_map", "_new", "_size")
 
     def __init__(self, dtype: npt.DTypeLike, default: int = 0) -> None:
         self._array: npt.NDArray[np.generic] = np.empty(_FIRST_ROOM, dtype)
         self._default = default or np.zeros(1, dtype)[0]
         self._size = 0
+        self._kept: npt.NDArray[np.int64] | None = None
+        """Rows that go along when it is pickled; None for all."""
         self._file: int | None = None
         self._map: mmap.mmap | None = None
         self._looks = 0
@@ -70,6 +73,15 @@ class Column:
         self._make_room(at + len(rows))
         self._array[at : at + len(rows)] = rows
 
+    def keep(self, rows: npt.NDArray[np.int64]) -> None:
+        """These rows alone, ascending, go along when it is pickled: where it is unpickled the others read as zeros."""
+        self._kept = rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = self._array[: self._size]
+        some = values if self._kept is None else values[self._kept]
+        return _unpickled, (self._array.dtype, self._default, self._size, self._kept, some)
+
     def let_go(self) -> None:
         """Drop what is resident of a large column; it comes back from the page cache when somebody looks."""
         self._looks = self._new = 0
@@ -89,8 +101,14 @@ class Column:
         if self._new > _FILED:
             self.let_go()
 
-    def _map_anew(self, size: int) -> bool:
-        """Be a file with room for `size` rows; False where the disk has none."""
+    def _be_zeros(self, size: int) -> None:
+        """Be `size` rows long, of zeros that take no room before somebody writes there."""
+        if size * self._array.itemsize < _FILED or not self._map_anew(size, whole=False):
+            self._array, self._map = np.zeros(max(size, _FIRST_ROOM), self._array.dtype), None
+        self._size = size
+
+    def _map_anew(self, size: int, *, whole: bool = True) -> bool:
+        """Be a file with room for `size` rows; False where the disk has none, or would have none for the `whole`."""
         width = self._array.itemsize
         have = len(self._array) * width if self._map is not None else 0
         room = -(-size * width // _STEP) * _STEP
@@ -99,7 +117,10 @@ class Column:
                 self._file, name = tempfile.mkstemp()
                 weakref.finalize(self, os.close, self._file)
                 Path(name).unlink()
-            _lengthen(self._file, have, room)
+            if whole:
+                _lengthen(self._file, have, room)
+            else:
+                os.ftruncate(self._file, room)
             fresh = mmap.mmap(self._file, room)
         except OSError:
             return False
@@ -108,6 +129,15 @@ class Column:
             array[: self._size] = self._array[: self._size]
         self._array, self._map = array, fresh
         return True
+
+
+def _unpickled(
+    dtype: npt.DTypeLike, default: int, size: int, kept: npt.NDArray[np.int64] | None, values: npt.NDArray[np.generic]
+) -> Column:
+    column = Column(dtype, default)
+    column._be_zeros(size)
+    column._array[slice(size) if kept is None else kept] = values
+    return column
 
 
 def _lengthen(file: int, have: int, room: int) -> None:

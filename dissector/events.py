@@ -27,6 +27,9 @@ UInt8 = npt.NDArray[np.uint8]
 NOWHERE: Final = -1
 """The address of bytes that the capture does not have."""
 
+NEVER: Final = 1 << 62
+"""The time of what did not happen, nanoseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class PacketBatch:
@@ -36,8 +39,8 @@ class PacketBatch:
     """The whole region, usually a mapped file: `(bytes,)`."""
     base: int
     """The store's address of `data[0]`."""
-    first: int
-    """The packet number of row 0."""
+    number: Int64
+    """Packet numbers, ascending; of a part of a capture some are left out."""
     time_ns: Int64
     offset: Int64
     """Where the packet's first captured byte stands in `data`."""

@@ -44,9 +44,8 @@ def packets_of(capture: Capture, rows: Iterable[int], comments: Mapping[int, str
     wanted = _Wanted(capture, rows, comments)
     numbers = wanted.carriers(capture)
     for batch in batches(capture, Store()):
-        low, high = np.searchsorted(numbers, [batch.first, batch.first + len(batch)])
-        for number in numbers[low:high].tolist():
-            at = number - batch.first
+        for at in np.flatnonzero(np.isin(batch.number, numbers)).tolist():
+            number = int(batch.number[at])
             start, size = int(batch.offset[at]), int(batch.captured[at])
             written = [capture.comments[number]] if number in capture.comments else []
             yield Packet(
@@ -103,7 +102,7 @@ class _Wanted:
         numbers, fragments = [np.array(list(self.comments), np.int64)], [np.zeros(0, np.int64)]
         for batch in batches(capture, store):
             segments = transport.segments(batch)
-            fragments.append(batch.first + transport.fragments)
+            fragments.append(batch.number[transport.fragments])
             numbers.append(self._opened_or_closed(segments))
             ours = np.flatnonzero(np.isin(segments.direction, self._directions))
             places.add(segments.address[ours], segments.packet[ours])

@@ -10,7 +10,7 @@ Invariants:
 
 import mmap
 from bisect import bisect_right
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,15 @@ FAULT: Final = 1 << 16
 """Bytes that one look at a mapped file makes resident: the kernel brings the pages around it along."""
 RESIDENT: Final = 1 << 26
 """Bytes looked at before mapped files are let go of."""
+
+
+class Excerpt(NamedTuple):
+    """Some of a store's bytes."""
+
+    end: int
+    """Behind all addresses of the store."""
+    pieces: list[tuple[int, bytes]]
+    """Address and bytes, ascending and apart from each other."""
 
 
 class Store:
@@ -73,6 +82,32 @@ class Store:
             data = np.frombuffer(self._regions[at], np.uint8)
             result[rows] = _windows(data, addresses[rows] - self._bases[at], width)
         return result
+
+    def excerpt(self, address: npt.NDArray[np.int64], size: npt.NDArray[np.int64]) -> "Excerpt":
+        """The bytes at these addresses, `(n,)`, copied: each once, those that stand together in one piece."""
+        order = np.argsort(address, kind="stable")
+        starts, ends = address[order], np.maximum.accumulate((address + size)[order])
+        begins = np.flatnonzero(np.concatenate([[True], starts[1:] > ends[:-1]])[: len(starts)])
+        pieces = zip(
+            starts[begins].tolist(), ends[np.append(begins[1:], len(ends))[: len(begins)] - 1].tolist(), strict=True
+        )
+        return Excerpt(self._used(), [(start, bytes(self.read(start, end - start))) for start, end in pieces])
+
+    @classmethod
+    def of(cls, excerpt: "Excerpt") -> "Store":
+        """A store that has an excerpt's bytes at their addresses, and no others; what is added comes behind all that
+        the other one had."""
+        store = cls()
+        for address, data in excerpt.pieces:
+            store._bases.append(address)
+            store._regions.append(memoryview(data))
+        store._end = excerpt.end
+        return store
+
+    def _used(self) -> int:
+        """The first address, a multiple of `ALIGN`, behind all that is there: room that nothing grew into is free."""
+        last = self._bases[-1] + len(self._regions[-1]) if self._bases else self._end
+        return (last + 2 * ALIGN) // ALIGN * ALIGN
 
     def let_go(self) -> None:
         """Drop what is resident of mapped files; it comes back from the page cache when somebody looks again."""

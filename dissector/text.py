@@ -58,3 +58,13 @@ def seconds(ns: int) -> str:
     sign = "-" if ns < 0 else ""
     whole, rest = divmod(abs(ns), 1_000_000_000)
     return f"{sign}{whole}.{rest // 1_000:06d}"
+
+
+BLOCKS: Final = " ▏▎▍▌▋▊▉█"
+
+
+def bar(share: float, width: int) -> str:
+    """A bar of `width` cells at most; anything more than nothing is seen."""
+    eighths = max(round(share * width * 8), 1 if share > 0 else 0)
+    whole, rest = divmod(min(eighths, width * 8), 8)
+    return ("█" * whole + (BLOCKS[rest] if rest else "")).ljust(width)

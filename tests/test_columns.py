@@ -1,5 +1,7 @@
 """Columns hold what was put into them, in memory or in a file; equal rows are found."""
 
+import os
+import pickle
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -101,3 +103,30 @@ def test_rows_that_share_their_sums_are_told_apart(monkeypatch: pytest.MonkeyPat
 @given(values=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3)))
 def test_values_come_once_each_in_order(values: list[int]) -> None:
     assert unique(np.array(values, np.int64)).tolist() == sorted(set(values))
+
+
+@given(st.lists(st.integers(1, 2**31 - 1), max_size=5000), st.sets(st.integers(0, 4999)))
+def test_a_column_pickled_has_the_rows_that_were_kept(place: str, values: list[int], rows: set[int]) -> None:
+    column = Column(np.int64)
+    column.extend(values)
+    kept = np.array(sorted(row for row in rows if row < len(values)), np.int64)
+    column.keep(kept)
+    again = pickle.loads(pickle.dumps(column))
+    expected = np.zeros(len(values), np.int64)
+    expected[kept] = np.array(values, np.int64)[kept]
+    assert again.values.tolist() == expected.tolist()
+    again.extend([5] * 600)
+    again.grow(len(again) + 3)
+    assert again.values.tolist() == [*expected.tolist(), *[5] * 600, 0, 0, 0]
+
+
+def test_rows_that_are_gone_take_no_room() -> None:
+    column = Column(np.int64)
+    column.grow(3_000_000)
+    column.values[2_000_000] = 7
+    column.keep(np.array([2_000_000]))
+    data = pickle.dumps(column)
+    assert len(data) < 1_000
+    again = pickle.loads(data)
+    assert again.values[2_000_000] == 7
+    assert os.fstat(again._file).st_blocks * 512 < 1 << 20 < os.fstat(again._file).st_size

@@ -13,7 +13,7 @@ from dissector.analysis.stats.sections import Line as Counted
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import ApiVersion
 from dissector.analysis.stats.versions import Negotiated, negotiated
-from dissector.text import clean, counted, duration, size
+from dissector.text import bar, clean, counted, duration, size
 from tui.widgets.line_list import Line
 
 PAGES: Final = {
@@ -31,7 +31,6 @@ MOST: Final = 500
 """Lines of a page."""
 FEW: Final = 5
 """Lines of a part of the summary."""
-BLOCKS: Final = " ▏▎▍▌▋▊▉█"
 SLIM: Final = 72
 """Width below which groups have no bytes."""
 
@@ -133,18 +132,8 @@ def _fields(statistics: Statistics) -> tuple[tuple[str, int, str], ...]:
 
 def _powers(latency: Histogram) -> tuple[tuple[int, int], ...]:
     """Counts by powers of two, without holes between the least and the greatest."""
-    counts: dict[int, int] = {}
-    for bucket, count in latency.counts.items():
-        power = Histogram.power(bucket)
-        counts[power] = counts.get(power, 0) + count
+    counts = latency.powers()
     return tuple((power, counts.get(power, 0)) for power in range(min(counts), max(counts) + 1)) if counts else ()
-
-
-def bar(share: float, width: int) -> str:
-    """A bar of `width` cells at most; anything more than nothing is seen."""
-    eighths = max(round(share * width * 8), 1 if share > 0 else 0)
-    whole, rest = divmod(min(eighths, width * 8), 8)
-    return ("█" * whole + (BLOCKS[rest] if rest else "")).ljust(width)
 
 
 class Tab(NamedTuple):

@@ -1,15 +1,27 @@
 """What stops a capture from being read at all, and what is told of one that is damaged further on."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.findings import Finding, Severity
 
+MOST_KEPT: Final = 10_000
+"""Of them whose places are kept."""
 MOST_TOLD: Final = 20
 """Places of damage that are told one by one; those behind them are counted."""
 
 
 class CaptureError(Exception):
     """A file that can't be opened or is no capture. Its text is one plain line that names the file and the reason."""
+
+
+class Place(NamedTuple):
+    """Bytes of a file that could not be read."""
+
+    at: int
+    size: int
+    packet: int
+    """The number of the packet that should stand there, from 1, in the file."""
+    reason: str
 
 
 class Damage:
@@ -20,6 +32,8 @@ class Damage:
         self._told: list[Finding] = []
         self._more = 0
         self._more_bytes = 0
+        self.places: list[Place] = []
+        """Of all of it: as many as are kept."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -33,22 +47,29 @@ class Damage:
         """The file ends inside a packet or block."""
         words = f"{self._name}: packet {packet:,} at byte {at:,}: length {needed:,}, the file ends after {left:,} bytes"
         self._told.append(_finding("file-truncated", words))
+        self._keep(Place(at, left, packet, f"length {needed:,}, the file ends after {left:,} bytes"))
 
-    def ended(self, packet: int, at: int, reason: str) -> None:
+    def ended(self, packet: int, at: int, reason: str, left: int) -> None:
         """Bytes that can't be a packet or block, and no more of them behind."""
         words = (
             f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {packet - 1:,} packets read, the rest is left"
         )
         self._told.append(_finding("file-damaged", words))
+        self._keep(Place(at, left, packet, reason))
 
     def skipped(self, packet: int, at: int, size: int, reason: str) -> None:
         """Bytes that can't be a packet or block, before others that are."""
+        self._keep(Place(at, size, packet, reason))
         if len(self._told) >= MOST_TOLD:
             self._more += 1
             self._more_bytes += size
             return
         words = f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {size:,} bytes skipped"
         self._told.append(_finding("file-damaged", words))
+
+    def _keep(self, place: Place) -> None:
+        if len(self.places) < MOST_KEPT:
+            self.places.append(place)
 
 
 def mismatch(name: str, count: int, packet: int) -> Finding:

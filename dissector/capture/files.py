@@ -3,19 +3,21 @@ come; a file that another process writes is followed while it grows."""
 
 import mmap
 import os
+import pickle
 import resource
 import stat
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Final, Protocol, cast
 
 import numpy as np
 
 from dissector.capture.compression import MAGIC_SIZE, codec_of
-from dissector.capture.errors import CaptureError
+from dissector.capture.errors import CaptureError, Damage, Place
 from dissector.capture.hex_capture import captured
+from dissector.capture.parts import Part, PartReader
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
 from dissector.capture.pcapng import Pcapng
@@ -37,7 +39,7 @@ _HEAD: Final = 1 << 16
 _OTHERS, _OF_EACH = 64, 3
 """Descriptors: of the process, and of a file that is compressed: its own, the spool's, the spool's map's."""
 _NONE: Final = np.zeros(0, np.int64)
-NOTHING_YET: Final = PacketBatch(np.zeros(0, np.uint8), 0, 0, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16))
+NOTHING_YET: Final = PacketBatch(np.zeros(0, np.uint8), 0, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16))
 """What a source that grows gives where nothing came."""
 
 Keeps = Callable[[str, mmap.mmap], bool]
@@ -47,8 +49,11 @@ Keeps = Callable[[str, mmap.mmap], bool]
 class Format(Protocol):
     """Something that packets are read from."""
 
+    base: int
+    """The store's address of the file's first byte."""
     done: int
     """Bytes that reading has reached."""
+    damage: Damage
     over: bool
     """Whether nothing more is read of it, whatever comes."""
 
@@ -126,19 +131,44 @@ class Reader:
         """Comments and names, where the format has some."""
         return self._format.notes if isinstance(self._format, Pcapng) else None
 
+    @property
+    def damaged(self) -> list[Place]:
+        """Where the file could not be read."""
+        return self._format.damage.places if self._format else []
+
+    def bytes_at(self, at: int, size: int) -> bytes:
+        """Some bytes of the file, or of what it holds where it is compressed, as far as it was read."""
+        return self._source.data[at : at + size].tobytes()
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether reading can begin in the middle: of a file that lies there as it was captured."""
+        return isinstance(self._source, Mapped) and self._format is not None
+
+    def mark(self) -> bytes:
+        """All that reading on from here needs to know beside the file. Not for files: it is a pickle."""
+        return pickle.dumps(self._format)
+
+    def resume(self, mark: bytes) -> None:
+        """Read on from where a reader of the same file stood when it made `mark`."""
+        self._format = cast(Format, pickle.loads(mark))  # made by ourselves
+        self._format.base = self._source.base
+        self.packets = 0
+
     def start_ns(self) -> int | None:
         """When the first packet came; None where there is none. Waits for it: not for files that grow."""
         if self._ahead is None:
             self._ahead = next((batch for batch in self._batches(most=1) if len(batch)), None)
         return int(self._ahead.time_ns[0]) if self._ahead else None
 
-    def batches(self) -> Iterator[PacketBatch]:
-        """All packets, numbered from 0 on; of a source that grows now and then none, when none came for a while.
+    def batches(self, most: int | None = None) -> Iterator[PacketBatch]:
+        """All packets, so many at a time at the `most`, numbered from 0 on; of a source that grows now and then none,
+        when none came for a while.
 
         Raises `CaptureError` where a pipe turns out to be no capture."""
         if self._ahead is not None:
             yield self._ahead
-        yield from self._batches()
+        yield from self._batches(most)
 
     def _batches(self, most: int | None = None) -> Iterator[PacketBatch]:
         while not self._kept:
@@ -215,18 +245,20 @@ def nobody(name: str, data: mmap.mmap) -> bool:
 
 
 def open_capture(
-    file: str | Following,
+    file: str | Following | Part,
     store: Store,
     keeps: Keeps = nobody,
     *,
     unmarked_from_client: bool = True,
     limits: Limits = DEFAULT,
-) -> Reader:
+) -> Reader | PartReader:
     """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line.
 
     A pipe, compressed or not, is told by what comes: that it is no capture is raised when it is read. Hex that does not
     say who sent it is the client's, or else the server's. What `keeps` takes has no packets here.
     """
+    if isinstance(file, Part):
+        return PartReader(file, store, limits)
     path = file.path if isinstance(file, Following) else file
     name = "standard input" if path == STDIN else path
     try:

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.files import Reader
+from dissector.capture.parts import PartReader
 from dissector.capture.spool import Spool, SpoolFullError
 from dissector.events import Int64, PacketBatch
 from dissector.findings import Finding, Severity
@@ -46,7 +47,7 @@ class _Stretch:
 class _File:
     """One file, being read."""
 
-    def __init__(self, which: int, reader: Reader) -> None:
+    def __init__(self, which: int, reader: Reader | PartReader) -> None:
         self.which = which
         self._batches = reader.batches()
         self._latest = _LEAST
@@ -74,18 +75,18 @@ class _File:
         assert self.pending is not None
         batch, key = self.pending.batch, self.pending.key
         count = int(np.searchsorted(key, until.time_ns, side="right" if self.which <= until.which else "left"))
-        taken = _Stretch(_part(batch, 0, count), key[:count]) if count else None
+        taken = _Stretch(part(batch, 0, count), key[:count]) if count else None
         if count == len(key):
             self.load()
         elif count:
-            self.pending = _Stretch(_part(batch, count, len(key)), key[count:])
+            self.pending = _Stretch(part(batch, count, len(key)), key[count:])
         return taken
 
 
 class Merged:
     """The packets of several readers. `problems` has what stopped the merging."""
 
-    def __init__(self, readers: Sequence[Reader], store: Store, limits: Limits) -> None:
+    def __init__(self, readers: Sequence[Reader | PartReader], store: Store, limits: Limits) -> None:
         self._readers = readers
         self._store = store
         self._limits = limits
@@ -96,9 +97,12 @@ class Merged:
         """All packets, numbered over all files; now and then none, where a file that grows had none for a while.
 
         Raises `CaptureError` where a pipe turns out to be no capture."""
+        if len(self._readers) == 1:
+            yield from self._readers[0].batches()
+            return
         first = 0
         for batch in self._in_order():
-            yield replace(batch, first=first)
+            yield replace(batch, number=np.arange(first, first + len(batch)))
             first += len(batch)
 
     def _in_order(self) -> Iterator[PacketBatch]:
@@ -109,7 +113,7 @@ class Merged:
         for reader in rest if len(timed) > 1 else timed + rest:
             yield from reader.batches()
 
-    def _of_files(self, readers: list[Reader]) -> Iterator[PacketBatch]:
+    def _of_files(self, readers: list[Reader | PartReader]) -> Iterator[PacketBatch]:
         starts = [(reader.start_ns(), which) for which, reader in enumerate(readers)]
         waiting = [_Turn(start, which) for start, which in sorted((s, w) for s, w in starts if s is not None)][::-1]
         begun: list[_File] = []
@@ -161,7 +165,7 @@ class Merged:
         yield PacketBatch(
             data=self._spool.data,
             base=self._spool.base,
-            first=0,
+            number=np.arange(len(order)),
             time_ns=column("time_ns"),
             offset=at + np.cumsum(captured) - captured,
             captured=captured,
@@ -177,13 +181,13 @@ class Merged:
             self._spool.close()
 
 
-def _part(batch: PacketBatch, start: int, end: int) -> PacketBatch:
+def part(batch: PacketBatch, start: int, end: int) -> PacketBatch:
     """Some packets of a batch."""
     if (start, end) == (0, len(batch)):
         return batch
     rows = slice(start, end)
     return PacketBatch(
-        batch.data, batch.base, batch.first + start, batch.time_ns[rows], batch.offset[rows], batch.captured[rows],
+        batch.data, batch.base, batch.number[rows], batch.time_ns[rows], batch.offset[rows], batch.captured[rows],
         batch.length[rows], batch.link_type[rows],
         {row - start: text for row, text in batch.comments.items() if start <= row < end},
     )  # fmt: skip

@@ -37,7 +37,7 @@ class Pcap:
     def __init__(self, name: str, magic: bytes, base: int, limits: Limits) -> None:
         self._name = name
         self._magic = magic
-        self._base = base
+        self.base = base
         self._most_skipped = limits.skipped_bytes
         self._sense = Sense(MAGICS[magic][0], LARGEST_PACKET, None)
         self._link_type = 0
@@ -49,7 +49,7 @@ class Pcap:
         """Whether all of them are."""
         self._mean = 256
         """Bytes of a record, about."""
-        self._damage = Damage(name)
+        self.damage = Damage(name)
         self.packets = 0
         self.done = 0
         self.over = False
@@ -57,7 +57,7 @@ class Pcap:
     @property
     def problems(self) -> list[Finding]:
         """What is wrong with the file, as far as it was read."""
-        return self._damage.findings
+        return self.damage.findings
 
     def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
         """The next packets of `data`, at most so many; None where there are none (yet). Raises `CaptureError`."""
@@ -157,7 +157,7 @@ class Pcap:
             return True
         place = self._search(data, ended=ended)
         if place >= 0:
-            self._damage.skipped(self.packets + 1, at, place - at, "no packet's time and lengths")
+            self.damage.skipped(self.packets + 1, at, place - at, "no packet's time and lengths")
             self.done = place
         elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
             self._trusted = True  # somebody writes like this
@@ -170,8 +170,8 @@ class Pcap:
         offset = places + layout.header
         return PacketBatch(
             data=data,
-            base=self._base,
-            first=first,
+            base=self.base,
+            number=np.arange(first, self.packets),
             time_ns=fields[0] * 1_000_000_000 + fields[1] * (1_000_000_000 // layout.fractions),
             offset=offset,
             captured=np.minimum(fields[2], len(data) - offset),
@@ -191,7 +191,7 @@ class Pcap:
         places = np.array([at], np.int64)
         batch = self._batch(data, places, self._fields(data, places))
         needed = int(unsigned(data, np.array([at + 8]), 4, self._sense.layout.order)[0]) + self._sense.layout.header
-        self._damage.truncated(self.packets, at, needed, len(data) - at)
+        self.damage.truncated(self.packets, at, needed, len(data) - at)
         self.done = len(data)
         return batch
 
@@ -203,15 +203,15 @@ class Pcap:
         if not ended and not reason:
             return False
         if left < header:
-            self._damage.truncated(self.packets + 1, at, header, left)
+            self.damage.truncated(self.packets + 1, at, header, left)
             self.done = len(data)
             return False
         place = self._search(data, ended=ended)
         if place >= 0:
-            self._damage.skipped(self.packets + 1, at, place - at, reason or "a length that leads into others")
+            self.damage.skipped(self.packets + 1, at, place - at, reason or "a length that leads into others")
             self.done = place
         elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
-            self._damage.ended(self.packets + 1, at, reason)
+            self.damage.ended(self.packets + 1, at, reason, len(data) - at)
             self.over = True
             self.done = len(data)
         return place >= 0

@@ -93,7 +93,7 @@ class Pcapng:
 
     def __init__(self, name: str, magic: bytes, base: int, limits: Limits) -> None:
         self._name = name
-        self._base = base
+        self.base = base
         self._most_skipped = limits.skipped_bytes
         self._section = _Section()
         self._searched = 0
@@ -102,7 +102,7 @@ class Pcapng:
         """Where a block stands that says two lengths and is believed."""
         self._mean = 256
         """Bytes of a record, about."""
-        self._damage = Damage(name)
+        self.damage = Damage(name)
         self._mismatches = (0, 0)
         """How many blocks say two lengths, and the first one's packet."""
         self.notes = Notes(name, limits)
@@ -114,7 +114,7 @@ class Pcapng:
     def problems(self) -> list[Finding]:
         """What is wrong with the file, as far as it was read."""
         count, packet = self._mismatches
-        return [*self._damage.findings, *([mismatch(self._name, count, packet)] if count else []), *self.notes.findings]
+        return [*self.damage.findings, *([mismatch(self._name, count, packet)] if count else []), *self.notes.findings]
 
     def open(self, data: UInt8, *, ended: bool) -> bool:
         """Whether enough of the first section's header is there. Raises `CaptureError` where there never will be."""
@@ -227,7 +227,7 @@ class Pcapng:
         (size,) = struct.unpack_from(self._section.order + "I", data.data, at + 4)
         place, _ = next_block(data, at + 4, at + size - 1, self._section.order, ended=ended)
         if place >= 0:
-            self._damage.skipped(self.packets + 1, at, place - at, f"a length of {size:,} bytes that leads into others")
+            self.damage.skipped(self.packets + 1, at, place - at, f"a length of {size:,} bytes that leads into others")
             self.done = place
         elif place == NOWHERE:
             self._believe_one(at)
@@ -298,7 +298,7 @@ class Pcapng:
         at = self.done
         batch = self._batch(data, np.array([at], np.int64))
         needed = struct.unpack_from(self._section.order + "I", data.data, at + 4)[0]
-        self._damage.truncated(self.packets, at, needed, len(data) - at)
+        self.damage.truncated(self.packets, at, needed, len(data) - at)
         self.done = len(data)
         return batch
 
@@ -312,14 +312,14 @@ class Pcapng:
         if place >= 0 and place == at + needed:
             self._believe_one(at)  # what follows says that its first length is right
         elif place >= 0:
-            self._damage.skipped(self.packets + 1, at, place - at, reason or "a length that leads into others")
+            self.damage.skipped(self.packets + 1, at, place - at, reason or "a length that leads into others")
             self.done = place
         elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
             if reason:
-                self._damage.ended(self.packets + 1, at, reason)
+                self.damage.ended(self.packets + 1, at, reason, len(data) - at)
                 self.over = True
             else:
-                self._damage.truncated(self.packets + 1, at, needed, left)
+                self.damage.truncated(self.packets + 1, at, needed, left)
             self.done = len(data)
         return place >= 0
 
@@ -361,8 +361,9 @@ class Pcapng:
         behind = np.where(simple, end, at + start + (captured + 3 & ~3))
         comments = self.notes.of_packets(data, behind, end, order)
         first, self.packets = self.packets, self.packets + len(at)
+        number = np.arange(first, self.packets)
         return PacketBatch(
-            data, self._base, first, time_ns, at + start, captured, np.maximum(captured, length), link_type, comments
+            data, self.base, number, time_ns, at + start, captured, np.maximum(captured, length), link_type, comments
         )
 
     def _snaplen(self, section: _Section) -> int:

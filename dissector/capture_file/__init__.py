@@ -2,13 +2,14 @@
 
 `Capture.read` drives everything; each step takes one batch of packets all the way down. Faces (command line, screen)
 talk to this class alone. It is made of layers, a file each: `Opened` wires the stages, `Reading` fills the index,
-`Indexed` has its columns, `Decoding` its exchanges, `Examining` what several rows tell; here is what filters choose.
+`Indexed` has its columns, `Decoding` its exchanges, `Examining` what several rows tell, `Carrying` puts it down and
+takes it up again; here is what filters choose.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dissector.capture_file.examining import Examining
+from dissector.capture_file.carrying import Carrying
 from dissector.capture_file.indexed import Rows, Span
 from dissector.capture_file.reading import Progress
 from dissector.session.exchange import Exchange
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # who has no filter does not pay for importing what parses on
 __all__ = ["Capture", "Progress", "Rows", "Span"]
 
 
-class Capture(Examining):
+class Capture(Carrying):
     """One capture of one or more files, in the order of time. Opening reads the files' beginnings only.
 
     Secrets (passwords, tokens, keys) are masked unless asked for. `asked` is the API key and version that a response

@@ -1,16 +1,19 @@
 """A capture examined: what only several rows together tell."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from dissector.analysis.findings.examination import Examination
+from dissector.analysis.findings.notes import Noted
 from dissector.analysis.findings.own import UNKNOWN, OwnFindings
 from dissector.analysis.findings.told import NOTHING, Told
 from dissector.capture_file.decoding import Decoding
 from dissector.capture_file.indexed import Rows
-from dissector.capture_file.reading import Progress, untold
+from dissector.capture_file.reading import Progress
+from dissector.capture_file.tally import untold
 from dissector.findings import Finding
 from dissector.session.exchange import Exchange
 
@@ -18,7 +21,6 @@ from dissector.session.exchange import Exchange
 class Examining(Decoding):
     """Step by step, as far as rows are there."""
 
-    _examination: Examination | None = None
     _told: OwnFindings | None = None
 
     def _finish(self, *, settled: bool) -> None:
@@ -26,13 +28,16 @@ class Examining(Decoding):
         if settled:
             self._examination = self._told = None  # rows have changed their places
 
-    def examine(self) -> Iterator[Progress]:
+    def examine(self, *, part: bool = False) -> Iterator[Progress]:
         """Find what only several rows together tell; `done` and `total` are rows here. From then on exchanges have it
         in their findings. Called again where a capture grows, it goes on where it stopped, with rows that are complete;
-        once reading is over it takes them all. Several threads may do so at a time: they take turns, step by step."""
+        once reading is over it takes them all. Several threads may do so at a time: they take turns, step by step.
+
+        Of a part of a larger capture, what takes several connections to tell is noted, as not all of them are there:
+        see `take_notes`."""
         if self._examination is None:
             self._examination = Examination(
-                self._session, self._store, self._lookup, self._transport.flows, self._transport.resent
+                self._session, self._store, self._lookup, self._transport.flows, self._transport.resent, part=part
             )
         entries = len(self._files)
         with self._lock:
@@ -46,7 +51,13 @@ class Examining(Decoding):
             self._look.cache_clear()
             yield Progress(entries + rows, len(self), self.packets, len(self))
         if self._finished:
-            self.problems += untold(self._examination.found.take_left_out())
+            left_out = Counter(self._examination.found.take_left_out())
+            self.tally.findings += left_out
+            self.problems += untold(left_out)
+
+    def take_notes(self) -> list[Noted]:
+        """What was noted since the last time, for `analysis.findings.notes.made`: each is taken once."""
+        return [] if self._examination is None else self._examination.notes.taken()
 
     def tell(self, rows: Rows) -> Iterator[int]:
         """Find out in short steps what these rows, from 0, tell by themselves; how far that is. It is kept, so that

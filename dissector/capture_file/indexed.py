@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dissector.capture_file.reading import Reading
 from dissector.session.figures import ENTRY, Figures, figures
+from dissector.session.lessons import Lessons
 from dissector.session.listing import FACTS, Value
 from dissector.session.raw import raw_frames
 from dissector.session.table import NO_FRAME
@@ -70,6 +71,36 @@ class Indexed(Reading):
                 spans.append(Span(direction, start, size, packet, of_client))
         return spans
 
+    def start_of(self, number: int) -> int:
+        """The offset in its direction's stream with which a row begins; -1 for what is in no stream."""
+        at = number - len(self._files)
+        if at < 0:
+            return -1
+        table = self._session.table
+        frame = int(table.request.values[at])
+        frame = int(table.response.values[at]) if frame == NO_FRAME else frame
+        return -1 if frame == NO_FRAME else int(self._session.frames.start.values[frame])
+
+    def packet_of(self, number: int) -> int:
+        """The number of the packet with which a row begins, from 0; of an entry of a file of Kafka's, its own."""
+        entries = len(self._files)
+        return number if number < entries else int(self._session.table.packet.values[number - entries])
+
+    def first_packet(self, connection: int) -> int:
+        """The number of a connection's first packet, from 0; of a file of Kafka's, 0."""
+        at = connection - 1 - self._files.count
+        return self._transport.flows.first_packet(at) if at >= 0 else 0
+
+    def begin_ns(self, connection: int) -> int | None:
+        """The time of a connection's first packet; None for a file of Kafka's."""
+        at = connection - 1 - self._files.count
+        return self._transport.flows.first_time_ns(at) if at >= 0 else None
+
+    def closed(self, connection: int) -> tuple[int, bool] | None:
+        """When a connection was closed, and whether the client did so first; None where that was not seen."""
+        at = connection - 1 - self._files.count
+        return self._lookup.closed(at) if at >= 0 else None
+
     def raw(self, rows: Rows) -> Iterator[tuple[bytes, bytes]]:
         """The bytes of these rows, from 0: of the request and of the response. Secrets are in them: they are to be
         looked through, and not for anybody's eyes."""
@@ -82,6 +113,14 @@ class Indexed(Reading):
     def learn(self) -> None:
         """Learn now what the conversations teach, and not when the first exchange is decoded."""
         self._lookup.learn()
+
+    def lessons(self) -> Lessons:
+        """What this capture, a part of a larger one that was read to its end, teaches those who read other parts."""
+        return self._lookup.lessons()
+
+    def take(self, lessons: Lessons) -> None:
+        """What all parts together teach: for a part that was read to its end, before it is looked at."""
+        self._lookup.take(lessons)
 
     def columns(self, names: Sequence[str], start: int, stop: int) -> list[list[Value]]:
         """Columns of the index by name (`session.listing.FACTS`), with the rows from `start` to before `stop`."""

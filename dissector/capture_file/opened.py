@@ -5,9 +5,14 @@ from collections.abc import Sequence, Set
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
 from dissector import limits
 from dissector.capture.files import Following, make_room, open_capture
 from dissector.capture.merge import Merged
+from dissector.capture.parts import Part
+from dissector.capture_file.carried import taken_up
+from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
 from dissector.framing import Splitter
 from dissector.session.listing import Listing
@@ -16,6 +21,7 @@ from dissector.session.session import Session
 from dissector.storage import KafkaFiles
 from dissector.store import Store
 from dissector.transport import Transport
+from dissector.transport.shares import Share
 
 
 class Opened:
@@ -23,14 +29,16 @@ class Opened:
 
     def __init__(
         self,
-        paths: Sequence[str | Following],
+        paths: Sequence[str | Following | Part],
         bounds: limits.Limits = limits.DEFAULT,
         *,
         asked: tuple[int, int] | None = None,
         ports: Set[int] = frozenset(),
         show_secrets: bool = False,
+        carried: bytes = b"",
     ) -> None:
-        self._store = Store()
+        before = taken_up(carried) if carried else None
+        self._store = Store() if before is None else before.store
         self._files = KafkaFiles(show_secrets=show_secrets)
         """What has no packets: its rows come before those of exchanges."""
         make_room(len(paths))
@@ -39,27 +47,41 @@ class Opened:
             for path in paths
         ]
         self._merged = Merged(self._readers, self._store, bounds)
-        self._transport = Transport(self._store, bounds)
-        self._session = Session(self._store, self._transport.flows, bounds, ports)
-        self._splitter = Splitter(self._store, self._session.recogniser, bounds)
-        self._lookup = Lookup(
-            self._session, self._store, self._transport.flows, self._splitter.ignored, asked, show_secrets=show_secrets
-        )
+        if before is not None:
+            self._transport, self._session = before.transport, before.session
+            self._splitter, self._lookup = before.splitter, before.lookup
+        else:
+            self._transport = Transport(self._store, bounds, _share(paths))
+            self._session = Session(self._store, self._transport.flows, bounds, ports)
+            self._splitter = Splitter(self._store, self._session.recogniser, bounds)
+            self._lookup = Lookup(
+                self._session, self._store, self._transport.flows, self._splitter.ignored, asked,
+                show_secrets=show_secrets,
+            )  # fmt: skip
+        self._examination = before.examination if before is not None else None
+        self._unsettled = before.unsettled if before is not None else np.zeros(0, np.int64)
+        """Rows that were not settled when somebody took those that were; and from which row on nobody looked."""
+        self._looked_upto = before.looked_upto if before is not None else 0
         self._listing = Listing(self._session, self._lookup)
         self.bounds = bounds
         self.ports = ports
-        self.names = [path.path if isinstance(path, Following) else path for path in paths]
+        self.names = [
+            path.path if isinstance(path, Following) else path.name if isinstance(path, Part) else path
+            for path in paths
+        ]
         self.comments: dict[int, str] = {}
         """What somebody wrote on packets, by the packet's number."""
         self.problems: list[Finding] = []
         """What is wrong with the files themselves, and which packets could not be looked into."""
+        self.tally = Tally()
+        """The same of a capture that is read, as counts."""
         self._finished = False
         self._lock = threading.Lock()
         """Rows change their places once, at the end of reading, while a screen may look at them."""
         self._examining = threading.Lock()
         """Whoever does a step of the examination holds it."""
-        self.packets = 0
-        self.start_ns = 0
+        self.packets = before.packets if before is not None else 0
+        self.start_ns = before.start_ns if before is not None else 0
         """Time of the first packet."""
 
     def __enter__(self) -> Self:
@@ -126,3 +148,11 @@ class Opened:
     def ignored(self) -> dict[str, int]:
         """Packets that are not TCP, or could not be read, by reason."""
         return self._transport.ignored
+
+
+def _share(paths: Sequence[str | Following | Part]) -> Share | None:
+    """What a part of a capture has of it, which is read by itself."""
+    match paths:
+        case [Part(number=number, of=of)]:
+            return Share(number, of)
+    return None

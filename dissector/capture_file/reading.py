@@ -1,5 +1,6 @@
 """A capture read: each step takes one batch of packets all the way down, to rows of the index."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -7,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.capture_file.opened import Opened
+from dissector.capture_file.tally import Tally
 from dissector.events import PacketBatch, RunBatch
-from dissector.findings import Finding, Severity
 
 
 class Progress(NamedTuple):
@@ -30,25 +31,31 @@ class Reading(Opened):
         At the end they are brought in the order in which they began, unless rows that somebody saw are to keep their
         numbers: not `settled`. A step of a file that grows may bring nothing. Raises `CaptureError` where a pipe turns
         out to be no capture."""
+        yield from self.go_on()
+        yield from self._stored()  # of what a pipe turned out to be
+        self._feed(self._transport.finish(), final=True)
+        with self._lock:
+            self._finish(settled=settled)
+        self.tally = self._counted()
+        self.problems += self.tally.problems
+        self._finished = True
+        yield Progress(self.done, self.total, self.packets, len(self))
+
+    def go_on(self) -> Iterator[Progress]:
+        """Read what there is, and let wait what waits: for who carries it on with packets that come later."""
         yield from self._stored()
         for batch in self._merged.batches():
             if len(batch):
                 self._take(batch)
             yield Progress(self.done, self.total, self.packets, len(self))
-        yield from self._stored()  # of what a pipe turned out to be
-        self.problems += self._files.problems
-        for reader in self._readers:
-            self.problems += reader.problems
-        self.problems += self._merged.problems
-        self._feed(self._transport.finish(), final=True)
-        self.problems += _left_out(self._transport.left_out) + _resumed(self._transport.flows.resumed)
-        with self._lock:
-            self._finish(settled=settled)
-        self.problems += _strangers(self._session.strangers_untold)
-        left_out = self._transport.resent.left_out
-        self.problems += untold({"near-loss": left_out} if left_out else {})
-        self._finished = True
-        yield Progress(self.done, self.total, self.packets, len(self))
+
+    def _counted(self) -> Tally:
+        """What could not be read."""
+        of_files = [problem for reader in self._readers for problem in reader.problems]
+        return Tally(
+            self._files.problems + of_files + self._merged.problems, Counter(self._transport.ignored),
+            self._transport.flows.resumed, self._session.strangers_untold, self._transport.resent.left_out,
+        )  # fmt: skip
 
     def _stored(self) -> Iterator[Progress]:
         """Find the rows of Kafka's own files."""
@@ -60,7 +67,7 @@ class Reading(Opened):
     def _take(self, batch: PacketBatch) -> None:
         if not self.packets and not len(self._files):
             self.start_ns = int(batch.time_ns[0])
-        self.comments |= {self.packets + row: text for row, text in batch.comments.items()}
+        self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}
         self.packets += len(batch)
         self._feed(self._transport.feed(batch))
 
@@ -87,37 +94,3 @@ class Reading(Opened):
         """Where rows stand since reading ended that stood at `rows`, from 0, before: for who kept their numbers."""
         entries = len(self._files)
         return np.where(rows < entries, rows, self._session.table.moved(np.maximum(rows - entries, 0)) + entries)
-
-
-def _strangers(count: int) -> list[Finding]:
-    """A line about connections on Kafka's port that are not Kafka, where there are too many for a row each."""
-    if not count:
-        return []
-    words = f"{count:,} more connections on Kafka's port are not Kafka: they have no row"
-    return [Finding("strangers", Severity.WARNING, words)]
-
-
-def _left_out(reasons: dict[str, int]) -> list[Finding]:
-    """A line about packets that may have been Kafka's and were not read."""
-    if not reasons:
-        return []
-    words = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-    return [
-        Finding(
-            "packets-left-out", Severity.WARNING, f"{sum(reasons.values()):,} packets were not looked into: {words}"
-        )
-    ]
-
-
-def _resumed(connections: int) -> list[Finding]:
-    """A line about connections that were taken for new ones, as so many were open that they had been forgotten."""
-    if not connections:
-        return []
-    words = f"{connections:,} connections were idle while too many others were open, and are two each in the list"
-    return [Finding("connections-forgotten", Severity.WARNING, words)]
-
-
-def untold(counts: dict[str, int]) -> list[Finding]:
-    """A line about findings that are not kept, as there are too many of a code."""
-    words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()))
-    return [Finding("findings-left-out", Severity.NOTE, f"more was found than is kept: {words}")] if counts else []

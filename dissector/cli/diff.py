@@ -16,6 +16,7 @@ from dissector.capture_file import Capture
 from dissector.cli.collecting import collecting_seldom
 from dissector.cli.filtering import wanted
 from dissector.cli.formats import DiffFormat
+from dissector.cli.found import side_of_tables, sides
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import read_with_progress
 from dissector.cli.show import nothing_found
@@ -44,6 +45,9 @@ def compare(
         return complain(f"--match {wrong}: write the connections as A:3=B:5")
     if misuse := _misuse(len(files), chosen, matches):
         return complain(misuse)
+    tables = [side_of_tables(each) for each in files]
+    if any(tables):
+        return _tables(files, tables, form, has_choice=any(chosen) or bool(matches), ports=ports)
     filters = [wanted(text, option) for text, option in zip(chosen, ("--a", "--b"), strict=True)]
     with collecting_seldom(), ExitStack() as stack:
         captures = [stack.enter_context(Capture([file], ports=ports)) for file in files]
@@ -58,7 +62,7 @@ def compare(
             if not len(capture):
                 return complain(nothing_found(capture))
         if len(captures) > 2:
-            return _matrix(captures, form)
+            return _matrix([_side(capture, None) for capture in captures], form)
         comparison = diff(sides[0], sides[1], connections)
         for side in (comparison.a, comparison.b):
             if not side.exchanges:
@@ -76,8 +80,24 @@ def _misuse(files: int, chosen: tuple[str | None, str | None], matches: Sequence
     return ""
 
 
-def _matrix(captures: Sequence[Capture], form: DiffFormat) -> int:
-    beside = matrix([_side(capture, None) for capture in captures])
+def _tables(
+    files: Sequence[str], tables: Sequence[tuple[str, str] | None], form: DiffFormat | Screen, *,
+    has_choice: bool, ports: Set[int],
+) -> int:  # fmt: skip
+    """What sides of tables do, beside each other, however large they are."""
+    asked = [each for each in tables if each is not None]
+    if len(asked) < len(files) or len(files) < 2 or has_choice or ports:
+        return complain("of tables, sides are TABLES:NAME, two or more, a client id's or a capture's, and nothing else")
+    with collecting_seldom(), sides(asked) as found, ExitStack() as stack:
+        captures = [stack.enter_context(Capture([each.path], ports=each.ports)) for each in found]
+        for capture in captures:
+            read_with_progress(capture)
+        named = [Side(capture, name) for capture, (_, name) in zip(captures, asked, strict=True)]
+        return _matrix(named, form if isinstance(form, DiffFormat) else DiffFormat.TEXT)
+
+
+def _matrix(columns: Sequence[Side], form: DiffFormat) -> int:
+    beside = matrix(columns)
     _write(form, matrix_object(beside), tabled(beside))
     return 0 if beside.is_same else NEGATIVE
 

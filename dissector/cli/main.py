@@ -66,16 +66,34 @@ Wanted = Annotated[
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
-@app.command("open", epilog="Example: kdissect open orders.pcapng --port 19092")
-def open_files(files: Files, response: Response = None, port: Ports = None, show_secrets: Secrets = False) -> None:
-    """Open captures on the screen; without a terminal, print their rows."""
+@app.command("open", epilog="Examples: kdissect open orders.pcapng --port 19092; open tables -Y 'latency > 10s'")
+def open_files(
+    files: Files,
+    filter: Annotated[  # noqa: A002  # what it is
+        str | None, typer.Option("-Y", metavar="FILTER", help="Of tables, what to put on the screen; / filters there.")
+    ] = None,
+    response: Response = None,
+    port: Ports = None,
+    show_secrets: Secrets = False,
+) -> None:
+    """Open captures on the screen, or what is found in tables; without a terminal, print their rows."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        show(files, response=response, port=port, show_secrets=show_secrets)
+        show(files, filter=filter, response=response, port=port, show_secrets=show_secrets)
         return
     from dissector.cli.asked import asked
+    from dissector.cli.tables import are_tables
     from tui.app import run
 
-    _answer(lambda: run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets))
+    def on_screen() -> int:
+        if are_tables(files, response, port, show_secrets):
+            from dissector.cli.found import show_found
+
+            return show_found(files[0], filter, lambda paths, ports: run(paths, ports=ports))
+        if filter is not None:
+            return complain("-Y: of a capture all is opened: / filters it on the screen")
+        return run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets)
+
+    _answer(on_screen)
 
 
 @app.command("recent", hidden=True)
@@ -118,14 +136,17 @@ def stats(
         StatsFormat.TEXT
     ),
     filter: Wanted = None,  # noqa: A002  # what it is
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Pictures: latency over time, its heat map, bytes by topic.")
+    ] = False,
     response: Response = None,
     port: Ports = None,
 ) -> None:
-    """Count the exchanges of captures: bytes, errors, latencies, by API, client, topic and more."""
+    """Count the exchanges of captures, or of tables: bytes, errors, latencies, by API, client, topic and more."""
     from dissector.cli.asked import asked
     from dissector.cli.stats import stats as run
 
-    _answer(lambda: run(files, by, form, filter, asked(response), ports=frozenset(port or ())))
+    _answer(lambda: run(files, by, form, filter, asked(response), ports=frozenset(port or ()), plot=plot))
 
 
 @app.command(
@@ -239,6 +260,38 @@ def export(
 
     ports = frozenset(port or ())
     _answer(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
+
+
+@app.command("ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")
+def ingest(
+    captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="The folder of the tables, which may be there.")],
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="A Spark master; else all cores of this machine.")
+    ] = None,
+    remote: Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of Spark; may be repeated.")] = None,
+    frames: Annotated[bool, typer.Option("--frames", help="Keep the bytes of requests and responses.")] = False,
+    hashed: Annotated[bool, typer.Option("--hash-records", help="Sizes and hashes for keys and values.")] = False,
+    show_secrets: Secrets = False,
+    verbose: Annotated[bool, typer.Option("-v", help="Let Spark speak.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on: a folder's files as tcpdump or dumpcap close them, until Ctrl+C.")
+    ] = False,
+    idle: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="With --follow: end when nothing has come for so long, and write all."),
+    ] = None,
+) -> None:
+    """Bring captures into Parquet tables, on Spark."""
+    from dissector.cli.ingest import ingest as run
+
+    _answer(
+        lambda: run(
+            captures, out, master, remote, conf or [], frames=frames, hashed=hashed, show_secrets=show_secrets,
+            verbose=verbose, follow=follow, idle=idle,
+        )
+    )  # fmt: skip
 
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")

@@ -1,6 +1,6 @@
 """What goes to stdout for rows, in each form: the same for `show` and for rows that come live."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,6 +11,7 @@ from dissector.cli.formats import Format
 from dissector.cli.rows import head_line, row_line
 from dissector.cli.trees import exchange_lines as tree_lines
 from dissector.json_lines import json_line
+from dissector.session.exchange import Exchange
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,16 @@ class Printing:
 
     def lines(self, capture: Capture, rows: range | Rows) -> Iterator[bytes]:
         """What is printed for rows of a capture, from 0 and ascending."""
-        as_csv = self.form is Format.CSV
         if self.is_cheap:
-            return index_lines(capture, self.names, rows, as_csv=as_csv)
-        exchanges = capture.at(rows)
+            return index_lines(capture, self.names, rows, as_csv=self.form is Format.CSV)
+        return self.exchanges(capture.at(rows), capture.start_ns)
+
+    def exchanges(self, exchanges: Iterable[Exchange], start_ns: int) -> Iterator[bytes]:
+        """What is printed for exchanges of a capture that began then, a piece each."""
         if self.names:
-            return exchange_lines(self.names, exchanges, as_csv=as_csv)
+            return exchange_lines(self.names, exchanges, as_csv=self.form is Format.CSV)
         if self.form is Format.JSON:
             return map(json_line, exchanges)
         if self.form is Format.TEXT:
-            return (row_line(exchange.row, capture.start_ns).encode() + b"\n" for exchange in exchanges)
-        return ("\n".join(tree_lines(exchange, capture.start_ns)).encode() + b"\n" for exchange in exchanges)
+            return (row_line(exchange.row, start_ns).encode() + b"\n" for exchange in exchanges)
+        return ("\n".join(tree_lines(exchange, start_ns)).encode() + b"\n" for exchange in exchanges)

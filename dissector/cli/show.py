@@ -11,6 +11,8 @@ from dissector.cli.formats import Format
 from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
 from dissector.cli.printing import Printing
 from dissector.cli.progress import read_with_progress
+from dissector.cli.tables import are_tables
+from dissector.cli.tables import show as show_tables
 from dissector.cli.whole_file import WholeFile
 from dissector.cli.workers import WorkerError
 from dissector.text import counted
@@ -29,6 +31,8 @@ def show(
 ) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it, or none that fits the filter."""
     printing, fitting = Printing.of(form, fields), wanted(filter)
+    if are_tables(files, asked, ports, show_secrets):
+        return show_tables(files[0], printing, limit, fitting)
     with collecting_seldom(), Capture(files, asked=asked, ports=ports, show_secrets=show_secrets) as capture:
         try:
             if capture.grows:

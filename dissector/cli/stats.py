@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.analysis.stats.counting import Counting
+from dissector.analysis.stats.histogram import Ints
+from dissector.analysis.stats.over_time import OverTime
 from dissector.analysis.stats.sections import SECTIONS, Line, api_name, api_words
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import ApiVersion, Tally
@@ -19,8 +21,10 @@ from dissector.cli.formats import By, StatsFormat
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, print_lines, write_out
 from dissector.cli.pages import Line as Styled
+from dissector.cli.plots import pictures
 from dissector.cli.progress import read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
+from dissector.cli.tables import are_tables, opened, told_empty
 from dissector.json_text import dumps
 from dissector.text import counted, duration, size
 
@@ -44,9 +48,24 @@ def stats(
     asked: tuple[int, int] | None,
     *,
     ports: Set[int],
+    plot: bool = False,
 ) -> int:
-    """Count and print; the exit code: 0, or 1 where there is no Kafka in it, or nothing fits the filter."""
+    """Count and print, as tables or as pictures (`plot`); the exit code: 0, or 1 where there is no Kafka in it, or
+    nothing fits the filter."""
     fitting = wanted(filter)
+    if plot and (by is not None or form is not StatsFormat.TEXT):
+        return complain("--plot: the pictures are always the same ones: without --by and --format")
+    if are_tables(files, asked, ports):
+        with opened(files[0]) as tables:
+            from dissector.pipeline.statistics import over_time, statistics
+
+            counted = statistics(tables, fitting, bodies=by in (None, By.TOPIC, By.PARTITION, By.FIELD))
+            if not counted.kinds:
+                complain(told_empty(files[0], tables, fitting))
+                return NEGATIVE
+            if plot:
+                return print_lines(pictures(over_time(tables, fitting), counted))
+        return _write(counted, by, form)
     with collecting_seldom(), Capture(files, asked=asked, ports=ports) as capture:
         read_with_progress(capture)
         for problem in capture.problems:
@@ -62,9 +81,22 @@ def stats(
                 return NEGATIVE
         counting = Counting(capture, rows)
         step_with_progress(counting.steps(), "counting")
+        if plot:
+            return print_lines(pictures(_over_time(capture, rows), counting.statistics))
+    return _write(counting.statistics, by, form)
+
+
+def _over_time(capture: Capture, rows: Ints | None) -> OverTime | None:
+    """Latencies of these rows, or of all; None where nothing was answered."""
+    figures = capture.figures(np.arange(len(capture)) if rows is None else rows)
+    answered = figures.where(figures.has_latency)
+    return OverTime.of(answered.asked_ns, answered.latency_ns)
+
+
+def _write(statistics: Statistics, by: By | None, form: StatsFormat) -> int:
     if form is StatsFormat.JSON:
-        return write_out(_json_lines(counting.statistics, by))
-    return print_lines(_tables(counting.statistics, by))
+        return write_out(_json_lines(statistics, by))
+    return print_lines(_tables(statistics, by))
 
 
 def _tables(statistics: Statistics, by: By | None) -> Iterator[Styled]:

@@ -16,7 +16,7 @@ Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `sess
 
 import numpy as np
 
-from dissector.events import FrameBatch, FrameKind, Int64, RunBatch
+from dissector.events import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch
 from dissector.framing.chains import Chains
 from dissector.framing.cutting import Cutter
 from dissector.framing.deciding import Decider
@@ -79,6 +79,13 @@ class Splitter:
     def ignored(self, direction: int) -> int:
         """Bytes of a direction that is not Kafka."""
         return int(self._state.ignored.values[direction]) if direction < len(self._state.ignored) else 0
+
+    def places(self) -> Int64:
+        """Addresses and sizes of what is held, `(2, n)`."""
+        untold = [piece for rows in self._state.untold.values() for row in rows for piece in row.pieces]
+        told_later = np.array(untold, np.int64).reshape(-1, 2).T
+        held = [stream.places() for stream in self._state.held.values()]
+        return np.concatenate([told_later[:, told_later[0] != NOWHERE], *held], axis=1)
 
     def leave(self, connections: Int64) -> None:
         """Nothing more comes of these connections: what is held of them comes out as it is, by `resync`."""

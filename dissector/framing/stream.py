@@ -61,6 +61,11 @@ class Stream:
         ):  # fmt: skip
             column.frombytes(values.astype(np.int64).tobytes())
 
+    def places(self) -> Int64:
+        """Addresses and sizes of the runs held that the capture has, `(2, n)`."""
+        both = np.array([self._address[self._first :], self._size[self._first :]], np.int64).reshape(2, -1)
+        return both[:, both[0] != NOWHERE]
+
     @property
     def end(self) -> int:
         """The stream offset after the last byte known."""

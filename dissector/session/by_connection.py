@@ -21,8 +21,9 @@ class ByConnection:
         """The rows of a connection, ascending."""
         if generation != self._generation:
             self._generation = generation
-            connections = self._table.connection.values
-            self._order = np.argsort(connections, kind="stable").astype(np.int32)
+            rows = self._table.rows()
+            connections = self._table.connection.values[rows]
+            self._order = rows[np.argsort(connections, kind="stable")].astype(np.int32)
             self._starts = np.concatenate(([0], np.cumsum(np.bincount(connections))))
         if connection + 1 >= len(self._starts):
             return np.empty(0, np.int64)

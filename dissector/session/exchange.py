@@ -176,7 +176,7 @@ class Exchange:
         marks = " ".join(f"[{code}]" for code in dict.fromkeys(finding.code for finding in findings))
         row = self.row
         self.own_findings += findings
-        self.row = row._replace(info=f"{marks} {row.info}".rstrip(), severity=worst(self.findings))
+        self.row = row._replace(info=" ".join(filter(None, (marks, row.info))), severity=worst(self.findings))
 
     @property
     def is_stored(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from dissector.protocol.message import Values, read, request_shape
 from dissector.session.by_connection import ByConnection
 from dissector.session.frames import FrameTable
-from dissector.session.table import NO_FRAME, ExchangeTable
+from dissector.session.table import NO_FRAME, ExchangeTable, Ints
 
 FETCH: Final = 1
 FIRST_VERSION: Final = 7
@@ -24,6 +24,7 @@ MOST_REQUESTS: Final = 5_000
 KEPT: Final = 1_024
 """Connections whose last answer is remembered."""
 
+_NONE: Final = np.zeros(0, np.int64)
 Partitions = dict[str, set[int]]
 """Partitions by topic, by name or by id as the request has it."""
 
@@ -42,18 +43,16 @@ class FetchSessions:
         self._table = table
         self._by_connection = by_connection
         self._generation = -1
+        self._since: dict[int, tuple[int, Partitions | None]] = {}
+        """The same, of connections whose earlier rows are not there any more."""
         self._last: OrderedDict[int, tuple[int, Partitions]] = OrderedDict()
         """By connection: the row of the last answer, and that."""
 
     def partitions(self, number: int, generation: int) -> Partitions | None:
         """What row `number`, an incremental Fetch, asks for; None where its session's beginning is not known."""
-        if generation != self._generation:
-            self._generation = generation
-            self._last.clear()
+        self._refresh(generation)
         connection = int(self._table.connection.values[number])
-        last, found = self._last.get(connection, (-1, None))
-        if last >= number:
-            last, found = -1, None
+        last, found = self._before(connection, number)
         requests: list[Values] = []
         rows = self._fetches(connection, last, number)
         if len(rows) > MOST_REQUESTS:
@@ -72,6 +71,35 @@ class FetchSessions:
         if len(self._last) > KEPT:
             self._last.popitem(last=False)
         return {topic: set(numbers) for topic, numbers in found.items()}
+
+    def keep(self, connections: Ints, waiting: Ints, generation: int) -> Ints:
+        """Remember what is asked for on these connections, as far as no row that waits comes before it; the rows
+        of which it will ask again, ascending. Other rows may be forgotten."""
+        self._refresh(generation)
+        since: dict[int, tuple[int, Partitions | None]] = {}
+        needed = [_NONE]
+        for connection in connections.tolist():
+            rows = np.array(self._fetches(connection, -1, len(self._table))[::-1], np.int64)
+            settled = int(np.argmax(np.append(np.isin(rows, waiting), True)))
+            needed.append(rows[settled:])
+            if settled:
+                last = int(rows[settled - 1])
+                since[connection] = (last, self.partitions(last, generation))
+            elif connection in self._since:
+                since[connection] = self._since[connection]
+        self._since = since
+        return np.sort(np.concatenate(needed))
+
+    def _refresh(self, generation: int) -> None:
+        if generation != self._generation:
+            self._generation = generation
+            self._last.clear()
+
+    def _before(self, connection: int, number: int) -> tuple[int, Partitions | None]:
+        """The newest row before `number` of which the answer is known, and that."""
+        since = self._since.get(connection, (-1, None))
+        last = self._last.get(connection, since)
+        return last if last[0] < number else since if since[0] < number else (-1, None)
 
     def _fetches(self, connection: int, last: int, number: int) -> list[int]:
         """The rows of a connection that fetch, back from `number` to behind `last`: one more than are looked at."""

@@ -6,6 +6,7 @@ A frame in one piece costs 40 bytes here; the pieces of the others (frames acros
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from dissector.columns import Column
 from dissector.events import NOWHERE, FrameBatch, Int64
@@ -26,6 +27,9 @@ class FrameTable:
         """Of a frame in one piece; else -2 - its first row in the piece columns."""
         self._piece_address = Column(np.int64)
         self._piece_size = Column(np.int64)
+        self._kept: Int64 = np.zeros(0, np.int64)
+        """Rows before `_first` that are there still."""
+        self._first = 0
 
     def __len__(self) -> int:
         return len(self.direction)
@@ -65,6 +69,40 @@ class FrameTable:
             yield int(self._piece_address.values[at]), piece
             size -= piece
             at += 1
+
+    def keep(self, rows: Int64, looked_back: Int64) -> None:
+        """These rows alone, ascending, are there where the table is unpickled; their numbers stay. Of some others, that
+        are looked back at, all is there but the bytes."""
+        self._kept, self._first = rows, len(self)
+        for column in (self.direction, self.start, self.size, self.time_ns, self.packet):
+            column.keep(np.union1d(rows, looked_back))
+        self._address.keep(rows)
+        several = rows[self._address.values[rows] < NOWHERE]
+        pieces = [
+            -2 - int(self._address.values[row]) + np.arange(len(list(self._pieces(row)))) for row in several.tolist()
+        ]
+        for column in (self._piece_address, self._piece_size):
+            column.keep(np.concatenate([np.zeros(0, np.int64), *pieces]))
+
+    def places(self, rows: Int64) -> Int64:
+        """Addresses and sizes of what the capture has of these frames, `(2, n)`."""
+        address = self._address.values[rows]
+        pieces = [piece for row in rows[address < NOWHERE].tolist() for piece in self._pieces(row)]
+        whole = np.stack([address, self.size.values[rows].astype(np.int64)])[:, address >= 0]
+        several = np.array(pieces, np.int64).reshape(-1, 2).T
+        return np.concatenate([whole, several[:, several[0] >= 0]], axis=1)
+
+    def ends_short(self, rows: Int64) -> npt.NDArray[np.bool_]:
+        """Which of these frames lack bytes and have none behind them in their direction."""
+        there = np.concatenate([self._kept, np.arange(self._first, len(self))])
+        if not len(there):
+            return np.zeros(len(rows), np.bool_)
+        direction = self.direction.values[there]
+        furthest = np.full(int(direction.max()) + 1, -1)
+        np.maximum.at(furthest, direction, self.start.values[there])
+        last = self.start.values[rows] >= furthest[self.direction.values[rows]]
+        last[last] = [self.captured(row) < int(self.size.values[row]) for row in rows[last].tolist()]
+        return last
 
     def captured(self, row: int) -> int:
         """How many bytes of a frame the capture has."""

@@ -8,20 +8,20 @@ Invariants:
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from dissector.columns import unique
 from dissector.protocol.inference.evidence import API_VERSIONS, Evidence, Pair
 from dissector.protocol.inference.verdict import Confidence, Verdict, judge
 from dissector.protocol.message import read
 from dissector.session.by_connection import ByConnection
 from dissector.session.frames import FrameTable
 from dissector.session.knowledge import Knowledge, offers
+from dissector.session.offers import Offers
 from dissector.session.table import NO_FRAME, ExchangeTable, Ints, RowKind
 from dissector.session.verdicts import shape_of
 
@@ -34,7 +34,6 @@ ID_END: Final = 8
 SMALL: Final = 512
 KEPT_VERDICTS: Final = 4096
 """Verdicts on small responses that are kept."""
-Offers = Mapping[int, tuple[int, int]]
 
 
 class Inference:
@@ -46,29 +45,31 @@ class Inference:
         table: ExchangeTable,
         by_connection: ByConnection,
         knowledge: Knowledge,
-        server: Callable[[int], str],
+        offers: Offers,
         opened: Callable[[int], bool],
     ) -> None:
         self._frames = frames
         self._table = table
         self._by_connection = by_connection
         self._knowledge = knowledge
-        self._server = server
-        """The server's end of a connection."""
+        self._offers = offers
         self._opened = opened
         """Whether the capture has a connection's beginning."""
         self._generation = -1
         self._evidence = lru_cache(maxsize=KEPT)(self._gather)
         self._alike = lru_cache(maxsize=KEPT_VERDICTS)(self._judge_small)
-        self._everywhere = lru_cache(maxsize=1)(lambda: self._pairs(self._asked()))
-        self._offers = lru_cache(maxsize=1)(self._offers_by_server)
+        self._everywhere = lru_cache(maxsize=1)(self._asked_everywhere)
+        self._asked_elsewhere: Counter[Pair] = Counter()
+        self._gone: Counter[Pair] = Counter()
+        """What rows asked for that are not there any more; and by connection."""
+        self._seen_before: dict[int, Counter[Pair]] = {}
         self._words = lru_cache(maxsize=1)(knowledge.words)
 
     def verdict(self, frame: int, connection: int, generation: int) -> Verdict:
         """What a lone response of that connection is. The knowledge has learned up to `generation`."""
         if generation != self._generation:
             self._generation = generation
-            for cache in (self._evidence, self._alike, self._everywhere, self._offers, self._words):
+            for cache in (self._evidence, self._alike, self._everywhere, self._words):
                 cache.cache_clear()
         first = bool(self._frames.start.values[frame] == 0) and self._opened(connection)
         data, whole = self._frames.read(frame)
@@ -85,8 +86,9 @@ class Inference:
     def _gather(self, connection: int, first: bool) -> Evidence:
         if first:
             return replace(self._evidence(connection, False), first=True)
-        seen = self._pairs(self._asked(self._by_connection.rows(connection, self._generation)))
-        offered = self._knowledge.offered(connection) or self._offers().get(self._server(connection), {})
+        there = self._counted(self._asked(self._by_connection.rows(connection, self._generation)))
+        seen = {pair: float(n) for pair, n in (there + self._seen_before.get(connection, Counter())).items()}
+        offered = self._offers.of(connection, self._generation)
         alone = Evidence(seen, self._everywhere(), offered, self._words())
         return self._with_sure_ones(alone, connection)
 
@@ -108,9 +110,38 @@ class Inference:
                 offered = dict(offers(read(data, shape_of(best), whole).body))
         return replace(alone, seen=seen, offered=offered)
 
+    def asked(self) -> Counter[Pair]:
+        """How often each API and version is asked for, in this part of the capture."""
+        return self._gone + self._counted(self._asked())
+
+    def _counted(self, rows: Ints) -> Counter[Pair]:
+        return Counter({pair: int(count) for pair, count in self._pairs(rows).items()})
+
+    def keep(self, rows: Ints, connections: Ints) -> None:
+        """Only these rows, ascending, will be there from now on: what the others asked for is remembered, on these
+        connections one by one."""
+        gone = self._asked(np.setdiff1d(self._table.rows(), rows, assume_unique=True))
+        self._gone += self._counted(gone)
+        seen = {each: self._seen_before[each] for each in connections.tolist() if each in self._seen_before}
+        whose = self._table.connection.values[gone]
+        order = np.argsort(whose, kind="stable")
+        for some in np.split(gone[order], np.flatnonzero(np.diff(whose[order])) + 1):
+            if len(some) and (connection := int(self._table.connection.values[some[0]])) in connections:
+                seen[connection] = seen.get(connection, Counter()) + self._counted(some)
+        self._seen_before = seen
+
+    def take(self, asked: Counter[Pair]) -> None:
+        """How often they are asked for in the whole capture, this part of it included."""
+        self._asked_elsewhere = asked - self.asked()
+        self._generation = -1
+
+    def _asked_everywhere(self) -> dict[Pair, float]:
+        everywhere = self.asked() + self._asked_elsewhere
+        return {pair: float(count) for pair, count in everywhere.items()}
+
     def _asked(self, rows: Ints | None = None) -> Ints:
         """Rows that have a request, of those given or of all."""
-        rows = np.arange(len(self._table)) if rows is None else rows
+        rows = self._table.rows() if rows is None else rows
         asked = (self._table.kind.values[rows] == RowKind.EXCHANGE) & (self._table.request.values[rows] != NO_FRAME)
         found: Ints = rows[asked]
         return found
@@ -120,10 +151,3 @@ class Inference:
         keys = self._table.api_key.values[rows].astype(np.int64)
         both, counts = np.unique(keys << 16 | self._table.version.values[rows], return_counts=True)
         return {(pair >> 16, pair & 0xFFFF): float(n) for pair, n in zip(both.tolist(), counts.tolist(), strict=True)}
-
-    def _offers_by_server(self) -> dict[str, Offers]:
-        """What each server offered to whoever asked."""
-        asked = self._asked()
-        asked = asked[self._table.api_key.values[asked] == API_VERSIONS]
-        connections = unique(self._table.connection.values[asked]).tolist()
-        return {self._server(each): offer for each in connections if (offer := self._knowledge.offered(each))}

@@ -21,6 +21,7 @@ from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
 from dissector.protocol.message import PREFIX, Values, read, request_shape, response_shape
 from dissector.session.frames import FrameTable
+from dissector.session.lessons import Lessons, Names
 from dissector.session.structs import structs
 from dissector.session.table import NO_FRAME, ExchangeTable
 
@@ -55,12 +56,11 @@ class Knowledge:
         """Rows that were looked at: a capture that grows is not to be looked at from its beginning again and again."""
         self._waiting = _NONE
         """Those of them that will tell something once they are answered."""
-        self._topics = {CLUSTER_METADATA_ID: CLUSTER_METADATA}
-        self._groups: dict[str, str] = {}
-        self._nodes: dict[int, str] = {}
-        self._members: dict[str, str] = {}
-        self._producers: dict[int, str] = {}
-        self._common = Context(self._topics, self._groups, self._nodes, self._members, self._producers)
+        self._topics = Names({CLUSTER_METADATA_ID: (-1, CLUSTER_METADATA)})
+        self._groups, self._nodes, self._members, self._producers = Names(), Names(), Names(), Names()
+        self._common = Context(
+            self._topics.values, self._groups.values, self._nodes.values, self._members.values, self._producers.values
+        )
         self._mechanisms: dict[int, list[tuple[int, str]]] = {}
         """By connection: packet of the handshake, mechanism."""
         self._offered: dict[int, Mapping[int, tuple[int, int]]] = {}
@@ -82,7 +82,8 @@ class Knowledge:
     @property
     def nodes(self) -> Mapping[int, str]:
         """Addresses of nodes by their ids."""
-        return self._nodes
+        nodes: Mapping[int, str] = self._nodes.values
+        return nodes
 
     def software(self, connection: int) -> tuple[str, str]:
         """Name and version of the software that the client of a connection said it is (KIP-511); else empty."""
@@ -94,12 +95,27 @@ class Knowledge:
 
     def topic_name(self, topic_id: str) -> str:
         """The name of a topic, or else its id."""
-        return self._topics.get(topic_id, topic_id)
+        return str(self._topics.values.get(topic_id, topic_id))
 
     def words(self) -> frozenset[str]:
         """Names and ids that were learned: of topics, groups, members, hosts."""
-        hosts = (address.rpartition(":")[0] for address in self._nodes.values())
-        return frozenset((*self._topics, *self._topics.values(), *self._groups, *self._members, *hosts))
+        topics = self._topics.values
+        hosts = (address.rpartition(":")[0] for address in self.nodes.values())
+        return frozenset((*topics, *topics.values(), *self._groups.values, *self._members.values, *hosts))
+
+    def lessons(self) -> Lessons:
+        """The names that were learned, for who reads another part of the capture."""
+        kinds = (self._topics, self._groups, self._nodes, self._members, self._producers)
+        topics, groups, nodes, members, producers = (dict(names.known) for names in kinds)
+        return Lessons(topics, groups, nodes, members, producers)
+
+    def take(self, lessons: Lessons) -> None:
+        """Names that were learned elsewhere in the capture."""
+        self._topics.take(lessons.topics)
+        self._groups.take(lessons.groups)
+        self._nodes.take(lessons.nodes)
+        self._members.take(lessons.members)
+        self._producers.take(lessons.producers)
 
     def learn(self, generation: int) -> None:
         """Read what has come since the last time; `generation` changes when anything has."""
@@ -125,6 +141,19 @@ class Knowledge:
             telling = np.isin(table.api_key.values[stretch], TEACHERS) & (table.request.values[stretch] != NO_FRAME)
             yield start + np.flatnonzero(telling)
 
+    @property
+    def waiting(self) -> Ints:
+        """Rows that will tell something once they are answered."""
+        return self._waiting
+
+    def keep(self, connections: set[int]) -> None:
+        """Forget what is known of connections but these, and which bodies were read."""
+        self._read.clear()
+        self._bodies.clear()
+        self._mechanisms = {each: known for each, known in self._mechanisms.items() if each in connections}
+        self._offered = {each: known for each, known in self._offered.items() if each in connections}
+        self._software = {each: known for each, known in self._software.items() if each in connections}
+
     def rearranged(self) -> None:
         """Rows have changed their places: look at all of them again."""
         self._rows, self._waiting = 0, _NONE
@@ -148,18 +177,18 @@ class Knowledge:
         asked, asked_whole = self._frames.read(int(table.request.values[row]))
         request = read(asked, request_shape(key, version), asked_whole)
         answer = read(data, response_shape(key, version, data), whole).body
+        packet = int(table.packet.values[row])
         for values in (request.body, answer):
             for struct in structs(values):
-                self._learn_names(struct)
+                self._learn_names(struct, packet)
         member = answer.get("member_id") or request.body.get("member_id")
         client_id = request.header.get("client_id")
         if isinstance(member, str) and isinstance(client_id, str):
-            self._members[member] = client_id
+            self._members.learn(member, client_id, packet)
         transactional_id, producer_id = request.body.get("transactional_id"), answer.get("producer_id")
         if key == INIT_PRODUCER_ID and isinstance(transactional_id, str) and isinstance(producer_id, int):
-            self._producers[producer_id] = transactional_id
+            self._producers.learn(producer_id, transactional_id, packet)
         if key == SASL_HANDSHAKE:
-            packet = int(table.packet.values[row])
             self._mechanisms.setdefault(connection, []).append((packet, str(request.body.get("mechanism"))))
             self._mechanisms[connection].sort()
 
@@ -169,19 +198,19 @@ class Knowledge:
         self._bodies.add(body)
         return new
 
-    def _learn_names(self, struct: Mapping[str, Any]) -> None:
+    def _learn_names(self, struct: Mapping[str, Any], packet: int) -> None:
         topic_id = struct.get("topic_id")
         if isinstance(topic_id, str):
             name = next((struct[each] for each in _TOPIC_NAMES if isinstance(struct.get(each), str)), None)
             if name and topic_id != NO_TOPIC_ID:
-                self._topics[topic_id] = name
+                self._topics.learn(topic_id, name, packet)
         group, protocol = struct.get("group_id"), struct.get("protocol_type")
         if isinstance(group, str) and isinstance(protocol, str) and protocol:
-            self._groups[group] = protocol
+            self._groups.learn(group, protocol, packet)
         host, port = struct.get("host"), struct.get("port")
         node = next((struct[each] for each in _NODE_IDS if isinstance(struct.get(each), int)), None)
         if isinstance(host, str) and isinstance(port, int) and isinstance(node, int) and node >= 0:
-            self._nodes[node] = f"{host}:{port}"
+            self._nodes.learn(node, f"{host}:{port}", packet)
 
 
 def _offer(version: int, body: bytes) -> Mapping[int, tuple[int, int]]:

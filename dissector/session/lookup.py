@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.events import NEVER
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import ENVELOPE, enveloped
@@ -16,6 +17,8 @@ from dissector.session.by_connection import ByConnection
 from dissector.session.exchange import UNKNOWN_API, Exchange, Message, Row, worst
 from dissector.session.fetch_sessions import FETCH, FetchSessions, is_incremental
 from dissector.session.inference import Inference
+from dissector.session.lessons import Lessons, Offer
+from dissector.session.offers import Offers
 from dissector.session.recogniser import NOBODY, Flows
 from dissector.session.session import Session
 from dissector.session.strangers import Protocol
@@ -88,13 +91,14 @@ class Lookup:
         self.ends = lru_cache(maxsize=KEPT_ENDS)(self._look_up_ends)
         """The client's end of a connection and the server's, as `host:port`."""
         self._generation = -1
+        self._offers = Offers(session.knowledge, self._server, flows.first_packet)
         self._inference = Inference(
             session.frames,
             session.table,
             by_connection,
             session.knowledge,
-            server=lambda connection: self.ends(connection)[1],
-            opened=lambda connection: flows.syn_side(connection) >= 0,
+            self._offers,
+            self._is_opened,
         )
 
     def exchange(self, number: int) -> Exchange:
@@ -128,6 +132,39 @@ class Lookup:
             self._generation = generation
             self.ends.cache_clear()
             self._session.knowledge.learn(generation)
+
+    def offered(self, connection: int) -> Offer:
+        """The versions that the server of a connection said it has, there or elsewhere, by API key."""
+        return self._offers.of(connection, self._session.generation)
+
+    def lessons(self) -> Lessons:
+        """What this part of a capture, which was read to its end, teaches others."""
+        self.learn()
+        offers = dict(self._offers.known(self._session.generation))
+        return replace(self._session.knowledge.lessons(), offers=offers, asked=self._inference.asked())
+
+    def take(self, lessons: Lessons) -> None:
+        """What the whole capture teaches: for a part of it, which was read to its end."""
+        self.learn()
+        self._session.knowledge.take(lessons)
+        self._offers.take(lessons.offers)
+        self._inference.take(lessons.asked)
+
+    def keep(self, rows: Ints, connections: Ints) -> Ints:
+        """Get ready to be pickled: of what is known of rows and of connections only these will be there. Of some more
+        rows, which are told, it will ask again."""
+        self.learn()
+        generation = self._session.generation
+        needed = self._sessions.keep(connections, rows, generation)
+        self._offers.keep(generation)
+        self._inference.keep(np.union1d(rows, needed), connections)
+        self._session.knowledge.keep(set(connections.tolist()))
+        return needed
+
+    def closed(self, connection: int) -> tuple[int, bool] | None:
+        """When a connection was closed, and whether the client did so first; None where that was not seen."""
+        time_ns, side = self._flows.closed(connection)
+        return None if time_ns == NEVER else (time_ns, side == self._client_side(connection))
 
     def _lines(self, rows: range | Ints) -> Iterator[Line]:
         table, frames = self._session.table, self._session.frames
@@ -173,6 +210,12 @@ class Lookup:
             kafka = recogniser.kafka_side(connection)
             return 0 if kafka is None else 1 - kafka
         return side
+
+    def _server(self, connection: int) -> str:
+        return self.ends(connection)[1]
+
+    def _is_opened(self, connection: int) -> bool:
+        return self._flows.syn_side(connection) >= 0
 
     def _look_up_ends(self, connection: int) -> tuple[str, str]:
         ends = [

@@ -62,6 +62,11 @@ class Pairing:
         for each, at in zip(connection.tolist(), packet.tolist(), strict=True):
             insort(self._losses[each], at)
 
+    @property
+    def responses(self) -> Ints:
+        """Rows of responses that wait for their requests."""
+        return self._responses.row
+
     def outstanding(self, connection: int) -> dict[int, int]:
         """Correlation ids that wait for a response on a connection, as signed integers, each with the packet of the
         oldest request that has it."""

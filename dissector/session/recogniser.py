@@ -72,6 +72,9 @@ class Flows(Protocol):
     def closed(self, connection: int) -> tuple[int, int]:
         """The time of its first FIN or RST, a very large number where none was seen; and the side that sent it."""
 
+    def open(self) -> Int64:
+        """Connections of which something may come, ascending."""
+
     def ended(self, connection: int) -> tuple[int, int]:
         """Which of the flags FIN and RST side 0 and side 1 have sent; 0 where none."""
 

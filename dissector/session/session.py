@@ -80,6 +80,33 @@ class Session:
         complete: npt.NDArray[np.bool_] = ~waits
         return complete
 
+    def is_settled(self, rows: Ints) -> npt.NDArray[np.bool_]:
+        """Which rows will stay as they are whatever comes: `is_complete` believes a connection's end, and this waits
+        until nothing can come of it. A response of which the capture lacks some waits for what comes behind it."""
+        table = self.table
+        response, flags = table.response.values[rows], table.flags.values[rows]
+        exchange = table.kind.values[rows] == RowKind.EXCHANGE
+        waits = exchange & (response == NO_FRAME) & (flags & Flag.NO_RESPONSE_EXPECTED == 0)
+        answered = np.flatnonzero(exchange & (response != NO_FRAME))
+        waits[answered] = self.frames.ends_short(response[answered])
+        settled: npt.NDArray[np.bool_] = ~waits | ~np.isin(table.connection.values[rows], self._flows.open())
+        return settled
+
+    def places(self, rows: Ints) -> Ints:
+        """Addresses and sizes of the frames of these rows, and of responses that wait for requests, `(2, n)`."""
+        return self.frames.places(self._frames_of(rows))
+
+    def keep(self, rows: Ints, looked_back: Ints) -> None:
+        """Get ready to be pickled: of rows only these, ascending, will be there; and where and when frames were that
+        somebody may look back at."""
+        self.table.keep(rows)
+        self.frames.keep(self._frames_of(rows), looked_back)
+
+    def _frames_of(self, rows: Ints) -> Ints:
+        """Frames of these rows, and of responses that wait, ascending."""
+        frames = np.concatenate([self.table.request.values[rows], self.table.response.values[rows]])
+        return np.unique(np.concatenate([frames[frames != NO_FRAME].astype(np.int64), self._pairing.responses]))
+
     def finish(self, *, settled: bool = True) -> None:
         """The capture ends: what has no partner stays alone. Rows get their final order, if that is wanted."""
         self.generation += 1

@@ -52,6 +52,9 @@ class ExchangeTable:
         self.correlation_id = Column(np.int32)
         self.client_id = Column(np.int32)
         self.flags = Column(np.uint8)
+        self._kept: Ints = np.zeros(0, np.int64)
+        """Rows before `_first` that are there still."""
+        self._first = 0
         self._stood = Column(np.int32)
         """Where each row stood before `settle`; rows behind its end have kept their places."""
 
@@ -64,6 +67,16 @@ class ExchangeTable:
 
     def __len__(self) -> int:
         return len(self.flags)
+
+    def rows(self) -> Ints:
+        """The rows that are there, ascending."""
+        return np.concatenate([self._kept, np.arange(self._first, len(self))])
+
+    def keep(self, rows: Ints) -> None:
+        """These rows alone, ascending, are there where the table is unpickled; their numbers stay."""
+        self._kept, self._first = rows, len(self)
+        for column in self._columns:
+            column.keep(rows)
 
     def add(self, connection: Ints, packet: Ints, **columns: npt.ArrayLike) -> int:
         """Append rows; columns that are not named hold their default. The number of the first row."""

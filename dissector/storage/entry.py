@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
+from dissector.capture.errors import Place as Damaged
 from dissector.findings import Finding
 from dissector.protocol.message import UNFRAMED, Decoded, Traced, Values
 from dissector.session.exchange import Message
@@ -51,8 +52,8 @@ class KafkaFile(Protocol):
 
     kind: str
     """Of its rows."""
-    problem: str
-    """What stopped the reading of its places early; empty where nothing did."""
+    damage: Damaged | None
+    """What stopped the reading of its places early."""
 
     def places(self) -> Iterator[Place]:
         """Where its entries are, in order."""

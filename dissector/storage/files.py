@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dissector.capture.errors import Place as Damaged
 from dissector.columns import Column
 from dissector.findings import Finding, Severity
 from dissector.session.exchange import Exchange, Row, worst
@@ -39,6 +40,8 @@ class KafkaFiles:
         self._read = 0
         """How many of them are read."""
         self.problems: list[Finding] = []
+        self.damage: list[Damaged] = []
+        """What the problems are about."""
 
     def take(self, name: str, data: mmap) -> bool:
         """Whether a file is one of Kafka's; it is then kept."""
@@ -67,8 +70,10 @@ class KafkaFiles:
                     _keep(opened, found)
                     yield
             _keep(opened, found)
-            if opened.file.problem:
-                words = f"{opened.name}: {opened.file.problem}"
+            if damage := opened.file.damage:
+                self.damage.append(damage)
+                where = f"{opened.name}: at byte {damage.at:,}"
+                words = f"{where}: {damage.reason}; {damage.size:,} bytes are left out"
                 self.problems.append(Finding("file-damaged", Severity.WARNING, words))
             yield
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dissector.capture.errors import Place as Damaged
 from dissector.protocol.message import Traced
 from dissector.protocol.records.spans import Spans, timestamp_note
 from dissector.protocol.tree import Node, Source
@@ -71,7 +72,7 @@ class Index:
     def __init__(self, layout: Layout, count: int) -> None:
         self._layout = layout
         self._count = count
-        self.problem = ""
+        self.damage: Damaged | None = None
 
     def places(self) -> Iterator[Place]:
         """One entry behind the other."""

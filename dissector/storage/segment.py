@@ -10,6 +10,7 @@ from mmap import mmap
 from pathlib import Path
 from typing import Final, cast
 
+from dissector.capture.errors import Place as Damaged
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN
 from dissector.protocol.embedded.secrets import masked, note_secrets
@@ -31,6 +32,8 @@ KNOWN_ATTRIBUTES: Final = 0x7F
 RAFT_TYPES: Final = frozenset({b"\x00\x02", b"\x00\x03"})
 LARGEST_CONTROL: Final = 1 << 16
 _CHUNK: Final = 1 << 20
+_DIGITS: Final = 10
+"""That no partition's number has."""
 
 
 class Segment:
@@ -41,17 +44,18 @@ class Segment:
     def __init__(self, name: str, data: mmap, *, show_secrets: bool) -> None:
         self._data = data
         self._show_secrets = show_secrets
-        self._topic = CLUSTER_METADATA if _is_raft(data) else _topic_of(name)
-        self.problem = ""
+        self._topic = CLUSTER_METADATA if _is_raft(data) else partition_of(name)[0]
+        self.damage: Damaged | None = None
 
     def places(self) -> Iterator[Place]:
         """Batches and messages; stops at what is neither."""
-        for part in split(cast(bytes, self._data)):  # a mapped file is read like bytes, and far larger
+        parts = split(cast(bytes, self._data))  # a mapped file is read like bytes, and far larger
+        for number, part in enumerate(parts, 1):
             if part.kind in (PartKind.BATCH, PartKind.MESSAGE):
                 yield Place(part.start, part.end)
             elif not _is_blank(self._data, part.start):
                 words = "the file ends inside a batch" if part.kind is PartKind.TRUNCATED else "this is no batch"
-                self.problem = f"at byte {part.start:,}: {words}; {part.end - part.start:,} bytes are left out"
+                self.damage = Damaged(part.start, part.end - part.start, number, words)
 
     def entry(self, data: bytes, start: int) -> Entry:
         """A batch or a message, its checksum verified. Of the internal logs the metadata's alone holds secrets."""
@@ -75,9 +79,10 @@ def segment_of(name: str, data: mmap, *, show_secrets: bool) -> Segment | None:
     return Segment(name, data, show_secrets=show_secrets) if _begins_one(data) else None
 
 
-def _topic_of(name: str) -> str:
-    """The topic that the folder is called after, with the partition's number behind it."""
-    return Path(name).absolute().parent.name.rpartition("-")[0]
+def partition_of(name: str) -> tuple[str, int | None]:
+    """The topic and the partition that a file's folder is called after; an empty name and None where it is not."""
+    topic, _, number = Path(name).absolute().parent.name.rpartition("-")
+    return (topic, int(number)) if topic and number.isdecimal() and len(number) < _DIGITS else ("", None)
 
 
 def _is_raft(data: mmap) -> bool:

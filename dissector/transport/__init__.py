@@ -11,16 +11,17 @@ from dissector.transport.flows import Flows
 from dissector.transport.peeling import Peeling
 from dissector.transport.reassembly import Reassembler
 from dissector.transport.resent import Resent
-from dissector.transport.steps import ORDINARY
+from dissector.transport.shares import Share
 from dissector.transport.tcp import segments
 
 __all__ = ["Flows", "Resent", "Transport"]
 
 
 class Transport:
-    """The stage as a whole: packets in, runs of bytes out."""
+    """The stage as a whole: packets in, runs of bytes out. Of a capture that is read in parts, those of a `share`."""
 
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, store: Store, limits: Limits, share: Share | None = None) -> None:
+        self._share = share
         self.flows = Flows(limits)
         self.ignored: Counter[str] = Counter()
         """Packets that are not TCP, or could not be read, by reason."""
@@ -37,7 +38,7 @@ class Transport:
 
     def segments(self, packets: PacketBatch) -> SegmentBatch:
         """The TCP segments of these packets: the first half of `feed`."""
-        read = segments(packets, self.flows, self._peeling, self.ignored)
+        read = segments(packets, self.flows, self._peeling, self.ignored, self._share)
         self.left = self.flows.take_left()
         return read
 
@@ -45,15 +46,14 @@ class Transport:
         """The other half."""
         return self._reassembler.feed(read, self.left)
 
+    def places(self) -> Int64:
+        """Addresses and sizes of bytes that wait for missing ones, `(2, n)`."""
+        return self._reassembler.places()
+
     @property
     def fragments(self) -> Int64:
         """Rows of the packets fed last that are fragments of IP datagrams."""
         return self._peeling.fragments
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        """Packets that could not be looked into and may have been Kafka's, by reason."""
-        return {reason: count for reason, count in self.ignored.items() if reason not in ORDINARY}
 
     def finish(self) -> RunBatch:
         """The capture ends: what waited for missing bytes comes out, the holes as gaps."""

@@ -132,6 +132,11 @@ class CarefulDirection:
         if distance <= WILD and offset >= first.start and not (self._acks and self._acks[-1][1] >= offset):
             self._acks.append((packet, offset))
 
+    @property
+    def held(self) -> list[Piece]:
+        """All that is kept: behind a hole, and what may be noise."""
+        return [*self._held, *(piece for _, piece in self._strays)]
+
     def settle(self, packet: int) -> list[Piece]:
         """The capture has come to `packet`: holes that waited long enough are gaps."""
         out: list[Piece] = []

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.columns import Column, distinct
+from dissector.events import NEVER
 from dissector.limits import Limits
 from dissector.transport.lives import ACK, FIN, RST, SYN, Lives, Rows
 from dissector.transport.pairs import WORDS, Ints, Pairs, Words, pairs_of
@@ -26,8 +27,6 @@ __all__ = ["ACK", "FIN", "RST", "SYN", "Addresses", "Flows"]
 
 Addresses = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
-NEVER: Final = 1 << 62
-"""The time at which a connection was closed that was not."""
 _EVICTED: Final = 1 << 20
 """Of so many pairs that were forgotten although they were open it is known when they come again."""
 
@@ -99,6 +98,10 @@ class Flows:
     def closed(self, connection: int) -> tuple[int, int]:
         """The time of its first FIN or RST, `NEVER` where none was seen; and the side that sent it."""
         return int(self._closed_ns.values[connection]), int(self._closed_by.values[connection])
+
+    def open(self) -> Ints:
+        """Connections of which something may come, ascending."""
+        return np.sort(self._pairs.connection)
 
     def take_left(self) -> Ints:
         """Connections of which nothing can come any more, each told once: forgotten, or another took their place."""

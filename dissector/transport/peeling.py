@@ -46,6 +46,13 @@ class Peeling:
         self._find(packets, found)
         return [stored(layer, self._store) if layer.base == NOWHERE else layer for layer in found]
 
+    def unfragmented(self, packets: PacketBatch) -> tuple[list[Layer], Ints]:
+        """The TCP segments that came whole, and the rows that are fragments of IP datagrams, ascending: nothing is kept
+        of these, and nothing counted."""
+        found: list[Layer] = []
+        slow = self._peel([Step(Layer.of(packets), Numbers.LINK_TYPE, packets.link_type.astype(np.int64))], found)
+        return found, np.unique(np.concatenate([np.zeros(0, np.int64), *(layer.rows for layer in slow)]))
+
     def finish(self) -> None:
         """The capture ends: fragments that still wait are counted."""
         for slow_path in self._slow_paths:

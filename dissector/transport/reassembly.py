@@ -71,6 +71,11 @@ class Reassembler:
         """The capture ends: what was held back comes out, its holes as gaps."""
         return self._end(list(self._careful))
 
+    def places(self) -> Ints:
+        """Addresses and sizes of what is held back, `(2, n)`."""
+        held = [piece for state in self._careful.values() for piece in state.held if piece.address != NOWHERE]
+        return np.array([(piece.address, piece.size) for piece in held], np.int64).reshape(-1, 2).T
+
     def _end(self, directions: list[int]) -> RunBatch:
         out = []
         for direction in directions:

@@ -12,6 +12,7 @@ from dissector.events import PacketBatch, SegmentBatch
 from dissector.transport.flows import Addresses, Flows
 from dissector.transport.ip import V4_HEADER, V6_HEADER
 from dissector.transport.peeling import Peeling
+from dissector.transport.shares import Share, marks_of
 from dissector.transport.view import Flags, Ints, Layer
 
 LEAST_HEADER: Final = 20
@@ -20,7 +21,7 @@ V4_MAPPED: Final = np.frombuffer(b"\0\0\xff\xff", np.uint32)[0]
 CUT_OFF: Final = "cut off inside the TCP header"
 
 
-class _Located(NamedTuple):
+class Located(NamedTuple):
     """Segments, `(n,)` each: a header's fields, who sent it to whom, and where its payload is."""
 
     row: Ints
@@ -37,15 +38,21 @@ class _Located(NamedTuple):
     missing: Ints
 
 
-def segments(packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Counter[str]) -> SegmentBatch:
-    """The TCP segments of a batch; what is none is counted in `ignored` by reason."""
-    parts = [part for layer in peeling.segments(packets) for part in _located(layer, ignored)]
+def segments(
+    packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Counter[str], share: Share | None = None
+) -> SegmentBatch:
+    """The TCP segments of a batch; what is none is counted in `ignored` by reason. Of a capture that is read in parts,
+    those of a `share`: fragments of IP datagrams go to all parts, and what they become belongs to one."""
+    parts = [part for layer in peeling.segments(packets) for part in located(layer, ignored)]
     if not parts:
         empty = np.zeros(0, np.int64)
         return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
                             empty.astype(np.uint8), empty, empty, empty)  # fmt: skip
     found = _joined(parts)
-    packet, time_ns = packets.first + found.row, packets.time_ns[found.row]
+    if share is not None and len(peeling.fragments):
+        marks = marks_of(found.source, found.source_port, found.destination, found.destination_port)
+        found = Located._make(column[share.has(marks)] for column in found)
+    packet, time_ns = packets.number[found.row], packets.time_ns[found.row]
     direction = flows.directions(
         (found.source, found.source_port), (found.destination, found.destination_port),
         found.flags, found.seq, found.ack, found.size + found.missing, packet, time_ns,
@@ -56,15 +63,15 @@ def segments(packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Coun
     )  # fmt: skip
 
 
-def _joined(parts: list[_Located]) -> _Located:
+def _joined(parts: list[Located]) -> Located:
     """All parts in capture order."""
     if len(parts) == 1:
         return parts[0]
     order = np.argsort(np.concatenate([part.row for part in parts]), kind="stable")
-    return _Located(*(np.concatenate(columns)[order] for columns in zip(*parts, strict=True)))
+    return Located(*(np.concatenate(columns)[order] for columns in zip(*parts, strict=True)))
 
 
-def _located(layer: Layer, ignored: Counter[str]) -> list[_Located]:
+def located(layer: Layer, ignored: Counter[str]) -> list[Located]:
     """The segments of a layer, none or one part."""
     layer = _fitting(layer, layer.room >= LEAST_HEADER, ignored)
     head = layer.header(LEAST_HEADER)
@@ -79,7 +86,7 @@ def _located(layer: Layer, ignored: Counter[str]) -> list[_Located]:
     size = np.maximum(np.minimum(layer.end, layer.captured) - payload, 0)
     source, destination = _addresses(layer)
     return [
-        _Located(
+        Located(
             layer.rows, source, destination, head.u16(0), head.u16(2), head.u32(4), head.u32(8), head.u8(13),
             layer.base + payload, size, layer.end - payload - size,
         )

@@ -2,7 +2,8 @@
 
 Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``start`` (how soon the first word comes),
 ``growth`` (tenfold work), ``memory`` (1 GB), ``screen`` (1 GB on the screen), ``readers`` (compiled readers beside
-those of two Python libraries), ``filter`` (a million rows, and tshark's filters), ``diff`` (100,000 exchanges a side).
+those of two Python libraries), ``filter`` (a million rows, and tshark's filters), ``diff`` (100,000 exchanges a side),
+``spark`` (1 GB to tables on one core and two, beside show and tshark; half an hour alone).
 All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. Live capture is measured apart, as
 root: `python -m tests.bench.live`.
 """
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.bench import diff, growth, memory, readers, screen, speed, start
+from tests.bench import diff, growth, memory, readers, screen, spark, speed, start
 from tests.bench import filter as filters
 from tests.bench.measuring import machine
 
@@ -26,6 +27,7 @@ SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
     "readers": lambda folder: readers.main(),
     "filter": filters.main,
     "diff": diff.main,
+    "spark": spark.main,
 }
 
 

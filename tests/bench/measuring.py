@@ -80,12 +80,12 @@ class _Watch(threading.Thread):
         return self._peak / 1024
 
     def run(self) -> None:
-        while kilobytes := sum(map(_memory, _family(self._process))):
+        while kilobytes := sum(map(memory, family(self._process))):
             self._peak = max(self._peak, kilobytes)
             time.sleep(_BETWEEN)
 
 
-def _family(process: int) -> list[int]:
+def family(process: int) -> list[int]:
     """A process and all that it started."""
     found = [process]
     for one in found:
@@ -104,7 +104,7 @@ def _listed(folder: Path) -> list[Path]:
         return []
 
 
-def _memory(process: int) -> int:
+def memory(process: int) -> int:
     """Kilobytes."""
     try:
         lines = (_PROC / str(process) / "smaps_rollup").read_text().splitlines()

@@ -40,7 +40,7 @@ def read(data: bytes, cuts: list[int]) -> tuple[list[tuple[int, bytes, int]], li
         seen = np.frombuffer(data[:end], np.uint8)
         for ended in (False, True) if end == len(data) else (False,):
             while (batch := reader.next(seen, ended=ended)) is not None:
-                assert batch.first == len(found)
+                assert batch.number.tolist() == list(range(len(found), len(found) + len(batch)))
                 for at, size, time in zip(batch.offset, batch.captured, batch.time_ns, strict=True):
                     found.append((int(time), batch.data[at : at + size].tobytes(), int(at)))
     assert reader.done == len(data)

@@ -42,7 +42,7 @@ def merged(paths: list[Path], limits: Limits = DEFAULT) -> tuple[list[tuple[int,
     bases = {reader._source.base for reader in readers}
     copied = 0
     for batch in merging.batches():
-        assert batch.first == len(found)
+        assert batch.number.tolist() == list(range(len(found), len(found) + len(batch)))
         copied += len(batch) if batch.base not in bases else 0
         for at, size, time in zip(batch.offset.tolist(), batch.captured.tolist(), batch.time_ns.tolist(), strict=True):
             data = batch.data[at : at + size].tobytes()

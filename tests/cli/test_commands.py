@@ -164,7 +164,7 @@ def test_help_has_an_example_and_bad_use_is_code_2() -> None:
     for words in (["--help"], ["show", "--help"], ["open", "--help"]):
         done = kdissect(*words)
         assert done.returncode == 0
-        assert b"Example: kdissect" in done.stdout
+        assert b"Example" in done.stdout
     assert kdissect("show").returncode == 2
     assert kdissect("show", JAVA, "--format", "xml").returncode == 2
     assert b"Traceback" not in kdissect("show", JAVA, "--nonsense").stderr

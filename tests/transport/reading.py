@@ -54,7 +54,7 @@ def batch(
     return PacketBatch(
         data=np.frombuffer(b"".join(packets) or b"\0", np.uint8),
         base=base,
-        first=first,
+        number=first + np.arange(len(packets), dtype=np.int64),
         time_ns=(first + np.arange(len(packets), dtype=np.int64)) * 1_000_000,
         offset=np.cumsum(sizes) - sizes,
         captured=sizes,
@@ -67,7 +67,7 @@ def part(packets: PacketBatch, start: int, end: int) -> PacketBatch:
     """Some packets of a batch, over the same bytes."""
     rows = slice(start, end)
     return replace(
-        packets, first=packets.first + start, time_ns=packets.time_ns[rows], offset=packets.offset[rows],
+        packets, number=packets.number[rows], time_ns=packets.time_ns[rows], offset=packets.offset[rows],
         captured=packets.captured[rows], length=packets.length[rows], link_type=packets.link_type[rows],
     )  # fmt: skip
 

@@ -9,13 +9,14 @@ import pytest
 
 from dissector.analysis.stats import Counting, Statistics, Step
 from dissector.capture_file import Capture
+from dissector.text import bar
 from tests.analysis.stats.test_counting import counted
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.driving import Screen
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
-from tui.overview import PAGES, bar, lines_of, picture_of, tabs
+from tui.overview import PAGES, lines_of, picture_of, tabs
 from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 from tui.screens.overview import OverviewScreen

@@ -46,6 +46,36 @@ class Intervals:
         return hits
 
 
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Any of some values."""
+
+    wanted: frozenset[object]
+
+    def __call__(self, value: object) -> bool:
+        return value in self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class NoneOf:
+    """Any value but these; null is none."""
+
+    unwanted: frozenset[object]
+
+    def __call__(self, value: object) -> bool:
+        return value is not None and value not in self.unwanted
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """A text that has this in it, as UTF-8."""
+
+    wanted: bytes
+
+    def __call__(self, value: object) -> bool:
+        return isinstance(value, str) and self.wanted in utf8(value)
+
+
 def predicate(kind: Kind, operator: Word, words: Sequence[Word]) -> Predicate:
     """What asks a value of this kind; null is asked about by ``== null`` and ``!= null``. Raises `MisfitError`."""
     nulls = [word for word in words if kind.nullable and not word.quoted and word.text == "null"]
@@ -73,9 +103,7 @@ def _predicate(kind: Kind, operator: Word, words: Sequence[Word]) -> Predicate:
     if kind.type is Type.ANY:
         return _anything(asked, words)
     wanted = frozenset(_constant(kind, word) for word in words)
-    if asked == "!=":
-        return lambda value: value is not None and value not in wanted
-    return lambda value: value in wanted
+    return NoneOf(wanted) if asked == "!=" else OneOf(wanted)
 
 
 def _constant(kind: Kind, word: Word) -> object:
@@ -195,6 +223,8 @@ def _search(kind: Kind, operator: Word, word: Word) -> Predicate:
     if kind.type not in (Type.TEXT, Type.UUID):
         message = f"{operator.text} is for texts and bytes: this is {kind.words}"
         raise MisfitError(operator.column, message, ("==", "<", "in"))
+    if operator.text == "contains":
+        return Contains(utf8(word.text))
     return lambda value: isinstance(value, str) and within(utf8(value))
 
 

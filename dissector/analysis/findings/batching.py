@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, BodyFinder
-from dissector.analysis.findings.found import Case, Found
+from dissector.analysis.findings.found import Case, Telling
 from dissector.analysis.findings.produce import PRODUCE
 from dissector.analysis.findings.recurring import SECOND, Burst, Recent
 from dissector.analysis.findings.seen import Seen
@@ -43,14 +43,18 @@ class TinyBatches(BodyFinder):
     )
     apis: ClassVar = frozenset((PRODUCE,))
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._bursts: Recent[int, Burst] = Recent(Burst)
 
     def look(self, seen: Seen) -> None:
         """A request with larger batches ends what was begun."""
-        burst = self._bursts.of(seen.connection)
-        if not seen.batches or max(batch.records_count for batch in seen.batches) > FEW:
+        burst, batches = self._bursts.of(seen.connection), seen.batches
+        for batch in batches:
+            if batch.records_count > FEW:
+                burst.over()
+                return
+        if not batches:
             burst.over()
         elif burst.is_on(seen.asked_ns, MANY, SPAN_NS):
             words = f"{burst.count:,} Produce requests with batches of at most {FEW} records"
@@ -72,7 +76,7 @@ class UncompressedBatches(BodyFinder):
     )
     apis: ClassVar = frozenset((PRODUCE,))
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._plain: Recent[int, _Plain] = Recent(_Plain)
 

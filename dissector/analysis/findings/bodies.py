@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.findings.finder import BodyFinder
+from dissector.analysis.findings.finder import OverBodies
 from dissector.analysis.findings.produce import PRODUCE
 from dissector.analysis.findings.rows import Rows
 from dissector.analysis.findings.seen import Seen
@@ -35,7 +35,7 @@ Look = Callable[[Seen], None]
 class Bodies:
     """Reads, and hands out."""
 
-    def __init__(self, store: Store, frames: FrameTable, finders: Sequence[BodyFinder]) -> None:
+    def __init__(self, store: Store, frames: FrameTable, finders: Sequence[OverBodies]) -> None:
         self._store = store
         self._frames = frames
         self._finders = finders
@@ -47,11 +47,11 @@ class Bodies:
     def take(self, rows: Rows) -> None:
         """The next rows, exchanges with a request."""
         columns = (
-            rows.row, rows.connection, rows.api_key, rows.version, rows.asked_ns, rows.answered_ns, rows.request,
-            rows.asked_at, rows.asked_size, np.where(self._uneventful.among(rows), NO_FRAME, rows.response),
-            rows.answered_at, rows.answered_size,
+            rows.row, rows.connection, rows.packet, rows.asked_start, rows.api_key, rows.version, rows.asked_ns,
+            rows.answered_ns, rows.request, rows.asked_at, rows.asked_size,
+            np.where(self._uneventful.among(rows), NO_FRAME, rows.response), rows.answered_at, rows.answered_size,
         )  # fmt: skip
-        for row, connection, key, version, asked_ns, answered_ns, *frames in zip(
+        for row, connection, packet, start, key, version, asked_ns, answered_ns, *frames in zip(
             *(column.tolist() for column in columns), strict=True
         ):
             request, response = frames[:3], frames[3:]
@@ -61,7 +61,7 @@ class Bodies:
                 looks = looks + [each for each in self._at_trouble if each not in looks]
             if looks:
                 asked = partial(self._read, *request)
-                seen = Seen(row, connection, key, version, asked_ns, answered_ns, asked, body, errors)
+                seen = Seen(row, connection, packet, start, key, version, asked_ns, answered_ns, asked, body, errors)
                 for look in looks:
                     look(seen)
 

@@ -4,10 +4,11 @@ from typing import ClassVar, Final
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, RowFinder
-from dissector.analysis.findings.found import Case, Found
+from dissector.analysis.findings.found import Case, Telling
 from dissector.analysis.findings.latency import WAITING
-from dissector.analysis.findings.recurring import NEVER, Recent
+from dissector.analysis.findings.recurring import Recent
 from dissector.analysis.findings.rows import Rows
+from dissector.events import NEVER
 from dissector.findings import Severity
 from dissector.text import counted, duration
 
@@ -36,7 +37,7 @@ class ClosedInFlight(RowFinder):
         "connections.max.idle.ms should be shorter on clients than on whatever stands between.",
     )
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._cases: Recent[int, _InFlight] = Recent(_InFlight)
 

@@ -3,21 +3,23 @@
 A broker answers the requests of a connection one after the other, in the order in which they came.
 """
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, RowFinder
-from dissector.analysis.findings.found import Found
-from dissector.analysis.findings.recurring import NEVER
-from dissector.analysis.findings.rows import Rows
+from dissector.analysis.findings.found import Telling
+from dissector.analysis.findings.rows import Mask, Rows
 from dissector.columns import Column
+from dissector.events import NEVER
 from dissector.findings import Severity
 from dissector.session.table import NO_FRAME, Flag, Ints
 
-IN_FLIGHT: Final = 4_096
-"""Requests that are remembered while they wait, the newest ones."""
+REMEMBERED: Final = 65_536
+"""Packets of the capture for which a request without an answer is taken to wait."""
+IN_FLIGHT: Final = 65_536
+"""Requests that are remembered while they wait, of all connections: the newest."""
 
 
 class DuplicateCorrelationId(RowFinder):
@@ -34,33 +36,51 @@ class DuplicateCorrelationId(RowFinder):
         "told apart by their order alone: this program pairs them so.",
     )
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
-        self._in_flight: Rows | None = None
+        self._in_flight = _InFlight(*(np.zeros(0, np.int64) for _ in _InFlight._fields))
 
     def take(self, rows: Rows) -> None:
-        """Equal ids of a connection stand together once sorted."""
+        """Requests under one id of a connection stand together once sorted, each behind the one before it."""
         asked = rows.asked
         if not len(asked.row):
             return
-        new = asked.row
-        if self._in_flight is not None:
-            asked = Rows(*map(np.concatenate, zip(self._in_flight, asked, strict=True)))
-        until = np.where(asked.response == NO_FRAME, NEVER, asked.answered_ns)
+        until = np.where(asked.response == NO_FRAME, NEVER, asked.answered_packet)
         until[asked.flags & Flag.NO_RESPONSE_EXPECTED != 0] = 0
-        order = np.lexsort((asked.row, asked.correlation_id, asked.connection))
-        same = (np.diff(asked.correlation_id[order]) == 0) & (np.diff(asked.connection[order]) == 0)
-        taken = same & (asked.asked_ns[order][1:] < until[order][:-1])
-        self._tell(asked.where(np.sort(order[1:][taken])), new)
-        waiting = np.flatnonzero(until > asked.asked_ns.max())
-        self._in_flight = asked.where(waiting[-IN_FLIGHT:])
+        until = np.minimum(until, asked.packet + REMEMBERED)
+        ids = asked.connection << 32 | (asked.correlation_id & 0xFFFFFFFF)
+        new = _InFlight(ids, asked.packet, until, np.arange(len(ids)))
+        both = _InFlight(*map(np.concatenate, zip(self._in_flight, new, strict=True)))
+        both = both.where(np.argsort(both.id, kind="stable"))
+        same = np.diff(both.id) == 0
+        if same.any():
+            self._tell(asked.where(np.sort(both.place[1:][same & (both.until[:-1] > both.packet[1:])])))
+        newest = np.append(~same, True)
+        waiting = both.where(newest & (both.until > asked.packet.max()))
+        if len(waiting.id) > IN_FLIGHT:
+            waiting = waiting.where(np.sort(np.argsort(waiting.packet, kind="stable")[-IN_FLIGHT:]))
+        self._in_flight = waiting
 
-    def _tell(self, rows: Rows, new: Ints) -> None:
-        rows = rows.where(np.isin(rows.row, new))
+    def _tell(self, rows: Rows) -> None:
         columns = (rows.row, rows.connection, rows.correlation_id, rows.asked_ns)
         for row, connection, number, time_ns in zip(*(column.tolist() for column in columns), strict=True):
             words = f"correlation id {number} was that of a request still in flight"
             self.again(connection, row, time_ns, words, "request.header.correlation_id", "such requests")
+
+
+class _InFlight(NamedTuple):
+    """Requests, `(n,)` each. They wait until the packet with their answer."""
+
+    id: Ints
+    """Connection and correlation id."""
+    packet: Ints
+    until: Ints
+    place: Ints
+    """Among the rows that came with it: what waited from before is told already."""
+
+    def where(self, which: Mask | Ints) -> "_InFlight":
+        """Some of them."""
+        return _InFlight(*(column[which] for column in self))
 
 
 class OutOfOrderResponse(RowFinder):
@@ -77,7 +97,7 @@ class OutOfOrderResponse(RowFinder):
         "one answer for another, and Kafka's own closes the connection on an id that it did not expect.",
     )
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._furthest = (Column(np.int64, -1), Column(np.int64, -1))
         """By connection: how far requests that were answered go in the client's stream, and the answers in the

@@ -1,11 +1,12 @@
 """Errors that come again and again, and answers that were held back."""
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, BodyFinder
-from dissector.analysis.findings.found import Found
+from dissector.analysis.findings.found import Telling
 from dissector.analysis.findings.metadata import METADATA
+from dissector.analysis.findings.noting import ONE, BodyNoter, Maker, Scope
 from dissector.analysis.findings.recurring import SECOND, Burst, Recent
 from dissector.analysis.findings.seen import Seen
 from dissector.findings import Severity
@@ -22,9 +23,29 @@ SESSION_ERRORS: Final = {70, 71, 106, 122, 123}
 INVALID_SHARE_SESSION_EPOCH."""
 
 
-class ErrorStorm(BodyFinder):
+class ErrorTold(NamedTuple):
+    """A response bore an error, whatever the number of partitions that did."""
+
+    time_ns: int
+
+
+class ErrorsNoter(BodyNoter):
+    """Retriable errors by client, API and error."""
+
+    any_trouble: ClassVar = True
+
+    def look(self, seen: Seen) -> None:
+        """Some errors are told by others."""
+        for code in dict.fromkeys(seen.errors):
+            if is_retriable(code) and code not in SESSION_ERRORS and seen.key != METADATA:
+                scope = (self.around.client(seen.connection), seen.key, code)
+                self.note(scope, seen.row, seen.place, ErrorTold(seen.answered_ns))
+
+
+class ErrorStorm(Maker[ErrorTold]):
     """One retriable error, over and over."""
 
+    noter: ClassVar = ErrorsNoter
     explanation: ClassVar = Explanation(
         "error-storm",
         "The same retriable error again and again",
@@ -36,21 +57,17 @@ class ErrorStorm(BodyFinder):
         "pace; delivery.timeout.ms and default.api.timeout.ms when the client gives up. A client that does not refresh "
         "its metadata after NOT_LEADER_OR_FOLLOWER goes on for ever.",
     )
-    any_trouble: ClassVar = True
 
-    def __init__(self, found: Found, around: Around) -> None:
-        super().__init__(found, around)
-        self._bursts: Recent[tuple[str, int, int], Burst] = Recent(Burst)
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._burst = Burst()
 
-    def look(self, seen: Seen) -> None:
-        """A response counts once for each of its errors, whatever the number of partitions that bear it."""
-        for code in dict.fromkeys(seen.errors):
-            if not is_retriable(code) or code in SESSION_ERRORS or seen.key == METADATA:
-                continue  # told by others
-            burst = self._bursts.of((self.around.client(seen.connection), seen.key, code))
-            if burst.is_on(seen.answered_ns, MANY, SPAN_NS):
-                words = f"{error_name(code)} from {api_name(seen.key)} {burst.count:,} times"
-                self.burst(burst, seen.row, seen.answered_ns, words, "response.body")
+    def make(self, row: int, note: ErrorTold) -> None:
+        """One case until there are ten seconds without."""
+        _, key, code = self.scope
+        if self._burst.is_on(note.time_ns, MANY, SPAN_NS):
+            words = f"{error_name(int(code))} from {api_name(int(key))} {self._burst.count:,} times"
+            self.burst(self._burst, row, note.time_ns, words, "response.body")
 
 
 class EverydayErrorAgain(BodyFinder):
@@ -70,7 +87,7 @@ class EverydayErrorAgain(BodyFinder):
     )
     apis: ClassVar = frozenset((API_VERSIONS, JOIN_GROUP))
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._refused: Recent[tuple[int, int, object], list[int]] = Recent(list)
         """By connection, API and group: the error that came last; empty after a success."""
@@ -111,14 +128,35 @@ class FetchSessionError(BodyFinder):
 
     def look(self, seen: Seen) -> None:
         """One case a connection."""
-        for code in SESSION_ERRORS.intersection(seen.errors):
+        for code in sorted(SESSION_ERRORS.intersection(seen.errors)):
             words = f"{error_name(code)}: the session begins anew"
             self.again((seen.connection, code), seen.row, seen.answered_ns, words, "response.body.error_code", "times")
 
 
-class Throttled(BodyFinder):
+class Held(NamedTuple):
+    """A response was held back."""
+
+    throttle_time_ms: int
+    time_ns: int
+
+
+class ThrottleNoter(BodyNoter):
+    """Responses held back by client and API."""
+
+    any_trouble: ClassVar = True
+
+    def look(self, seen: Seen) -> None:
+        """The server says so itself."""
+        throttle = seen.response.get("throttle_time_ms")
+        if isinstance(throttle, int) and throttle > 0:
+            scope = (self.around.client(seen.connection), seen.key)
+            self.note(scope, seen.row, seen.place, Held(throttle, seen.answered_ns))
+
+
+class Throttled(Maker[Held]):
     """A quota at work."""
 
+    noter: ClassVar = ThrottleNoter
     explanation: ClassVar = Explanation(
         "throttled",
         "Throttled by a quota",
@@ -131,13 +169,9 @@ class Throttled(BodyFinder):
         "(kafka-configs --entity-type users or clients). Clients must wait by themselves before they send again "
         "(KIP-219).",
     )
-    any_trouble: ClassVar = True
     quiet_ns: ClassVar = 60 * SECOND
 
-    def look(self, seen: Seen) -> None:
-        """One case a client and API, until there is a minute without."""
-        throttle = seen.response.get("throttle_time_ms")
-        if isinstance(throttle, int) and throttle > 0:
-            key = (self.around.client(seen.connection), seen.key)
-            words = f"{api_name(seen.key)} was throttled for {throttle:,} ms"
-            self.again(key, seen.row, seen.answered_ns, words, "response.body.throttle_time_ms", "such responses")
+    def make(self, row: int, note: Held) -> None:
+        """One case until there is a minute without."""
+        words = f"{api_name(int(self.scope[1]))} was throttled for {note.throttle_time_ms:,} ms"
+        self.again(ONE, row, note.time_ns, words, "response.body.throttle_time_ms", "such responses")

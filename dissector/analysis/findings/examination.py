@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 
 from dissector.analysis.findings.bodies import Bodies
-from dissector.analysis.findings.finder import BodyFinder, RowFinder
-from dissector.analysis.findings.found import Found
+from dissector.analysis.findings.finder import NarrowFinder, OverBodies, OverRows
+from dissector.analysis.findings.found import ALL, MOST, Found
+from dissector.analysis.findings.notes import NOTERS, AtOnce, Notes
 from dissector.analysis.findings.registry import FINDERS
 from dissector.analysis.findings.rows import Rows
 from dissector.protocol.message import API_VERSIONS, Values
@@ -32,26 +33,32 @@ STEP: Final = 4_096
 KEPT: Final = 4_096
 """Connections whose client's name is kept."""
 _OF_TABLE: Final = (
-    "kind", "connection", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
+    "kind", "connection", "packet", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
 )  # fmt: skip
 
 
 class Examination:
-    """Of one capture, which may still grow."""
+    """Of one capture, which may still grow; or of a part of one: then what takes several connections is not told, but
+    noted, for who has the notes of all parts. Of a part all findings are kept."""
 
-    def __init__(self, session: Session, store: Store, lookup: Lookup, flows: Flows, resent: Resent) -> None:
+    def __init__(
+        self, session: Session, store: Store, lookup: Lookup, flows: Flows, resent: Resent, *,
+        part: bool = False,
+    ) -> None:  # fmt: skip
         self._session = session
         self._lookup = lookup
         self._flows = flows
         self._resent = resent
-        self.found = Found()
-        finders = [finder(self.found, self) for finder in FINDERS]
-        self._row_finders = [finder for finder in finders if isinstance(finder, RowFinder)]
-        self._bodies = Bodies(store, session.frames, [each for each in finders if isinstance(each, BodyFinder)])
+        self.found = Found(ALL if part else MOST)
+        self.notes = Notes()
+        sink = self.notes if part else AtOnce(self.found)
+        self._narrow = [finder(self.found, self) for finder in FINDERS if issubclass(finder, NarrowFinder)]
+        looking = [*self._narrow, *(noter(self, sink) for noter in NOTERS)]
+        self._over_rows = [each for each in looking if isinstance(each, OverRows)]
+        self._bodies = Bodies(store, session.frames, [each for each in looking if isinstance(each, OverBodies)])
         self._examined = 0
         """Rows that were looked at, or wait."""
         self._waiting: Ints = np.zeros(0, np.int64)
-        self._servers: dict[str, Mapping[int, tuple[int, int]]] = {}
         self._generation = -1
         self.client = lru_cache(maxsize=KEPT)(self._client)
 
@@ -71,16 +78,28 @@ class Examination:
             if self._examined == len(table):
                 return
 
+    @property
+    def waiting(self) -> Ints:
+        """Rows that are to be examined once they are complete."""
+        return np.concatenate([self._waiting, np.arange(self._examined, len(self._session.table))])
+
+    @property
+    def looks_back(self) -> Ints:
+        """Frames of rows that were examined of which it will ask once more what TCP did to them."""
+        return np.concatenate([finder.looks_back for finder in self._narrow])
+
     def _examine(self, rows: Rows) -> None:
-        for finder in self._row_finders:
-            finder.take(rows)
+        for each in self._over_rows:
+            each.take(rows)
         self._bodies.take(rows.asked)
 
     def _rows(self, row: Ints) -> Rows:
         table, frames = self._session.table, self._session.frames
         columns = [getattr(table, name).values[row].astype(np.int64) for name in _OF_TABLE]
         sides = columns[-2:]
-        for values in (frames.time_ns.values, frames.start.values, frames.contiguous, frames.size.values):
+        for values in (
+            frames.time_ns.values, frames.packet.values, frames.start.values, frames.contiguous, frames.size.values,
+        ):  # fmt: skip
             for side in sides:
                 there = side != NO_FRAME
                 found = np.zeros(len(row), np.int64)
@@ -95,8 +114,6 @@ class Examination:
             return
         self._generation = self._session.generation
         self.client.cache_clear()
-        for connection, offer in self._session.knowledge.offers():
-            self._servers[self._lookup.ends(connection)[1]] = offer
 
     # What finders may ask: `finder.Around`.
 
@@ -105,7 +122,7 @@ class Examination:
 
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """The versions that the server of a connection said it has, there or elsewhere, by API key."""
-        return self._session.knowledge.offered(connection) or self._servers.get(self._lookup.ends(connection)[1], {})
+        return self._lookup.offered(connection)
 
     @property
     def has_resent(self) -> bool:
@@ -131,6 +148,10 @@ class Examination:
         """When it was closed, `NEVER` where it was not; and whether the client was the first to do so."""
         time_ns, side = self._flows.closed(connection)
         return time_ns, side == self._session.recogniser.client(connection)
+
+    def first_packet(self, connection: int) -> int:
+        """The number of its first packet: no other connection of the capture has that."""
+        return self._flows.first_packet(connection)
 
     def captured(self, frame: int) -> int:
         """How many bytes of a frame the capture has."""

@@ -4,15 +4,18 @@ What it keeps is bounded: `Recent` holds what is known by key. It tells a cause 
 recognised, and may tell the same case anew as it goes on: how often, for how long.
 """
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.found import Case, Found
-from dissector.analysis.findings.recurring import NEVER, Burst, Episode, Recent
+from dissector.analysis.findings.found import Case, Telling
+from dissector.analysis.findings.recurring import Burst, Episode, Recent
 from dissector.analysis.findings.rows import Rows
 from dissector.analysis.findings.seen import Seen
+from dissector.events import NEVER
 from dissector.findings import Severity
 from dissector.protocol.message import Values
 from dissector.session.table import Ints
@@ -33,6 +36,9 @@ class Around(Protocol):
 
     def is_offered(self, connection: int, key: int, version: int) -> bool:
         """Whether the server takes that version of an API, as far as it said."""
+
+    def first_packet(self, connection: int) -> int:
+        """The number of its first packet: no other connection of the capture has that."""
 
     def captured(self, frame: int) -> int:
         """How many bytes of a frame the capture has."""
@@ -55,15 +61,16 @@ class Finder(ABC):
     explanation: ClassVar[Explanation]
     quiet_ns: ClassVar[int] = NEVER
     """After so long without another one, what comes is told as a case of its own."""
+    is_wide: ClassVar[bool] = False
+    """Whether it takes several connections to tell."""
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling) -> None:
         self._found = found
-        self.around = around
         self._episodes: Recent[Hashable, Episode] = Recent(Episode)
 
     def tell(self, row: int, message: str, path: str = "", severity: Severity | None = None) -> Case:
         """Something was found; `severity` where it is not that of the explanation."""
-        return self._found.tell(self.explanation, row, message, path, severity)
+        return self._found.tell(self.explanation, row, message, path, severity, is_wide=self.is_wide)
 
     def again(self, key: Hashable, row: int, time_ns: int, message: str, path: str, what: str) -> None:
         """Something was found that is told once for `key`: with how often it came, as `what`, and within what time."""
@@ -79,29 +86,50 @@ class Finder(ABC):
 
     def burst(self, burst: Burst, row: int, time_ns: int, message: str, path: str) -> None:
         """A burst is on: tell it, or tell it anew; within what time is added."""
-        words = f"{message} within {duration(max(0, time_ns - burst.first_ns))}"
-        if burst.case is None:
+        words = f"{message} within {burst.took(time_ns)}"
+        if burst.is_new or burst.case is None:
             burst.case = self.tell(row, words, path)
         else:
             burst.case.retell(words)
 
+    @property
+    def looks_back(self) -> Ints:
+        """Frames of earlier rows of which it will ask once more what TCP did to them."""
+        return np.zeros(0, np.int64)
 
-class RowFinder(Finder):
-    """Finds by the index alone."""
 
+class OverRows(ABC):
+    """Sees rows of the index alone."""
+
+    @abstractmethod
     def take(self, rows: Rows) -> None:
         """The next rows."""
-        raise NotImplementedError
 
 
-class BodyFinder(Finder):
-    """Finds by what messages say."""
+class OverBodies(ABC):
+    """Sees what messages say."""
 
     apis: ClassVar[frozenset[int]] = frozenset()
     """The APIs that it looks at."""
     any_trouble: ClassVar[bool] = False
     """Whether it looks at exchanges of any API whose response bears an error, or was throttled."""
 
+    @abstractmethod
     def look(self, seen: Seen) -> None:
         """The next exchange that is for it."""
-        raise NotImplementedError
+
+
+class NarrowFinder(Finder):
+    """Finds by what one connection says."""
+
+    def __init__(self, found: Telling, around: Around) -> None:
+        super().__init__(found)
+        self.around = around
+
+
+class RowFinder(NarrowFinder, OverRows):
+    """Finds by the index alone."""
+
+
+class BodyFinder(NarrowFinder, OverBodies):
+    """Finds by what messages say."""

@@ -1,11 +1,11 @@
 """Consumer groups that do not come to rest."""
 
 from collections import Counter
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.finder import Around, BodyFinder
-from dissector.analysis.findings.found import Found
+from dissector.analysis.findings.found import Telling
+from dissector.analysis.findings.noting import BodyNoter, Maker, Scope
 from dissector.analysis.findings.recurring import SECOND, Burst, Recent
 from dissector.analysis.findings.seen import Seen
 from dissector.analysis.findings.words import tally
@@ -20,20 +20,40 @@ MANY: Final = 5
 SPAN_NS: Final = 60 * SECOND
 
 
-class _Group:
-    """What is known of a group."""
+class Turn(NamedTuple):
+    """A member joins, or is told to."""
 
-    def __init__(self) -> None:
-        self.burst = Burst()
-        self.generation: object = None
-        self.reasons: Counter[str] = Counter()
-        self.asked_for_id: set[str] = set()
-        """Clients that were told to come back with the id that they were given."""
+    client: str
+    time_ns: int
+    joined: bool
+    """It is in; else `reasons` say why it is not."""
+    generation: object
+    joins: bool
+    """Whether it is told when it joins, and not on the way."""
+    reasons: tuple[int, ...]
 
 
-class RebalanceLoop(BodyFinder):
+class GroupNoter(BodyNoter):
+    """What members ask of a group's coordinator."""
+
+    apis: ClassVar = frozenset((OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT))
+
+    def look(self, seen: Seen) -> None:
+        """What is neither a new member's nor an error is left out."""
+        reasons = tuple(sorted(REASONS.intersection(seen.errors)))
+        if seen.key == JOIN_GROUP or reasons:
+            joined = seen.key == JOIN_GROUP and not seen.errors
+            generation = seen.response.get("generation_id") if joined else None
+            joins = seen.key in (JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT)
+            client = self.around.client(seen.connection)
+            turn = Turn(client, seen.answered_ns, joined, generation, joins, reasons)
+            self.note((str(seen.request.get("group_id")),), seen.row, seen.place, turn)
+
+
+class RebalanceLoop(Maker[Turn]):
     """A group that joins and syncs again and again."""
 
+    noter: ClassVar = GroupNoter
     explanation: ClassVar = Explanation(
         "rebalance-loop",
         "A group that rebalances again and again",
@@ -47,38 +67,34 @@ class RebalanceLoop(BodyFinder):
         "heartbeat.interval.ms at a third of session.timeout.ms; give members a group.instance.id so that a restart is "
         "no rebalance; use the cooperative-sticky assignor, or group.protocol=consumer.",
     )
-    apis: ClassVar = frozenset((OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT))
 
-    def __init__(self, found: Found, around: Around) -> None:
-        super().__init__(found, around)
-        self._groups: Recent[str, _Group] = Recent(_Group)
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._burst = Burst()
+        self._generation: object = None
+        self._reasons: Counter[str] = Counter()
+        self._asked_for_id: Recent[str, list[bool]] = Recent(list)
+        """Clients that were told to come back with the id that they were given."""
 
-    def look(self, seen: Seen) -> None:
+    def make(self, row: int, note: Turn) -> None:
         """A new generation counts, and so does a member that was sent back."""
-        reasons = REASONS.intersection(seen.errors)
-        if seen.key != JOIN_GROUP and not reasons:
-            return
-        group = self._groups.of(str(seen.request.get("group_id")))
-        if seen.key == JOIN_GROUP and not seen.errors:
-            counts = seen.response.get("generation_id") != group.generation
-            group.generation = seen.response.get("generation_id")
-            group.asked_for_id.discard(self.around.client(seen.connection))
+        if note.joined:
+            counts = note.generation != self._generation
+            self._generation = note.generation
+            self._asked_for_id.forget(note.client)
         else:
-            counts = self._is_sent_back(group, seen, reasons)
-        group.reasons.update(error_name(code) for code in reasons)
-        if counts and group.burst.is_on(seen.answered_ns, MANY, SPAN_NS):
-            why = f" ({tally(group.reasons)})" if group.reasons else ""
-            name = seen.request.get("group_id")
-            words = f"group {name} began anew {group.burst.count:,} times{why}"
-            self.burst(group.burst, seen.row, seen.answered_ns, words, "response.body")
+            counts = self._is_sent_back(note)
+        self._reasons.update(error_name(code) for code in note.reasons)
+        if counts and self._burst.is_on(note.time_ns, MANY, SPAN_NS):
+            why = f" ({tally(self._reasons)})" if self._reasons else ""
+            words = f"group {self.scope[0]} began anew {self._burst.count:,} times{why}"
+            self.burst(self._burst, row, note.time_ns, words, "response.body")
 
-    def _is_sent_back(self, group: _Group, seen: Seen, reasons: set[int]) -> bool:
+    def _is_sent_back(self, note: Turn) -> bool:
         """Whether it is told to join again, other than once for its first id."""
-        if seen.key not in (JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT):
-            return False
-        if MEMBER_ID_REQUIRED not in reasons:
-            return bool(reasons)
-        client = self.around.client(seen.connection)
-        again = client in group.asked_for_id
-        group.asked_for_id.add(client)
+        if not note.joins or MEMBER_ID_REQUIRED not in note.reasons:
+            return note.joins and bool(note.reasons)
+        asked = self._asked_for_id.of(note.client)
+        again = bool(asked)
+        asked[:] = [True]
         return again

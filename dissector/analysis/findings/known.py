@@ -163,6 +163,18 @@ OF_EXCHANGES: Final = (
 
 OF_FILES: Final = (
     Explanation(
+        "not-a-capture", "A file that is no capture", ERROR,
+        "A file could not be opened, or is of no kind that this program reads.",
+        "It is something else, it is empty, or nobody may read it.",
+        "Leave it out. Its first bytes are in the table of quarantine.",
+    ),
+    Explanation(
+        "cell-too-large", "A message that a table can't hold", NOTE,
+        "As JSON a message is larger than a cell of a table may be: what the message says was left out of it.",
+        "Batches of many megabytes; their records are rows of the table of records all the same.",
+        "See the exchange in the capture itself, or ingest with --frames, which keeps its bytes.",
+    ),
+    Explanation(
         "strangers", "Connections that are not Kafka's", WARNING,
         "More connections on Kafka's port speak something else than have a row.",
         "Health checks, scanners, TLS or HTTP on a plain listener.",
@@ -209,6 +221,24 @@ OF_FILES: Final = (
         "Files that overlap in time were read one behind the other, at least in part.",
         "Merging needs a temporary file, and there was no room for it.",
         "Make room where temporary files go (TMPDIR), or merge the files first, with mergecap for example.",
+    ),
+    Explanation(
+        "late-file", "A file of a ring that came late", WARNING,
+        "A file came when others with later packets had been read: it was read by itself.",
+        "It was copied or renamed into the folder, or it was written over with older packets.",
+        "Connections that go on in other files are told apart there: ingest all files together to have them whole.",
+    ),
+    Explanation(
+        "file-grew", "A file that grew after it was read", WARNING,
+        "A file of a ring was taken for closed, and was written to later: what came then is not in the tables.",
+        "The program that captures pauses for longer than a file is waited for.",
+        "Ingest the file by itself into other tables, or stop the capture before its last file is read.",
+    ),
+    Explanation(
+        "file-overwritten", "A file that was written over unread", WARNING,
+        "A file of a ring was written over before it was read: what it held is lost.",
+        "The ring goes round faster than its files are read.",
+        "Give the ring more files, or larger ones, or ingest more cores.",
     ),
     Explanation(
         "tls-secrets", "The file holds TLS secrets", NOTE,

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import ClassVar, Final, NamedTuple, cast
 
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.finder import Around, BodyFinder
-from dissector.analysis.findings.found import Case, Found
-from dissector.analysis.findings.recurring import SECOND, Recent
+from dissector.analysis.findings.found import Case, Telling
+from dissector.analysis.findings.noting import BodyNoter, Maker, Scope
+from dissector.analysis.findings.recurring import SECOND
 from dissector.analysis.findings.seen import Seen
 from dissector.findings import Severity
 from dissector.protocol.message import Values
@@ -23,40 +23,24 @@ LEAST_NS: Final = 2 * SECOND
 """Growth is told of after so long."""
 
 
-class _Lag:
-    """What is known of a partition that a client reads."""
-
-    case: Case | None = None
-    least = -1
-    least_ns = 0
-    seen = 0
-
-
 class _Place(NamedTuple):
     topic: Values
     partition: Values
     path: str
 
 
-class ConsumerLag(BodyFinder):
-    """The end of a partition against where a fetch reads."""
+class Behind(NamedTuple):
+    """A fetch reads so many records before the end."""
 
-    explanation: ClassVar = Explanation(
-        "consumer-lag",
-        "A consumer is far behind, or falls behind",
-        Severity.WARNING,
-        "A fetch reads 100,000 records or more before the partition's high watermark; or 1,000 or more, and twice what "
-        "it was seconds before.",
-        "More is produced than the consumer takes in: it processes slowly between polls, fetches too little at a time, "
-        "or has too few members for the partitions. Behind after a start or a reset of offsets is normal and shrinks.",
-        "Look at the time between fetches: long with short answers means that the processing is slow. Else let a fetch "
-        "bring more (fetch.max.bytes, max.partition.fetch.bytes, max.poll.records), or add partitions and members.",
-    )
+    records: int
+    time_ns: int
+    path: str
+
+
+class LagNoter(BodyNoter):
+    """Where fetches read, by client and partition."""
+
     apis: ClassVar = frozenset((FETCH,))
-
-    def __init__(self, found: Found, around: Around) -> None:
-        super().__init__(found, around)
-        self._lags: Recent[tuple[str, str, int], _Lag] = Recent(_Lag)
 
     def look(self, seen: Seen) -> None:
         """Partitions whose place the request tells; a broker that replicates has other names for being behind."""
@@ -70,25 +54,51 @@ class ConsumerLag(BodyFinder):
             topic, number = self.around.topic(place.topic), place.partition.get("partition_index")
             end, offset = place.partition.get("high_watermark"), wanted.get((topic, number))
             if isinstance(end, int) and isinstance(offset, int) and isinstance(number, int) and 0 <= offset <= end:
-                self._note(seen, topic, number, end - offset, f"{place.path}.high_watermark")
+                scope = (self.around.client(seen.connection), topic, number)
+                behind = Behind(end - offset, seen.answered_ns, f"{place.path}.high_watermark")
+                self.note(scope, seen.row, seen.place, behind)
 
-    def _note(self, seen: Seen, topic: str, number: int, behind: int, path: str) -> None:
-        lag = self._lags.of((self.around.client(seen.connection), topic, number))
-        if lag.least < 0 or behind < lag.least:
-            lag.least, lag.least_ns = behind, seen.answered_ns
-        grows = behind >= BEHIND and behind >= TIMES * lag.least and seen.answered_ns - lag.least_ns >= LEAST_NS
-        if lag.case is not None and (grows or behind >= FAR):
-            lag.seen += 1
-            often = counted(lag.seen, "fetch", "fetches")
-            lag.case.retell(f"{topic}[{number}] is {counted(behind, 'record')} behind, and was so in {often}")
-        elif grows or behind >= FAR:
-            since = duration(seen.answered_ns - lag.least_ns)
-            more = f", where it was {lag.least:,} behind {since} before" if grows else ""
-            lag.seen = 1
-            severity = Severity.WARNING if grows else Severity.NOTE
-            lag.case = self.tell(
-                seen.row, f"{topic}[{number}] is {counted(behind, 'record')} behind{more}", path, severity
-            )
+
+class ConsumerLag(Maker[Behind]):
+    """The end of a partition against where a client's fetches read."""
+
+    noter: ClassVar = LagNoter
+    explanation: ClassVar = Explanation(
+        "consumer-lag",
+        "A consumer is far behind, or falls behind",
+        Severity.WARNING,
+        "A fetch reads 100,000 records or more before the partition's high watermark; or 1,000 or more, and twice what "
+        "it was seconds before.",
+        "More is produced than the consumer takes in: it processes slowly between polls, fetches too little at a time, "
+        "or has too few members for the partitions. Behind after a start or a reset of offsets is normal and shrinks.",
+        "Look at the time between fetches: long with short answers means that the processing is slow. Else let a fetch "
+        "bring more (fetch.max.bytes, max.partition.fetch.bytes, max.poll.records), or add partitions and members.",
+    )
+
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._case: Case | None = None
+        self._least = -1
+        self._least_ns = 0
+        self._times = 0
+
+    def make(self, row: int, note: Behind) -> None:
+        """One case, told anew as it goes on."""
+        _, topic, number = self.scope
+        behind = note.records
+        if self._least < 0 or behind < self._least:
+            self._least, self._least_ns = behind, note.time_ns
+        grows = behind >= BEHIND and behind >= TIMES * self._least and note.time_ns - self._least_ns >= LEAST_NS
+        if not grows and behind < FAR:
+            return
+        words = f"{topic}[{number}] is {counted(behind, 'record')} behind"
+        self._times += 1
+        if self._case is not None:
+            self._case.retell(f"{words}, and was so in {counted(self._times, 'fetch', 'fetches')}")
+            return
+        since = duration(note.time_ns - self._least_ns)
+        more = f", where it was {self._least:,} behind {since} before" if grows else ""
+        self._case = self.tell(row, words + more, note.path, Severity.WARNING if grows else Severity.NOTE)
 
 
 def _places(topics: object, path: str) -> Iterator[_Place]:

@@ -1,11 +1,12 @@
 """Clients that ask for metadata without end."""
 
 from collections import Counter
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.finder import Around, BodyFinder
-from dissector.analysis.findings.found import Found
+from dissector.analysis.findings.finder import Around
+from dissector.analysis.findings.found import Case, Telling
+from dissector.analysis.findings.noting import BodyNoter, Maker, Scope, Sink
 from dissector.analysis.findings.recurring import SECOND, Burst, Recent
 from dissector.analysis.findings.seen import Seen
 from dissector.analysis.findings.words import tally
@@ -18,9 +19,53 @@ MANY: Final = 30
 SPAN_NS: Final = 10 * SECOND
 
 
-class MetadataStorm(BodyFinder):
+class Failed(NamedTuple):
+    """A response of any API bore errors."""
+
+    errors: tuple[str, ...]
+
+
+class Asking(NamedTuple):
+    """A connection asks for metadata again, and did so many times."""
+
+    connection: int
+    """Its first packet."""
+    is_new: bool
+    """Whether it was not known yet that it does."""
+    times: int
+    took: str
+    """Within what time."""
+
+
+class MetadataNoter(BodyNoter):
+    """Bursts of a connection; the errors of a client."""
+
+    apis: ClassVar = frozenset((METADATA,))
+    any_trouble: ClassVar = True
+
+    def __init__(self, around: Around, sink: Sink) -> None:
+        super().__init__(around, sink)
+        self._bursts: Recent[int, Burst] = Recent(Burst)
+
+    def look(self, seen: Seen) -> None:
+        """Errors of any API count as reasons; Metadata counts."""
+        scope = (self.around.client(seen.connection),)
+        if seen.errors:
+            errors = tuple(error_name(code) for code in dict.fromkeys(seen.errors))
+            self.note(scope, seen.row, seen.place, Failed(errors))
+        if seen.key != METADATA:
+            return
+        burst = self._bursts.of(seen.connection)
+        if burst.is_on(seen.asked_ns, MANY, SPAN_NS):
+            connection = self.around.first_packet(seen.connection)
+            note = Asking(connection, burst.is_new, burst.count, burst.took(seen.asked_ns))
+            self.note(scope, seen.row, seen.place, note)
+
+
+class MetadataStorm(Maker[Failed | Asking]):
     """Many Metadata requests on one connection."""
 
+    noter: ClassVar = MetadataNoter
     explanation: ClassVar = Explanation(
         "metadata-storm",
         "Metadata asked for again and again",
@@ -33,25 +78,21 @@ class MetadataStorm(BodyFinder):
         "metadata.max.age.ms is the pace when all is well, retry.backoff.ms (topic.metadata.refresh.fast.interval.ms "
         "in librdkafka) when it is not.",
     )
-    apis: ClassVar = frozenset((METADATA,))
-    any_trouble: ClassVar = True
 
-    def __init__(self, found: Found, around: Around) -> None:
-        super().__init__(found, around)
-        self._bursts: Recent[int, Burst] = Recent(Burst)
-        self._errors: Recent[str, Counter[str]] = Recent(Counter)
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._cases: Recent[int, list[Case]] = Recent(list)
+        self._errors: Counter[str] = Counter()
 
-    def look(self, seen: Seen) -> None:
-        """Errors of any API count as reasons; Metadata counts."""
-        client = self.around.client(seen.connection)
-        if seen.errors:
-            self._errors.of(client).update(error_name(code) for code in dict.fromkeys(seen.errors))
-        if seen.key != METADATA:
+    def make(self, row: int, note: Failed | Asking) -> None:
+        """One case a burst, with the errors of all connections of the client."""
+        if isinstance(note, Failed):
+            self._errors.update(note.errors)
             return
-        burst = self._bursts.of(seen.connection)
-        if burst.is_on(seen.asked_ns, MANY, SPAN_NS):
-            errors = self._errors.of(client)
-            why = f" (errors until then: {tally(errors)})" if errors else ""
-            self.burst(
-                burst, seen.row, seen.asked_ns, f"{counted(burst.count, 'request')} for metadata{why}", "request"
-            )
+        why = f" (errors until then: {tally(self._errors)})" if self._errors else ""
+        words = f"{counted(note.times, 'request')} for metadata{why} within {note.took}"
+        case = self._cases.of(note.connection)
+        if note.is_new or not case:
+            case[:] = [self.tell(row, words, "request")]
+        else:
+            case[0].retell(words)

@@ -23,6 +23,11 @@ LONGEST_NAME: Final = 127
 """With the byte for its length: what one byte can count."""
 
 
+def path_of(place: tuple[int, int]) -> str:
+    """Where a batch stands, by the places of its topic in the request and of its partition in the topic."""
+    return "request.body.topic_data[{}].partition_data[{}].records".format(*place)
+
+
 class Sent(NamedTuple):
     """One batch, sent to a partition."""
 
@@ -42,7 +47,7 @@ class Sent(NamedTuple):
     @property
     def path(self) -> str:
         """Where the field stands."""
-        return "request.body.topic_data[{}].partition_data[{}].records".format(*self.place)
+        return path_of(self.place)
 
 
 def sent(request: Values) -> list[Sent]:

@@ -1,15 +1,14 @@
 """What is remembered from one row to another: bounded, and counted."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 from dissector.analysis.findings.found import Case
+from dissector.text import duration
 
 KEYS: Final = 8_192
 """Connections, partitions, groups of which a finder knows something, at most; past it those unseen for longest go."""
-NEVER: Final = 1 << 62
-"""Nanoseconds."""
 SECOND: Final = 1_000_000_000
 MILLISECOND: Final = 1_000_000
 Key = TypeVar("Key")
@@ -38,6 +37,14 @@ class Recent(Generic[Key, State]):
             self._known.move_to_end(key)
         return state
 
+    def get(self, key: Key) -> State | None:
+        """What is known of a key, if anything is; it does not count as seen."""
+        return self._known.get(key)
+
+    def values(self) -> Iterable[State]:
+        """All that is known."""
+        return self._known.values()
+
     def forget(self, key: Key) -> None:
         """Begin anew with a key."""
         self._known.pop(key, None)
@@ -58,12 +65,15 @@ class Episode:
 class Burst:
     """Many in a short time."""
 
-    __slots__ = ("_times", "case", "count", "first_ns")
+    __slots__ = ("_is_on", "_times", "case", "count", "first_ns", "is_new")
 
     def __init__(self) -> None:
         self._times: deque[int] = deque()
+        self._is_on = False
+        self.is_new = False
+        """Whether the one that came last made it a burst."""
         self.case: Case | None = None
-        """Told once the burst is recognised, and until it is over."""
+        """What is told of it, for who tells."""
         self.count = 0
         self.first_ns = 0
 
@@ -73,16 +83,22 @@ class Burst:
         if times and time_ns - times[-1] > span_ns:
             self.over()
         times.append(time_ns)
-        if self.case is not None:
+        if self._is_on:
+            self.is_new = False
             self.count += 1
             times.popleft()
             return True
         while times[0] < time_ns - span_ns:
             times.popleft()
         self.count, self.first_ns = len(times), times[0]
-        return len(times) >= many
+        self._is_on = self.is_new = len(times) >= many
+        return self._is_on
+
+    def took(self, time_ns: int) -> str:
+        """How long it goes on, in words."""
+        return duration(max(0, time_ns - self.first_ns))
 
     def over(self) -> None:
         """What comes next is of another one."""
         self._times.clear()
-        self.case = None
+        self._is_on = False

@@ -11,7 +11,7 @@ import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
 from dissector.analysis.findings.finder import Around, RowFinder
-from dissector.analysis.findings.found import Case, Found
+from dissector.analysis.findings.found import Case, Telling
 from dissector.analysis.findings.latency import LEAST_NS
 from dissector.analysis.findings.loss import NEAR_LOSS
 from dissector.analysis.findings.rows import Rows
@@ -27,7 +27,7 @@ class SentAgain(RowFinder):
 
     explanation: ClassVar[Explanation] = NEAR_LOSS
 
-    def __init__(self, found: Found, around: Around) -> None:
+    def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
         self._recent: Rows | None = None
         self._cases: dict[int, Case] = {}
@@ -50,6 +50,14 @@ class SentAgain(RowFinder):
             self._retell(row, said)
         recent = set(self._recent.row.tolist())
         self._cases = {row: case for row, case in self._cases.items() if row in recent}
+
+    @property
+    def looks_back(self) -> Ints:
+        if self._recent is None:
+            return super().looks_back
+        frames: Ints = np.concatenate([self._recent.request, self._recent.response])
+        there: Ints = frames[frames != NO_FRAME]
+        return there
 
     def _retell(self, row: int, words: str) -> None:
         case = self._cases.get(row)

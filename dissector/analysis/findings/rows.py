@@ -16,6 +16,8 @@ class Rows(NamedTuple):
     row: Ints
     kind: Ints
     connection: Ints
+    packet: Ints
+    """The number of the packet with which a row begins: they go up."""
     api_key: Ints
     version: Ints
     correlation_id: Ints
@@ -25,6 +27,9 @@ class Rows(NamedTuple):
     response: Ints
     asked_ns: Ints
     answered_ns: Ints
+    asked_packet: Ints
+    answered_packet: Ints
+    """The number of the packet with the response's first byte."""
     asked_start: Ints
     """Stream offset of the request."""
     answered_start: Ints
@@ -39,17 +44,29 @@ class Rows(NamedTuple):
         return Rows(*(column[which] for column in self))
 
     @property
+    def is_exchange(self) -> Mask:
+        """Which are exchanges."""
+        found: Mask = self.kind == RowKind.EXCHANGE
+        return found
+
+    @property
+    def is_answered(self) -> Mask:
+        """Which are exchanges with both sides."""
+        found: Mask = self.is_exchange & (self.request != NO_FRAME) & (self.response != NO_FRAME)
+        return found
+
+    @property
     def asked(self) -> "Rows":
         """Those that are exchanges with a request."""
-        return self.where((self.kind == RowKind.EXCHANGE) & (self.request != NO_FRAME))
+        return self.where(self.is_exchange & (self.request != NO_FRAME))
 
     @property
     def answered(self) -> "Rows":
         """Those of exchanges with both sides."""
-        return self.where((self.kind == RowKind.EXCHANGE) & (self.request != NO_FRAME) & (self.response != NO_FRAME))
+        return self.where(self.is_answered)
 
     @property
     def unanswered(self) -> "Rows":
         """Requests without the response that they should have."""
-        waits = (self.kind == RowKind.EXCHANGE) & (self.response == NO_FRAME)
+        waits = self.is_exchange & (self.response == NO_FRAME)
         return self.where(waits & (self.flags & Flag.NO_RESPONSE_EXPECTED == 0))

@@ -5,21 +5,26 @@ from collections.abc import Callable
 from dissector.analysis.findings.produce import Sent, only_batch, sent
 from dissector.protocol.message import Values, read, request_shape
 
+Place = tuple[int, int]
+"""The packet with which a row begins, and the stream offset of its first byte: the order of the rows of a capture."""
+
 
 class Seen:
     """An exchange, looked into. Its request is read when a finder first asks for it."""
 
     __slots__ = (
-        "_batches", "_frame", "_request", "answered_ns", "asked_ns", "connection", "errors", "key", "response", "row",
-        "version",
+        "_batches", "_frame", "_request", "answered_ns", "asked_ns", "connection", "errors", "key", "packet",
+        "response", "row", "start", "version",
     )  # fmt: skip
 
     def __init__(
-        self, row: int, connection: int, key: int, version: int, asked_ns: int, answered_ns: int,
-        frame: Callable[[], tuple[bytes, int]], response: Values, errors: list[int],
+        self, row: int, connection: int, packet: int, start: int, key: int, version: int, asked_ns: int,
+        answered_ns: int, frame: Callable[[], tuple[bytes, int]], response: Values, errors: list[int],
     ) -> None:  # fmt: skip
         self.row = row
         self.connection = connection
+        self.packet = packet
+        self.start = start
         self.key = key
         self.version = version
         self.asked_ns = asked_ns
@@ -33,6 +38,11 @@ class Seen:
         """Empty where there is none, or it could not be read."""
         self.errors = errors
         """Error codes of the response that are not 0."""
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in the capture."""
+        return self.packet, self.start
 
     @property
     def request(self) -> Values:

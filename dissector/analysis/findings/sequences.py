@@ -1,21 +1,105 @@
 """Sequence numbers of idempotent producers (KIP-98): each batch of a partition begins where the one before it ended."""
 
-from typing import ClassVar, Final
+from collections import deque
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.finder import Around, BodyFinder, RowFinder
-from dissector.analysis.findings.found import Found
-from dissector.analysis.findings.produce import PRODUCE, Sent
+from dissector.analysis.findings.finder import Around
+from dissector.analysis.findings.found import Telling
+from dissector.analysis.findings.noting import ONE, BodyNoter, Maker, RowNoter, Scope, Sink
+from dissector.analysis.findings.produce import PRODUCE, path_of
 from dissector.analysis.findings.recurring import SECOND, Recent
 from dissector.analysis.findings.rows import Rows
-from dissector.analysis.findings.seen import Seen
+from dissector.analysis.findings.seen import Place, Seen
 from dissector.findings import Severity
-from dissector.session.table import RowKind
+from dissector.session.table import NO_FRAME, RowKind
 
 AROUND: Final = 1 << 31
 """Where sequence numbers begin again with 0."""
-Partition = tuple[int, int, str, int]
-"""Producer id and epoch, topic, partition."""
+PARTITIONS: Final = 4_096
+"""Of a producer that are remembered."""
+Partition = tuple[str, int]
+"""Topic and number."""
+NOWHERE: Final[Place] = (-1, -1)
+
+
+class BatchSent(NamedTuple):
+    """A batch with a sequence number."""
+
+    partition: Partition
+    sequence: int
+    end: int
+    """The sequence number that comes next."""
+    time_ns: int
+    inside: tuple[int, int]
+    """The places of its topic in the request, and of its partition in the topic."""
+    place: Place
+    hole: Place
+    """Where the capture lacks something of the connection: the newest such place before it."""
+
+    @property
+    def path(self) -> str:
+        """Where its sequence number stands."""
+        return f"{path_of(self.inside)}.base_sequence"
+
+
+class _Holes:
+    """What the capture lacks of a connection."""
+
+    def __init__(self) -> None:
+        self._ahead: deque[Place] = deque()
+        self._newest = NOWHERE
+
+    def add(self, place: Place, now: Place) -> None:
+        """It lacks something there; nobody asks about what comes before `now` any more."""
+        self.before(now)
+        self._ahead.append(place)
+
+    def before(self, place: Place) -> Place:
+        """The newest before a place; places that are asked for go up."""
+        while self._ahead and self._ahead[0] < place:
+            self._newest = self._ahead.popleft()
+        return self._newest
+
+    def here(self, place: Place) -> None:
+        """Something is lacking right where one asks."""
+        self.before(place)
+        self._newest = place
+
+
+class BatchNoter(RowNoter, BodyNoter):
+    """Batches by producer, and what stands between them on their connection."""
+
+    apis: ClassVar = frozenset((PRODUCE,))
+    scopes: ClassVar = 2_048
+
+    def __init__(self, around: Around, sink: Sink) -> None:
+        super().__init__(around, sink)
+        self._holes: Recent[int, _Holes] = Recent(_Holes)
+
+    def take(self, rows: Rows) -> None:
+        """What the capture lacks of the next rows."""
+        lacks = rows.where((rows.kind == RowKind.GAP) | (rows.kind == RowKind.UNPARSED))
+        starts = np.where(lacks.request == NO_FRAME, lacks.answered_start, lacks.asked_start)
+        columns = (lacks.connection, lacks.packet, starts)
+        for connection, *place in zip(*(column.tolist() for column in columns), strict=True):
+            self._holes.of(connection).add((place[0], place[1]), (int(rows.packet[0]), 0))
+
+    def look(self, seen: Seen) -> None:
+        """Each batch that has a sequence number."""
+        batches, place = seen.batches, seen.place
+        if not batches and not seen.request:
+            self._holes.of(seen.connection).here(place)
+        for batch in batches:
+            if batch.producer_id >= 0 and batch.base_sequence >= 0:
+                known = self._holes.get(seen.connection)
+                hole = NOWHERE if known is None else known.before(place)
+                first, topic = batch.base_sequence, self.around.topic(batch.topic)
+                end = (first + batch.records_count) % AROUND
+                note = BatchSent((topic, batch.partition), first, end, seen.asked_ns, batch.place, place, hole)
+                self.note((batch.producer_id, batch.producer_epoch), seen.row, place, note)
 
 
 class _Last:
@@ -23,12 +107,13 @@ class _Last:
 
     next = -1
     """The sequence number that comes next; -1 where nothing is known."""
-    row = -1
+    place = NOWHERE
 
 
-class SequenceGap(RowFinder, BodyFinder):
+class SequenceGap(Maker[BatchSent]):
     """A number left out."""
 
+    noter: ClassVar = BatchNoter
     explanation: ClassVar = Explanation(
         "sequence-gap",
         "A gap in an idempotent producer's sequence numbers",
@@ -42,45 +127,26 @@ class SequenceGap(RowFinder, BodyFinder):
         "max.in.flight.requests.per.connection at 5 or fewer with enable.idempotence=true: brokers remember no more. "
         "After a batch is given up, a producer must begin a new epoch.",
     )
-    apis: ClassVar = frozenset((PRODUCE,))
 
-    def __init__(self, found: Found, around: Around) -> None:
-        super().__init__(found, around)
-        self._last: Recent[Partition, _Last] = Recent(_Last)
-        self._holes: Recent[int, list[int]] = Recent(list)
-        """Rows of what the capture lacks, by connection: the newest."""
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._last: Recent[Partition, _Last] = Recent(_Last, PARTITIONS)
 
-    def take(self, rows: Rows) -> None:
-        """Note what the capture lacks."""
-        lacks = rows.where((rows.kind == RowKind.GAP) | (rows.kind == RowKind.UNPARSED))
-        for row, connection in zip(lacks.row.tolist(), lacks.connection.tolist(), strict=True):
-            self._holes.of(connection)[:] = [row]
-
-    def look(self, seen: Seen) -> None:
-        """Each batch that has a sequence number."""
-        if not seen.batches and not seen.request:
-            self._holes.of(seen.connection)[:] = [seen.row]
-        for batch in seen.batches:
-            if batch.producer_id < 0 or batch.base_sequence < 0:
-                continue
-            last = self._last.of(_partition(batch, self.around))
-            behind = (batch.base_sequence - last.next) % AROUND
-            if last.next >= 0 and 0 < behind < AROUND // 2 and not self._is_unknown(seen, last):
-                words = f"begins with sequence number {batch.base_sequence:,}, where {last.next:,} comes next"
-                key = (batch.producer_id, batch.producer_epoch)
-                self.again(key, seen.row, seen.asked_ns, words, f"{batch.path}.base_sequence", "gaps of this producer")
-            if last.next < 0 or behind < AROUND // 2:
-                last.next, last.row = (batch.base_sequence + batch.records_count) % AROUND, seen.row
-
-    def _is_unknown(self, seen: Seen, last: _Last) -> bool:
-        """Whether the capture lacks something between."""
-        holes = self._holes.of(seen.connection)
-        return bool(holes) and holes[0] > last.row
+    def make(self, row: int, note: BatchSent) -> None:
+        """One case a producer."""
+        last = self._last.of(note.partition)
+        behind = (note.sequence - last.next) % AROUND
+        if last.next >= 0 and 0 < behind < AROUND // 2 and note.hole <= last.place:
+            words = f"begins with sequence number {note.sequence:,}, where {last.next:,} comes next"
+            self.again(ONE, row, note.time_ns, words, note.path, "gaps of this producer")
+        if last.next < 0 or behind < AROUND // 2:
+            last.next, last.place = note.end, note.place
 
 
-class RetriedBatch(BodyFinder):
+class RetriedBatch(Maker[BatchSent]):
     """A batch sent again."""
 
+    noter: ClassVar = BatchNoter
     explanation: ClassVar = Explanation(
         "retried-batch",
         "A batch was sent again",
@@ -91,27 +157,17 @@ class RetriedBatch(BodyFinder):
         "A few are normal when leaders move. Many with DUPLICATE_SEQUENCE_NUMBER, or with answers that came late, mean "
         "that request.timeout.ms is too short for the broker; retry.backoff.ms sets the pace.",
     )
-    apis: ClassVar = frozenset((PRODUCE,))
     quiet_ns: ClassVar = 60 * SECOND
 
-    def __init__(self, found: Found, around: Around) -> None:
-        super().__init__(found, around)
-        self._next: Recent[Partition, _Last] = Recent(_Last)
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._next: Recent[Partition, _Last] = Recent(_Last, PARTITIONS)
 
-    def look(self, seen: Seen) -> None:
+    def make(self, row: int, note: BatchSent) -> None:
         """One case a producer, until there is a minute without."""
-        for batch in seen.batches:
-            if batch.producer_id < 0 or batch.base_sequence < 0:
-                continue
-            last = self._next.of(_partition(batch, self.around))
-            end = (batch.base_sequence + batch.records_count) % AROUND
-            if last.next >= 0 and (last.next - end) % AROUND < AROUND // 2:
-                words = f"sequence numbers {batch.base_sequence:,} to {end - 1:,} were sent before"
-                key = (batch.producer_id, batch.producer_epoch)
-                self.again(key, seen.row, seen.asked_ns, words, f"{batch.path}.base_sequence", "batches sent again")
-            else:
-                last.next = end
-
-
-def _partition(batch: Sent, around: Around) -> Partition:
-    return batch.producer_id, batch.producer_epoch, around.topic(batch.topic), batch.partition
+        last = self._next.of(note.partition)
+        if last.next >= 0 and (last.next - note.end) % AROUND < AROUND // 2:
+            words = f"sequence numbers {note.sequence:,} to {note.end - 1:,} were sent before"
+            self.again(ONE, row, note.time_ns, words, note.path, "batches sent again")
+        else:
+            last.next = note.end

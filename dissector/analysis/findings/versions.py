@@ -1,23 +1,49 @@
 """Versions: what a broker said it has, and what clients use."""
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.finder import Around, BodyFinder, RowFinder
-from dissector.analysis.findings.found import Case, Found
+from dissector.analysis.findings.finder import Around
+from dissector.analysis.findings.found import Telling
+from dissector.analysis.findings.noting import ONE, BodyNoter, Maker, RowNoter, Scope, Sink
 from dissector.analysis.findings.recurring import Recent
 from dissector.analysis.findings.rows import Rows
 from dissector.analysis.findings.seen import Seen
 from dissector.findings import Severity
 from dissector.protocol.message import API_VERSIONS, UNSUPPORTED_VERSION
 from dissector.session.lookup import api_name
+from dissector.session.table import NO_FRAME
 
 
-class VersionNotOffered(RowFinder):
+class NotOffered(NamedTuple):
+    """The broker has other versions."""
+
+    low: int
+    high: int
+    """Below `low` where it has none."""
+
+
+class OfferNoter(RowNoter):
+    """Versions that a broker did not name, by client, API and version."""
+
+    def take(self, rows: Rows) -> None:
+        """Of the next rows the first of each connection, API and version."""
+        which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != API_VERSIONS))
+        pairs = rows.connection[which] << 32 | (rows.api_key[which] & 0xFFFF) << 16 | (rows.version[which] & 0xFFFF)
+        some = rows.where(which[np.sort(np.unique(pairs, return_index=True)[1])])
+        columns = (some.row, some.connection, some.api_key, some.version, some.packet, some.asked_start)
+        for row, connection, key, version, *place in zip(*(column.tolist() for column in columns), strict=True):
+            if not self.around.is_offered(connection, key, version):
+                offer = NotOffered(*self.around.offered(connection).get(key, (0, -1)))
+                self.note((self.around.client(connection), key, version), row, (place[0], place[1]), offer)
+
+
+class VersionNotOffered(Maker[NotOffered]):
     """A request that the broker said it could not read."""
 
+    noter: ClassVar = OfferNoter
     explanation: ClassVar = Explanation(
         "version-not-offered",
         "A version that the broker did not offer",
@@ -31,34 +57,52 @@ class VersionNotOffered(RowFinder):
         "they can't read: of all APIs ApiVersions alone is answered, with UNSUPPORTED_VERSION.",
     )
 
-    def __init__(self, found: Found, around: Around) -> None:
-        super().__init__(found, around)
-        self._told: Recent[tuple[str, int, int], list[Case]] = Recent(list)
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._is_told = False
 
-    def take(self, rows: Rows) -> None:
-        """Once a client, API and version."""
-        asked = rows.asked
-        asked = asked.where(asked.api_key != API_VERSIONS)
-        if not len(asked.row):
-            return
-        pairs = asked.connection << 32 | (asked.api_key & 0xFFFF) << 16 | (asked.version & 0xFFFF)
-        some = asked.where(np.sort(np.unique(pairs, return_index=True)[1]))
-        columns = (some.row, some.connection, some.api_key, some.version)
-        for row, connection, key, version in zip(*(column.tolist() for column in columns), strict=True):
-            if not self.around.is_offered(connection, key, version):
-                told = self._told.of((self.around.client(connection), key, version))
-                if not told:
-                    words = f"{api_name(key)} v{version}, where the broker {self._offer(connection, key)}"
-                    told.append(self.tell(row, words, "request.header.request_api_version"))
-
-    def _offer(self, connection: int, key: int) -> str:
-        low, high = self.around.offered(connection).get(key, (0, -1))
-        return f"offered v{low}–v{high}" if low <= high else "offered no version of it"
+    def make(self, row: int, note: NotOffered) -> None:
+        """Once."""
+        if not self._is_told:
+            self._is_told = True
+            _, key, version = self.scope
+            offer = f"offered v{note.low}–v{note.high}" if note.low <= note.high else "offered no version of it"
+            words = f"{api_name(int(key))} v{version}, where the broker {offer}"
+            self.tell(row, words, "request.header.request_api_version")
 
 
-class VersionSteppedDown(BodyFinder):
+class SteppedDown(NamedTuple):
+    """A connection asks again, lower."""
+
+    version: int
+    refused: int
+    time_ns: int
+
+
+class RefusalNoter(BodyNoter):
+    """Versions of ApiVersions that a connection asked in after one was refused, by client."""
+
+    apis: ClassVar = frozenset((API_VERSIONS,))
+
+    def __init__(self, around: Around, sink: Sink) -> None:
+        super().__init__(around, sink)
+        self._refused: Recent[int, list[int]] = Recent(list)
+        """By connection: the version that was refused."""
+
+    def look(self, seen: Seen) -> None:
+        """A refusal, and then a lower version."""
+        refused = self._refused.of(seen.connection)
+        if UNSUPPORTED_VERSION in seen.errors:
+            refused[:] = [seen.version]
+        elif refused and seen.version < refused[0]:
+            note = SteppedDown(seen.version, refused.pop(), seen.asked_ns)
+            self.note((self.around.client(seen.connection),), seen.row, seen.place, note)
+
+
+class VersionSteppedDown(Maker[SteppedDown]):
     """A client that asks again, lower."""
 
+    noter: ClassVar = RefusalNoter
     explanation: ClassVar = Explanation(
         "version-stepped-down",
         "The client asks again in a lower version",
@@ -69,20 +113,8 @@ class VersionSteppedDown(BodyFinder):
         "Nothing, if the broker is older on purpose. Else upgrade it. A client that asks high on every connection "
         "could remember what the broker said.",
     )
-    apis: ClassVar = frozenset((API_VERSIONS,))
 
-    def __init__(self, found: Found, around: Around) -> None:
-        super().__init__(found, around)
-        self._refused: Recent[int, list[int]] = Recent(list)
-        """By connection: the version that was refused."""
-
-    def look(self, seen: Seen) -> None:
+    def make(self, row: int, note: SteppedDown) -> None:
         """Once a client."""
-        refused = self._refused.of(seen.connection)
-        if UNSUPPORTED_VERSION in seen.errors:
-            refused[:] = [seen.version]
-        elif refused and seen.version < refused[0]:
-            words = f"asked again with v{seen.version}, as v{refused[0]} was refused"
-            refused.clear()
-            client = self.around.client(seen.connection)
-            self.again(client, seen.row, seen.asked_ns, words, "request.header.request_api_version", "connections")
+        words = f"asked again with v{note.version}, as v{note.refused} was refused"
+        self.again(ONE, row, note.time_ns, words, "request.header.request_api_version", "connections")

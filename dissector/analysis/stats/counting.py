@@ -171,7 +171,7 @@ class Counting:
         for code in codes:
             sizes = facts.request_size or 0, facts.response_size or 0
             statistics.errors.of(Error(api.api_key, code)).add(*sizes, True, facts.latency_ns)
-        for about, (out, back, error) in _named(exchange).items():
+        for about, (out, back, error) in named_by(exchange).items():
             tally = statistics.topics.of(about) if isinstance(about, str) else statistics.partitions.of(about)
             tally.add(out, back, error, facts.latency_ns)
 
@@ -205,7 +205,7 @@ def _error_codes(exchange: Exchange) -> set[int]:
     return {code for struct in structs for name in ERROR_CODES if isinstance(code := struct.get(name), int) and code}
 
 
-def _named(exchange: Exchange) -> dict[str | Partition, tuple[int, int, bool]]:
+def named_by(exchange: Exchange) -> dict[str | Partition, tuple[int, int, bool]]:
     """By topic and by partition that an exchange names, or that its fetch session has: bytes of records out and in,
     whether there is an error."""
     found: dict[str | Partition, tuple[int, int, bool]] = {}

@@ -61,6 +61,14 @@ class Histogram:
         """The least exponent of two that the durations of a bucket are below."""
         return bucket // STEPS
 
+    def powers(self) -> dict[int, int]:
+        """How many durations are below each power of two, by its exponent, and not below the one before it."""
+        found: dict[int, int] = {}
+        for bucket, count in self.counts.items():
+            power = self.power(bucket)
+            found[power] = found.get(power, 0) + count
+        return found
+
     def add(self, value: int) -> None:
         """Count one duration more."""
         mantissa, exponent = math.frexp(max(0, value))

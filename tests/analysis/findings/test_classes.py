@@ -286,7 +286,9 @@ def test_how_far_behind_a_fetch_reads(tmp_path: Path, ends: list[int], expected:
     assert codes(tmp_path, talk) == expected
 
 
-def test_a_hole_next_to_an_exchange(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [1, 2, 4096])
+def test_a_hole_next_to_an_exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", step)
     unanswered, behind = Talk(1), Talk(2)
     for talk in (unanswered, behind):
         heartbeat(talk, 0)
@@ -297,8 +299,25 @@ def test_a_hole_next_to_an_exchange(tmp_path: Path) -> None:
     heartbeat(behind, 30)
     (row, before), (other, after) = found(tmp_path, unanswered, behind)
     assert (row, before.code, other, after.code) == (2, "near-loss", 3, "near-loss")
-    assert before.message == "the answer may be among the bytes that row 7 lacks"
-    assert after.message == "bytes are missing right before the response: see row 5"
+    assert before.message == "the answer may be among 100 bytes that the capture lacks"
+    assert after.message == "200 bytes are missing right before the response"
+
+
+@pytest.mark.parametrize("step", [1, 4096])
+def test_a_hole_before_an_answer_whose_request_came_before_the_hole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", step)
+    talk = Talk()
+    heartbeat(talk, 0)
+    heartbeat(talk, 10, took=20)
+    talk.lose(15, 200)
+    heartbeat(talk, 40)
+    talk.turns.sort(key=lambda turn: turn.time_ns)
+    [(row, finding)] = found(tmp_path, talk)
+    assert (row, finding.code, finding.message) == (
+        1, "near-loss", "200 bytes are missing right before the response"
+    )  # fmt: skip
 
 
 def resending(folder: Path, pause: int, *, ahead: bool = False) -> list[tuple[int, Finding]]:

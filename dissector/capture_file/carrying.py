@@ -1,0 +1,49 @@
+"""A capture whose packets come in portions: what is settled is taken, the rest is carried on (`carried`)."""
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.capture_file.carried import Carried, put_down
+from dissector.capture_file.examining import Examining
+from dissector.capture_file.indexed import Rows
+
+
+class Carrying(Examining):
+    """For who reads with `go_on`, and not to an end with `read`, but the last portion."""
+
+    def take_settled(self) -> Rows:
+        """Rows that will stay as they are, from 0 and ascending, each told once; at the end of reading, all others."""
+        entries = len(self._files)
+        rows = np.concatenate([self._unsettled, np.arange(self._looked_upto, len(self._session.table))])
+        settled = np.ones(len(rows), np.bool_) if self._finished else self._session.is_settled(rows)
+        self._unsettled, self._looked_upto = rows[~settled], len(self._session.table)
+        return rows[settled] + entries
+
+    def is_over(self, connections: Rows) -> npt.NDArray[np.bool_]:
+        """Of which of these connections nothing can come any more, `(n,)`."""
+        if self._finished:
+            return np.ones(len(connections), np.bool_)
+        return ~np.isin(connections - 1 - self._files.count, self._transport.flows.open())
+
+    def carry(self) -> bytes:
+        """Put down what has not come to an end; nothing else can be done with this capture afterwards, but to close it.
+        Taken up by whoever opens the packets that follow, as `carried`."""
+        examination = self._examination
+        rows = np.concatenate([self._unsettled, np.arange(self._looked_upto, len(self._session.table))])
+        rows = np.union1d(rows, self._session.knowledge.waiting)
+        if examination is not None:
+            rows = np.union1d(rows, examination.waiting)
+        connections = np.union1d(self._transport.flows.open(), self._session.table.connection.values[rows])
+        rows = np.union1d(rows, self._lookup.keep(rows, connections))
+        looked_back = rows[:0] if examination is None else examination.looks_back
+        places = [self._session.places(rows), self._splitter.places(), self._transport.places()]
+        excerpt = self._store.excerpt(*np.concatenate(places, axis=1))
+        if examination is not None:
+            examination.found.keep(rows)
+        self._session.keep(rows, looked_back)
+        return put_down(
+            Carried(
+                self._store, self._transport, self._session, self._splitter, self._lookup, examination,
+                self._unsettled, self._looked_upto, self.packets, self.start_ns,
+            ), excerpt,
+        )  # fmt: skip

@@ -1,0 +1,121 @@
+"""What is found in tables as a capture of its own, for the screen and for what compares captures: conversations of the
+frames that were kept, or were written anew."""
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dissector.analysis.stats.sections import quoted
+from dissector.capture import CaptureError
+from dissector.cli.filtering import wanted
+from dissector.cli.outcome import NEGATIVE, complain
+from dissector.cli.tables import NOT_KEPT, are_tables, opened, spark, told_empty
+from dissector.conversation import End, Packet, Turn, pcapng
+from dissector.conversation.growing import Growing
+from dissector.session.exchange import Exchange
+
+if TYPE_CHECKING:
+    from dissector.analysis.filter import Filter
+    from dissector.pipeline.reading import Tables
+
+Screen = Callable[[list[str], Set[int]], int]
+"""Shows captures, of which some ports are Kafka's; gives the exit code."""
+
+
+class Found(NamedTuple):
+    """A capture of what was found; it is there as long as it is asked for."""
+
+    path: str
+    ports: Set[int]
+    rows: int
+
+
+def show_found(folder: str, text: str | None, screen: Screen) -> int:
+    """Show what fits on a screen; the exit code, 1 where nothing does."""
+    fitting = wanted(text)
+    with TemporaryDirectory() as place:
+        with opened(folder) as tables:
+            found = written(tables, fitting, Path(place) / f"{Path(folder).name}.pcapng")
+            if not found.rows:
+                complain(told_empty(folder, tables, fitting))
+                return NEGATIVE
+            kept = tables.has_frames
+        code = screen([found.path], found.ports)
+    if not kept:
+        complain(f"{folder}: {NOT_KEPT}")
+    return code
+
+
+def written(tables: "Tables", fitting: "Filter | None", path: Path) -> Found:
+    """Write the rows that fit as pcapng: connections, times and sizes are those of the rows. A row at a time."""
+    ports: set[int] = set()
+    rows = 0
+
+    def packets() -> Iterator[Packet]:
+        nonlocal rows
+        made = Growing()
+        for row in _said(tables, fitting):
+            rows += 1
+            server, turns = End.parse(row.server), [Turn(*each) for each in pickle.loads(row.turns)]
+            ports.add(server.port)
+            made.begin(row.conn, End.parse(row.client), server)
+            yield from made.packets(turns[0].time_ns)
+            for turn in turns:
+                made.say(row.conn, turn)
+        yield from made.packets()
+
+    with path.open("wb") as file:
+        file.writelines(pcapng(packets(), "what kdissect found in tables"))
+    return Found(str(path), ports, rows)
+
+
+def _said(tables: "Tables", fitting: "Filter | None") -> Iterator[Any]:
+    """What was said in the exchanges that fit, in their order."""
+    import pyarrow as pa
+
+    schema = pa.schema(
+        [("number", pa.int64()), ("conn", pa.int64()), ("client", pa.string()), ("server", pa.string()),
+         ("turns", pa.binary())]
+    )  # fmt: skip
+    found: Iterator[Any] = tables.made(fitting, _turns, schema).orderBy("number").toLocalIterator()
+    return found
+
+
+def _turns(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
+    """What was said in exchanges that have a connection."""
+    for exchange in exchanges:
+        facts = exchange.facts
+        sides = ((exchange.request, True), (exchange.response, False))
+        turns = [
+            (message.time_ns, of_client, message.data, message.size - len(message.data))
+            for message, of_client in sides if message is not None
+        ]  # fmt: skip
+        if turns and not exchange.is_stored:
+            yield facts.number, facts.connection, facts.client, facts.server, pickle.dumps(turns)
+
+
+def side_of_tables(word: str) -> tuple[str, str] | None:
+    """Folder and name of ``FOLDER:NAME``; None where it is no such thing."""
+    folder, _, name = word.rpartition(":")
+    return (folder, name) if folder and name and are_tables([folder]) else None
+
+
+@contextmanager
+def sides(asked: Sequence[tuple[str, str]]) -> Iterator[list[Found]]:
+    """Captures of sides: of each folder what is one capture's, or one client id's. Raises `CaptureError` for a name
+    that nothing has."""
+    with TemporaryDirectory() as place, spark() as made:
+        from dissector.pipeline.reading import Tables
+
+        found = []
+        for number, (folder, name) in enumerate(asked):
+            tables = Tables(made, folder)
+            capture = tables.of(name)
+            client = None if capture is not None else wanted(f"client_id == {quoted(name)}")
+            found.append(written(capture or tables, client, Path(place) / f"{number}.pcapng"))
+            if not found[-1].rows:
+                raise CaptureError(f"{folder}: no capture and no client id is called {name}")
+        yield found

@@ -1,0 +1,58 @@
+"""`kdissect ingest --follow`: a ring of captures to tables, until somebody interrupts. What it does on stderr."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from dissector.cli.outcome import NEGATIVE, complain
+from dissector.pipeline.ring import QUIET
+from dissector.text import clean
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dissector.pipeline.follow import Told
+    from dissector.pipeline.parts import Keeping
+
+
+def follow(spark: "SparkSession", folder: str, out: str, keeping: "Keeping", idle: float | None) -> int:
+    """Follow a folder into tables; the exit code. `idle` seconds without anything end it, and all that waits."""
+    from pyspark.errors import StreamingQueryException
+
+    from dissector.pipeline.follow import Follower
+
+    seen = 0
+
+    def tell(told: "Told") -> None:
+        nonlocal seen
+        seen += told.files
+        _tell(told)
+
+    follower = Follower(spark, out, keeping, 2 * spark.sparkContext.defaultParallelism, tell)
+    print(f"following {clean(folder)} -> {clean(out)}, Ctrl+C ends it", file=sys.stderr)
+    try:
+        follower.run(folder, idle, QUIET if idle is None else min(QUIET, idle / 2))
+    except KeyboardInterrupt:
+        print("stopped: what waits for an answer is kept, and goes on when this is started again", file=sys.stderr)
+        return 0
+    except StreamingQueryException as error:
+        return complain(f"stopped, and goes on when this is started again: {_cause(error)}")
+    return 0 if seen else NEGATIVE
+
+
+def _cause(error: Exception) -> str:
+    """Why a query ended, without what Spark says of itself: one line."""
+    words = str(error).partition("terminated with exception: ")[2] or str(error)
+    return words.partition("\n")[0]
+
+
+def _tell(told: "Told") -> None:
+    """A line a micro-batch: what came, how fast, how far behind."""
+    for problem in told.problems:
+        complain(problem.message)
+    rate = told.packets / told.seconds if told.seconds else 0.0
+    behind = f"; {told.behind:.1f} s behind" if told.files else ""
+    print(
+        f"{told.files:,} files, {told.packets:,} packets -> {told.rows:,} rows in {told.seconds:.1f} s: "
+        f"{rate:,.0f} packets/s{behind}",
+        file=sys.stderr,
+    )

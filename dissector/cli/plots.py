@@ -1,0 +1,100 @@
+"""`kdissect stats --plot`: latency over time, its heat map, bytes by topic; each a few lines of a terminal."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from dissector.analysis.stats import Statistics
+from dissector.analysis.stats.over_time import OverTime
+from dissector.cli.pages import DIM, NAME, TYPE, Line
+from dissector.text import bar, duration, size
+
+LEVELS: Final = "▁▂▃▄▅▆▇█"
+SHADES: Final = "░▒▓█"
+PERCENTILES: Final = (50, 90, 99)
+TOPICS: Final = 15
+"""Those with the most bytes."""
+BAR: Final = 40
+_MARGIN: Final = 13
+
+
+def pictures(over: OverTime | None, statistics: Statistics) -> Iterator[Line]:
+    """All of them; without what there is nothing to show of."""
+    if over is not None:
+        yield from _latency(over)
+        yield from _heat(over)
+    yield from _topics(statistics)
+
+
+def _latency(over: OverTime) -> Iterator[Line]:
+    """A row for each percentile, higher where it took longer: the scale is logarithmic, and the same for all."""
+    rows = [[slot.percentile(percent) for slot in over.slots] for percent in PERCENTILES]
+    known = [value for row in rows for value in row if value is not None]
+    low, high = max(1, min(known)), max(1, *known)
+    yield from _title(f"Latency over time, {_words(low)} {LEVELS[0]} to {_words(high)} {LEVELS[-1]}")
+    for percent, row in zip(PERCENTILES, rows, strict=True):
+        cells = (" " if value is None else LEVELS[_level(value, low, high)] for value in row)
+        yield [(f"p{percent}".rjust(_MARGIN), DIM), (f" {''.join(cells)}", NAME)]
+    yield _axis(over)
+
+
+def _level(value: int, low: int, high: int) -> int:
+    """The place of a value between two others, from 0."""
+    if high == low:
+        return 0
+    share = math.log(max(value, low) / low) / math.log(high / low)
+    return min(len(LEVELS) - 1, int(share * len(LEVELS)))
+
+
+def _heat(over: OverTime) -> Iterator[Line]:
+    """A row for each power of two of a latency, darker where there are more."""
+    counts = [slot.powers() for slot in over.slots]
+    powers = {power for slot in counts for power in slot}
+    most = max(count for slot in counts for count in slot.values())
+    yield from _title(f"Exchanges by latency and time, {SHADES[0]} 1 to {SHADES[-1]} {most:,}")
+    for power in range(max(powers), min(powers) - 1, -1):
+        cells = (_shade(slot.get(power, 0), most) for slot in counts)
+        yield [(f"< {_words(1 << power)}".rjust(_MARGIN), DIM), (f" {''.join(cells)}", TYPE)]
+    yield _axis(over)
+
+
+def _shade(count: int, most: int) -> str:
+    if not count:
+        return " "
+    share = math.log(count) / math.log(most) if most > 1 else 1
+    return SHADES[min(len(SHADES) - 1, int(share * len(SHADES)))]
+
+
+def _axis(over: OverTime) -> Line:
+    """What the columns are."""
+    words = f"{_words(over.end_ns - over.begin_ns)}, {_words(over.slot_ns)} a column"
+    return [(" " * _MARGIN + f" └ {words}", DIM)]
+
+
+def _topics(statistics: Statistics) -> Iterator[Line]:
+    """Bytes of records, out and in."""
+    found = sorted(
+        ((tally.bytes_out, tally.bytes_in, topic) for topic, tally in statistics.topics.tallies.items()),
+        key=lambda each: (-each[0] - each[1], each[2]),
+    )
+    shown: Sequence[tuple[int, int, str]] = [each for each in found if each[0] + each[1]][:TOPICS]
+    if not shown:
+        return
+    most = shown[0][0] + shown[0][1]
+    yield from _title("Bytes of records by topic, produced █ and fetched ░")
+    for out, back, topic in shown:
+        whole = bar((out + back) / most, BAR)
+        produced = round(len(whole.rstrip()) * out / (out + back))
+        drawn = whole[:produced] + "".join("░" if cell == "█" else cell for cell in whole[produced:])
+        yield [(size(out + back).rjust(_MARGIN), ""), (f" {drawn} ", NAME), (topic, "")]
+
+
+def _title(words: str) -> Iterator[Line]:
+    yield []
+    yield [(words, "bold")]
+
+
+def _words(nanoseconds: int) -> str:
+    if nanoseconds < 1_000:
+        return f"{nanoseconds}ns"
+    return duration(nanoseconds).replace(" ", "") if nanoseconds < 100 * 10**9 else f"{nanoseconds // 10**9:,}s"

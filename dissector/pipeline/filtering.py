@@ -1,0 +1,252 @@
+"""A filter as columns of Spark: what Parquet can be asked for, so that as few rows as may be are looked at one by one.
+
+Invariant: a row that fits the filter fits the columns; where they are exact, the other way round, too: a property test.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import and_, or_
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+from dissector.analysis.filter import Filter
+from dissector.analysis.filter.conditions import Condition, Joined, Look, Negated, OfBody, OfRow, OfSubject
+from dissector.analysis.filter.predicates import LEAST, Contains, Intervals, NoneOf, OneOf, Predicate
+from dissector.analysis.filter.row_fields import CALENDAR, RowField
+from dissector.analysis.findings import CODES
+from dissector.findings import Severity
+from dissector.protocol.schema.loader import alternatives, apis, message
+from dissector.protocol.schema.model import Field
+from dissector.session.exchange import STORED
+from dissector.session.paths import SIDES
+
+MOST_LOOKS: Final = 24
+"""Places of messages that are asked for in columns; of more only the API is."""
+_TOP: Final = (1 << 63) - 1
+_EXCHANGE: Final = "exchange"
+_COLUMNS: Final = {
+    "kind": ("kind",), "number": ("number",), "conn": ("conn",), "client": ("client",), "server": ("server",),
+    "latency": ("latency_ns",), "time": ("time_ns",), "size": ("request_size", "response_size"),
+    "request.size": ("request_size",), "response.size": ("response_size",), "info": ("info",),
+}  # fmt: skip
+"""Columns by the fields of rows."""
+_OF_EXCHANGES: Final = {
+    "api_key": "api_key", "version": "api_version", "client_id": "client_id", "corr": "correlation_id",
+    "request": "request_size", "response": "response_size",
+}  # fmt: skip
+"""Those that other kinds of rows have not."""
+
+
+class Narrowing(NamedTuple):
+    """What columns say of a filter."""
+
+    may: Column
+    is_exact: bool
+    """Whether every row that the columns let through fits."""
+    asks_numbers: bool = False
+    """Whether `number` or `conn` are among the columns."""
+    asks_findings: bool = False
+
+
+class _Told(NamedTuple):
+    """Of a part of a filter."""
+
+    may: Column
+    is_exact: bool
+
+
+def narrowing(fitting: Filter | None, start_ns: int) -> Narrowing:
+    """A filter in columns; `start_ns` is the time that relative times count from."""
+    if fitting is None:
+        return Narrowing(f.lit(True), is_exact=True)
+    columns = _Columns(start_ns)
+    may, is_exact = columns.of(fitting.condition, negated=False)
+    return Narrowing(may, is_exact, columns.asks_numbers, columns.asks_findings)
+
+
+class _Columns:
+    """Parts of a filter in columns, and what these are."""
+
+    def __init__(self, start_ns: int) -> None:
+        self._start_ns = start_ns
+        self.asks_numbers = False
+        self.asks_findings = False
+
+    def of(self, condition: Condition, *, negated: bool) -> _Told:
+        """What may fit; of a negated one what may not."""
+        if isinstance(condition, Negated):
+            return self.of(condition.of, negated=not negated)
+        if isinstance(condition, Joined):
+            parts = [self.of(part, negated=negated) for part in condition.parts]
+            join = and_ if condition.every != negated else or_
+            return _Told(reduce(join, [part.may for part in parts]), all(part.is_exact for part in parts))
+        told = self._leaf(condition)
+        if told is None or (negated and not told.is_exact):
+            return _Told(f.lit(True), is_exact=False)
+        return _Told(told.may.isNull() | ~told.may, is_exact=True) if negated else told
+
+    def _leaf(self, condition: Condition) -> _Told | None:
+        """One question; None where columns can't tell."""
+        if isinstance(condition, OfRow):
+            return self._row(condition.field, condition.predicate)
+        if isinstance(condition, OfSubject):
+            return _subject(condition)
+        return _body(condition) if isinstance(condition, OfBody) else None
+
+    def _row(self, field: RowField, asked: Predicate | None) -> _Told | None:
+        name = field.name
+        self.asks_numbers |= name in ("number", "conn")
+        self.asks_findings |= name == "finding"
+        if name == "finding":
+            return _Told(_finding(asked), is_exact=True)
+        if name == "severity":
+            fits = [severity.value for at, severity in enumerate(Severity) if asked is None or asked(at)]
+            return _Told(f.col("severity").isin(fits), is_exact=True)
+        if name == "api":
+            return _api(asked)
+        if name in _OF_EXCHANGES:
+            may = _asked(f.col(_OF_EXCHANGES[name]), asked)
+            return None if may is None else _Told((f.col("kind") == _EXCHANGE) & may, is_exact=True)
+        shift = self._start_ns if name == "time" and field is not CALENDAR else 0
+        columns = [_asked(f.col(column), asked, shift) for column in _COLUMNS[name]]
+        some = [column for column in columns if column is not None]
+        return _Told(_any(some), is_exact=True) if len(some) == len(columns) else None
+
+
+def _any(columns: Sequence[Column]) -> Column:
+    return reduce(or_, columns) if columns else f.lit(False)
+
+
+def _asked(column: Column, asked: Predicate | None, shift: int = 0) -> Column | None:
+    """What is asked of a column of numbers or texts; `shift` is added to the numbers of the question."""
+    if asked is None:
+        return column.isNotNull()
+    if isinstance(asked, Intervals):
+        return _any([_between(column, low, high, shift) for low, high in asked.spans])
+    if isinstance(asked, Contains):
+        return column.contains(asked.wanted.decode("utf-8", "replace")) if _is_text(asked.wanted) else None
+    if isinstance(asked, OneOf | NoneOf):
+        words = sorted(str(value) for value in (asked.wanted if isinstance(asked, OneOf) else asked.unwanted))
+        return column.isin(words) if isinstance(asked, OneOf) else ~column.isin(words)
+    return None
+
+
+def _is_text(raw: bytes) -> bool:
+    return raw.decode("utf-8", "replace").encode() == raw
+
+
+def _between(column: Column, low: int, high: int, shift: int) -> Column:
+    """Whether a number is within an interval, its ends included."""
+    low, high = (value if value in (LEAST, (1 << 64) - 1) else value + shift for value in (low, high))
+    if low > _TOP or high < LEAST or low > high:
+        return column.isNull() & column.isNotNull()
+    if low == high:
+        return column == low
+    ends = ([column >= low] if low > LEAST else []) + ([column <= high] if high < _TOP else [])
+    return reduce(and_, ends) if ends else column.isNotNull()
+
+
+def _api(asked: Predicate | None) -> _Told:
+    """The key; where the request is not there, the name that was inferred."""
+    known = [each for each in apis() if asked is None or asked(each.key)]
+    keys = _asked(f.col("api_key"), asked)
+    may = f.col("api").isin([f"{each.name}?" for each in known])
+    may = may | (f.col("api_key").isin([each.key for each in known]) if keys is None else keys)
+    return _Told((f.col("kind") == _EXCHANGE) & may, is_exact=keys is not None)
+
+
+def _finding(asked: Predicate | None) -> Column:
+    codes = [code for code in CODES if asked is None or asked(code)]
+    return f.exists("findings", lambda each: each["code"].isin(codes))
+
+
+def _subject(condition: OfSubject) -> _Told:
+    """APIs that have such a field; of a name that it is in the text of a message."""
+    asked = condition.predicate
+    sides = []
+    for side in SIDES:
+        keys = sorted({place.api_key for place in condition.subject.places
+                       if place.side == side and place.api_key is not None})  # fmt: skip
+        may = f.col("api_key").isin(keys) & f.col(f"{side}_size").isNotNull()
+        if isinstance(asked, OneOf) and all(_is_plain(word) for word in asked.wanted):
+            text = f.to_json(f.col(side))
+            may = may & _any([text.contains(f'"{word}"') for word in sorted(map(str, asked.wanted))])
+        sides.append(may)
+    inferred = f.col("api_key").isNull()
+    return _Told((f.col("kind") == _EXCHANGE) & _any([*sides, inferred]), is_exact=False)
+
+
+def _is_plain(word: object) -> bool:
+    """Whether a text stands in JSON as it is."""
+    return isinstance(word, str) and all(" " < char < "\x7f" and char not in '"\\/' for char in word)
+
+
+def _body(condition: OfBody) -> _Told:
+    """What stands at paths of messages, as far as they can be written as columns; else the APIs that have them."""
+    named = {each.request: each.key for each in apis()} | {each.response: each.key for each in apis()}
+    in_columns = sum(map(len, condition.looks.values())) <= MOST_LOOKS
+    some = [f.col("kind").isin(sorted(STORED))] if any(name in STORED for _, name in condition.looks) else []
+    for (side, name), looks in condition.looks.items():
+        if name in STORED:
+            continue
+        of_api = f.col("kind") == _EXCHANGE if name == side else f.col("api_key") == named[name]
+        columns = [_look(side, name, look) if in_columns else None for look in looks]
+        told = [column for column in columns if column is not None]
+        some.append(
+            of_api & f.col(f"{side}_size").isNotNull() & (_any(told) if len(told) == len(looks) else f.lit(True))
+        )
+    inferred = f.col("api_key").isNull() & (f.col("kind") == _EXCHANGE)
+    return _Told(_any([*some, inferred]), is_exact=False)
+
+
+def _look(side: str, name: str, look: Look) -> Column | None:
+    """One path of a message; None where it can't be written."""
+    fields = message(f"{side.capitalize()}Header" if name == side else name).fields
+    if look.opened or look.predicate is None or any(alternatives(name, version) for version in _versions(name)):
+        return None
+    way = _way(fields, look.path[1:] if name == side else look.path)
+    if way is None or not isinstance(look.predicate, Intervals | OneOf | Contains):
+        return None
+    words = look.predicate.wanted if isinstance(look.predicate, OneOf) else ()
+    if not all(isinstance(word, str) for word in words):
+        return None
+    kind = "bigint" if isinstance(look.predicate, Intervals) else "string"
+    return _along(f.col(side), f"$.{'header' if name == side else 'body'}", way, kind, look.predicate)
+
+
+def _versions(name: str) -> Iterable[int]:
+    known = message(name).valid_versions if name[0].isupper() else None
+    return range(known.low, known.high + 1) if known is not None else ()
+
+
+def _way(fields: Sequence[Field], path: Sequence[str]) -> list[tuple[str, bool]] | None:
+    """The names of a path, and which of them are arrays."""
+    way = []
+    for name in path:
+        found = next((field for field in fields if field.snake_name == name), None)
+        if found is None:
+            return None
+        way.append((name, found.is_array))
+        fields = found.fields
+    return way
+
+
+def _along(value: Column, path: str, way: Sequence[tuple[str, bool]], kind: str, asked: Predicate) -> Column | None:
+    """Whether anything at a path fits: element by element where there are arrays."""
+    if not way:
+        return _asked(f.try_variant_get(value, path, kind), asked)
+    (name, is_array), *rest = way
+    inner = f"{path}.{name}"
+    if not is_array:
+        return _along(value, inner, rest, kind, asked)
+    if _along(value, "$", rest, kind, asked) is None:
+        return None
+
+    def fits(each: Column) -> Column:
+        found = _along(each, "$", rest, kind, asked)
+        assert found is not None
+        return found
+
+    return f.exists(f.try_variant_get(value, inner, "array<variant>"), fits)

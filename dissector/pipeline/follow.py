@@ -1,0 +1,328 @@
+"""The job that goes on: files of a ring to tables as they close, by Spark's structured streaming.
+
+A micro-batch is the files that were closed since the last one. Its packets follow those before under one count, each
+part is read on from what was left of it (`portion`), and what came of it is moved to the tables together with what is
+left now. The law: tables are those of one `ingest` of the same files, once the last request is answered or its
+connection over. What may differ, as rows that are written are not changed later:
+  * names, and what lone responses are by inference, are as far as was known when the row was written;
+  * findings of several rows are those that were recognised by then, in the words of that time. What several connections
+    tell is made of the notes of each micro-batch, in order, by makers that go along (`State.making`);
+  * a connection's row comes when it is over, and rows that wait for an answer when it comes;
+  * files that overlap in time are merged where they come in one micro-batch, and else are read one behind the other;
+    one that begins more than `LATE_NS` before what was read is read by itself, and said so.
+
+Invariants:
+  * a micro-batch is in the tables, and what it left in its place, when `committed` says so: renames alone lead there
+    from what was staged, and are done again by whoever comes after a crash. So each is there exactly once;
+  * of parts, packets and state, nothing grows with what was read but 150 bytes a connection (`capture_file.carried`).
+"""
+
+import contextlib
+import pickle
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from dissector.analysis.findings.notes import Making
+from dissector.capture_file.tally import Tally
+from dissector.findings import Finding, Severity
+from dissector.pipeline import closed_files, source
+from dissector.pipeline.committing import COMMITTED, COMPLETE, FOLLOWER, STAGE, left_of, put_in_place
+from dissector.pipeline.folder import Folder
+from dissector.pipeline.ingest import Run, by_part, ingest, known, plans_of
+from dissector.pipeline.notes import ORDER, Cells, findings_of
+from dissector.pipeline.origins import Origin
+from dissector.pipeline.parts import Keeping
+from dissector.pipeline.plan import Plan
+from dissector.pipeline.portion import Left, lessons, rows
+from dissector.pipeline.ring import QUIET, Entry, entry_of
+from dissector.pipeline.staging import SHAPE, Staged, staged
+from dissector.pipeline.tables import BY_NAME, FOUND, NOTES
+from dissector.pipeline.wide import KEYS
+from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
+
+WHERE: Final = "capture STRING, packet BIGINT, start BIGINT"
+"""`KEYS`, in Spark's words."""
+LATE_NS: Final = 1_000_000_000
+"""Clocks and queues put packets around the end of a file out of order by less."""
+WAITING: Final = "Waiting"
+"""How a query begins to speak of itself that has looked: for data, or for its next trigger."""
+POLL: Final = 0.5
+"""Seconds between two looks at the folder."""
+
+
+@dataclass
+class State:
+    """As it was when the last micro-batch was committed."""
+
+    parts: int
+    batch: int = -1
+    packets: int = 0
+    latest_ns: int = 0
+    origins: list[Origin] = field(default_factory=list)
+    lessons: dict[int, Lessons] = field(default_factory=dict)
+    """By part."""
+    making: Making = field(default_factory=Making)
+    """What is remembered of what several connections tell."""
+    found: list[Cells] = field(default_factory=list)
+    """Of that, findings about exchanges that are not in the tables yet."""
+    begins: dict[str, int] = field(default_factory=dict)
+    """Time of the first packet of each file that was read, by its path."""
+
+
+@dataclass
+class Told:
+    """What a micro-batch did."""
+
+    files: int = 0
+    packets: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    behind: float = 0.0
+    """Seconds from the newest packet to when it was in the tables."""
+    problems: list[Finding] = field(default_factory=list)
+
+
+class Follower:
+    """Follows one folder into the tables of another."""
+
+    def __init__(
+        self, spark: SparkSession, out: str, keeping: Keeping, parts: int, tell: Callable[[Told], None]
+    ) -> None:
+        self._spark = spark
+        self._out = out
+        self._tables = Folder(out)
+        self._folder = Path(out).absolute() / FOLLOWER
+        self._keeping = keeping
+        self._tell = tell
+        self._spark.dataSource.register(source.PacketSource)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        put_in_place(self._folder)
+        self._state = self._committed() or State(parts)
+        self._is_busy = False
+
+    def _committed(self) -> State | None:
+        path = self._folder / COMMITTED
+        if not path.exists():
+            return None
+        state = pickle.loads(path.read_bytes())
+        assert isinstance(state, State)
+        return state
+
+    def run(self, folder: str, idle: float | None, quiet: float = QUIET) -> None:
+        """Go on until somebody interrupts, or until nothing has come for `idle` seconds: then what waits is written as
+        it is, and the ring is over. Raises what a micro-batch raised."""
+        self._spark.dataSource.register(closed_files.ClosedFiles)
+        found = self._spark.readStream.format(closed_files.NAME).option("folder", str(Path(folder).absolute()))
+        found = found.option("log", str(self._folder / "files")).option("quiet", str(quiet))
+        stream = (
+            found.load().writeStream.foreachBatch(self._take).trigger(processingTime=f"{int(POLL * 1000)} milliseconds")
+        )
+        query = stream.option("checkpointLocation", str(self._folder / "checkpoint")).start()
+        moved, looked = time.monotonic(), False
+        try:
+            while not _is_over(query):
+                looked = looked or query.status["message"].startswith(WAITING)
+                if not looked or self._is_busy or query.status["isDataAvailable"]:
+                    moved = time.monotonic()
+                elif idle is not None and time.monotonic() - moved >= idle:
+                    break
+        finally:
+            with contextlib.suppress(KeyboardInterrupt):
+                query.stop()
+        if idle is not None:
+            self._end()
+
+    def _take(self, found: DataFrame, batch: int) -> None:
+        """A micro-batch: done if it was committed before a crash."""
+        if batch <= self._state.batch:
+            return
+        self._is_busy = True
+        try:
+            rows = sorted(found.collect(), key=lambda row: int(row.place))
+            self._portion([Entry(row.path, row.size, row.changed_ns, row.inode) for row in rows], batch)
+        finally:
+            self._is_busy = False
+
+    def _portion(self, entries: list[Entry], batch: int) -> None:
+        began, told = time.monotonic(), Told()
+        plans = self._sorted_out(entries, told)
+        late = [plan for plan in plans if plan.first_ns < self._state.latest_ns - LATE_NS]
+        new = [plan for plan in plans if plan not in late]
+        if late:  # first: whoever comes after a crash does them again, and finds them there
+            told.problems += [_late(plan) for plan in late]
+            told.problems += ingest(self._spark, [plan.path for plan in late], self._out, self._keeping).problems
+        run = Portion(self._spark, self._tables, self._folder, batch, new, self._keeping, self._state)
+        counts = run.all(self._state.parts)
+        told.problems += run.problems
+        self._state = run.state
+        told.files, told.packets, told.rows = len(plans), sum(plan.packets for plan in plans), counts["exchanges"]
+        told.seconds = time.monotonic() - began
+        told.behind = max(0.0, time.time() - self._state.latest_ns / 1e9)
+        self._tell(told)
+
+    def _sorted_out(self, entries: list[Entry], told: Told) -> list[Plan]:
+        """Captures that are not in the tables yet."""
+        there = known(self._spark, self._tables)
+        plans = []
+        for entry, plan in zip(entries, plans_of(self._spark, [entry.path for entry in entries]), strict=True):
+            if entry_of(Path(entry.path)) != entry:  # it is given again once it is closed
+                told.problems.append(_changed(entry))
+                continue
+            told.problems += plan.problems
+            if plan.ranges and self._state.begins.get(plan.path) == plan.first_ns and plan.digest not in there:
+                told.problems.append(_grown(plan))
+            elif plan.ranges and plan.digest not in there:
+                there.add(plan.digest)
+                plans.append(plan)
+        return plans
+
+    def _end(self) -> None:
+        """No packet comes any more: all that waits comes to the tables, and nothing is left."""
+        began, told = time.monotonic(), Told()
+        last = Portion(
+            self._spark, self._tables, self._folder, self._state.batch + 1, [], self._keeping, self._state, is_last=True
+        )
+        told.rows = last.all(self._state.parts)["exchanges"]
+        told.problems += last.problems
+        shutil.rmtree(self._folder)
+        told.seconds = time.monotonic() - began
+        self._tell(told)
+
+
+def _is_over(query: StreamingQuery) -> bool:
+    """Whether a query ended; a moment later. Raises what it died of."""
+    time.sleep(POLL)
+    return not query.isActive and query.awaitTermination(1) is not False
+
+
+class Portion(Run):
+    """One micro-batch: a run of the job that goes on from `state`, which is the next one once it is done."""
+
+    def __init__(
+        self, spark: SparkSession, tables: Folder, folder: Path, batch: int, plans: list[Plan], keeping: Keeping,
+        state: State, *, is_last: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(spark, tables, f"follow-{batch}", plans, keeping, lambda stage, done, total: None)
+        self._stage = f"{FOLLOWER}/{STAGE}"
+        self._rows = f"{self._stage}/rows"
+        self._at = folder / STAGE
+        self._before = folder / left_of(state.batch)
+        self._after = self._at / left_of(batch)
+        self._is_last = is_last
+        self._segments = [each._replace(first=each.first + state.packets) for each in self._segments]
+        self._origins = [
+            *state.origins, *(origin._replace(first=origin.first + state.packets) for origin in self._origins)
+        ]  # fmt: skip
+        self.state = State(
+            state.parts, batch, state.packets + sum(plan.packets for plan in plans),
+            max([state.latest_ns, *(plan.latest_ns for plan in plans)]), self._origins, dict(state.lessons),
+            pickle.loads(pickle.dumps(state.making)), state.found,
+            state.begins | {plan.path: plan.first_ns for plan in plans},
+        )  # fmt: skip
+        shutil.rmtree(self._at, ignore_errors=True)
+        self._after.mkdir(parents=True)
+
+    @property
+    def _is_dealt(self) -> bool:
+        """What is left of a part goes on in any case."""
+        return True
+
+    def _blocks(self, parts: int) -> DataFrame:
+        """And one without any packets for each part."""
+        nothing = pickle.dumps(Tally())
+        empty = self._spark.createDataFrame([(part, -1, b"", nothing) for part in range(parts)], source.SCHEMA)
+        return empty.union(super()._blocks(parts)) if self._segments else empty
+
+    def _taught(self, dealt: DataFrame, parts: int) -> Lessons:
+        before = str(self._before)
+
+        def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for part, blocks in by_part(some):
+                told = pickle.dumps(lessons(blocks, Share(part, parts), _left(before, part)))
+                yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "lessons": pa.array([told])})
+
+        for row in dealt.mapInArrow(learn, "part INT, lessons BINARY").collect():
+            self.state.lessons[row.part] = pickle.loads(row.lessons)
+        return Lessons.together(self.state.lessons.values())
+
+    def _of_parts(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
+        told = pickle.dumps((taught, self._origins, self._keeping))
+        rows_at, before = self._folder.spark(self._rows), str(self._before)
+        after = None if self._is_last else str(self._after)
+
+        def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for part, blocks in by_part(some):
+                put = None if after is None else _Place(after, part)
+                taught, origins, keeping = pickle.loads(told)
+                made = rows(blocks, Share(part, parts), _left(before, part), taught, origins, keeping, put)
+                for each in staged(made, rows_at):
+                    yield each.batch
+
+        return dealt.mapInArrow(dissect, SHAPE)
+
+    def _find(self, files: list[Staged], partitions: int) -> list[Staged]:
+        """Findings of several connections, as they are remembered here: about exchanges that come to the tables now."""
+        notes, exchanges = self._staged(NOTES, files), self._staged(BY_NAME["exchanges"], files)
+        found = self.state.found
+        if notes is not None:
+            cells = (row.asDict() for row in notes.orderBy(*ORDER).toLocalIterator())
+            found = [*found, *findings_of(cells, self._origins, self.state.making.made)]
+        if not found or exchanges is None:
+            self.state.found = found
+            return []
+        asked = self._spark.createDataFrame([[each[name] for name in KEYS] for each in found], WHERE)
+        come = {tuple(row) for row in exchanges.select(*KEYS).join(f.broadcast(asked), KEYS, "left_semi").collect()}
+        told = [(FOUND.name, each) for each in found if tuple(each[name] for name in KEYS) in come]
+        self.state.found = [each for each in found if tuple(each[name] for name in KEYS) not in come]
+        return list(staged(told, self._folder.spark(self._rows)))
+
+    def _commit(self) -> None:
+        """What was staged is complete: from here on it can only go on."""
+        if self._plans:
+            self._captures().write.parquet(self._folder.spark(f"{self._stage}/captures"))
+        shutil.rmtree(self._at / "rows", ignore_errors=True)
+        (self._at / COMMITTED).write_bytes(pickle.dumps(self.state))
+        (self._at / COMPLETE).touch()
+        put_in_place(self._at.parent)
+
+
+def _left(folder: str, part: int) -> Left:
+    path = Path(folder) / str(part)
+    return Left.unpacked(path.read_bytes()) if path.exists() else Left()
+
+
+class _Place:
+    """Where what is left of a part goes: whole, however many try."""
+
+    def __init__(self, folder: str, part: int) -> None:
+        self._path = Path(folder) / str(part)
+
+    def __call__(self, left: Left) -> None:
+        fresh = self._path.with_suffix(f".{time.monotonic_ns()}")
+        fresh.write_bytes(left.packed())
+        fresh.replace(self._path)
+
+
+def _late(plan: Plan) -> Finding:
+    words = f"{plan.path}: came late, after files with later packets: read by itself"
+    return Finding("late-file", Severity.WARNING, words)
+
+
+def _grown(plan: Plan) -> Finding:
+    words = f"{plan.path}: grew after it was taken for closed; what came later is not in the tables"
+    return Finding("file-grew", Severity.WARNING, words)
+
+
+def _changed(entry: Entry) -> Finding:
+    words = f"{entry.path}: was written over before it was read; what it held is not in the tables"
+    return Finding("file-overwritten", Severity.WARNING, words)

@@ -1,0 +1,331 @@
+"""The job: captures to tables, and what holds of them whatever happens.
+
+Invariants:
+  * a capture is in the tables when `captures` has its row, which comes last: of a run that was killed nothing is to be
+    seen, and the next one sweeps it away;
+  * a capture that is there is not read again, whatever it is called.
+"""
+
+import pickle
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from dissector.capture.parts import Block
+from dissector.capture_file.tally import Tally
+from dissector.findings import Finding
+from dissector.pipeline import committing, source, wide
+from dissector.pipeline.committing import FOLLOWER
+from dissector.pipeline.folder import Folder
+from dissector.pipeline.notes import findings_of
+from dissector.pipeline.origins import SHORT, origins
+from dissector.pipeline.parts import Keeping, lessons, rows
+from dissector.pipeline.plan import Plan, plan
+from dissector.pipeline.progress import Report, stage
+from dissector.pipeline.segments import segments
+from dissector.pipeline.staging import SHAPE, Staged, staged
+from dissector.pipeline.tables import BY_NAME, FOUND, NOTES, OF_PARTS, PARTITIONS, Table, ddl
+from dissector.pipeline.whole_files import of_file
+from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
+
+PART: Final = 256 << 20
+"""Bytes of captures for a part, about."""
+STAGE: Final = "_runs"
+"""Where runs that are not over keep what they make."""
+
+
+@dataclass
+class Outcome:
+    """What a run did."""
+
+    read: int = 0
+    """Captures."""
+    known: list[str] = field(default_factory=list)
+    """Paths of captures that were in the tables already."""
+    packets: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    """Rows by table."""
+    problems: list[Finding] = field(default_factory=list)
+
+
+def ingest(
+    spark: SparkSession, paths: Sequence[str], out: str, keeping: Keeping, *, parts: int | None = None,
+    report: Report = lambda stage, done, total: None,
+) -> Outcome:  # fmt: skip
+    """Bring captures into the tables of a folder. Raises `FolderError` where that can't be written to."""
+    spark.dataSource.register(source.PacketSource)
+    folder = Folder(out)
+    there = known(spark, folder)
+    _sweep(folder, there)
+    with stage(spark, "looking over", report):
+        plans = plans_of(spark, paths)
+    outcome, new = Outcome(), []
+    for each in plans:
+        if each.digest in there:
+            outcome.known.append(each.path)
+            continue
+        outcome.problems += each.problems
+        if each.digest:
+            there.add(each.digest)
+            new.append(each)
+    if new:
+        run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+        made = Run(spark, folder, run, new, keeping, report)
+        try:
+            outcome.counts = made.all(parts)
+        finally:
+            folder.remove(STAGE)
+        outcome.problems += made.problems
+        read = [each for each in new if not each.unread]
+        outcome.read, outcome.packets = len(read), sum(each.packets for each in read)
+    return outcome
+
+
+def plans_of(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
+    """Files looked over, in their order."""
+    frame = spark.createDataFrame([(n, path) for n, path in enumerate(paths)], "number INT, path STRING")
+    planned = frame.repartitionById(max(1, len(paths)), f.col("number")).mapInArrow(
+        _plan_all, "number INT, plan BINARY"
+    )
+    return [pickle.loads(row.plan) for row in sorted(planned.collect(), key=lambda row: row.number)]
+
+
+def _plan_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in some:
+        for number, path in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            yield pa.RecordBatch.from_pydict(
+                {"number": pa.array([number], pa.int32()), "plan": pa.array([pickle.dumps(plan(path))], pa.binary())}
+            )
+
+
+def known(spark: SparkSession, folder: Folder) -> set[str]:
+    """Digests of the captures that are in the tables."""
+    if not folder.has("captures"):
+        return set()
+    read = spark.read.schema(ddl(BY_NAME["captures"]))  # who was killed may have left a folder without any files
+    return {row.digest for row in read.parquet(folder.spark("captures")).select("digest").collect()}
+
+
+def _sweep(folder: Folder, there: set[str]) -> None:
+    """Remove what runs left that were killed: what they staged, and what they moved of captures that have no row. What
+    a follower was moving stays, as it goes on with that."""
+    folder.remove(STAGE)
+    if folder.has(f"{FOLLOWER}/{committing.STAGE}"):
+        return
+    called = {f"capture={digest[:SHORT]}" for digest in there}
+    for name in OF_PARTS:
+        for partition in folder.partitions(name):
+            if partition.partition("/")[2] not in called:
+                folder.remove(f"{name}/{partition}")
+
+
+def _together(files: Sequence[Staged]) -> Tally:
+    """What all parts left out."""
+    told: list[tuple[list[Tally], Tally]] = [pickle.loads(each.tally) for each in files if each.tally is not None]
+    return Tally.together([each for dealt, _ in told for each in dealt], [part for _, part in told])
+
+
+def _cores(spark: SparkSession) -> int:
+    """How many tasks Spark runs side by side: as many as it makes of a range, whichever way it is talked to."""
+    return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()
+
+
+class Run:
+    """One run of the job."""
+
+    def __init__(
+        self, spark: SparkSession, folder: Folder, run: str, plans: list[Plan], keeping: Keeping, report: Report
+    ) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._run = run
+        self._stage = f"{STAGE}/{run}"
+        self._rows = f"{self._stage}/rows"
+        self._plans = plans
+        self._keeping = keeping
+        self._report = report
+        self._segments = segments(plans)
+        self._origins = origins(plans, self._segments)
+        self.problems: list[Finding] = []
+        """What is known of none of the files by itself."""
+
+    def all(self, parts: int | None) -> dict[str, int]:
+        """Everything; the counts of rows."""
+        made = self._of_files()
+        dealt = None
+        try:
+            if self._is_dealt:
+                size = sum(each.size for each in self._plans)
+                dealt = self._dealt(parts := parts or max(2 * _cores(self._spark), size // PART + 1))
+                with stage(self._spark, "learning", self._report):
+                    taught = self._taught(dealt, parts)
+                made = made.union(self._of_parts(dealt, parts, taught))
+            with stage(self._spark, "dissecting", self._report):
+                files = [Staged(*row) for row in made.collect()]
+        finally:
+            if dealt is not None:
+                dealt.unpersist()
+        self.problems = _together(files).problems
+        with stage(self._spark, "finding", self._report):
+            files += self._find(files, parts or 1)
+        with stage(self._spark, "writing", self._report):
+            for name in OF_PARTS:
+                self._table(name, files)
+            self._commit()
+        counts = Counter[str]()
+        for each in files:
+            counts["findings" if each.table == FOUND.name else each.table] += each.rows
+        return {name: counts[name] for name in OF_PARTS}
+
+    @property
+    def _is_dealt(self) -> bool:
+        """Whether there is anything for parts."""
+        return bool(self._segments)
+
+    def _dealt(self, parts: int) -> DataFrame:
+        """Blocks of packets, those of a part together and in order."""
+        blocks = self._blocks(parts)
+        return blocks.repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
+
+    def _blocks(self, parts: int) -> DataFrame:
+        """Blocks of packets as they are read."""
+        read = self._spark.read.format(source.NAME)
+        return read.option("segments", source.packed(self._segments)).option("parts", str(parts)).load()
+
+    def _taught(self, dealt: DataFrame, parts: int) -> Lessons:
+        def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number, blocks in by_part(some):
+                found = pickle.dumps(lessons(blocks, Share(number, parts)))
+                yield pa.RecordBatch.from_pydict({"lessons": pa.array([found], pa.binary())})
+
+        found = dealt.mapInArrow(learn, "lessons BINARY").collect()
+        return Lessons.together(pickle.loads(row.lessons) for row in found)
+
+    def _of_parts(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
+        told = pickle.dumps((taught, self._origins, self._keeping))
+        rows_at = self._folder.spark(self._rows)
+
+        def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number, blocks in by_part(some):
+                for each in staged(rows(blocks, Share(number, parts), *pickle.loads(told)), rows_at):
+                    yield each.batch
+
+        return dealt.mapInArrow(dissect, SHAPE)
+
+    def _of_files(self) -> DataFrame:
+        """Files that are read one by one: a task each."""
+        keeping, rows_at = self._keeping, self._folder.spark(self._rows)
+
+        def read(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in some:
+                for one in batch.column(1).to_pylist():
+                    for each in staged(of_file(pickle.loads(one), keeping), rows_at):
+                        yield each.batch
+
+        alone = [each for each in self._plans if each.stands_alone]
+        told = [(number, pickle.dumps(each)) for number, each in enumerate(alone)]
+        frame = self._spark.createDataFrame(told, "number INT, plan BINARY")
+        return frame.repartitionById(max(1, len(told)), f.col("number")).mapInArrow(read, SHAPE)
+
+    def _find(self, files: list[Staged], partitions: int) -> list[Staged]:
+        """Files of what several connections tell: of the notes of all parts."""
+        notes = self._staged(NOTES, files)
+        if notes is None:
+            return []
+        rows_at, told = self._folder.spark(self._rows), pickle.dumps(self._origins)
+
+        def find(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            cells = (cells for batch in some for cells in batch.to_pylist())
+            found = ((FOUND.name, each) for each in findings_of(cells, pickle.loads(told)))
+            for each in staged(found, rows_at):
+                yield each.batch
+
+        made = wide.together(notes, partitions).mapInArrow(find, SHAPE)
+        return [Staged(*row) for row in made.collect()]
+
+    def _staged(self, table: Table, files: list[Staged]) -> DataFrame | None:
+        """The rows of a table that were written to files, if there are any."""
+        paths = [self._folder.spark(f"{self._rows}/{each.path}") for each in files if each.table == table.name]
+        if not paths:
+            return None
+        columns = ", ".join(f"{each.name} {each.type}" for each in PARTITIONS)
+        return self._spark.read.schema(f"{columns}, {ddl(table, before=True)}").parquet(*paths)
+
+    def _whole(self, table: Table, files: list[Staged]) -> DataFrame | None:
+        """The same, and what several connections tell."""
+        made, found = self._staged(table, files), self._staged(FOUND, files)
+        if found is None or table.name not in ("exchanges", "findings"):
+            return made
+        exchanges = self._staged(BY_NAME["exchanges"], files)
+        assert exchanges is not None, "what is found is about exchanges"
+        if table.name == "exchanges":
+            return wide.marked(exchanges, found)
+        told = wide.rows(found, exchanges)
+        return told if made is None else made.unionByName(told)
+
+    def _table(self, name: str, files: list[Staged]) -> None:
+        """Write one table beside the others."""
+        table = BY_NAME[name]
+        made = self._whole(table, files)
+        if made is None:
+            return
+        for column in table.columns:
+            if column.of_json:
+                made = made.withColumn(column.name, f.try_parse_json(column.name))
+        made.write.partitionBy("day", "capture").parquet(self._folder.spark(f"{self._stage}/{name}"))
+
+    def _commit(self) -> None:
+        """Move what was made to where it belongs; what says that it is there comes last."""
+        for name in OF_PARTS:
+            for partition in self._folder.partitions(f"{self._stage}/{name}"):
+                self._folder.move(f"{self._stage}/{name}/{partition}", f"{name}/{partition}")
+        self._captures().write.mode("append").parquet(self._folder.spark("captures"))
+
+    def _shared(self, of: Plan) -> list[Finding]:
+        """What is wrong with the packets of all files."""
+        return self.problems if of.ranges else []
+
+    def _captures(self) -> DataFrame:
+        told = [
+            (
+                each.digest, each.path, each.size, each.packets, each.earliest_ns, each.latest_ns, each.link_types,
+                self._run, [(p.code, p.severity.value, p.path, p.message) for p in each.problems + self._shared(each)],
+            )
+            for each in self._plans
+        ]  # fmt: skip
+        return self._spark.createDataFrame(told, ddl(BY_NAME["captures"])).coalesce(1)
+
+
+def by_part(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Block]]]:
+    """The number of each part and its blocks, one part behind the other."""
+    ahead = _blocks(some)
+    first = next(ahead, None)
+    while first is not None:
+        rest: list[tuple[int, Block]] = []
+
+        def blocks(begin: tuple[int, Block], rest: list[tuple[int, Block]] = rest) -> Iterator[Block]:
+            yield begin[1]
+            for part, each in ahead:
+                if part != begin[0]:
+                    rest.append((part, each))
+                    return
+                yield each
+
+        yield first[0], blocks(first)
+        first = rest[0] if rest else None
+
+
+def _blocks(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Block]]:
+    for batch in some:
+        part, *columns = batch.columns
+        for row in range(batch.num_rows):
+            first, heads, data = (column[row] for column in columns)
+            yield part[row].as_py(), Block(first.as_py(), heads.as_py(), data.as_py())

@@ -1,0 +1,51 @@
+"""Notes of what several connections tell together, as rows, and the rows of findings that are made of them.
+
+A part gives notes beside its rows of tables; who has those of all parts, scope by scope and in order, gets findings.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from dissector.analysis.findings.notes import Noted, made
+from dissector.findings import Finding
+from dissector.pipeline.origins import Origin, Origins
+
+Cells = dict[str, Any]
+NOTES: Final = "notes"
+"""What stands where a table's name does with a note."""
+BY: Final = ("noter", "scope")
+ORDER: Final = (*BY, "packet", "start", "nth")
+
+
+def row_of(noted: Noted) -> Cells:
+    """A note, as `tables.NOTES` has it: the packet is that of the capture of all files."""
+    return {
+        "day": None, "capture": None, "noter": noted.noter, "scope": repr(noted.scope), "packet": noted.packet,
+        "start": noted.start, "nth": noted.nth, "note": pickle.dumps((noted.scope, noted.note)),
+    }  # fmt: skip
+
+
+def findings_of(
+    notes: Iterable[Cells], origins: list[Origin],
+    make: Callable[[Iterable[Noted]], Iterable[tuple[Noted, Finding]]] = made,
+) -> Iterator[Cells]:  # fmt: skip
+    """What notes tell, as `tables.FOUND` has it. They stand in `ORDER`, all of one noter and scope together. They are
+    all that there are, or a portion for who can `make` findings of portions."""
+    places = Origins(origins)
+    for noted, finding in make(_noted(notes)):
+        origin, packet = places.of(noted.packet)
+        yield {
+            "day": origin.day, "capture": origin.capture, "packet": packet, "start": noted.start,
+            "code": finding.code, "severity": finding.severity.value, "path": finding.path, "message": finding.message,
+        }  # fmt: skip
+
+
+def _noted(notes: Iterable[Cells]) -> Iterator[Noted]:
+    last: tuple[Any, ...] = ()
+    for cells in notes:
+        order = tuple(cells[name] for name in ORDER)
+        assert last <= order, "notes are not in order"
+        last = order
+        scope, note = pickle.loads(cells["note"])
+        yield Noted(cells["noter"], scope, cells["packet"], cells["start"], cells["nth"], note)

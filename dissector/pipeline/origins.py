@@ -1,0 +1,53 @@
+"""Which capture a packet of the capture of all files comes from, and what that one is called in tables."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Final, NamedTuple
+
+from dissector.pipeline.plan import Plan
+from dissector.pipeline.segments import Segment
+
+SHORT: Final = 16
+"""Digits of a digest that a capture is called by."""
+
+
+class Origin(NamedTuple):
+    """Where packets come from: a file, or several that were merged."""
+
+    first: int
+    """The number of its first packet in the capture of all."""
+    digest: str
+    begin_ns: int
+
+    @property
+    def capture(self) -> str:
+        return self.digest[:SHORT]
+
+    @property
+    def day(self) -> date:
+        return datetime.fromtimestamp(self.begin_ns / 1e9, UTC).date()
+
+
+class Origins:
+    """Looked up by packet."""
+
+    def __init__(self, origins: list[Origin]) -> None:
+        self._origins = origins
+        self._firsts = [origin.first for origin in origins]
+
+    def of(self, packet: int) -> tuple[Origin, int]:
+        """Where a packet of the capture of all comes from, and its number there, from 1."""
+        origin = self._origins[max(0, bisect_right(self._firsts, packet) - 1)]
+        return origin, packet - origin.first + 1
+
+
+def origins(plans: Sequence[Plan], found: Sequence[Segment]) -> list[Origin]:
+    """Where the packets of each file begin in the capture of all."""
+    by_path = {each.path: each for each in plans}
+    first: dict[str, Origin] = {}
+    for segment in found:
+        begins = min((by_path[path] for path in segment.paths), key=lambda each: each.first_ns)
+        if begins.path not in first:
+            first[begins.path] = Origin(segment.first, begins.digest, begins.earliest_ns)
+    return sorted(first.values())

@@ -1,0 +1,192 @@
+"""One part of the packets, read as the whole capture would be: its lessons, then its rows.
+
+Rows are plain dicts by column, as `tables` names them; bodies are JSON still.
+"""
+
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from dissector.analysis.filter.subjects import ERROR
+from dissector.analysis.records import carries
+from dissector.capture.parts import Block, Part
+from dissector.capture_file import Capture
+from dissector.capture_file.tally import Tally
+from dissector.findings import Finding, Severity
+from dissector.json_lines import exchange_object
+from dissector.pipeline import bodies
+from dissector.pipeline.carried import carried, cells
+from dissector.pipeline.notes import NOTES, row_of
+from dissector.pipeline.origins import Origin, Origins
+from dissector.protocol.schema.errors import error_name
+from dissector.session.exchange import Exchange
+from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
+
+Cells = dict[str, Any]
+TALLIES: Final = "tallies"
+"""What stands where a table's name does with what parts left out."""
+_ELSEWHERE: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
+"""What rows that are no exchanges have in columns, or in the table of captures."""
+
+
+class Keeping(NamedTuple):
+    """What of the wire goes to the tables."""
+
+    frames: bool = False
+    """The bytes of requests and responses."""
+    records: bool = True
+    """Keys and values; else their sizes and hashes."""
+    secrets: bool = False
+
+
+class Rows:
+    """Rows of the tables of one part."""
+
+    def __init__(self, capture: Capture, origins: list[Origin], keeping: Keeping) -> None:
+        self._capture = capture
+        self._origin = Origins(origins).of
+        self._keeping = keeping
+        self._names: dict[int, str] = {}
+        """Of connections that have their row."""
+
+    def all(self) -> Iterator[tuple[str, Cells]]:
+        """Table and row of all that there is."""
+        for number, exchange in enumerate(self._capture.exchanges()):
+            yield from self._of(number, exchange)
+
+    def _of(self, number: int, exchange: Exchange) -> Iterator[tuple[str, Cells]]:
+        capture, row = self._capture, exchange.row
+        origin, packet = self._origin(capture.packet_of(number))
+        is_new = row.connection not in self._names
+        where = {
+            "day": origin.day, "capture": origin.capture, "packet": packet, "start": capture.start_of(number),
+            "time_ns": row.time_ns, "connection": self._connection(row.connection), "client": row.client,
+            "server": row.server,
+        }  # fmt: skip
+        if exchange.is_stored:
+            where |= {"connection": None, "client": None, "server": None}
+        elif is_new:
+            yield "connections", self._of_connection(row.connection)
+        made = exchange_object(exchange)
+        found, lost = self._exchange(exchange, made)
+        yield "exchanges", where | found
+        for finding in (*(exchange.findings if row.severity else ()), *lost):
+            yield "findings", where | {
+                "api": row.api, "code": finding.code, "severity": finding.severity.value, "path": finding.path,
+                "message": finding.message,
+            }  # fmt: skip
+        if row.kind in ("gap", "unparsed"):
+            for span in capture.spans(number)[:1]:
+                side = "request" if span.of_client else "response"
+                yield "gaps", where | {"kind": row.kind, "direction": side, "size": span.size}
+        for record in carried(exchange, made):
+            said = {"api": row.api, "client_id": row.client_id}
+            yield "records", where | said | cells(record, kept=self._keeping.records)
+
+    def _exchange(self, exchange: Exchange, made: Cells) -> tuple[Cells, list[Finding]]:
+        """Its row, and what cells could not hold."""
+        row = exchange.row
+        software = self._capture.software(row.connection)
+        found: Cells = {
+            "kind": row.kind, "api_key": exchange.api_key, "api": row.api, "api_version": row.version,
+            "correlation_id": row.correlation_id, "client_id": row.client_id, "software_name": software[0] or None,
+            "software_version": software[1] or None, "latency_ns": row.latency_ns, "request_size": row.request_size,
+            "response_size": row.response_size, "errors": _errors(exchange),
+            "severity": row.severity.value if row.severity else None, "info": row.info,
+        }  # fmt: skip
+        lost: list[Finding] = []
+        for name, cell in self._json(exchange, made):
+            found[name] = cell.json
+            if cell.lost:
+                words = f"its JSON is larger than a cell of a table may be: {cell.lost}"
+                lost.append(Finding("cell-too-large", Severity.NOTE, words, "" if name == "rest" else name))
+        if self._keeping.frames:
+            for side, message in (("request", exchange.request), ("response", exchange.response)):
+                if message is not None and (self._keeping.records or not carries(message)):
+                    found[f"{side}_bytes"] = message.data
+        return found, lost
+
+    def _json(self, exchange: Exchange, made: Cells) -> Iterator[tuple[str, bodies.Cell]]:
+        """What cells have as JSON, by column."""
+        records = self._keeping.records
+        if exchange.row.kind != "exchange":
+            rest = {name: value for name, value in made.items() if name not in _ELSEWHERE}
+            yield "rest", bodies.of_entry(rest, records=records)
+            return
+        for side, message in (("request", exchange.request), ("response", exchange.response)):
+            if message is not None:
+                yield side, bodies.of_message(made[side], message.shape.body, records=records)
+
+    def _of_connection(self, connection: int) -> Cells:
+        capture = self._capture
+        origin, packet = self._origin(capture.first_packet(connection))
+        client, server = capture.ends(connection)
+        software, closed = capture.software(connection), capture.closed(connection)
+        return {
+            "day": origin.day, "capture": origin.capture, "connection": self._connection(connection), "packet": packet,
+            "begin_ns": capture.begin_ns(connection), "client": client, "server": server,
+            "closed_ns": closed[0] if closed else None,
+            "closed_by": ("client" if closed[1] else "server") if closed else None,
+            "software_name": software[0] or None, "software_version": software[1] or None,
+            "offered": [(key, {"low": low, "high": high}) for key, (low, high) in capture.offered(connection).items()],
+        }  # fmt: skip
+
+    def _connection(self, connection: int) -> str:
+        name = self._names.get(connection)
+        if name is None:
+            origin, packet = self._origin(self._capture.first_packet(connection))
+            name = self._names[connection] = f"{origin.capture}:{packet}"
+        return name
+
+
+def _read(blocks: Iterable[Block], share: Share, keeping: Keeping, dealt: list[Tally]) -> Capture:
+    """Read a part; `dealt` gets what was left out as it was dealt."""
+    part = Part("a part of the packets", packets(blocks, dealt), share.number, share.parts)
+    capture = Capture([part], show_secrets=keeping.secrets)
+    for _ in capture.read():
+        pass
+    return capture
+
+
+def packets(blocks: Iterable[Block], dealt: list[Tally]) -> Iterator[Block]:
+    """Blocks that have packets; `dealt` gets what the others say."""
+    for block in blocks:
+        if block.heads:
+            yield block
+        else:
+            dealt.append(pickle.loads(block.data))
+
+
+def lessons(blocks: Iterable[Block], share: Share) -> Lessons:
+    """What a part teaches the others."""
+    with _read(blocks, share, Keeping(), []) as capture:
+        return capture.lessons()
+
+
+def rows(
+    blocks: Iterable[Block], share: Share, taught: Lessons, origins: list[Origin], keeping: Keeping
+) -> Iterator[tuple[str, Cells]]:
+    """Table and row of all that a part holds; first of `NOTES`, what it takes other parts to tell; the last one, of
+    `TALLIES`, is what it left out."""
+    dealt: list[Tally] = []
+    with _read(blocks, share, keeping, dealt) as capture:
+        capture.take(taught)
+        for _ in capture.examine(part=True):
+            yield from ((NOTES, row_of(noted)) for noted in capture.take_notes())
+        yield from Rows(capture, origins, keeping).all()
+        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps((dealt, capture.tally))}
+
+
+def of_stored(path: str, origin: Origin, keeping: Keeping) -> Iterator[tuple[str, Cells]]:
+    """Table and row of all that a file of Kafka's own holds."""
+    with Capture([path], show_secrets=keeping.secrets) as capture:
+        for _ in capture.read():
+            pass
+        yield from Rows(capture, [origin], keeping).all()
+
+
+def _errors(exchange: Exchange) -> list[str]:
+    """The errors of its response, each once."""
+    codes = dict.fromkeys(code for code in ERROR.of(exchange) if isinstance(code, int) and code)
+    return [error_name(code) for code in codes]

@@ -1,0 +1,86 @@
+"""One part of the packets of some files, read on from where the files before them ended: its lessons, its rows.
+
+Rows are those of `parts`, and each comes once: when nothing can change it any more (`Carrying.take_settled`). A
+connection's row comes when the connection is over.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dissector.capture.parts import Block, Part
+from dissector.capture_file import Capture
+from dissector.capture_file.tally import Tally
+from dissector.pipeline.notes import NOTES, row_of
+from dissector.pipeline.origins import Origin
+from dissector.pipeline.parts import TALLIES, Cells, Keeping, Rows, packets
+from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
+
+
+class Left(NamedTuple):
+    """What the files before left of a part."""
+
+    capture: bytes = b""
+    connections: frozenset[int] = frozenset()
+    """Those that have rows and not their own yet."""
+
+    def packed(self) -> bytes:
+        return pickle.dumps(tuple(self))
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> "Left":
+        return cls(*pickle.loads(data)) if data else cls()
+
+
+def _opened(blocks: Iterable[Block], share: Share, left: Left, dealt: list[Tally], *, secrets: bool) -> Capture:
+    part = Part("a part of the packets", packets(blocks, dealt), share.number, share.parts)
+    return Capture([part], carried=left.capture, show_secrets=secrets)
+
+
+def lessons(blocks: Iterable[Block], share: Share, left: Left) -> Lessons:
+    """What a part teaches the others: all that it has read so far."""
+    with _opened(blocks, share, left, [], secrets=False) as capture:
+        for _ in capture.go_on():
+            pass
+        return capture.lessons()
+
+
+def rows(
+    blocks: Iterable[Block], share: Share, left: Left, taught: Lessons, origins: list[Origin], keeping: Keeping,
+    put: Callable[[Left], None] | None,
+) -> Iterator[tuple[str, Cells]]:  # fmt: skip
+    """Table and row of all that is settled; what is left of the part is `put` away then. Without a place for it these
+    are the last packets, and all rows come. First of `NOTES`, what it takes other parts to tell; the last one, of
+    `TALLIES`, is what was left out: as these packets were dealt, and, at the end, of all that the part read."""
+    dealt: list[Tally] = []
+    with _opened(blocks, share, left, dealt, secrets=keeping.secrets) as capture:
+        for _ in capture.go_on() if put is not None else capture.read(settled=False):
+            pass
+        capture.take(taught)
+        for _ in capture.examine(part=True):
+            yield from ((NOTES, row_of(noted)) for noted in capture.take_notes())
+        connections = set(left.connections)
+        yield from _Settled(capture, origins, keeping).all_of(connections)
+        yield TALLIES, {"tally": pickle.dumps((dealt, capture.tally))}
+        if put is not None:
+            put(Left(capture.carry(), frozenset(connections)))
+
+
+class _Settled(Rows):
+    """Rows that come in portions."""
+
+    def all_of(self, connections: set[int]) -> Iterator[tuple[str, Cells]]:
+        """Those that are settled. `connections`, which wait for their own row, are kept up to date."""
+        settled = self._capture.take_settled()
+        for number, exchange in zip(settled.tolist(), self._capture.at(settled), strict=True):
+            connections.add(exchange.row.connection)
+            for table, row in self._of(number, exchange):
+                if table != "connections":
+                    yield table, row
+        waiting = np.array(sorted(connections), np.int64)
+        for connection in waiting[self._capture.is_over(waiting)].tolist():
+            connections.discard(connection)
+            yield "connections", self._of_connection(connection)

@@ -1,0 +1,124 @@
+"""Which capture files of a folder are closed: a program like tcpdump or dumpcap writes them, one after the other.
+
+Invariants:
+  * a file is given once; again only where its bytes are others: a ring writes over its oldest file under its name;
+  * the newest file of each ring is open until a newer one comes, or until it has not grown for a while;
+  * what was given is in a log on the disk before anybody acts on it: whoever asks again after a crash gets the same.
+
+Files are of one ring whose names differ in digits alone. What they hold is not looked at here.
+"""
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+QUIET: Final = 60.0
+"""Seconds in which the newest file did not grow: nobody writes it any more."""
+MOST_BYTES: Final = 1 << 30
+"""Of files that are given at a time; one at least."""
+_DIGITS: Final = re.compile(r"\d+")
+
+
+class Entry(NamedTuple):
+    """A file as it was when it was given."""
+
+    path: str
+    size: int
+    changed_ns: int
+    inode: int
+
+
+class Ring:
+    """One folder. Hidden files are not looked at."""
+
+    def __init__(
+        self, folder: str, log: Path, quiet: float = QUIET, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._folder = Path(folder)
+        self._log = log
+        self._quiet = quiet
+        self._clock = clock
+        _mend(log)
+        self._given = list(given(log))
+        self._known = set(self._given)
+        self._since: dict[str, tuple[Entry, float]] = {}
+        """When each file was first seen as it is."""
+
+    def take(self) -> int:
+        """Note files that were closed in the log; how many it has now. Raises `OSError`."""
+        new: list[Entry] = []
+        room = MOST_BYTES
+        for entry in self._closed():
+            if entry in self._known:
+                continue
+            room -= entry.size
+            if new and room < 0:
+                break
+            new.append(entry)
+        if new:
+            self._write(new)
+            self._given += new
+            self._known.update(new)
+        return len(self._given)
+
+    def _closed(self) -> list[Entry]:
+        """Files that nobody writes any more, the oldest first."""
+        rings: dict[str, list[Entry]] = {}
+        now, seen = self._clock(), {}
+        for entry in _files(self._folder):
+            before = self._since.get(entry.path)
+            seen[entry.path] = before if before is not None and before[0] == entry else (entry, now)
+            rings.setdefault(_DIGITS.sub("0", Path(entry.path).name), []).append(entry)
+        self._since = seen
+        closed: list[Entry] = []
+        for entries in rings.values():
+            newest = max(entry.changed_ns for entry in entries)
+            closed += [
+                entry
+                for entry in entries
+                if entry.size and (entry.changed_ns < newest or now - seen[entry.path][1] >= self._quiet)
+            ]
+        return sorted(closed, key=lambda entry: (entry.changed_ns, entry.path))
+
+    def _write(self, entries: list[Entry]) -> None:
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("a") as file:
+            file.write("".join(json.dumps(entry) + "\n" for entry in entries))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def given(log: Path) -> Iterator[Entry]:
+    """What the log has, in order; a line that a crash cut short is none."""
+    lines = log.read_text().split("\n")[:-1] if log.exists() else []
+    for line in lines:
+        yield Entry(*json.loads(line))
+
+
+def entry_of(path: Path) -> Entry | None:
+    """A file as it is now; None where there is none, as a ring has just let go of it."""
+    try:
+        about = path.stat()
+    except FileNotFoundError:
+        return None
+    return Entry(str(path.absolute()), about.st_size, about.st_mtime_ns, about.st_ino)
+
+
+def _mend(log: Path) -> None:
+    """Cut off a line that a crash cut short: what was in it is given again."""
+    data = log.read_bytes() if log.exists() else b""
+    if not data.endswith(b"\n") and data:
+        os.truncate(log, data.rfind(b"\n") + 1)
+
+
+def _files(folder: Path) -> Iterator[Entry]:
+    for each in os.scandir(folder):
+        if each.name.startswith(".") or not each.is_file():
+            continue
+        entry = entry_of(Path(each.path))
+        if entry is not None:
+            yield entry

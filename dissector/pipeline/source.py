@@ -1,0 +1,69 @@
+"""The Python Data Source: packets of capture files, as blocks for parts. One task a segment.
+
+Options are texts, their names in lower case whoever wrote them: `plan` has all segments, `parts` how many there are.
+"""
+
+import base64
+import pickle
+from collections.abc import Iterator
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from dissector.pipeline.segments import Segment, deal
+
+NAME = "kafka_packets"
+SCHEMA = "part INT, first BIGINT, heads BINARY, data BINARY"
+_ARROW = pa.schema([("part", pa.int32()), ("first", pa.int64()), ("heads", pa.binary()), ("data", pa.binary())])
+
+
+class _Task(InputPartition):
+    def __init__(self, segment: Segment) -> None:
+        super().__init__(segment)
+
+
+class PacketSource(DataSource):
+    """What `spark.read.format(NAME)` finds."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> "PacketReader":
+        return PacketReader(unpacked(self.options["segments"]), int(self.options["parts"]))
+
+
+class PacketReader(DataSourceReader):
+    """Reads segments."""
+
+    def __init__(self, segments: list[Segment], parts: int) -> None:
+        self._segments = segments
+        self._parts = parts
+
+    def partitions(self) -> list[InputPartition]:
+        return [_Task(segment) for segment in self._segments]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for part, block in deal(cast(Segment, partition.value), self._parts):
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array([part], pa.int32()),
+                    *(pa.array([value], t.type) for value, t in zip(block, list(_ARROW)[1:], strict=True)),
+                ],
+                schema=_ARROW,
+            )
+
+
+def packed(segments: list[Segment]) -> str:
+    """Segments as an option's text."""
+    return base64.b64encode(pickle.dumps(segments)).decode()
+
+
+def unpacked(text: str) -> list[Segment]:
+    """The other way."""
+    return cast(list[Segment], pickle.loads(base64.b64decode(text)))

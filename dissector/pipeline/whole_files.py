@@ -1,0 +1,53 @@
+"""Files that a task reads by itself: Kafka's own, and those of which something could not be read.
+
+Invariant: what could not be read is kept as it stands in the file, or in what a compressed file holds: its first bytes.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from dissector.capture.files import Reader, open_capture
+from dissector.pipeline.origins import Origin
+from dissector.pipeline.parts import Keeping, of_stored
+from dissector.pipeline.plan import Plan
+from dissector.store import Store
+
+KEPT: Final = 64 << 10
+"""Bytes of a place that could not be read."""
+Cells = dict[str, Any]
+
+
+def of_file(plan: Plan, keeping: Keeping) -> Iterator[tuple[str, Cells]]:
+    """Table and row of all that such a file gives by itself."""
+    origin = Origin(0, plan.digest, plan.earliest_ns)
+    if plan.is_stored:
+        yield from of_stored(plan.path, origin, keeping)
+    where = {"day": origin.day, "capture": origin.capture, "path": plan.path}
+    for cells in _unread(plan):
+        yield "quarantine", where | cells
+
+
+def _unread(plan: Plan) -> Iterator[Cells]:
+    """What could not be read of a file."""
+    if plan.unread:
+        with Path(plan.path).open("rb") as file:
+            data = file.read(KEPT)
+        yield {"at": None, "packet": None, "size": plan.size, "reason": plan.unread, "data": data}
+        return
+    if not plan.damage:
+        return
+    store = Store()
+    reader = open_capture(plan.path, store, lambda name, data: True)
+    assert isinstance(reader, Reader)
+    try:
+        if not reader.can_be_resumed:  # of what is compressed all has to come before some can be looked at
+            for _ in reader.batches():
+                pass
+        for place in plan.damage:
+            data = reader.bytes_at(place.at, min(place.size, KEPT))
+            told = {"at": place.at, "packet": place.packet, "size": place.size, "reason": place.reason}
+            yield told | {"data": data}
+    finally:
+        store.release()
+        reader.close()

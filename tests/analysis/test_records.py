@@ -1,0 +1,154 @@
+"""Records by themselves are those that Kafka's own tool prints, and those of the wire, whatever carried them."""
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.analysis.records import NO_SEQUENCE, Carried, carries, of_entry, of_message
+from dissector.capture_file import Capture
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.embedded.values import records_with_decoded
+from dissector.protocol.records.batch import Record
+from dissector.protocol.schema.loader import apis, message
+from dissector.protocol.schema.model import Field
+from tests.conftest import PCAPS
+from tests.protocol.records.test_batches import batch
+from tests.protocol.records.test_legacy import Made, many, wrapper
+
+LOGS = [path for path in sorted((PCAPS / "segments").glob("*/*")) if path.suffix in (".log", ".checkpoint")]
+PRODUCER_AT = 43
+"""Where a batch has its producer's id, epoch and first sequence."""
+WORDS = re.compile(r"([A-Za-z]+): (\[.*?\]|\S+)")
+
+
+def dumped(path: Path) -> Iterator[dict[str, str]]:
+    """A line a record, with the codec of its batch."""
+    codec = {}
+    for line in path.with_name(f"{path.name}.dump.txt").read_text().splitlines():
+        words = dict(WORDS.findall(line))
+        if line.startswith("baseOffset: "):
+            codec = {"codec": words["compresscodec"], "control": words["isControl"], "id": words["producerId"]}
+        elif line.startswith("| offset: "):
+            yield words | codec
+
+
+def size(value: bytes | None) -> int:
+    return -1 if value is None else len(value)
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}{path.suffix}")
+def test_records_of_logs_are_those_that_kafkas_tool_prints(path: Path) -> None:
+    with Capture([str(path)], show_secrets=True) as capture:
+        found = [
+            record
+            for exchange in capture.exchanges()
+            if exchange.request
+            for record in of_entry(str(path), exchange.request.body)
+        ]
+    topic, _, partition = path.parent.name.rpartition("-")
+    assert {(record.topic, record.partition) for record in found} == {(topic, int(partition))}
+    for record, truth in zip(found, dumped(path), strict=True):
+        ours = {
+            "offset": record.offset, "CreateTime": record.timestamp, "keySize": size(record.key),
+            "valueSize": size(record.value), "sequence": record.sequence, "codec": record.codec,
+            "control": record.control, "id": record.producer_id,
+        }  # fmt: skip
+        assert {name: str(value).lower() for name, value in ours.items()} == {name: truth[name] for name in ours}
+        assert "[" + ",".join(header["key"] for header in record.headers) + "]" == truth["headerKeys"]
+
+
+def in_capture(name: str) -> list[tuple[str, Carried]]:
+    with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+        return [
+            (exchange.row.api, record)
+            for exchange in capture.exchanges()
+            for said in (exchange.request, exchange.response)
+            if said is not None
+            for record in of_message(said, said.decoded_body)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("name", "takes"), [("librdkafka", "Fetch"), ("java-share", "ShareFetch"), ("plain-socket-message-sets", "Fetch")]
+)
+def test_what_is_fetched_was_produced(name: str, takes: str) -> None:
+    """By the same clients, in the same capture: the broker changes offsets and nothing else."""
+    found = in_capture(name)
+
+    def said(api: str) -> Counter[tuple[str, int | None, bytes | None, bytes | None]]:
+        return Counter((r.topic, r.partition, r.key, r.value) for each, r in found if each == api and not r.control)
+
+    produced, fetched = said("Produce"), said(takes)
+    assert produced
+    assert set(fetched) & set(produced)
+    topics = {topic for topic, *_ in produced}
+    assert {each for each in fetched if each[0] in topics} <= set(produced)
+
+
+def test_topics_known_by_id_alone_go_by_their_names() -> None:
+    found = in_capture("java-share")
+    assert {api for api, _ in found} == {"Produce", "ShareFetch"}
+    assert not [record.topic for _, record in found if len(record.topic) == 22]
+
+
+def test_every_codec_and_the_ends_of_transactions_are_there() -> None:
+    with_codecs = {record.codec for _, record in in_capture("librdkafka")}
+    assert with_codecs == {"none", "gzip", "snappy", "lz4", "zstd"}
+    assert {record.control for _, record in in_capture("librdkafka-transactions")} == {True, False}
+
+
+def of_batch(data: bytes) -> list[Carried]:
+    return list(of_entry("/logs/orders-7/0.log", records_with_decoded(data, None)["batches"][0]))
+
+
+@given(first=st.integers(2**31 - 3, 2**31 - 1), count=st.integers(1, 5))
+def test_sequences_begin_again_behind_the_last(first: int, count: int) -> None:
+    """As DefaultRecordBatch.incrementSequence has it."""
+    records = [Record(100 + n, 5, None, b"x", []) for n in range(count)]
+    data = bytearray(batch(records))
+    struct.pack_into(">qhi", data, PRODUCER_AT, 9, 1, first)
+    found = of_batch(bytes(data))
+    expected = [first + n if first + n < 2**31 else first + n - 2**31 for n in range(count)]
+    assert [record.sequence for record in found] == expected
+    assert {(record.producer_id, record.producer_epoch) for record in found} == {(9, 1)}
+
+
+@given(messages=many, magic=st.sampled_from([0, 1]), codec=st.sampled_from([1, 2, 3]))
+def test_messages_in_a_wrapper_are_records(messages: list[Made], magic: int, codec: int) -> None:
+    found = of_batch(wrapper(messages, magic, codec))
+    expected = [(made.offset, made.timestamp if magic else None, made.key, made.value) for made in messages]
+    assert [(r.offset, r.timestamp, r.key, r.value) for r in found] == expected
+    assert {(r.topic, r.partition, r.sequence) for r in found} == {("orders", 7, NO_SEQUENCE)}
+    assert {r.codec for r in found} == {("", "gzip", "snappy", "lz4")[codec]}
+
+
+def test_a_batch_that_cant_be_read_has_no_records() -> None:
+    data = batch([Record(1, 5, b"k", b"v", [])])
+    assert len(of_batch(data)) == 1
+    assert of_batch(data[:-3] + b"\xff\xff\xff") == []
+
+
+def records_fields(fields: tuple[Field, ...], path: str = "") -> Iterator[str]:
+    for field in fields:
+        if field.type == "records":
+            yield f"{path}{field.snake_name}"
+        yield from records_fields(field.fields, f"{path}{field.snake_name}.")
+
+
+def test_every_field_of_records_in_the_schema_is_walked() -> None:
+    names = [name for api in apis() for name in (api.request, api.response)]
+    found: dict[str, Any] = {name: path for name in names for path in records_fields(message(name).fields)}
+    assert found == RECORDS_FIELDS
+
+
+def test_only_messages_that_have_records_carry_some() -> None:
+    with Capture([str(PCAPS / "librdkafka.pcapng")]) as capture:
+        said = [(e.row.api, m) for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
+    assert {api for api, each in said if carries(each)} == {"Produce", "Fetch"}

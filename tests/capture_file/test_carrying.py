@@ -1,0 +1,171 @@
+"""A capture put down and taken up between any two packets has the rows of one that is read at once."""
+
+import json
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissector.capture.files import Reader, open_capture
+from dissector.capture.parts import Block, Part, block
+from dissector.capture_file import Capture
+from dissector.json_lines import exchange_object
+from dissector.store import Store
+from tests.conftest import CAPTURES
+from tests.traffic import conversation, ethernet, exchanges
+
+Row = tuple[int, int, str]
+
+
+def packets(path: Path) -> list[Block]:
+    """The packets of a capture, a block each."""
+    store = Store()
+    reader = open_capture(str(path), store, lambda name, data: True)
+    assert isinstance(reader, Reader)
+    found = [block(batch, np.array([row])) for batch in reader.batches() for row in range(len(batch))]
+    store.release()
+    reader.close()
+    return found
+
+
+def described(capture: Capture, rows: Sequence[int]) -> list[Row]:
+    """Rows as anybody sees them, but for their numbers."""
+    found = []
+    for number in rows:
+        exchange = capture.exchange(number)
+        told = exchange_object(exchange)
+        del told["number"]
+        spans = capture.spans(number)
+        found.append(
+            (
+                capture.packet_of(number),
+                spans[0].start if spans else -1,
+                json.dumps([told, exchange.row.info], default=str),
+            )
+        )
+    return found
+
+
+def at_once(blocks: list[Block]) -> list[Row]:
+    with Capture([Part("all", blocks)]) as capture:
+        for _ in capture.read():
+            pass
+        return sorted(described(capture, range(len(capture))))
+
+
+def carried(blocks: list[Block], cuts: Sequence[int], *, taking: bool) -> tuple[list[Row], list[int]]:
+    """The same, put down at each cut: all rows at the end, or those that are `taking` whenever they are settled; and
+    how many bytes went along each time."""
+    found: list[Row] = []
+    bytes_carried: list[int] = []
+    state = b""
+    edges = [0, *sorted(cuts), len(blocks)]
+    for low, high in pairwise(edges):
+        with Capture([Part("some", blocks[low:high])], carried=state) as capture:
+            is_last = high == len(blocks)
+            for _ in capture.read(settled=False) if is_last else capture.go_on():
+                pass
+            if taking or is_last:
+                found += described(capture, capture.take_settled().tolist())
+            if is_last:
+                break
+            state = capture.carry()
+            bytes_carried.append(len(state))
+    return sorted(found), bytes_carried
+
+
+def test_rows_are_those_of_the_whole(bundled: Path) -> None:
+    blocks = packets(bundled)
+    cuts = [len(blocks) * part // 7 for part in range(1, 7)]
+    assert carried(blocks, cuts, taking=False)[0] == at_once(blocks)
+
+
+@pytest.mark.slow
+@settings(max_examples=20)
+@given(st.data())
+def test_it_may_be_put_down_at_any_packet(data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(CAPTURES))
+    blocks = packets(path)
+    cuts = data.draw(st.lists(st.integers(0, len(blocks) - 1), max_size=12, unique=True))
+    assert carried(blocks, cuts, taking=False)[0] == at_once(blocks)
+
+
+def test_rows_that_are_taken_when_they_are_settled_are_those_of_the_whole(bundled: Path) -> None:
+    blocks = packets(bundled)
+    cuts = [len(blocks) * part // 7 for part in range(1, 7)]
+    assert carried(blocks, cuts, taking=True)[0] == at_once(blocks)
+
+
+def over_a_bad_network(blocks: list[Block], chance: random.Random) -> list[Block]:
+    """Packets lost, in another order, twice, and numbered anew."""
+    left = [each for each in blocks if chance.random() > 0.05]
+    for at in range(len(left) - 1):
+        if chance.random() < 0.05:
+            left[at], left[at + 1] = left[at + 1], left[at]
+    twice = [each for one in left for each in ([one, one] if chance.random() < 0.05 else [one])]
+    found = []
+    for number, each in enumerate(twice):
+        heads = np.frombuffer(each.heads, "<i8").reshape(5, -1).copy()
+        heads[0] = number
+        found.append(Block(number, heads.tobytes(), each.data))
+    return found
+
+
+@pytest.mark.slow
+@settings(max_examples=20)
+@given(st.sampled_from(CAPTURES), st.integers(0, 1 << 32))
+def test_damage_makes_no_difference(path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    blocks = over_a_bad_network(packets(path), chance)
+    cuts = [chance.randrange(len(blocks)) for _ in range(8)] if blocks else []
+    whole = at_once(blocks)
+    assert carried(blocks, cuts, taking=False)[0] == whole
+    taken = carried(blocks, cuts, taking=True)[0]
+    assert [row[:2] for row in taken] == [row[:2] for row in whole], "what is inferred may differ, but no row is lost"
+
+
+def test_what_goes_along_does_not_grow_with_what_was_read() -> None:
+    """One connection without an end, sixty times as long as what is carried on."""
+    made = [ethernet(packet) for packet in conversation(exchanges(6_000, size=400))]
+    blocks = [
+        Block(n, np.array([[n], [n * 1_000_000], [len(data)], [len(data)], [1]], "<i8").tobytes(), data)
+        for n, data in enumerate(made)
+    ]
+    rows, sizes = carried(blocks, range(200, len(blocks), 200), taking=True)
+    assert len(rows) == 6_000
+    assert max(sizes[1:]) < 1.2 * sizes[1]
+    assert max(sizes) < 200_000 < sum(len(data) for data in made) / 10
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in CAPTURES if path.stem.startswith("trouble")], ids=lambda path: path.stem
+)
+def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
+    """The examination goes along, with what its finders remember."""
+    blocks = packets(path)
+    with Capture([Part("all", blocks)]) as capture:
+        for _ in capture.read(settled=False):
+            pass
+        for _ in capture.examine():
+            pass
+        whole = sorted((capture.packet_of(row), finding.code) for row, finding in capture.troubles())
+    assert whole, "a trouble has its finding"
+    found, state = [], b""
+    for low in range(0, len(blocks), 40):
+        with Capture([Part("some", blocks[low : low + 40])], carried=state) as capture:
+            is_last = low + 40 >= len(blocks)
+            for _ in capture.read(settled=False) if is_last else capture.go_on():
+                pass
+            for _ in capture.examine():
+                pass
+            told = dict(capture.troubles())
+            found += [
+                (capture.packet_of(row), told[row].code) for row in capture.take_settled().tolist() if row in told
+            ]
+            state = b"" if is_last else capture.carry()
+    assert sorted(found) == whole

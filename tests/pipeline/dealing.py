@@ -1,0 +1,136 @@
+"""A pipeline without Spark: files looked over, dealt out, read in parts; and what `show` has of the same files.
+
+Rows of tables are turned back into the objects of `show --format json`, so that the two can be held against each other.
+"""
+
+import json
+import pickle
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dissector.capture_file import Capture
+from dissector.capture_file.tally import Tally
+from dissector.findings import Finding
+from dissector.json_lines import exchange_object
+from dissector.json_text import dumps
+from dissector.pipeline.notes import ORDER, findings_of
+from dissector.pipeline.origins import Origin, origins
+from dissector.pipeline.parts import Keeping, lessons, rows
+from dissector.pipeline.plan import plan
+from dissector.pipeline.segments import deal, segments
+from dissector.pipeline.whole_files import of_file
+from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
+
+KEPT = Keeping()
+Tables = dict[str, list[dict[str, Any]]]
+Row = tuple[Any, ...]
+
+
+def tables(
+    paths: Sequence[str | Path], *, parts: int = 1, size: int = 1 << 30, most: int | None = None,
+    keeping: Keeping = KEPT, seed: int = 0,
+) -> Tables:  # fmt: skip
+    """Rows by table. Whatever runs beside each other on a cluster comes in any order here."""
+    chance = random.Random(seed)
+    plans = [plan(str(path), size, most) for path in paths]
+    found = segments(plans)
+    dealt = defaultdict(list)
+    for segment in chance.sample(found, len(found)):
+        for part, block in deal(segment, parts):
+            dealt[part].append(block)
+    for blocks in dealt.values():
+        blocks.sort(key=lambda block: block.first)
+    numbers = chance.sample(sorted(dealt), len(dealt))
+    taught = Lessons.together(_sent(lessons(dealt[number], Share(number, parts))) for number in numbers)
+    made: Tables = defaultdict(list)
+    for number in numbers:
+        for table, cells in rows(dealt[number], Share(number, parts), _sent(taught), origins(plans, found), keeping):
+            made[table].append(cells)
+    _find(made, origins(plans, found))
+    for each in plans:
+        made["plans"].append({"plan": each})
+        for table, cells in of_file(each, keeping) if each.stands_alone else ():
+            made[table].append(cells)
+    return made
+
+
+def _find(made: Tables, places: list[Origin]) -> None:
+    """What Spark does with the notes of parts: they are made findings of."""
+    notes = sorted(made.pop("notes", []), key=lambda cells: [cells[name] for name in ORDER])
+    exchanges = {_where(cells): cells for cells in made["exchanges"]}
+    for cells in findings_of(notes, places):
+        of = exchanges[_where(cells)]
+        about = {name: of[name] for name in ("time_ns", "connection", "client", "server", "api")}
+        made["findings"].append(cells | about)
+
+
+def _sent(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
+
+
+def shown(paths: Sequence[str | Path]) -> Counter[str]:
+    """The objects of `show --format json`, without the numbers that they have in the capture as a whole."""
+    with Capture([str(path) for path in paths]) as capture:
+        for _ in capture.read():
+            pass
+        for _ in capture.examine():
+            pass
+        return Counter(_line(exchange_object(exchange)) for exchange in capture.exchanges())
+
+
+def told(made: Tables) -> Counter[str]:
+    """The same objects, made of the rows of tables."""
+    findings = defaultdict(list)
+    for each in made["findings"]:
+        words = {name: each[name] for name in ("code", "severity", "path", "message")}
+        findings[_where(each)].append(words)
+    places = Counter(map(_where, made["exchanges"]))
+    assert not [where for where, count in places.items() if count > 1], "rows that can't be told apart"
+    assert findings.keys() <= places.keys()
+    return Counter(_line(_object(each, findings[_where(each)])) for each in made["exchanges"])
+
+
+def _where(cells: dict[str, Any]) -> Row:
+    return cells["capture"], cells["packet"], cells["start"]
+
+
+def _object(cells: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, Any]:
+    if cells["kind"] != "exchange":
+        names = ("kind", "client", "server", "time_ns")
+        said = {name: cells[name] for name in names if cells[name] is not None}
+        return said | json.loads(cells["rest"]) | {"findings": findings}
+    names = ("kind", "client", "server", "api_key", "api_version", "correlation_id", "client_id", "latency_ns")
+    made = {name: cells[name] for name in names} | {"api": None if cells["api"] == "?" else cells["api"]}
+    for side in ("request", "response"):
+        made[side] = json.loads(cells[side]) if cells.get(side) is not None else None
+    return made | {"findings": findings}
+
+
+def _line(made: dict[str, Any]) -> str:
+    """An object as text that is the same for the same object."""
+    plain = {name: value for name, value in made.items() if name not in ("number", "connection", "file", "findings")}
+    whole = dumps(plain | {"findings": sorted(made["findings"], key=lambda each: sorted(each.items()))})
+    return json.dumps(json.loads(whole, parse_float=_number), sort_keys=True)
+
+
+def _number(text: str) -> float:
+    """JSON has one kind of number: VARIANT has 1000 where 1000.0 was said."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:
+    """What only one of them has, cut to be read."""
+    for mark, lines in (("-", one - other), ("+", other - one)):
+        for line in sorted(lines.elements())[:3]:
+            yield f"{mark} {line[:600]}"
+
+
+def problems(made: Tables) -> list[Finding]:
+    """What is told of the packets of all files together."""
+    found = [pickle.loads(each["tally"]) for each in made["tallies"]]
+    return Tally.together([each for dealt, _ in found for each in dealt], [part for _, part in found]).problems

@@ -1,0 +1,74 @@
+"""The commands on a folder of tables: what they print is what they print for the captures."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PCAPS
+from tests.needs import needs
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+CAPTURES = [str(PCAPS / f"{name}.pcapng") for name in ("java", "aiokafka")]
+
+
+def kdissect(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "dissector.cli.main", *words], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    needs("java")
+    if find_spec("pyspark") is None:
+        pytest.skip("NOT TESTED with pyspark: it is not installed")
+    made = str(tmp_path_factory.mktemp("commands") / "tables")
+    done = kdissect("ingest", *CAPTURES, "--out", made)
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+@pytest.mark.parametrize("words", [
+    ("show", "-f", "json", "-Y", "topic && latency > 1ms"), ("show", "-f", "tree", "-Y", "number == 30"),
+    ("show", "--limit", "3"),
+    ("stats", "-Y", "api == Fetch || api == Produce"), ("stats", "--plot"),
+])  # fmt: skip
+def test_tables_are_printed_as_their_captures_are(folder: str, words: tuple[str, ...]) -> None:
+    command, *options = words
+    found, wanted = kdissect(command, folder, *options), kdissect(command, *CAPTURES, *options)
+    assert found.returncode == wanted.returncode == 0, found.stderr
+    assert found.stdout == wanted.stdout
+    assert wanted.stdout
+    assert ("frames were not kept" in found.stderr) == ("tree" in options)
+
+
+def test_diff_puts_sides_of_tables_beside_each_other(folder: str) -> None:
+    done = kdissect("diff", f"{folder}:java", f"{folder}:aiokafka", "-f", "json")
+    assert done.returncode == 1, done.stderr
+    assert '"sides":["java","aiokafka"]' in done.stdout
+    assert '"software":["apache-kafka-java 4.' in done.stdout
+
+
+@pytest.mark.parametrize(("words", "code", "line"), [
+    (("show", "-Y", "latency > 1h"), 1, "fits none of"),
+    (("show", "--port", "9092"), 2, "are for captures"), (("show", str(CAPTURES[0])), 2, "tables stand alone"),
+])  # fmt: skip
+def test_what_can_t_be_is_one_line(folder: str, words: tuple[str, ...], code: int, line: str) -> None:
+    command, *options = words
+    done = kdissect(command, folder, *options)
+    assert done.returncode == code
+    assert line in done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_spark_s_python_side_one_line_says_so(tmp_path: Path) -> None:
+    (tmp_path / "captures").mkdir()
+    without = "import sys; sys.modules['pyspark'] = None; sys.argv = ['kdissect', 'show', sys.argv[1]]; " \
+        "import importlib.util as u; real = u.find_spec; " \
+        "u.find_spec = lambda name, *a: None if name == 'pyspark' else real(name, *a); " \
+        "from dissector.cli.main import main; main()"  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", without, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "kdissect: tables need Spark's Python side: pip install 'kafka-dissector[spark]'\n"

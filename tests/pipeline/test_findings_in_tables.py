@@ -1,0 +1,70 @@
+"""What several connections tell is in the tables that Spark writes as `show` has it: findings, severities and words."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dissector.capture_file import Capture
+from tests.conftest import PCAPS
+from tests.needs import needs
+
+pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+
+import pyarrow.dataset as ds
+
+from tests.pipeline.clusters import kdissect
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+FILES = [*sorted(PCAPS.glob("trouble-*.pcapng")), PCAPS / "java-admin.pcapng", PCAPS / "sarama-1.0.0.pcapng"]
+OF_FINDINGS = ("time_ns", "client", "server", "api", "code", "severity", "path", "message")
+OF_ROWS = ("time_ns", "client", "server", "api", "kind", "severity", "info")
+Lines = Counter[tuple[Any, ...]]
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of captures with troubles."""
+    needs("java")
+    made = tmp_path_factory.mktemp("tables")
+    process = kdissect("ingest", *map(str, FILES), "--out", str(made), "--master", "local[2]")
+    _, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err
+    return made
+
+
+@pytest.fixture(scope="module")
+def shown() -> tuple[Lines, Lines]:
+    """Findings and rows of the same captures, read as one."""
+    findings, rows = Lines(), Lines()
+    with Capture(list(map(str, FILES))) as capture:
+        for _ in capture.read():
+            pass
+        for _ in capture.examine():
+            pass
+        assert len({finding.code for _, finding in capture.troubles()}) > 15
+        for exchange in capture.exchanges():
+            row = exchange.row
+            where = (row.time_ns, row.client, row.server, row.api)
+            findings.update(
+                (*where, each.code, each.severity.value, each.path, each.message) for each in exchange.findings
+            )
+            rows[(*where, row.kind, row.severity.value if row.severity else None, row.info)] += 1
+    return findings, rows
+
+
+def lines(folder: Path, columns: tuple[str, ...]) -> Lines:
+    """What a table has in these columns."""
+    table = ds.dataset(folder, partitioning="hive").to_table(columns=list(columns))
+    return Counter(tuple(row[name] for name in columns) for row in table.to_pylist())
+
+
+def test_findings_are_those_that_show_has(out: Path, shown: tuple[Lines, Lines]) -> None:
+    assert lines(out / "findings", OF_FINDINGS) == shown[0]
+
+
+def test_exchanges_have_their_severity_and_the_marks_of_what_was_found(out: Path, shown: tuple[Lines, Lines]) -> None:
+    made = lines(out / "exchanges", OF_ROWS)
+    assert made == shown[1]
+    assert [words for *_, words in made if words.startswith("[error-storm] ")]

@@ -1,0 +1,167 @@
+"""A ring followed by structured streaming: its tables are those of one run over the same files."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from tests.conftest import PCAPS
+from tests.needs import needs
+from tests.pipeline.test_portion import cut
+
+if find_spec("pyspark") is None:
+    pytest.skip("NOT TESTED with pyspark: it is not installed", allow_module_level=True)
+
+from pyspark.sql import SparkSession
+
+from dissector.pipeline import follow
+from dissector.pipeline.committing import FOLLOWER
+from dissector.pipeline.follow import Follower, Told
+from dissector.pipeline.ingest import ingest
+from dissector.pipeline.parts import Keeping
+from dissector.pipeline.ring import entry_of
+from dissector.pipeline.spark import session
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+TABLES = ("captures", "connections", "exchanges", "findings", "gaps")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    needs("java")
+    with session("local[2]", None, {}, verbose=False) as found:
+        yield found
+
+
+def ring_of(folder: Path, count: int, capture: str = "librdkafka-pipelined.pcapng") -> Path:
+    """A capture as the files of a ring, the newest last."""
+    folder.mkdir()
+    for number, plan in enumerate(cut(PCAPS / capture, folder, count)):
+        os.utime(plan.path, (1_000 + number, 1_000 + number))
+    return folder
+
+
+def rows(spark: SparkSession, tables: Path) -> dict[str, list[str]]:
+    """All rows of all tables, JSON as text."""
+    found = {}
+    for name in TABLES:
+        if not (tables / name).exists():
+            found[name] = []
+            continue
+        read = spark.read.parquet(str(tables / name))
+        columns = [f"to_json({c}) AS {c}" if kind == "variant" else c for c, kind in read.dtypes if c != "run"]
+        found[name] = sorted(json.dumps(row.asDict(True), default=str) for row in read.selectExpr(*columns).collect())
+    return found
+
+
+def followed(spark: SparkSession, ring: Path, tables: Path, idle: float | None = 4) -> list[Told]:
+    told: list[Told] = []
+    Follower(spark, str(tables), Keeping(), 3, told.append).run(str(ring), idle, quiet=1)
+    return told
+
+
+def test_tables_are_those_of_one_run_over_the_files(spark: SparkSession, tmp_path: Path) -> None:
+    ring = ring_of(tmp_path / "ring", 4)
+    told = followed(spark, ring, tmp_path / "followed")
+    ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), Keeping(), parts=2)
+    whole = rows(spark, tmp_path / "batch")
+    assert len(whole["captures"]) == sum(each.files for each in told) == 4
+    assert whole["exchanges"]
+    assert rows(spark, tmp_path / "followed") == whole
+    assert not (tmp_path / "followed" / FOLLOWER).exists(), "nothing is left of a ring that is over"
+
+
+def test_what_several_connections_tell_is_found_over_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
+    """One micro-batch has what came before, the next one what makes it a finding."""
+    ring = ring_of(tmp_path / "ring", 4, "trouble-rebalance-loop.pcapng")
+    follower = Follower(spark, str(tmp_path / "followed"), Keeping(), 3, lambda told: None)
+    for batch, each in enumerate(sorted(ring.iterdir())):
+        entry = entry_of(each)
+        assert entry is not None
+        follower._portion([entry], batch)
+    follower._end()
+    ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), Keeping(), parts=2)
+    followed, whole = rows(spark, tmp_path / "followed"), rows(spark, tmp_path / "batch")
+    assert followed["exchanges"] == whole["exchanges"], "they say what was found"
+    assert codes(followed) == codes(whole)
+    assert "rebalance-loop" in codes(whole)
+
+
+def codes(tables: dict[str, list[str]]) -> list[str]:
+    return sorted(json.loads(row)["code"] for row in tables["findings"])
+
+
+def test_a_micro_batch_that_was_broken_off_is_there_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First before its stage is complete, then in the middle of moving it, twice; others run, and late files come, in
+    between."""
+    ring = ring_of(tmp_path / "ring", 4)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for file in sorted(ring.iterdir())[2:]:
+        shutil.move(file, kept / file.name)
+    tables = tmp_path / "followed"
+
+    def killed(*_: Any) -> NoReturn:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(follow.Portion, "_captures", killed)
+        with pytest.raises(Exception, match="killed"):
+            followed(spark, ring, tables)
+    assert not list(tables.glob("exchanges/**/*.parquet"))
+    rename = Path.rename
+
+    def killed_at_captures(path: Path, to: Path) -> Path:
+        return killed() if "captures" in path.parts else rename(path, to)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "rename", killed_at_captures)
+        with pytest.raises(Exception, match="killed"):
+            followed(spark, ring, tables)
+    moved = sorted(tables.glob("exchanges/**/*.parquet"))
+    assert moved
+    ingest(spark, [str(tmp_path / "nothing")], str(tables), Keeping())
+    assert sorted(tables.glob("exchanges/**/*.parquet")) == moved, "others leave it as it is"
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "replace", killed)
+        with pytest.raises(Exception, match="killed"):
+            followed(spark, ring, tables)
+    assert list(tables.glob("exchanges/**/*.parquet")), "it was broken off behind that"
+    for file in sorted(kept.iterdir()):
+        shutil.move(file, ring / file.name)
+    followed(spark, ring, tables)
+    ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), Keeping(), parts=2)
+    assert rows(spark, tables) == rows(spark, tmp_path / "batch")
+
+
+def test_files_that_come_late_or_are_written_over_are_said(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first file comes after the others, and one that was read has grown."""
+    monkeypatch.setattr(follow, "LATE_NS", 0)
+    ring = ring_of(tmp_path / "ring", 4)
+    first, *_, last = sorted(ring.iterdir())
+    shutil.move(first, tmp_path / first.name)
+    told: list[Told] = []
+    follower = Follower(spark, str(tmp_path / "followed"), Keeping(), 3, told.append)
+    entries = [entry for each in sorted(ring.iterdir()) if (entry := entry_of(each))]
+    follower._portion(entries, 0)
+    shutil.move(tmp_path / first.name, first)
+    os.utime(first, (2_000, 2_000))
+    with last.open("ab") as file:
+        file.write(last.read_bytes()[-100:])
+    late, grown = entry_of(first), entry_of(last)
+    assert late is not None
+    assert grown is not None
+    follower._portion([late, grown, entries[-1]], 1)
+    assert [problem.code for problem in told[0].problems] == []
+    assert {"late-file", "file-grew", "file-overwritten"} <= {problem.code for problem in told[1].problems}
+    captures = spark.read.parquet(str(tmp_path / "followed" / "captures"))
+    assert sorted(row.path for row in captures.collect()) == sorted(map(str, ring.iterdir()))

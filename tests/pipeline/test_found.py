@@ -1,0 +1,57 @@
+"""What is found in tables, as captures: for the screen, and for what compares clients."""
+
+from pathlib import Path
+
+import pytest
+
+from dissector.analysis.diff import Side, matrix
+from dissector.analysis.filter import Filter, parse
+from dissector.capture_file import Capture
+from dissector.cli.found import side_of_tables, written
+from tests.conftest import PCAPS
+from tests.conversation.test_growing import said
+from tests.pipeline.ingested import Ingested, ingested
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+__all__ = ["ingested"]
+
+
+@pytest.mark.parametrize("text", [None, "api == Fetch && latency > 5ms"])
+def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_path: Path) -> None:
+    from dissector.pipeline.reading import Tables
+
+    fitting: Filter | None = None if text is None else parse(text)
+    found = written(Tables(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
+    with Capture(ingested.captures) as whole, Capture([found.path], ports=found.ports) as some:
+        for capture in (whole, some):
+            for _ in capture.read():
+                pass
+        wanted = [said(each) for each in whole.exchanges() if fitting is None or fitting.matches(each)]
+        assert sorted(map(said, some.exchanges()), key=repr) == sorted(wanted, key=repr)
+        assert found.rows == len(wanted)
+        assert found.ports == {9092, 9094}
+
+
+@pytest.mark.parametrize("name", ["java", "aiokafka"])
+def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: str, tmp_path: Path) -> None:
+    from dissector.pipeline.reading import Tables
+
+    tables = Tables(ingested.spark, ingested.folder).of(name)
+    assert tables is not None
+    found = written(tables, None, tmp_path / "side.pcapng")
+    with Capture([str(PCAPS / f"{name}.pcapng")]) as whole, Capture([found.path], ports=found.ports) as side:
+        for capture in (whole, side):
+            for _ in capture.read():
+                pass
+        columns = matrix([Side(whole, "capture"), Side(side, "tables")])
+    assert [row for row in columns.rows if len(set(row[1])) > 1] == []
+    assert len(columns.rows) > 10
+
+
+def test_sides_are_told_by_the_folder_before_them(ingested: Ingested) -> None:
+    assert side_of_tables(f"{ingested.folder}:java") == (ingested.folder, "java")
+    assert side_of_tables(ingested.captures[0]) is None
+    assert side_of_tables(f"{ingested.captures[0]}:java") is None
+    from dissector.pipeline.reading import Tables
+
+    assert Tables(ingested.spark, ingested.folder).of("nobody") is None

@@ -1,0 +1,212 @@
+"""Tables that Spark wrote are what `show` prints, row by row; and the same whatever happened on the way."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.conftest import CAPTURES, PCAPS, QUICK
+from tests.needs import needs
+
+pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from dissector.capture_file import Capture
+from dissector.pipeline.bodies import MOST
+from dissector.pipeline.ingest import Outcome, ingest
+from dissector.pipeline.parts import Keeping
+from dissector.pipeline.spark import session
+from tests.pipeline.contents import contents
+from tests.pipeline.dealing import Tables, differences, shown, tables, told
+from tests.pipeline.rolling import rolled
+from tests.pipeline.test_whole_files import INDEXES, JAVA, LOGS, SAMPLES, large
+
+pytestmark = pytest.mark.slow
+CELLS = ("request", "response", "rest")
+"""Columns of JSON."""
+OF_KAFKA = [*LOGS, *(path for path in INDEXES if path.suffix != ".txnindex")]
+
+
+class Made(NamedTuple):
+    """A session, and a folder of tables with the files that they are of."""
+
+    spark: SparkSession
+    folder: Path
+    files: list[Path]
+    outcome: Outcome
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    needs("java")
+    with session("local[2]", None, {"spark.sql.shuffle.partitions": "2"}, verbose=False) as spark:
+        yield spark
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """All bundled captures, and files of Kafka's own, in one run."""
+    folder = tmp_path_factory.mktemp("made") / "tables"
+    files = [*CAPTURES, *OF_KAFKA]
+    return Made(spark, folder, files, ingested(spark, files, folder))
+
+
+def ingested(spark: SparkSession, files: list[Path], folder: Path, **how: Any) -> Outcome:
+    return ingest(spark, [str(file) for file in files], str(folder), Keeping(**how), parts=3)
+
+
+def read(spark: SparkSession, folder: Path) -> Tables:
+    """Rows of all tables, VARIANT as JSON."""
+    found: Tables = defaultdict(list)
+    for each in sorted(folder.iterdir()):
+        frame = spark.read.parquet(str(each))
+        if each.name == "exchanges":
+            frame = frame.withColumns({name: f.to_json(name) for name in CELLS})
+        found[each.name] = [row.asDict(recursive=True) for row in frame.collect()]
+    return found
+
+
+def test_all_bundled_files_at_once_are_what_show_prints(made: Made) -> None:
+    expected, found = shown(made.files), told(read(made.spark, made.folder))
+    assert expected.total() > 4000
+    assert found == expected, "\n".join(differences(expected, found))
+    assert made.outcome.read == len(made.files)
+    assert not made.outcome.problems
+
+
+def test_every_row_of_every_table_comes_back_from_parquet(made: Made) -> None:
+    """As the parts made it, without Spark."""
+    there, expected = read(made.spark, made.folder), tables(made.files, parts=3)
+    for name in ("connections", "records", "findings", "gaps", "quarantine"):
+        assert Counter(map(plain, there[name])) == Counter(map(plain, expected[name])), name
+    assert made.outcome.counts == {name: len(expected[name]) for name in made.outcome.counts}
+    assert made.outcome.counts["records"] > 1000
+
+
+def plain(row: dict[str, Any]) -> str:
+    """A row as text, whatever types hold it: columns that are null are as those that are not there."""
+    cells = {name: bytes(cell) if isinstance(cell, bytearray) else cell for name, cell in row.items()}
+    if cells.get("headers") is not None:
+        cells["headers"] = [(each["key"], each["value"] and bytes(each["value"])) for each in cells["headers"]]
+    if cells.get("offered") is not None:
+        cells["offered"] = sorted((key, sorted(value.items())) for key, value in dict(cells["offered"]).items())
+    return repr(sorted((name, cell) for name, cell in cells.items() if cell is not None))
+
+
+def test_a_row_of_captures_says_what_the_file_is(made: Made) -> None:
+    rows = {row["path"]: row for row in read(made.spark, made.folder)["captures"]}
+    assert rows.keys() == {str(file) for file in made.files}
+    with Capture([str(JAVA)]) as capture:
+        assert sum(1 for _ in capture.exchanges()) > 0
+        said = rows[str(JAVA)]
+        assert (said["packets"], said["begin_ns"], said["link_types"]) == (capture.packets, capture.start_ns, [1])
+    assert {row["bytes"] for row in rows.values()} == {file.stat().st_size for file in made.files}
+
+
+def test_the_same_under_other_names_and_in_another_order_is_known(made: Made, tmp_path: Path) -> None:
+    before = contents(made.folder)
+    copies = [tmp_path / f"{number}.copy" for number in range(len(CAPTURES))]
+    for copy, file in zip(copies, random.Random(1).sample(CAPTURES, len(CAPTURES)), strict=True):
+        copy.symlink_to(file)
+    outcome = ingested(made.spark, copies, made.folder)
+    assert (outcome.read, sorted(outcome.known)) == (0, sorted(map(str, copies)))
+    assert contents(made.folder) == before
+
+
+@pytest.mark.spark
+def test_a_ring_in_any_order_gives_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
+    chance = random.Random(3)
+    files = rolled(tmp_path, PCAPS / "librdkafka-pipelined.pcapng", chance, most=9)
+    ingested(spark, files, tmp_path / "one")
+    renamed = [file.rename(tmp_path / f"{chance.random()}") for file in files]
+    ingested(spark, chance.sample(renamed, len(renamed)), tmp_path / "other")
+    held = contents(tmp_path / "one")
+    assert held == contents(tmp_path / "other")
+    assert held["captures"][0] == len(files)
+    found = told(read(spark, tmp_path / "one"))
+    assert found == shown([PCAPS / "librdkafka-pipelined.pcapng"])
+
+
+@pytest.mark.spark
+def test_what_is_wrong_with_files_is_in_the_tables_and_told(spark: SparkSession, tmp_path: Path) -> None:
+    """Good files among them are whole, and a second run has nothing to add."""
+    files = [JAVA]
+    for name, data in SAMPLES.items():
+        files.append(tmp_path / name)
+        files[-1].write_bytes(data())
+    files.append(tmp_path / "no capture")
+    files[-1].write_bytes(b"nothing that anybody knows")
+    outcome = ingested(spark, [*files, tmp_path / "absent"], tmp_path / "tables")
+    there = read(spark, tmp_path / "tables")
+    expected = tables(files, parts=2)
+    assert Counter(map(plain, there["quarantine"])) == Counter(map(plain, expected["quarantine"]))
+    assert Counter(each["path"] for each in there["quarantine"]).keys() >= {str(files[-1])}
+    problems = {row["path"]: [each["message"] for each in row["problems"]] for row in there["captures"]}
+    told_of = {each.message for each in outcome.problems}
+    assert {words for lines in problems.values() for words in lines} < told_of
+    assert [words for words in told_of if "absent" in words]
+    assert any("IP fragment without the others" in words for words in problems[str(JAVA)])
+    before = contents(tmp_path / "tables")
+    assert len(ingested(spark, files, tmp_path / "tables").known) == len(files)
+    assert contents(tmp_path / "tables") == before
+
+
+@pytest.mark.spark
+def test_bodies_as_large_as_a_cell_may_be_are_kept_and_larger_ones_told(spark: SparkSession, tmp_path: Path) -> None:
+    """A body of nearly `MOST` bytes of JSON is a VARIANT; try_parse_json would give null for what it can't hold."""
+    files = [large(tmp_path, 40 << 20, 40_001), large(tmp_path, 7 << 20, 40_002)]
+    ingested(spark, files, tmp_path / "tables", frames=True)
+    there = read(spark, tmp_path / "tables")
+    by_size = {len(each["request"]): json.loads(each["request"]) for each in there["exchanges"]}
+    assert min(by_size) < 2_000 < MOST // 2 < max(by_size) < MOST
+    assert [each["code"] for each in there["findings"]].count("cell-too-large") == 1
+    assert sorted(len(each["request_bytes"]) >> 20 for each in there["exchanges"]) == [7, 40]
+    assert len(there["records"]) == 47
+
+
+KILLED = """
+import os, signal, sys
+from dissector.pipeline import ingest
+from dissector.pipeline.folder import Folder
+from dissector.pipeline.parts import Keeping
+from dissector.pipeline.spark import session
+out, moment, *files = sys.argv[1:]
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+def report(stage, done, total):
+    if stage == moment:
+        die()
+move, moved = Folder.move, []
+def counted(self, source, target):
+    move(self, source, target)
+    moved.append(target)
+    if moment == f"{len(moved)} moved":
+        die()
+Folder.move = counted
+with session("local[2]", None, {}, verbose=False) as spark:
+    ingest.ingest(spark, files, out, Keeping(), parts=3, report=report)
+"""
+
+
+@pytest.mark.spark
+def test_a_run_that_is_killed_anywhere_leaves_nothing_of_a_capture(spark: SparkSession, tmp_path: Path) -> None:
+    """In one folder, one killed run after the other; the last one is not killed, and has other files to read."""
+    files = [PCAPS / f"{name}.pcapng" for name in QUICK]
+    for moment in ("dissecting", "writing", "5 moved"):
+        words = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), moment, *map(str, files)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert not (tmp_path / "killed" / "captures").exists()
+    assert [path for path in (tmp_path / "killed").glob("*/day=*") if path.parent.name != "_runs"]
+    ingested(spark, files[1:], tmp_path / "killed")
+    ingested(spark, files[1:], tmp_path / "clean")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "clean")

@@ -1,0 +1,111 @@
+"""Which files of a ring are closed, told without a capture program."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dissector.pipeline.ring import MOST_BYTES, Ring, given
+
+
+class Clock:
+    """Stands still until somebody moves it."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def written(folder: Path, name: str, at: int, data: bytes = b"packets") -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(data)
+    os.utime(folder / name, (at, at))
+
+
+def names(log: Path) -> list[str]:
+    return [Path(entry.path).name for entry in given(log)]
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Ring:
+    (tmp_path / "ring").mkdir()
+    return Ring(str(tmp_path / "ring"), tmp_path / "state" / "files", 60, Clock())
+
+
+def test_the_newest_file_of_each_ring_is_open(ring: Ring, tmp_path: Path) -> None:
+    for name, at in (
+        ("eth0-1.pcap", 10),
+        ("eth0-2.pcap", 20),
+        ("eth1_00001_2026.pcapng", 5),
+        ("eth1_00002_2026.pcapng", 7),
+    ):
+        written(tmp_path / "ring", name, at)
+    assert ring.take() == 2
+    assert names(tmp_path / "state" / "files") == ["eth1_00001_2026.pcapng", "eth0-1.pcap"]
+    written(tmp_path / "ring", "eth0-3.pcap", 30)
+    assert ring.take() == 3
+
+
+def test_files_of_one_moment_are_both_open(ring: Ring, tmp_path: Path) -> None:
+    """Clocks of file systems tick: which of them was closed nobody can tell yet."""
+    written(tmp_path / "ring", "a1", 10)
+    written(tmp_path / "ring", "a2", 10)
+    assert ring.take() == 0
+    written(tmp_path / "ring", "a3", 11)
+    assert ring.take() == 2
+
+
+def test_a_file_that_did_not_grow_for_a_while_is_closed(tmp_path: Path) -> None:
+    clock = Clock()
+    written(tmp_path / "ring", "only.pcap", 10)
+    ring = Ring(str(tmp_path / "ring"), tmp_path / "files", 60, clock)
+    assert ring.take() == 0
+    clock.now = 59
+    written(tmp_path / "ring", "only.pcap", 50, b"more packets")
+    assert ring.take() == 0
+    clock.now = 118
+    assert ring.take() == 0
+    clock.now = 119
+    assert ring.take() == 1
+
+
+def test_what_is_empty_or_hidden_is_not_given(ring: Ring, tmp_path: Path) -> None:
+    for name, data in (("a1", b""), (".a2", b"half copied"), ("a3", b"x"), ("a4", b"x")):
+        written(tmp_path / "ring", name, 10 if name != "a4" else 20, data)
+    (tmp_path / "ring" / "folder").mkdir()
+    ring.take()
+    assert names(tmp_path / "state" / "files") == ["a3"]
+
+
+def test_a_name_that_is_written_over_is_given_again(ring: Ring, tmp_path: Path) -> None:
+    written(tmp_path / "ring", "a0", 10)
+    written(tmp_path / "ring", "a1", 20)
+    assert ring.take() == ring.take() == 1
+    written(tmp_path / "ring", "a0", 30)
+    assert ring.take() == 2, "a1 is closed now"
+    written(tmp_path / "ring", "a1", 40)
+    assert ring.take() == 3
+    assert names(tmp_path / "state" / "files") == ["a0", "a1", "a0"]
+
+
+def test_another_one_goes_on_after_a_crash(ring: Ring, tmp_path: Path) -> None:
+    written(tmp_path / "ring", "a1", 10)
+    written(tmp_path / "ring", "a2", 20)
+    ring.take()
+    log = tmp_path / "state" / "files"
+    with log.open("a") as file:
+        file.write('["cut short')
+    again = Ring(str(tmp_path / "ring"), log, 60, Clock())
+    assert again.take() == 1
+    written(tmp_path / "ring", "a3", 30)
+    assert again.take() == 2
+    assert names(log) == ["a1", "a2"]
+
+
+def test_no_more_is_given_at_a_time_than_fits(ring: Ring, tmp_path: Path) -> None:
+    for number in range(5):
+        written(tmp_path / "ring", f"a{number}", 10 + number)
+        os.truncate(tmp_path / "ring" / f"a{number}", MOST_BYTES // 2)
+        os.utime(tmp_path / "ring" / f"a{number}", (10 + number, 10 + number))
+    assert [ring.take(), ring.take(), ring.take()] == [2, 4, 4]

@@ -1,0 +1,21 @@
+"""The tables as they are written down."""
+
+from dissector.pipeline.arrow import arrow_schema
+from dissector.pipeline.tables import BY_NAME, OF_PARTS, TABLES
+from tests.lab.tables import PAGE, page
+
+
+def test_the_page_of_the_tables_is_that_of_the_pipeline() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.lab.tables"
+
+
+def test_every_column_is_named_once_and_has_words() -> None:
+    for table in TABLES:
+        names = [column.name for column in table.columns]
+        assert len(names) == len(set(names))
+        assert all(column.words and not column.words.endswith(".") for column in table.columns)
+
+
+def test_rows_that_go_to_spark_have_all_columns() -> None:
+    for name in OF_PARTS:
+        assert arrow_schema(BY_NAME[name]).names == ["day", "capture", *(each.name for each in BY_NAME[name].columns)]

@@ -1,0 +1,72 @@
+"""Rows that a part writes down are there to be read, every one, whatever their number and size."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+
+import pyarrow.parquet as pq
+
+from dissector.capture.parts import Block
+from dissector.pipeline import staging
+from dissector.pipeline.folder import Folder, FolderError
+from dissector.pipeline.origins import Origin
+from dissector.pipeline.parts import Keeping, lessons, rows
+from dissector.pipeline.plan import plan
+from dissector.pipeline.segments import deal, segments
+from dissector.transport.shares import Share
+from tests.conftest import PCAPS
+
+WHOLE = Share(0, 1)
+
+
+def blocks() -> list[Block]:
+    found = segments([plan(str(PCAPS / "java.pcapng"))])
+    return [each.block for segment in found for each in deal(segment, 1)]
+
+
+@pytest.mark.parametrize("most", [1, 7, staging.MOST_ROWS])
+def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(staging, "MOST_ROWS", most)
+    made = list(rows(blocks(), WHOLE, lessons(blocks(), WHOLE), [Origin(0, "ab" * 32, 10**18)], Keeping()))
+    told = list(staging.staged(made, str(tmp_path)))
+    assert {each.table for each in told} == {name for name, _ in made}
+    for each in told:
+        if each.tally is not None:
+            continue
+        read = pq.read_table(tmp_path / each.path).to_pylist()
+        wanted = [row for name, row in made if name == each.table]
+        assert len(read) == each.rows == len(wanted)
+        for one, other in zip(read, wanted, strict=True):
+            assert (one["day"], one["capture"], one["packet"]) == (other["day"], other["capture"], other["packet"])
+            assert one.get("request") == (other["request"].decode() if other.get("request") else None)
+
+
+def test_two_tries_of_a_task_write_different_files(tmp_path: Path) -> None:
+    row = ("gaps", {"packet": 1})
+    [one] = staging.staged([row], str(tmp_path))
+    [other] = staging.staged([row], str(tmp_path))
+    assert one.path != other.path
+    assert pq.read_table(tmp_path / one.path).equals(pq.read_table(tmp_path / other.path))
+
+
+def test_a_folder_by_path_and_by_url_is_the_same(tmp_path: Path) -> None:
+    odd = tmp_path / "a b#c"
+    folder = Folder(str(odd))
+    (odd / "t" / "day=2026-01-01" / "capture=x").mkdir(parents=True)
+    assert folder.partitions("t") == ["day=2026-01-01/capture=x"]
+    folder.move("t/day=2026-01-01/capture=x", "u/day=2026-01-01/capture=x")
+    same = Folder(folder.uri)
+    assert list(staging.staged([("gaps", {"packet": 1})], folder.spark("rows")))
+    assert len(list(odd.glob("rows/gaps/*.parquet"))) == 1
+    assert same.partitions("u") == ["day=2026-01-01/capture=x"]
+    same.remove("u")
+    assert not folder.has("u")
+    assert list(odd.glob("*.kdissect")) == []
+
+
+def test_a_folder_in_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FolderError, match="not a directory"):
+        Folder(str(tmp_path / "file" / "in"))
