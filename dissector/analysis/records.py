@@ -1,4 +1,4 @@
-"""The records that an exchange carries, or an entry of a log: each by itself, with what its batch says of it.
+"""The records that an exchange carries, or an entry of a log: batch by batch, with what each says of its records.
 
 Walks bodies as JSON has them (`Message.decoded_body`), so that nothing is decompressed for a second time. Where records
 stand in a message, the schema's `records` fields tell (`RECORDS_FIELDS`).
@@ -8,7 +8,7 @@ Invariants:
   * of a batch that can't be read there is none: its body says why.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
@@ -25,23 +25,28 @@ Body = Mapping[str, Any]
 
 
 class Carried(NamedTuple):
-    """A record. A message of before 0.11 has no headers, and no producer."""
+    """Records that stand together: those of a batch, or a message of before 0.11, which has no producer."""
 
     topic: str
     """Its name, or its id where nothing tells the name."""
     partition: int | None
-    offset: int
-    timestamp: int | None
-    """Milliseconds since 1970; None in magic 0, which has none."""
-    key: bytes | None
-    value: bytes | None
-    headers: list[dict[str, Any]]
+    records: Sequence[Body]
+    """As JSON has them. A message has no headers; one of magic 0 has no timestamp either."""
+    base_offset: int
     producer_id: int = NO_PRODUCER
     producer_epoch: int = NO_PRODUCER
-    sequence: int = NO_SEQUENCE
+    base_sequence: int = NO_SEQUENCE
     codec: str = "none"
     """Of the batch, or of the wrapper."""
     control: bool = False
+
+    @property
+    def sequences(self) -> list[int]:
+        """Those of its records: the first one's, and their places behind it."""
+        first = self.base_sequence
+        if first < 0:
+            return [NO_SEQUENCE] * len(self.records)
+        return [(first + record["offset"] - self.base_offset) % _SEQUENCES for record in self.records]
 
 
 class _Log(NamedTuple):
@@ -76,14 +81,10 @@ def _of_batch(batch: Body, log: _Log) -> Iterator[Carried]:
     """A batch of magic 2, a message of before it, or a wrapper of such messages."""
     if batch.get("magic") != 2:
         yield from _of_messages(batch, log, batch.get("compression", "none"))
-        return
-    base, sequence = batch["base_offset"], batch["base_sequence"]
-    for record in batch["records"] or ():
+    elif batch["records"]:
         yield Carried(
-            *log, record["offset"], record["timestamp"], record["key"], record["value"], record["headers"],
-            batch["producer_id"], batch["producer_epoch"],
-            NO_SEQUENCE if sequence < 0 else (sequence + record["offset"] - base) % _SEQUENCES,
-            batch["compression"], batch["control"],
+            *log, batch["records"], batch["base_offset"], batch["producer_id"], batch["producer_epoch"],
+            batch["base_sequence"], batch["compression"], batch["control"],
         )  # fmt: skip
 
 
@@ -92,6 +93,4 @@ def _of_messages(message: Body, log: _Log, codec: str) -> Iterator[Carried]:
         for inner in message["messages"] or ():
             yield from _of_messages(inner, log, codec)
     elif "value" in message:
-        yield Carried(
-            *log, message["offset"], message.get("timestamp"), message["key"], message["value"], [], codec=codec
-        )
+        yield Carried(*log, [message], message["offset"], codec=codec)

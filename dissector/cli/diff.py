@@ -13,13 +13,13 @@ from dissector.analysis.diff.rendering import html, markdown, text
 from dissector.analysis.diff.report import Block, compared, tabled
 from dissector.analysis.filter import Filter
 from dissector.capture_file import Capture
-from dissector.cli.collecting import collecting_seldom
 from dissector.cli.filtering import wanted
 from dissector.cli.formats import DiffFormat
 from dissector.cli.found import side_of_tables, sides
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import read_with_progress
 from dissector.cli.show import nothing_found
+from dissector.collecting import collecting_seldom
 from dissector.json_text import dumps
 
 RENDERERS: Final = {DiffFormat.TEXT: text, DiffFormat.MARKDOWN: markdown, DiffFormat.HTML: html}

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence, Set
 
 from dissector.capture_file import Capture
-from dissector.cli.collecting import collecting_seldom
 from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.follow import follow
 from dissector.cli.formats import Format
@@ -15,6 +14,7 @@ from dissector.cli.tables import are_tables
 from dissector.cli.tables import show as show_tables
 from dissector.cli.whole_file import WholeFile
 from dissector.cli.workers import WorkerError
+from dissector.collecting import collecting_seldom
 from dissector.text import counted
 
 

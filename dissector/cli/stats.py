@@ -15,7 +15,6 @@ from dissector.analysis.stats.sections import SECTIONS, Line, api_name, api_word
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import ApiVersion, Tally
 from dissector.capture_file import Capture
-from dissector.cli.collecting import collecting_seldom
 from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.formats import By, StatsFormat
 from dissector.cli.outcome import NEGATIVE, complain
@@ -25,6 +24,7 @@ from dissector.cli.plots import pictures
 from dissector.cli.progress import read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
 from dissector.cli.tables import are_tables, opened, told_empty
+from dissector.collecting import collecting_seldom
 from dissector.json_text import dumps
 from dissector.text import counted, duration, size
 

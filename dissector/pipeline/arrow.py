@@ -1,9 +1,12 @@
-"""Tables in Arrow's words: schemas as `tables` has them, JSON as text still."""
+"""Tables in Arrow's words: schemas as `tables` has them, JSON as text still; columns of what rows have."""
 
-from typing import Final
+from collections.abc import Sequence
+from itertools import accumulate, chain
+from typing import Any, Final
 
 import pyarrow as pa
 
+from dissector.json_text import encodable
 from dissector.pipeline.tables import PARTITIONS, Table
 
 _SCALARS: Final = {
@@ -41,3 +44,21 @@ def _parts(inner: str) -> list[str]:
         else:
             parts[-1] += character
     return [part.strip() for part in parts]
+
+
+def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A column; text that is not UTF-8 as JSON has it."""
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type) and None not in values:
+        return _lists(values, kind)
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array([encodable(value) if isinstance(value, str | list | dict) else value for value in values], kind)
+
+
+def _lists(values: Sequence[Sequence[dict[str, Any]]], kind: pa.ListType) -> pa.Array:
+    """Lists of structures, field by field: in half the time that Arrow takes to look at each."""
+    ends = pa.array(accumulate(map(len, values), initial=0), pa.int32())
+    flat = list(chain.from_iterable(values))
+    fields = [column([each[field.name] for each in flat], field.type) for field in kind.value_type]
+    return pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays(fields, fields=list(kind.value_type)), type=kind)

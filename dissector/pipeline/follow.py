@@ -35,10 +35,11 @@ from dissector.analysis.findings.notes import Making
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding, Severity
 from dissector.pipeline import closed_files, source
+from dissector.pipeline.cells import Cells
 from dissector.pipeline.committing import COMMITTED, COMPLETE, FOLLOWER, STAGE, left_of, put_in_place
 from dissector.pipeline.folder import Folder
 from dissector.pipeline.ingest import Run, by_part, ingest, known, plans_of
-from dissector.pipeline.notes import ORDER, Cells, findings_of
+from dissector.pipeline.notes import ORDER, findings_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import Keeping
 from dissector.pipeline.plan import Plan

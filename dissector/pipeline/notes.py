@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from dissector.analysis.findings.notes import Noted, made
 from dissector.findings import Finding
+from dissector.pipeline.cells import Cells
 from dissector.pipeline.origins import Origin, Origins
 
-Cells = dict[str, Any]
 NOTES: Final = "notes"
 """What stands where a table's name does with a note."""
 BY: Final = ("noter", "scope")

@@ -1,11 +1,11 @@
 """One part of the packets, read as the whole capture would be: its lessons, then its rows.
 
-Rows are plain dicts by column, as `tables` names them; bodies are JSON still.
+Rows are plain dicts by column, as `tables` names them, those of records many at a time; bodies are JSON still.
 """
 
 import pickle
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dissector.analysis.filter.subjects import ERROR
 from dissector.analysis.records import carries
@@ -14,16 +14,16 @@ from dissector.capture_file import Capture
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding, Severity
 from dissector.json_lines import exchange_object
-from dissector.pipeline import bodies
-from dissector.pipeline.carried import carried, cells
+from dissector.pipeline import bodies, carried
+from dissector.pipeline.cells import Cells, Made
 from dissector.pipeline.notes import NOTES, row_of
 from dissector.pipeline.origins import Origin, Origins
 from dissector.protocol.schema.errors import error_name
 from dissector.session.exchange import Exchange
 from dissector.session.lessons import Lessons
+from dissector.session.summary import ERROR_RESPONSE
 from dissector.transport.shares import Share
 
-Cells = dict[str, Any]
 TALLIES: Final = "tallies"
 """What stands where a table's name does with what parts left out."""
 _ELSEWHERE: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
@@ -50,12 +50,12 @@ class Rows:
         self._names: dict[int, str] = {}
         """Of connections that have their row."""
 
-    def all(self) -> Iterator[tuple[str, Cells]]:
+    def all(self) -> Iterator[Made]:
         """Table and row of all that there is."""
         for number, exchange in enumerate(self._capture.exchanges()):
             yield from self._of(number, exchange)
 
-    def _of(self, number: int, exchange: Exchange) -> Iterator[tuple[str, Cells]]:
+    def _of(self, number: int, exchange: Exchange) -> Iterator[Made]:
         capture, row = self._capture, exchange.row
         origin, packet = self._origin(capture.packet_of(number))
         is_new = row.connection not in self._names
@@ -80,9 +80,9 @@ class Rows:
             for span in capture.spans(number)[:1]:
                 side = "request" if span.of_client else "response"
                 yield "gaps", where | {"kind": row.kind, "direction": side, "size": span.size}
-        for record in carried(exchange, made):
-            said = {"api": row.api, "client_id": row.client_id}
-            yield "records", where | said | cells(record, kept=self._keeping.records)
+        for batch in carried.carried(exchange, made):
+            said = where | {"api": row.api, "client_id": row.client_id}
+            yield "records", carried.rows(batch, said, kept=self._keeping.records)
 
     def _exchange(self, exchange: Exchange, made: Cells) -> tuple[Cells, list[Finding]]:
         """Its row, and what cells could not hold."""
@@ -166,7 +166,7 @@ def lessons(blocks: Iterable[Block], share: Share) -> Lessons:
 
 def rows(
     blocks: Iterable[Block], share: Share, taught: Lessons, origins: list[Origin], keeping: Keeping
-) -> Iterator[tuple[str, Cells]]:
+) -> Iterator[Made]:
     """Table and row of all that a part holds; first of `NOTES`, what it takes other parts to tell; the last one, of
     `TALLIES`, is what it left out."""
     dealt: list[Tally] = []
@@ -178,7 +178,7 @@ def rows(
         yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps((dealt, capture.tally))}
 
 
-def of_stored(path: str, origin: Origin, keeping: Keeping) -> Iterator[tuple[str, Cells]]:
+def of_stored(path: str, origin: Origin, keeping: Keeping) -> Iterator[Made]:
     """Table and row of all that a file of Kafka's own holds."""
     with Capture([path], show_secrets=keeping.secrets) as capture:
         for _ in capture.read():
@@ -188,5 +188,7 @@ def of_stored(path: str, origin: Origin, keeping: Keeping) -> Iterator[tuple[str
 
 def _errors(exchange: Exchange) -> list[str]:
     """The errors of its response, each once."""
+    if all(finding.code != ERROR_RESPONSE for finding in exchange.own_findings):
+        return []  # as nearly all: so its body is not walked once more
     codes = dict.fromkeys(code for code in ERROR.of(exchange) if isinstance(code, int) and code)
     return [error_name(code) for code in codes]

@@ -13,9 +13,10 @@ import numpy as np
 from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
 from dissector.capture_file.tally import Tally
+from dissector.pipeline.cells import Made
 from dissector.pipeline.notes import NOTES, row_of
 from dissector.pipeline.origins import Origin
-from dissector.pipeline.parts import TALLIES, Cells, Keeping, Rows, packets
+from dissector.pipeline.parts import TALLIES, Keeping, Rows, packets
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
 
@@ -51,7 +52,7 @@ def lessons(blocks: Iterable[Block], share: Share, left: Left) -> Lessons:
 def rows(
     blocks: Iterable[Block], share: Share, left: Left, taught: Lessons, origins: list[Origin], keeping: Keeping,
     put: Callable[[Left], None] | None,
-) -> Iterator[tuple[str, Cells]]:  # fmt: skip
+) -> Iterator[Made]:  # fmt: skip
     """Table and row of all that is settled; what is left of the part is `put` away then. Without a place for it these
     are the last packets, and all rows come. First of `NOTES`, what it takes other parts to tell; the last one, of
     `TALLIES`, is what was left out: as these packets were dealt, and, at the end, of all that the part read."""
@@ -72,7 +73,7 @@ def rows(
 class _Settled(Rows):
     """Rows that come in portions."""
 
-    def all_of(self, connections: set[int]) -> Iterator[tuple[str, Cells]]:
+    def all_of(self, connections: set[int]) -> Iterator[Made]:
         """Those that are settled. `connections`, which wait for their own row, are kept up to date."""
         settled = self._capture.take_settled()
         for number, exchange in zip(settled.tolist(), self._capture.at(settled), strict=True):

@@ -7,15 +7,18 @@ Invariant: a writer holds about `MOST_BYTES` of rows, or `MOST_ROWS` of them.
 """
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dissector.json_text import encodable
-from dissector.pipeline.arrow import arrow_schema
+from dissector.collecting import collecting_seldom
+from dissector.pipeline.arrow import arrow_schema, column
+from dissector.pipeline.cells import Cells, Made, Several
 from dissector.pipeline.folder import opened
 from dissector.pipeline.parts import TALLIES
 from dissector.pipeline.tables import BY_NAME, FOUND, NOTES, Table
@@ -24,7 +27,6 @@ MOST_ROWS: Final = 8_000
 MOST_BYTES: Final = 4 << 20
 """Of what is long in rows, about."""
 _TABLES: Final = BY_NAME | {each.name: each for each in (NOTES, FOUND)}
-Cells = dict[str, Any]
 
 
 class Staged(NamedTuple):
@@ -48,14 +50,15 @@ SHAPE: Final = "table STRING, path STRING, rows BIGINT, tally BINARY"
 _ARROW: Final = pa.schema([("table", pa.string()), ("path", pa.string()), ("rows", pa.int64()), ("tally", pa.binary())])
 
 
-def staged(rows: Iterable[tuple[str, Cells]], uri: str) -> Iterator[Staged]:
+def staged(rows: Iterable[Made], uri: str) -> Iterator[Staged]:
     """Write rows of tables to files of a folder; all of them when it ends."""
     files, top = opened(uri)
     mine = uuid.uuid4().hex
     writers: dict[str, _Writer] = {}
-    with ExitStack() as stack:
+    with collecting_seldom(), ExitStack() as stack:
         for name, row in rows:
             if name == TALLIES:
+                assert isinstance(row, dict)
                 yield Staged(name, "", 0, row["tally"])
                 continue
             writer = writers.get(name)
@@ -75,8 +78,15 @@ class _Writer:
         self._schema = arrow_schema(table)
         self._long = [c.name for c in table.columns if c.of_json or c.type == "BINARY"]
         self._writer = pq.ParquetWriter(file, self._schema, compression="lz4", use_dictionary=False)
-        self._waiting: list[Cells] = []
-        self._size = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._shared: list[Cells] = []
+        """What rows have in common; of how many that is each, the counts say."""
+        self._counts: list[int] = []
+        self._own: defaultdict[str, list[Any]] = defaultdict(list)
+        """What each has for itself."""
+        self._rows = self._size = 0
 
     def __enter__(self) -> "_Writer":
         return self
@@ -85,27 +95,34 @@ class _Writer:
         self._flush()
         self._writer.close()
 
-    def add(self, row: Cells) -> None:
-        """One row; columns that it does not have are null."""
-        self.count += 1
-        self._waiting.append(row)
-        for name in self._long:
-            value = row.get(name)
-            if value is not None:
-                self._size += len(value)
-        if len(self._waiting) >= MOST_ROWS or self._size >= MOST_BYTES:
+    def add(self, row: Cells | Several) -> None:
+        """One row, or several."""
+        if isinstance(row, Several):
+            self._shared.append(row.shared)
+            self._counts.append(row.many)
+            self._rows += row.many
+            for name, values in row.own.items():
+                self._own[name] += values
+                if name in self._long:
+                    self._size += sum(map(len, filter(None, values)))
+        else:
+            self._shared.append(row)
+            self._rows += 1
+            for name in self._long:
+                if value := row.get(name):
+                    self._size += len(value)
+        if self._rows >= MOST_ROWS or self._size >= MOST_BYTES:
             self._flush()
 
     def _flush(self) -> None:
-        if self._waiting:
-            columns = [_column([row.get(each.name) for row in self._waiting], each.type) for each in self._schema]
+        if self._rows:
+            columns = [self._column(each) for each in self._schema]
             self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
-            self._waiting, self._size = [], 0
+            self.count += self._rows
+            self._begin()
 
-
-def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """A column; text that is not UTF-8 as JSON has it."""
-    try:
-        return pa.array(values, kind)
-    except UnicodeEncodeError:
-        return pa.array([encodable(value) if isinstance(value, str | list | dict) else value for value in values], kind)
+    def _column(self, field: pa.Field) -> pa.Array:
+        if field.name in self._own:
+            return column(self._own[field.name], field.type)
+        shared = column([row.get(field.name) for row in self._shared], field.type)
+        return shared.take(pa.array(np.repeat(np.arange(len(shared)), self._counts))) if self._counts else shared

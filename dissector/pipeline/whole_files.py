@@ -5,9 +5,10 @@ Invariant: what could not be read is kept as it stands in the file, or in what a
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dissector.capture.files import Reader, open_capture
+from dissector.pipeline.cells import Cells, Made
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import Keeping, of_stored
 from dissector.pipeline.plan import Plan
@@ -15,10 +16,9 @@ from dissector.store import Store
 
 KEPT: Final = 64 << 10
 """Bytes of a place that could not be read."""
-Cells = dict[str, Any]
 
 
-def of_file(plan: Plan, keeping: Keeping) -> Iterator[tuple[str, Cells]]:
+def of_file(plan: Plan, keeping: Keeping) -> Iterator[Made]:
     """Table and row of all that such a file gives by itself."""
     origin = Origin(0, plan.digest, plan.earliest_ns)
     if plan.is_stored:

@@ -9,10 +9,7 @@ from typing import Final
 
 from dissector.findings import Finding, Severity
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.compression import codec_name
-from dissector.protocol.records.legacy import ATTRIBUTES_AT
-from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.counting import counted
 from dissector.protocol.schema.errors import advice, error_name, is_everyday
 from dissector.session.exchange import Exchange, Message
 from dissector.session.structs import structs_with
@@ -154,14 +151,9 @@ def _counted_records(message: Message) -> tuple[int, int, set[str]]:
         if not isinstance(records, bytes):
             continue
         size += len(records)
-        for part in split(records):
-            if part.kind is PartKind.BATCH:
-                batch = Batch.read(records[part.start : part.end])
-                count += max(0, batch.records_count)
-                codecs.add(batch.compression)
-            elif part.kind is PartKind.MESSAGE:
-                count += 1
-                codecs.add(codec_name(records[part.start + ATTRIBUTES_AT] & 7))
+        held = counted(records)
+        count += held.records
+        codecs |= held.codecs
     return count, size, codecs
 
 

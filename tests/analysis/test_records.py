@@ -3,9 +3,9 @@
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -39,6 +39,34 @@ def dumped(path: Path) -> Iterator[dict[str, str]]:
             yield words | codec
 
 
+class Each(NamedTuple):
+    """A record by itself, and what its batch says of it."""
+
+    topic: str
+    partition: int | None
+    offset: int
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: list[dict[str, Any]]
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    codec: str
+    control: bool
+
+
+def one_by_one(batches: Iterable[Carried]) -> Iterator[Each]:
+    for some in batches:
+        assert some.records
+        for record, sequence in zip(some.records, some.sequences, strict=True):
+            yield Each(
+                some.topic, some.partition, record["offset"], record.get("timestamp"), record["key"],
+                record["value"], record.get("headers", []), some.producer_id, some.producer_epoch, sequence,
+                some.codec, some.control,
+            )  # fmt: skip
+
+
 def size(value: bytes | None) -> int:
     return -1 if value is None else len(value)
 
@@ -50,7 +78,7 @@ def test_records_of_logs_are_those_that_kafkas_tool_prints(path: Path) -> None:
             record
             for exchange in capture.exchanges()
             if exchange.request
-            for record in of_entry(str(path), exchange.request.body)
+            for record in one_by_one(of_entry(str(path), exchange.request.body))
         ]
     topic, _, partition = path.parent.name.rpartition("-")
     assert {(record.topic, record.partition) for record in found} == {(topic, int(partition))}
@@ -64,14 +92,14 @@ def test_records_of_logs_are_those_that_kafkas_tool_prints(path: Path) -> None:
         assert "[" + ",".join(header["key"] for header in record.headers) + "]" == truth["headerKeys"]
 
 
-def in_capture(name: str) -> list[tuple[str, Carried]]:
+def in_capture(name: str) -> list[tuple[str, Each]]:
     with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
         return [
             (exchange.row.api, record)
             for exchange in capture.exchanges()
             for said in (exchange.request, exchange.response)
             if said is not None
-            for record in of_message(said, said.decoded_body)
+            for record in one_by_one(of_message(said, said.decoded_body))
         ]
 
 
@@ -104,8 +132,8 @@ def test_every_codec_and_the_ends_of_transactions_are_there() -> None:
     assert {record.control for _, record in in_capture("librdkafka-transactions")} == {True, False}
 
 
-def of_batch(data: bytes) -> list[Carried]:
-    return list(of_entry("/logs/orders-7/0.log", records_with_decoded(data, None)["batches"][0]))
+def of_batch(data: bytes) -> list[Each]:
+    return list(one_by_one(of_entry("/logs/orders-7/0.log", records_with_decoded(data, None)["batches"][0])))
 
 
 @given(first=st.integers(2**31 - 3, 2**31 - 1), count=st.integers(1, 5))

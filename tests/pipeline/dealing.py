@@ -7,7 +7,7 @@ import json
 import pickle
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
 from dissector.json_lines import exchange_object
 from dissector.json_text import dumps
+from dissector.pipeline.cells import Cells, Made, Several
 from dissector.pipeline.notes import ORDER, findings_of
 from dissector.pipeline.origins import Origin, origins
 from dissector.pipeline.parts import Keeping, lessons, rows
@@ -48,14 +49,24 @@ def tables(
     taught = Lessons.together(_sent(lessons(dealt[number], Share(number, parts))) for number in numbers)
     made: Tables = defaultdict(list)
     for number in numbers:
-        for table, cells in rows(dealt[number], Share(number, parts), _sent(taught), origins(plans, found), keeping):
+        of_part = rows(dealt[number], Share(number, parts), _sent(taught), origins(plans, found), keeping)
+        for table, cells in one_by_one(of_part):
             made[table].append(cells)
     _find(made, origins(plans, found))
     for each in plans:
         made["plans"].append({"plan": each})
-        for table, cells in of_file(each, keeping) if each.stands_alone else ():
+        for table, cells in one_by_one(of_file(each, keeping)) if each.stands_alone else ():
             made[table].append(cells)
     return made
+
+
+def one_by_one(made: Iterable[Made]) -> Iterator[tuple[str, Cells]]:
+    """Tables and rows, those that came together by themselves."""
+    for table, cells in made:
+        if isinstance(cells, Several):
+            yield from ((table, row) for row in cells.rows)
+        else:
+            yield table, cells
 
 
 def _find(made: Tables, places: list[Origin]) -> None:

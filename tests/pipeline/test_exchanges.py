@@ -19,6 +19,7 @@ from dissector.pipeline.parts import Keeping, Rows
 from dissector.pipeline.tables import BY_NAME
 from dissector.session.exchange import Exchange
 from tests.conftest import PCAPS
+from tests.pipeline.dealing import one_by_one
 
 
 def as_variant(text: str | bytes | None) -> bytes | None:
@@ -35,7 +36,7 @@ def pairs(path: Path, *, frames: bool = False, records: bool = True) -> Iterator
         origin = Origin(0, "0" * 64, capture.start_ns)
         findings: defaultdict[object, list[dict[str, Any]]] = defaultdict(list)
         rows = []
-        for table, row in Rows(capture, [origin], Keeping(frames=frames, records=records)).all():
+        for table, row in one_by_one(Rows(capture, [origin], Keeping(frames=frames, records=records)).all()):
             if table == "findings":
                 findings[row["packet"], row["start"]].append(row)
             elif table == "exchanges":

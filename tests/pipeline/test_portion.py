@@ -24,6 +24,7 @@ from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
 from tests.capture_file.test_carrying import packets
 from tests.conftest import CAPTURES
+from tests.pipeline.dealing import one_by_one as separate
 from tests.traffic import block as pcapng_block
 
 Rows = list[tuple[str, str]]
@@ -87,7 +88,7 @@ def at_once(plans: list[Plan], origins: list[Origin]) -> Rows:
     parts = dealt(plans, 0)
     taught = Lessons.together(lessons_of_whole(blocks, Share(part, PARTS)) for part, blocks in parts.items())
     made = (rows_of_whole(blocks, Share(part, PARTS), taught, origins, Keeping()) for part, blocks in parts.items())
-    found = [row for each in made for row in each]
+    found = [row for each in made for row in separate(each)]
     return described(found + found_in(found, origins))
 
 
@@ -109,7 +110,8 @@ def one_by_one(plans: list[Plan], origins: list[Origin]) -> Rows:
                 left[part] = what.packed()
 
             before = Left.unpacked(left[part])
-            some += rows(parts[part], Share(part, PARTS), before, taught, origins, Keeping(), None if is_last else put)
+            made = rows(parts[part], Share(part, PARTS), before, taught, origins, Keeping(), None if is_last else put)
+            some += separate(made)
         making = pickle.loads(pickle.dumps(making))
         found += some + found_in(some, origins, making)
     return described(found)

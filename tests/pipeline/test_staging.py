@@ -9,15 +9,16 @@ import pytest
 
 from dissector.analysis.records import Carried
 from dissector.capture_file.tally import Tally
-from dissector.pipeline.carried import cells
+from dissector.pipeline.carried import rows
+from dissector.pipeline.cells import Made
 from dissector.pipeline.parts import TALLIES
 from dissector.pipeline.staging import Staged, staged
 from tests.pipeline.dealing import tables
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 
-def written(folder: Path, rows: list[tuple[str, dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    files = list(staged(rows, f"file://{folder}"))
+def written(folder: Path, made: list[Made]) -> dict[str, list[dict[str, Any]]]:
+    files = list(staged(made, f"file://{folder}"))
     assert all(each.rows for each in files)
     return {each.table: pq.ParquetFile(folder / each.path).read().to_pylist() for each in files}
 
@@ -25,24 +26,24 @@ def written(folder: Path, rows: list[tuple[str, dict[str, Any]]]) -> dict[str, l
 def test_text_that_is_not_utf_8_is_as_json_has_it(tmp_path: Path) -> None:
     asked = [Turn(True, request(1, client_id=b"caf\xe9 \xff")), Turn(False, response(1))]
     made = tables([capture_of(tmp_path, conversation(asked))])
-    rows = [(name, row) for name in ("connections", "exchanges") for row in made[name]]
-    [row] = written(tmp_path, rows)["exchanges"]
+    some: list[Made] = [(name, row) for name in ("connections", "exchanges") for row in made[name]]
+    [row] = written(tmp_path, some)["exchanges"]
     assert row["client_id"] == "caf\\xe9 \\xff"
     assert '"client_id":"caf\\\\xe9 \\\\xff"' in row["request"]
 
 
 def test_names_of_headers_that_are_not_utf_8_are_kept(tmp_path: Path) -> None:
     key = b"\xfe".decode("utf-8", "surrogateescape")
-    record = Carried("orders", 0, 1, 2, None, b"v", [{"key": key, "value": b"\xff"}])
-    [row] = written(tmp_path, [("records", cells(record, kept=True))])["records"]
+    record = {"offset": 1, "timestamp": 2, "key": None, "value": b"v", "headers": [{"key": key, "value": b"\xff"}]}
+    [row] = written(tmp_path, [("records", rows(Carried("orders", 0, [record], 1), {}, kept=True))])["records"]
     assert row["headers"] == [{"key": "\\xfe", "value": b"\xff"}]
 
 
 @pytest.mark.parametrize("number", [1 << 63, -(1 << 63) - 1])
 def test_times_and_offsets_that_no_column_holds_are_null(tmp_path: Path, number: int) -> None:
     """Damaged batches have them: a base near the end, and a delta."""
-    record = Carried("orders", 0, number, number, None, None, [])
-    [row] = written(tmp_path, [("records", cells(record, kept=True))])["records"]
+    record = {"offset": number, "timestamp": number, "key": None, "value": None, "headers": []}
+    [row] = written(tmp_path, [("records", rows(Carried("orders", 0, [record], number), {}, kept=True))])["records"]
     assert (row["offset"], row["timestamp_ms"], row["topic"]) == (None, None, "orders")
 
 
@@ -53,3 +54,22 @@ def test_what_a_part_left_out_goes_beside_its_files(tmp_path: Path) -> None:
     assert pickle.loads(found.tally or b"") == tally
     assert Staged(*found.batch.to_pylist()[0].values()) == found
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_rows_that_come_together_are_those_that_come_one_by_one(tmp_path: Path, *, kept: bool) -> None:
+    """Whatever batches hold: no record, one, many; and a message of before 0.11 among them."""
+    header = {"key": "h", "value": b"1"}
+    records = [
+        {"offset": n, "timestamp": 5, "key": (None, b"k")[n % 2], "value": b"v" * n, "headers": [header] * (n % 3)}
+        for n in range(7)
+    ]
+    batches = [
+        Carried("orders", 1, records[:1], 0, 9, 1, 2**31 - 1, "lz4"), Carried("orders", 2, records, 0),
+        Carried("", None, [{"offset": 3, "key": None, "value": None}], 3, codec="gzip"),
+    ]  # fmt: skip
+    together = [rows(batch, {"api": "Produce", "packet": at}, kept=kept) for at, batch in enumerate(batches)]
+    found = written(tmp_path, [("records", each) for each in together])["records"]
+    expected = [row for each in together for row in each.rows]
+    assert [{name: row[name] for name in one} for row, one in zip(found, expected, strict=True)] == expected
+    assert len(found) == 9

@@ -17,6 +17,7 @@ from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
 from dissector.transport.shares import Share
 from tests.conftest import PCAPS
+from tests.pipeline.dealing import one_by_one
 
 WHOLE = Share(0, 1)
 
@@ -36,7 +37,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyP
         if each.tally is not None:
             continue
         read = pq.read_table(tmp_path / each.path).to_pylist()
-        wanted = [row for name, row in made if name == each.table]
+        wanted = [row for name, row in one_by_one(made) if name == each.table]
         assert len(read) == each.rows == len(wanted)
         for one, other in zip(read, wanted, strict=True):
             assert (one["day"], one["capture"], one["packet"]) == (other["day"], other["capture"], other["packet"])

@@ -6,13 +6,16 @@ A field may mix them (a log that lived through an upgrade), so each part is told
 Invariant: the parts tile the field's bytes.
 """
 
+import struct
 from collections.abc import Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
 LOG_OVERHEAD: Final = 12
 """Offset and size: what the size does not count."""
+SIZE_AT: Final = 8
 MAGIC_AT: Final = 16
+_SIZE_AND_MAGIC: Final = struct.Struct(">i4xB")
 LEAST_SIZE: Final = (14, 22, 49)
 """The least size of each magic, by its header alone."""
 
@@ -39,21 +42,14 @@ class Part(NamedTuple):
 
 def split(data: bytes) -> Iterator[Part]:
     """The parts of a `records` field, in order."""
-    at = 0
-    while at < len(data):
-        kind, end = _part(data, at)
+    at, whole = 0, len(data)
+    while at < whole:
+        kind, end = PartKind.TRUNCATED, whole
+        if whole - at > MAGIC_AT:
+            size, magic = _SIZE_AND_MAGIC.unpack_from(data, at + SIZE_AT)
+            if magic > 2 or size < LEAST_SIZE[magic]:
+                kind = PartKind.UNKNOWN
+            elif at + LOG_OVERHEAD + size <= whole:
+                kind, end = PartKind.BATCH if magic == 2 else PartKind.MESSAGE, at + LOG_OVERHEAD + size
         yield Part(kind, at, end)
         at = end
-
-
-def _part(data: bytes, at: int) -> tuple[PartKind, int]:
-    if len(data) - at <= MAGIC_AT:
-        return PartKind.TRUNCATED, len(data)
-    size = int.from_bytes(data[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
-    magic = data[at + MAGIC_AT]
-    if magic > 2 or size < LEAST_SIZE[magic]:
-        return PartKind.UNKNOWN, len(data)
-    end = at + LOG_OVERHEAD + size
-    if end > len(data):
-        return PartKind.TRUNCATED, len(data)
-    return PartKind.BATCH if magic == 2 else PartKind.MESSAGE, end

@@ -5,9 +5,9 @@ import gc
 import pytest
 
 from dissector.capture_file import Capture
-from dissector.cli.collecting import COLLECT_AFTER
 from dissector.cli.formats import Format
 from dissector.cli.show import show
+from dissector.collecting import COLLECT_AFTER
 from tests.conftest import PCAPS
 
 

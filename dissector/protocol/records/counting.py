@@ -1,0 +1,34 @@
+"""What a `records` field says that it holds, by the heads of its batches and messages: nothing is decompressed."""
+
+import struct
+from typing import Final, NamedTuple
+
+from dissector.protocol.records.compression import codec_name
+from dissector.protocol.records.legacy import ATTRIBUTES_AT as OF_MESSAGE
+from dissector.protocol.records.parts import PartKind, split
+
+OF_BATCH: Final = 22
+"""Where a batch has the lower byte of its attributes."""
+COUNT: Final = struct.Struct(">i")
+COUNT_AT: Final = 57
+
+
+class Counted(NamedTuple):
+    """So many records, and the codecs of what has them."""
+
+    records: int
+    codecs: set[str]
+
+
+def counted(data: bytes) -> Counted:
+    """Records of a field: a wrapper of messages of before 0.11 counts as one, as its head tells of no other."""
+    count = 0
+    codecs: set[str] = set()
+    for kind, start, _ in split(data):
+        if kind is PartKind.BATCH:
+            count += max(0, COUNT.unpack_from(data, start + COUNT_AT)[0])
+            codecs.add(codec_name(data[start + OF_BATCH] & 7))
+        elif kind is PartKind.MESSAGE:
+            count += 1
+            codecs.add(codec_name(data[start + OF_MESSAGE] & 7))
+    return Counted(count, codecs)
