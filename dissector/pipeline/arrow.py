@@ -15,9 +15,9 @@ _SCALARS: Final = {
 }  # fmt: skip
 
 
-def arrow_schema(table: Table) -> pa.Schema:
-    """A table's columns, the partitions first."""
-    columns = (*PARTITIONS, *table.columns)
+def arrow_schema(table: Table, *, partitions: bool) -> pa.Schema:
+    """A table's columns, the `partitions` before them or not."""
+    columns = (*(PARTITIONS if partitions else ()), *table.columns)
     return pa.schema([(c.name, pa.string() if c.of_json else arrow_type(c.type)) for c in columns])
 
 

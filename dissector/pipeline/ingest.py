@@ -31,7 +31,7 @@ from dissector.pipeline.plan import Plan, plan
 from dissector.pipeline.progress import Report, stage
 from dissector.pipeline.segments import segments
 from dissector.pipeline.staging import SHAPE, Staged, staged
-from dissector.pipeline.tables import BY_NAME, FOUND, NOTES, OF_PARTS, PARTITIONS, Table, ddl
+from dissector.pipeline.tables import AS_WRITTEN, BY_NAME, FOUND, NOTES, OF_PARTS, PARTITIONS, Table, ddl
 from dissector.pipeline.whole_files import of_file
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
@@ -272,8 +272,13 @@ class Run:
         return told if made is None else made.unionByName(told)
 
     def _table(self, name: str, files: list[Staged]) -> None:
-        """Write one table beside the others."""
+        """Bring the rows of one table to where they go on from together."""
         table = BY_NAME[name]
+        if name in AS_WRITTEN:
+            for each in files:
+                if each.table == name:
+                    self._folder.move(f"{self._rows}/{each.path}", f"{self._stage}/{each.path}")
+            return
         made = self._whole(table, files)
         if made is None:
             return

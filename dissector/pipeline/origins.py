@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dissector.pipeline.plan import Plan
@@ -26,7 +27,12 @@ class Origin(NamedTuple):
 
     @property
     def day(self) -> date:
-        return datetime.fromtimestamp(self.begin_ns / 1e9, UTC).date()
+        return _day(self.begin_ns)
+
+
+@lru_cache
+def _day(time_ns: int) -> date:
+    return datetime.fromtimestamp(time_ns / 1e9, UTC).date()
 
 
 class Origins:

@@ -1,15 +1,14 @@
-"""Rows of one part, written down by whoever made them: a Parquet file a table. Spark is told of the files, not of rows.
+"""Rows of one part, written down by whoever made them, as Parquet files. Spark is told of the files, not of rows.
 
-Rows do not go through the JVM twice, and it sorts none. A task that is tried again writes other files: only those are
-read that a task told of which ended well.
+Few rows go through the JVM, none twice, and it sorts none. A task that is tried again writes other files: those
+alone count that a task told of which ended well.
 
 Invariant: a writer holds about `MOST_BYTES` of rows, or `MOST_ROWS` of them.
 """
 
 import uuid
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,11 +20,13 @@ from dissector.pipeline.arrow import arrow_schema, column
 from dissector.pipeline.cells import Cells, Made, Several
 from dissector.pipeline.folder import opened
 from dissector.pipeline.parts import TALLIES
-from dissector.pipeline.tables import BY_NAME, FOUND, NOTES, Table
+from dissector.pipeline.tables import AS_WRITTEN, BY_NAME, FOUND, NOTES, Table
 
 MOST_ROWS: Final = 8_000
 MOST_BYTES: Final = 4 << 20
 """Of what is long in rows, about."""
+MOST_OPEN: Final = 16
+"""Files of a part that are written side by side."""
 _TABLES: Final = BY_NAME | {each.name: each for each in (NOTES, FOUND)}
 
 
@@ -52,32 +53,68 @@ _ARROW: Final = pa.schema([("table", pa.string()), ("path", pa.string()), ("rows
 
 def staged(rows: Iterable[Made], uri: str) -> Iterator[Staged]:
     """Write rows of tables to files of a folder; all of them when it ends."""
-    files, top = opened(uri)
-    mine = uuid.uuid4().hex
-    writers: dict[str, _Writer] = {}
-    with collecting_seldom(), ExitStack() as stack:
+    with collecting_seldom(), _Files(uri) as files:
         for name, row in rows:
             if name == TALLIES:
                 assert isinstance(row, dict)
                 yield Staged(name, "", 0, row["tally"])
-                continue
-            writer = writers.get(name)
-            if writer is None:
-                files.create_dir(f"{top}/{name}", recursive=True)
-                file = stack.enter_context(files.open_output_stream(f"{top}/{name}/{mine}.parquet"))
-                writer = writers[name] = stack.enter_context(_Writer(_TABLES[name], file))
-            writer.add(row)
-    yield from (Staged(name, f"{name}/{mine}.parquet", writer.count) for name, writer in writers.items())
+            else:
+                files.of(name, row.shared if isinstance(row, Several) else row).add(row)
+    yield from files.told
+
+
+class _Files:
+    """Those of one part. Of tables whose rows stay as they are there is a file for each capture, where it belongs below
+    the table; a file that nothing was added to for longest is closed before there are more than `MOST_OPEN`."""
+
+    def __init__(self, uri: str) -> None:
+        self.told: list[Staged] = []
+        """Files that are closed."""
+        self._files, self._top = opened(uri)
+        self._mine = uuid.uuid4().hex
+        self._open: OrderedDict[str, _Writer] = OrderedDict()
+
+    def __enter__(self) -> "_Files":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        while self._open:
+            self._close(is_whole=kind is None)
+
+    def of(self, name: str, cells: Cells) -> "_Writer":
+        """The file for such a row."""
+        folder = f"{name}/day={cells['day']}/capture={cells['capture']}" if name in AS_WRITTEN else name
+        writer = self._open.get(folder)
+        if writer is None:
+            if len(self._open) == MOST_OPEN:
+                self._close(is_whole=True)
+            self._files.create_dir(f"{self._top}/{folder}", recursive=True)
+            path = f"{folder}/{self._mine}-{len(self.told) + len(self._open)}.parquet"
+            writer = self._open[folder] = _Writer(
+                _TABLES[name], path, self._files.open_output_stream(f"{self._top}/{path}")
+            )
+        self._open.move_to_end(folder)
+        return writer
+
+    def _close(self, *, is_whole: bool) -> None:
+        folder, writer = self._open.popitem(last=False)
+        writer.close(is_whole=is_whole)
+        self.told.append(Staged(folder.partition("/")[0], writer.path, writer.count))
 
 
 class _Writer:
-    """Of one table's file."""
+    """Of one table's file. What stays is compressed well, what is read once and dropped, fast."""
 
-    def __init__(self, table: Table, file: pa.NativeFile) -> None:
+    def __init__(self, table: Table, path: str, file: pa.NativeFile) -> None:
         self.count = 0
-        self._schema = arrow_schema(table)
+        self.path = path
+        stays = table.name in AS_WRITTEN
+        self._schema = arrow_schema(table, partitions=not stays)
         self._long = [c.name for c in table.columns if c.of_json or c.type == "BINARY"]
-        self._writer = pq.ParquetWriter(file, self._schema, compression="lz4", use_dictionary=False)
+        self._file = file
+        self._writer = pq.ParquetWriter(
+            file, self._schema, compression="zstd" if stays else "lz4", use_dictionary=stays
+        )
         self._begin()
 
     def _begin(self) -> None:
@@ -88,12 +125,12 @@ class _Writer:
         """What each has for itself."""
         self._rows = self._size = 0
 
-    def __enter__(self) -> "_Writer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._flush()
-        self._writer.close()
+    def close(self, *, is_whole: bool) -> None:
+        """Nothing is added any more. Of what is not whole, what waits is dropped."""
+        with self._file:
+            if is_whole:
+                self._flush()
+            self._writer.close()
 
     def add(self, row: Cells | Several) -> None:
         """One row, or several."""

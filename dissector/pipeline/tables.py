@@ -149,6 +149,8 @@ FOUND: Final = Table("found", "a row a finding that several connections tell. St
 BY_NAME: Final = {table.name: table for table in TABLES}
 OF_PARTS: Final = ("connections", "exchanges", "records", "findings", "gaps", "quarantine")
 """Tables that those who read parts of the packets, or files, give rows of: all but that of captures."""
+AS_WRITTEN: Final = ("connections", "records", "gaps", "quarantine")
+"""Those of which rows stay as parts write them: without JSON, and nothing is found of them by others."""
 
 
 def ddl(table: Table, *, before: bool = False) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from dissector.capture_file import Capture
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
@@ -22,6 +24,7 @@ from dissector.pipeline.origins import Origin, origins
 from dissector.pipeline.parts import Keeping, lessons, rows
 from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
+from dissector.pipeline.staging import Staged
 from dissector.pipeline.whole_files import of_file
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
@@ -67,6 +70,12 @@ def one_by_one(made: Iterable[Made]) -> Iterator[tuple[str, Cells]]:
             yield from ((table, row) for row in cells.rows)
         else:
             yield table, cells
+
+
+def read_back(folder: Path, file: Staged) -> list[Cells]:
+    """The rows of a file that a part wrote, with what its folders say of them."""
+    of_folders = dict(each.split("=") for each in Path(file.path).parts if "=" in each)
+    return [of_folders | row for row in pq.ParquetFile(folder / file.path).read().to_pylist()]
 
 
 def _find(made: Tables, places: list[Origin]) -> None:

@@ -4,7 +4,6 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from dissector.analysis.records import Carried
@@ -13,14 +12,16 @@ from dissector.pipeline.carried import rows
 from dissector.pipeline.cells import Made
 from dissector.pipeline.parts import TALLIES
 from dissector.pipeline.staging import Staged, staged
-from tests.pipeline.dealing import tables
+from tests.pipeline.dealing import read_back, tables
 from tests.traffic import Turn, capture_of, conversation, request, response
+
+WHERE = {"day": "2026-11-21", "capture": "x"}
 
 
 def written(folder: Path, made: list[Made]) -> dict[str, list[dict[str, Any]]]:
     files = list(staged(made, f"file://{folder}"))
     assert all(each.rows for each in files)
-    return {each.table: pq.ParquetFile(folder / each.path).read().to_pylist() for each in files}
+    return {each.table: read_back(folder, each) for each in files}
 
 
 def test_text_that_is_not_utf_8_is_as_json_has_it(tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_text_that_is_not_utf_8_is_as_json_has_it(tmp_path: Path) -> None:
 def test_names_of_headers_that_are_not_utf_8_are_kept(tmp_path: Path) -> None:
     key = b"\xfe".decode("utf-8", "surrogateescape")
     record = {"offset": 1, "timestamp": 2, "key": None, "value": b"v", "headers": [{"key": key, "value": b"\xff"}]}
-    [row] = written(tmp_path, [("records", rows(Carried("orders", 0, [record], 1), {}, kept=True))])["records"]
+    [row] = written(tmp_path, [("records", rows(Carried("orders", 0, [record], 1), WHERE, kept=True))])["records"]
     assert row["headers"] == [{"key": "\\xfe", "value": b"\xff"}]
 
 
@@ -43,7 +44,7 @@ def test_names_of_headers_that_are_not_utf_8_are_kept(tmp_path: Path) -> None:
 def test_times_and_offsets_that_no_column_holds_are_null(tmp_path: Path, number: int) -> None:
     """Damaged batches have them: a base near the end, and a delta."""
     record = {"offset": number, "timestamp": number, "key": None, "value": None, "headers": []}
-    [row] = written(tmp_path, [("records", rows(Carried("orders", 0, [record], number), {}, kept=True))])["records"]
+    [row] = written(tmp_path, [("records", rows(Carried("orders", 0, [record], number), WHERE, kept=True))])["records"]
     assert (row["offset"], row["timestamp_ms"], row["topic"]) == (None, None, "orders")
 
 
@@ -68,7 +69,7 @@ def test_rows_that_come_together_are_those_that_come_one_by_one(tmp_path: Path, 
         Carried("orders", 1, records[:1], 0, 9, 1, 2**31 - 1, "lz4"), Carried("orders", 2, records, 0),
         Carried("", None, [{"offset": 3, "key": None, "value": None}], 3, codec="gzip"),
     ]  # fmt: skip
-    together = [rows(batch, {"api": "Produce", "packet": at}, kept=kept) for at, batch in enumerate(batches)]
+    together = [rows(batch, WHERE | {"api": "Produce", "packet": at}, kept=kept) for at, batch in enumerate(batches)]
     found = written(tmp_path, [("records", each) for each in together])["records"]
     expected = [row for each in together for row in each.rows]
     assert [{name: row[name] for name in one} for row, one in zip(found, expected, strict=True)] == expected
