@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.errors import CaptureError, Place
+from dissector.capture.errors import CaptureError, NoRoomError, Place
 from dissector.capture.files import Reader, open_capture
 from dissector.findings import Finding, Severity
 from dissector.storage import KafkaFiles
@@ -79,6 +79,9 @@ def digest_of(path: str) -> tuple[str, int]:
 def plan(path: str, size_of_range: int = RANGE, most: int | None = None) -> Plan:
     """Look over a file, so many packets at a time at the `most`. What is wrong with it is in `problems`."""
     made, stored = Plan(path), KafkaFiles(show_secrets=False)
+    if Path(path).exists() and not Path(path).is_file():
+        _leave(made, f"{path}: no regular file")  # of a pipe nothing is there to be read a second time
+        return made
     try:
         made.digest, made.size = digest_of(path)
         store = Store()
@@ -86,6 +89,9 @@ def plan(path: str, size_of_range: int = RANGE, most: int | None = None) -> Plan
         assert isinstance(reader, Reader)
     except OSError as error:
         _leave(made, f"{path}: {(error.strerror or str(error)).lower()}")
+    except NoRoomError as error:
+        made.digest = ""  # another run may read it
+        _leave(made, str(error))
     except CaptureError as error:
         _leave(made, str(error))
     else:
@@ -94,6 +100,10 @@ def plan(path: str, size_of_range: int = RANGE, most: int | None = None) -> Plan
             _count(made, stored)
         store.release()
         reader.close()
+    for problem in made.problems:
+        if problem.code == "not-read-on":  # there is no room: tables have all of a capture, or none of it
+            made = Plan(path)
+            _leave(made, problem.message)
     return made
 
 
