@@ -7,6 +7,7 @@ Invariants:
 """
 
 import hashlib
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -79,10 +80,10 @@ def digest_of(path: str) -> tuple[str, int]:
 def plan(path: str, size_of_range: int = RANGE, most: int | None = None) -> Plan:
     """Look over a file, so many packets at a time at the `most`. What is wrong with it is in `problems`."""
     made, stored = Plan(path), KafkaFiles(show_secrets=False)
-    if Path(path).exists() and not Path(path).is_file():
-        _leave(made, f"{path}: no regular file")  # of a pipe nothing is there to be read a second time
-        return made
     try:
+        mode = Path(path).stat().st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):  # of a pipe nothing is there to be read a second time
+            raise CaptureError(f"{path}: no regular file")
         made.digest, made.size = digest_of(path)
         store = Store()
         reader = open_capture(path, store, stored.take)

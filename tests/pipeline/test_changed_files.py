@@ -84,6 +84,21 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     assert not found.digest
 
 
+def test_a_file_that_this_user_may_not_read_is_told(java: Path) -> None:
+    """Asked by somebody who is not root, as root may read all."""
+    java.chmod(0)
+    child = os.fork()
+    if not child:
+        told = ""
+        try:
+            if os.geteuid() == 0:
+                os.setuid(65_534)
+            told = plan(str(java)).unread
+        finally:
+            os._exit(told != f"{java}: permission denied")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 @pytest.fixture
 def full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Temporary files have no room for more than a block."""
