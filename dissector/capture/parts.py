@@ -9,7 +9,7 @@ Invariants:
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from dissector.events import Int64, PacketBatch
 from dissector.findings import Finding
 from dissector.limits import Limits
 from dissector.store import Store
+
+HEAD: Final = 40
+"""Bytes of a packet's columns in a block."""
 
 
 class Block(NamedTuple):

@@ -37,8 +37,9 @@ from dissector.pipeline.whole_files import of_file
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
 
-PART: Final = 256 << 20
-"""Bytes of captures for a part, about."""
+PART: Final = 64 << 20
+"""Bytes of blocks for a part, about: of the shortest connections as many as half a gigabyte of memory is enough for. A
+connection is not divided: a part may be larger, and is read from a spool on disk."""
 STAGE: Final = "_runs"
 """Where runs that are not over keep what they make."""
 
@@ -189,7 +190,7 @@ class Run:
         dealt = None
         try:
             if self._is_dealt:
-                size = sum(each.size for each in self._plans)
+                size = sum(each.dealt for each in self._plans)
                 dealt = self._dealt(parts := parts or max(2 * _cores(self._spark), size // PART + 1))
                 with stage(self._spark, "dealing out", self._report):
                     _be_unchanged(_left_out(dealt))

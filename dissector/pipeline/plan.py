@@ -16,6 +16,7 @@ import numpy as np
 
 from dissector.capture.errors import CaptureError, NoRoomError, Place
 from dissector.capture.files import Reader, open_capture
+from dissector.capture.parts import HEAD
 from dissector.findings import Finding, Severity
 from dissector.storage import KafkaFiles
 from dissector.store import Store
@@ -46,6 +47,8 @@ class Plan:
     size: int = 0
     packets: int = 0
     """Or entries, of one of Kafka's own files."""
+    dealt: int = 0
+    """Bytes of its packets as blocks, whatever they take in the file: it may be compressed."""
     first_ns: int = 0
     """Of its packets' times the first, and the latest; 0 where there are none."""
     latest_ns: int = 0
@@ -120,6 +123,7 @@ def _look_over(made: Plan, reader: Reader, size_of_range: int, most: int | None)
         made.earliest_ns = min(made.earliest_ns, int(batch.time_ns.min()))
         made.latest_ns = max(made.latest_ns, int(batch.time_ns.max()))
         made.packets += len(batch)
+        made.dealt += int(batch.captured.sum()) + HEAD * len(batch)
         links.update(np.unique(batch.link_type).tolist())
         if reader.can_be_resumed and reader.done - begun >= size_of_range:
             made.ranges.append(Range(first, made.packets - first, mark))

@@ -70,3 +70,11 @@ def test_a_folder_in_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FolderError, match="not a directory"):
         Folder(str(tmp_path / "file" / "in"))
+
+
+def test_what_can_t_be_moved_or_removed_is_one_plain_line(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    (tmp_path / "from").mkdir()
+    (tmp_path / "to").touch()
+    with pytest.raises(FolderError, match=f"{tmp_path}/to/in: file exists"):
+        folder.move("from", "to/in")
