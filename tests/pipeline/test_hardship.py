@@ -1,12 +1,12 @@
 """One giant connection, files that are damaged or vanish, workers that are killed: tables are what `show` prints, every
-row once. One session of Spark, which tries tasks again."""
+row once."""
 
 import os
 import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,6 @@ from tests.bench.captures import chatty
 from tests.bench.measuring import family
 from tests.bench.skewed import skewed
 from tests.conftest import PCAPS
-from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
@@ -25,10 +24,9 @@ from pyspark.sql import SparkSession
 from dissector.pipeline.ingest import Outcome, ingest
 from dissector.pipeline.parts import Keeping
 from dissector.pipeline.progress import Report
-from dissector.pipeline.spark import session
 from tests.pipeline.contents import contents
 from tests.pipeline.dealing import differences, shown, told
-from tests.pipeline.events import failed, logged, run_again
+from tests.pipeline.events import failed, run_again
 from tests.pipeline.test_ingest import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -42,13 +40,9 @@ class Place(NamedTuple):
     log: Path
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    needs("java")
-    log = tmp_path_factory.mktemp("hardship") / "log"
-    settings = {"spark.sql.shuffle.partitions": "2", **logged(log)}
-    with session("local[2,4]", None, settings, verbose=False) as spark:
-        yield Place(spark, log)
+@pytest.fixture
+def place(spark: SparkSession, spark_log: Path) -> Place:
+    return Place(spark, spark_log)
 
 
 def ingested(place: Place, files: list[Path], out: Path, report: Report = lambda stage, done, total: None) -> Outcome:
