@@ -1,6 +1,7 @@
 """What a worker holds does not grow with what it reads."""
 
 import gzip
+import pickle
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 
 from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
+from dissector.pipeline.source import PacketReader
 from tests.bench.measuring import measured
 from tests.bench.skewed import skewed
 from tests.conftest import PCAPS
@@ -43,6 +45,16 @@ def test_how_many_parts_there_are_follows_from_what_they_hold(tmp_path: Path) ->
     held = sum(len(block.heads) + len(block.data) for block in blocks if block.heads)
     assert plan(str(plain)).dealt == plan(str(packed)).dealt
     assert held <= plan(str(plain)).dealt < held * 1.2, "what can't be Kafka's is not dealt out"
+
+
+def test_what_a_task_is_sent_does_not_grow_with_the_captures() -> None:
+    [one] = segments([plan(str(PCAPS / "java.pcapng"))])
+    few, many = PacketReader([one], 3), PacketReader([one] * 10_000, 3)
+    assert len(pickle.dumps(few)) == len(pickle.dumps(many))
+    assert len(many.partitions()) == 10_000
+    task = pickle.loads(pickle.dumps(many))
+    rows = sum(batch.num_rows for batch in task.read(few.partitions()[0]))
+    assert rows == len(list(deal(one, 3)))
 
 
 @pytest.mark.slow
