@@ -35,6 +35,7 @@ from dissector.pipeline.staging import SHAPE, Staged, staged
 from dissector.pipeline.tables import BY_NAME, FOUND, NOTES, OF_PARTS, PARTITIONS, Table, ddl
 from dissector.pipeline.whole_files import of_file
 from dissector.session.lessons import Lessons
+from dissector.text import counted
 from dissector.transport.shares import Share
 
 PART: Final = 64 << 20
@@ -75,7 +76,7 @@ def ingest(
     folder = Folder(out)
     there = known(spark, folder)
     _sweep(folder, there)
-    with stage(spark, "looking over", report):
+    with stage(spark, f"looking over {counted(len(paths), 'file')}", report):
         plans = plans_of(spark, paths)
     outcome, new = Outcome(), []
     for each in plans:
@@ -185,35 +186,45 @@ class Run:
         """What is known of none of the files by itself."""
 
     def all(self, parts: int | None) -> dict[str, int]:
-        """Everything; the counts of rows."""
-        made = self._of_files()
-        dealt = None
-        try:
-            if self._is_dealt:
-                size = sum(each.dealt for each in self._plans)
-                dealt = self._dealt(parts := parts or max(2 * _cores(self._spark), size // PART + 1))
-                with stage(self._spark, "dealing out", self._report):
-                    _be_unchanged(_left_out(dealt))
-                with stage(self._spark, "learning", self._report):
-                    taught = self._taught(dealt, parts)
-                made = made.union(self._of_parts(dealt, parts, taught))
-            with stage(self._spark, "dissecting", self._report):
-                files = [Staged(*row) for row in made.collect()]
-        finally:
-            if dealt is not None:
-                dealt.unpersist()
+        """Everything, in so many parts, or as many as are enough; the counts of rows."""
+        parts = parts or self._enough()
+        files = self._made(parts)
         self.problems = _together(files).problems
         _be_unchanged(self.problems)
         with stage(self._spark, "finding", self._report):
-            files += self._find(files, parts or 1)
-        with stage(self._spark, "writing", self._report):
-            for name in OF_PARTS:
-                self._table(name, files)
-            self._commit()
+            files += self._find(files, parts)
         counts = Counter[str]()
         for each in files:
             counts["findings" if each.table == FOUND.name else each.table] += each.rows
-        return {name: counts[name] for name in OF_PARTS}
+        told = {name: counts[name] for name in OF_PARTS}
+        with stage(self._spark, f"writing {counted(sum(told.values()), 'row')}", self._report):
+            for name in OF_PARTS:
+                self._table(name, files)
+            self._commit()
+        return told
+
+    def _enough(self) -> int:
+        """Parts: for all cores, and none too large."""
+        size = sum(each.dealt for each in self._plans)
+        return max(2 * _cores(self._spark), size // PART + 1)
+
+    def _made(self, parts: int) -> list[Staged]:
+        """What tasks write down of all files."""
+        made = self._of_files()
+        if not self._is_dealt:
+            with stage(self._spark, f"dissecting {counted(len(self._plans), 'file')}", self._report):
+                return [Staged(*row) for row in made.collect()]
+        dealt = self._dealt(parts)
+        try:
+            packets = sum(each.packets for each in self._plans)
+            with stage(self._spark, f"dealing out {counted(packets, 'packet')}", self._report):
+                _be_unchanged(_left_out(dealt))
+            with stage(self._spark, f"learning from {counted(parts, 'part')}", self._report):
+                taught = self._taught(dealt, parts)
+            with stage(self._spark, f"dissecting {counted(parts, 'part')}", self._report):
+                return [Staged(*row) for row in made.union(self._of_parts(dealt, parts, taught)).collect()]
+        finally:
+            dealt.unpersist()
 
     @property
     def _is_dealt(self) -> bool:

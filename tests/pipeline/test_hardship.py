@@ -58,8 +58,22 @@ def are_shown(place: Place, out: Path, files: list[Path]) -> None:
 def test_one_giant_connection_among_many_small_ones(place: Place, tmp_path: Path) -> None:
     path = tmp_path / "skewed.pcapng"
     skewed(path, 5_000, 1_500)
-    outcome = ingested(place, [path], tmp_path / "tables")
+    stages: dict[str, list[tuple[int, int]]] = {}
+    outcome = ingested(
+        place, [path], tmp_path / "tables", lambda stage, *done: stages.setdefault(stage, []).append(done)
+    )
     assert outcome.counts["connections"] == 1_501
+    assert [stage.split()[0] for stage in stages] == [
+        "looking",
+        "dealing",
+        "learning",
+        "dissecting",
+        "finding",
+        "writing",
+    ]
+    assert {f"dealing out {outcome.packets:,} packets", "dissecting 3 parts"} <= stages.keys()
+    assert all(done <= of for told in stages.values() for done, of in told)
+    assert any(of for told in stages.values() for _, of in told), "tasks are counted"
     are_shown(place, tmp_path / "tables", [path])
 
 
@@ -91,7 +105,7 @@ def test_a_file_that_changes_under_way_has_no_part_in_the_run(
     path.write_bytes(GOOD[0].read_bytes())
 
     def report(stage: str, done: int, total: int) -> None:
-        if stage == "dealing out" and path.exists() and path.stat().st_size > 5_000:
+        if stage.startswith("dealing out") and path.exists() and path.stat().st_size > 5_000:
             change(path)
 
     outcome = ingested(place, [path, GOOD[1]], tmp_path / "tables", report)
@@ -133,8 +147,8 @@ class Killer(threading.Thread):
 
     def report(self, stage: str, done: int, total: int) -> None:
         """How far the run is."""
-        self._over = stage in ("finding", "writing")
-        if stage == "writing" and self._victim is not None:
+        self._over = stage.startswith(("finding", "writing"))
+        if stage.startswith("writing") and self._victim is not None:
             self.left |= self._victim.exists()
 
     def run(self) -> None:

@@ -173,7 +173,7 @@ out, moment, *files = sys.argv[1:]
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 def report(stage, done, total):
-    if stage == moment:
+    if stage.startswith(moment):
         die()
 move, moved = Folder.move, []
 def counted(self, source, target):
