@@ -39,8 +39,8 @@ from dissector.text import counted
 from dissector.transport.shares import Share
 
 PART: Final = 64 << 20
-"""Bytes of blocks for a part, about: of the shortest connections as many as half a gigabyte of memory is enough for. A
-connection is not divided: a part may be larger, and is read from a spool on disk."""
+"""Bytes of blocks for a part, about: a task of half a minute, soon tried again, with a small spool. Connections are not
+divided, so a part may be larger: its memory hardly depends on it."""
 STAGE: Final = "_runs"
 """Where runs that are not over keep what they make."""
 
