@@ -14,6 +14,10 @@ class CaptureError(Exception):
     """A file that can't be opened or is no capture. Its text is one plain line that names the file and the reason."""
 
 
+class NoRoomError(CaptureError):
+    """Nothing is wrong with the file: this machine has no room for what it holds."""
+
+
 class Place(NamedTuple):
     """Bytes of a file that could not be read."""
 

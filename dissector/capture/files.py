@@ -15,7 +15,7 @@ from typing import IO, Final, Protocol, cast
 import numpy as np
 
 from dissector.capture.compression import MAGIC_SIZE, codec_of
-from dissector.capture.errors import CaptureError, Damage, Place
+from dissector.capture.errors import CaptureError, Damage, NoRoomError, Place
 from dissector.capture.hex_capture import captured
 from dissector.capture.parts import Part, PartReader
 from dissector.capture.pcap import Pcap
@@ -212,8 +212,9 @@ class Reader:
         """What has no packets: hex, or somebody else's."""
         data = self._source.whole()
         if data is None:
-            told = [problem.message for problem in self._source.problems]
-            raise CaptureError(told[0] if told else f"{self.name}: empty file")
+            for problem in self._source.problems:
+                raise (NoRoomError if problem.code == "not-read-on" else CaptureError)(problem.message)
+            raise CaptureError(f"{self.name}: empty file")
         form = form_of(data[:_HEAD])
         if form is not None:
             made, self._told = captured(self.name, data[:], form, unmarked_from_client=self._unmarked_from_client)
@@ -270,9 +271,12 @@ def open_capture(
     try:
         source = _source(name, opened, store, limits, file)
         return Reader(name, source, store, limits, keeps, unmarked_from_client=unmarked_from_client)
-    except (OSError, SpoolFullError) as error:
+    except OSError as error:
         opened.close()
-        raise CaptureError(f"{name}: {_reason(error) if isinstance(error, OSError) else error}") from None
+        raise CaptureError(f"{name}: {_reason(error)}") from None
+    except SpoolFullError as error:
+        opened.close()
+        raise NoRoomError(f"{name}: {error}") from None
     except CaptureError:
         opened.close()
         raise

@@ -9,15 +9,18 @@ Invariants:
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.spool import Spool, SpoolFullError
+from dissector.capture.spool import Spool
 from dissector.events import Int64, PacketBatch
-from dissector.findings import Finding, Severity
+from dissector.findings import Finding
 from dissector.limits import Limits
 from dissector.store import Store
+
+HEAD: Final = 40
+"""Bytes of a packet's columns in a block."""
 
 
 class Block(NamedTuple):
@@ -80,17 +83,11 @@ class PartReader:
         """Nobody puts others' packets among a part's."""
 
     def batches(self) -> Iterator[PacketBatch]:
-        """All packets, once."""
+        """All packets, once. Raises `SpoolFullError`: a part that is not whole is worth nothing."""
         for each in self._blocks:
             number, time_ns, captured, length, link_type = np.frombuffer(each.heads, "<i8").reshape(5, -1)
             at = self._spool.size
-            try:
-                self._spool.append(each.data)
-            except SpoolFullError as error:
-                self.problems = [
-                    Finding("file-truncated", Severity.WARNING, f"{self.name}: {error}; the rest is not read")
-                ]
-                return
+            self._spool.append(each.data)
             yield PacketBatch(
                 self._spool.data, self._spool.base, number, time_ns, at + np.cumsum(captured) - captured, captured,
                 length, link_type.astype(np.uint16),

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 MISSING: Final = "ingest needs Spark's Python side: pip install 'kafka-dissector[spark]'"
 
+UNREAD: Final = ("not-a-capture", "file-changed")
+"""Codes of what is told of files that are not in the tables."""
+
 
 def ingest(
     captures: Sequence[str], out: str, master: str | None, remote: str | None, conf: Sequence[str], *,
@@ -89,7 +92,7 @@ def _tell(outcome: "Outcome", out: str) -> int:
     counts = ", ".join(f"{name} {count:,}" for name, count in outcome.counts.items())
     if outcome.read:
         print(f"{outcome.read:,} captures, {outcome.packets:,} packets -> {clean(out)}: {counts}", file=sys.stderr)
-    unread = [problem for problem in outcome.problems if problem.code == "not-a-capture"]
+    unread = [problem for problem in outcome.problems if problem.code in UNREAD]
     if unread:
         return BAD_INPUT
     return 0 if outcome.read or outcome.known else NEGATIVE

@@ -5,6 +5,8 @@ no JVM, so that it is the same under Spark Connect: `file:`, `s3:`, `hdfs:` (wit
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -57,15 +59,25 @@ class Folder:
         return sorted(each for each in inside if each.startswith("day=") and each.count("/") == 1)
 
     def move(self, source: str, target: str) -> None:
-        """Put a folder in the place of another."""
+        """Put a folder in the place of another. Raises `FolderError`."""
         self.remove(target)
-        self._files.create_dir(f"{self._path}/{target}".rpartition("/")[0], recursive=True)
-        self._files.move(f"{self._path}/{source}", f"{self._path}/{target}")
+        with self._told(target):
+            self._files.create_dir(f"{self._path}/{target}".rpartition("/")[0], recursive=True)
+            self._files.move(f"{self._path}/{source}", f"{self._path}/{target}")
 
     def remove(self, name: str) -> None:
-        """A folder and all in it, if it is there."""
+        """A folder and all in it, if it is there. Raises `FolderError`."""
         if self.has(name):
-            self._files.delete_dir(f"{self._path}/{name}")
+            with self._told(name):
+                self._files.delete_dir(f"{self._path}/{name}")
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        """What fails says where."""
+        try:
+            yield
+        except OSError as error:
+            raise FolderError(f"{self._path}/{name}: {_reason(error)}") from None
 
 
 def opened(out: str) -> tuple[pa.fs.FileSystem, str]:

@@ -3,7 +3,8 @@
 Invariants:
   * a capture is in the tables when `captures` has its row, which comes last: of a run that was killed nothing is to be
     seen, and the next one sweeps it away;
-  * a capture that is there is not read again, whatever it is called.
+  * a capture that is there is not read again, whatever it is called;
+  * a file that is not what it was when it was looked over has no part in a run: it begins again without that file.
 """
 
 import pickle
@@ -29,17 +30,27 @@ from dissector.pipeline.origins import SHORT, origins
 from dissector.pipeline.parts import Keeping, lessons, rows
 from dissector.pipeline.plan import Plan, plan
 from dissector.pipeline.progress import Report, stage
-from dissector.pipeline.segments import segments
+from dissector.pipeline.segments import CHANGED, segments
 from dissector.pipeline.staging import SHAPE, Staged, staged
 from dissector.pipeline.tables import AS_WRITTEN, BY_NAME, FOUND, NOTES, OF_PARTS, PARTITIONS, Table, ddl
 from dissector.pipeline.whole_files import of_file
 from dissector.session.lessons import Lessons
+from dissector.text import counted
 from dissector.transport.shares import Share
 
-PART: Final = 256 << 20
-"""Bytes of captures for a part, about."""
+PART: Final = 64 << 20
+"""Bytes of blocks for a part, about: a task of half a minute, soon tried again, with a small spool. Connections are not
+divided, so a part may be larger: its memory hardly depends on it."""
 STAGE: Final = "_runs"
 """Where runs that are not over keep what they make."""
+
+
+class ChangedError(Exception):
+    """Files changed or went away while they were read. `findings` are about them, each with its path."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        super().__init__("; ".join(finding.message for finding in findings))
+        self.findings = findings
 
 
 @dataclass
@@ -65,7 +76,7 @@ def ingest(
     folder = Folder(out)
     there = known(spark, folder)
     _sweep(folder, there)
-    with stage(spark, "looking over", report):
+    with stage(spark, f"looking over {counted(len(paths), 'file')}", report):
         plans = plans_of(spark, paths)
     outcome, new = Outcome(), []
     for each in plans:
@@ -76,16 +87,21 @@ def ingest(
         if each.digest:
             there.add(each.digest)
             new.append(each)
-    if new:
+    while new:
         run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         made = Run(spark, folder, run, new, keeping, report)
         try:
             outcome.counts = made.all(parts)
+        except ChangedError as changed:
+            outcome.problems += changed.findings
+            new = [each for each in new if each.path not in {finding.path for finding in changed.findings}]
+            continue
         finally:
             folder.remove(STAGE)
         outcome.problems += made.problems
         read = [each for each in new if not each.unread]
         outcome.read, outcome.packets = len(read), sum(each.packets for each in read)
+        break
     return outcome
 
 
@@ -133,6 +149,18 @@ def _together(files: Sequence[Staged]) -> Tally:
     return Tally.together([each for dealt, _ in told for each in dealt], [part for _, part in told])
 
 
+def _left_out(dealt: DataFrame) -> list[Finding]:
+    """What is told of the files as they are dealt out: that is in blocks without packets."""
+    told = dealt.where(f.length("heads") == 0).select("data").collect()
+    return [finding for row in told for finding in pickle.loads(row.data).told]
+
+
+def _be_unchanged(told: Iterable[Finding]) -> None:
+    """Raises `ChangedError` for files that are told to have changed, each once."""
+    if changed := {finding.path: finding for finding in told if finding.code == CHANGED}:
+        raise ChangedError(list(changed.values()))
+
+
 def _cores(spark: SparkSession) -> int:
     """How many tasks Spark runs side by side: as many as it makes of a range, whichever way it is talked to."""
     return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()
@@ -158,32 +186,45 @@ class Run:
         """What is known of none of the files by itself."""
 
     def all(self, parts: int | None) -> dict[str, int]:
-        """Everything; the counts of rows."""
-        made = self._of_files()
-        dealt = None
-        try:
-            if self._is_dealt:
-                size = sum(each.size for each in self._plans)
-                dealt = self._dealt(parts := parts or max(2 * _cores(self._spark), size // PART + 1))
-                with stage(self._spark, "learning", self._report):
-                    taught = self._taught(dealt, parts)
-                made = made.union(self._of_parts(dealt, parts, taught))
-            with stage(self._spark, "dissecting", self._report):
-                files = [Staged(*row) for row in made.collect()]
-        finally:
-            if dealt is not None:
-                dealt.unpersist()
+        """Everything, in so many parts, or as many as are enough; the counts of rows."""
+        parts = parts or self._enough()
+        files = self._made(parts)
         self.problems = _together(files).problems
+        _be_unchanged(self.problems)
         with stage(self._spark, "finding", self._report):
-            files += self._find(files, parts or 1)
-        with stage(self._spark, "writing", self._report):
-            for name in OF_PARTS:
-                self._table(name, files)
-            self._commit()
+            files += self._find(files, parts)
         counts = Counter[str]()
         for each in files:
             counts["findings" if each.table == FOUND.name else each.table] += each.rows
-        return {name: counts[name] for name in OF_PARTS}
+        told = {name: counts[name] for name in OF_PARTS}
+        with stage(self._spark, f"writing {counted(sum(told.values()), 'row')}", self._report):
+            for name in OF_PARTS:
+                self._table(name, files)
+            self._commit()
+        return told
+
+    def _enough(self) -> int:
+        """Parts: for all cores, and none too large."""
+        size = sum(each.dealt for each in self._plans)
+        return max(2 * _cores(self._spark), size // PART + 1)
+
+    def _made(self, parts: int) -> list[Staged]:
+        """What tasks write down of all files."""
+        made = self._of_files()
+        if not self._is_dealt:
+            with stage(self._spark, f"dissecting {counted(len(self._plans), 'file')}", self._report):
+                return [Staged(*row) for row in made.collect()]
+        dealt = self._dealt(parts)
+        try:
+            packets = sum(each.packets for each in self._plans)
+            with stage(self._spark, f"dealing out {counted(packets, 'packet')}", self._report):
+                _be_unchanged(_left_out(dealt))
+            with stage(self._spark, f"learning from {counted(parts, 'part')}", self._report):
+                taught = self._taught(dealt, parts)
+            with stage(self._spark, f"dissecting {counted(parts, 'part')}", self._report):
+                return [Staged(*row) for row in made.union(self._of_parts(dealt, parts, taught)).collect()]
+        finally:
+            dealt.unpersist()
 
     @property
     def _is_dealt(self) -> bool:

@@ -7,14 +7,16 @@ Invariants:
 """
 
 import hashlib
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.errors import CaptureError, Place
+from dissector.capture.errors import CaptureError, NoRoomError, Place
 from dissector.capture.files import Reader, open_capture
+from dissector.capture.parts import HEAD
 from dissector.findings import Finding, Severity
 from dissector.storage import KafkaFiles
 from dissector.store import Store
@@ -45,6 +47,8 @@ class Plan:
     size: int = 0
     packets: int = 0
     """Or entries, of one of Kafka's own files."""
+    dealt: int = 0
+    """Bytes of its packets as blocks, whatever they take in the file: it may be compressed."""
     first_ns: int = 0
     """Of its packets' times the first, and the latest; 0 where there are none."""
     latest_ns: int = 0
@@ -80,12 +84,18 @@ def plan(path: str, size_of_range: int = RANGE, most: int | None = None) -> Plan
     """Look over a file, so many packets at a time at the `most`. What is wrong with it is in `problems`."""
     made, stored = Plan(path), KafkaFiles(show_secrets=False)
     try:
+        mode = Path(path).stat().st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):  # of a pipe nothing is there to be read a second time
+            raise CaptureError(f"{path}: no regular file")
         made.digest, made.size = digest_of(path)
         store = Store()
         reader = open_capture(path, store, stored.take)
         assert isinstance(reader, Reader)
     except OSError as error:
         _leave(made, f"{path}: {(error.strerror or str(error)).lower()}")
+    except NoRoomError as error:
+        made.digest = ""  # another run may read it
+        _leave(made, str(error))
     except CaptureError as error:
         _leave(made, str(error))
     else:
@@ -94,6 +104,10 @@ def plan(path: str, size_of_range: int = RANGE, most: int | None = None) -> Plan
             _count(made, stored)
         store.release()
         reader.close()
+    for problem in made.problems:
+        if problem.code == "not-read-on":  # there is no room: tables have all of a capture, or none of it
+            made = Plan(path)
+            _leave(made, problem.message)
     return made
 
 
@@ -109,6 +123,7 @@ def _look_over(made: Plan, reader: Reader, size_of_range: int, most: int | None)
         made.earliest_ns = min(made.earliest_ns, int(batch.time_ns.min()))
         made.latest_ns = max(made.latest_ns, int(batch.time_ns.max()))
         made.packets += len(batch)
+        made.dealt += int(batch.captured.sum()) + HEAD * len(batch)
         links.update(np.unique(batch.link_type).tolist())
         if reader.can_be_resumed and reader.done - begun >= size_of_range:
             made.ranges.append(Range(first, made.packets - first, mark))

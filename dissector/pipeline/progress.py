@@ -1,4 +1,5 @@
-"""How far a job is: tasks done of how many, asked of Spark while the job runs. Under Spark Connect only the stage."""
+"""How far a job is: its stage, which says how much there is, and tasks done of how many, asked of Spark while it runs.
+Under Spark Connect only the stage."""
 
 import threading
 from collections.abc import Callable, Iterator

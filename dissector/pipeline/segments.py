@@ -7,16 +7,21 @@ Invariants:
 """
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.capture.errors import CaptureError
 from dissector.capture.files import Reader, open_capture
 from dissector.capture.merge import Merged, part
-from dissector.capture.parts import Block, block
+from dissector.capture.parts import Block, PartReader, block
+from dissector.capture.spool import SpoolFullError
 from dissector.capture_file.tally import Tally
 from dissector.events import Int64, PacketBatch
+from dissector.findings import Finding, Severity
 from dissector.limits import DEFAULT
 from dissector.pipeline.plan import Plan, Range
 from dissector.store import Store
@@ -25,9 +30,10 @@ from dissector.transport.shares import parts_of
 
 BLOCK_PACKETS: Final = 8_192
 """Packets of a block at the most."""
-LAST: Final = 1 << 62
 BLOCK_BYTES: Final = 1 << 20
 """Bytes of a block, about."""
+CHANGED: Final = "file-changed"
+"""The code of what is told of a file that is not what it was when it was looked over."""
 
 
 class Segment(NamedTuple):
@@ -37,6 +43,10 @@ class Segment(NamedTuple):
     range: Range | None
     first: int
     """The number of its first packet in the capture of all files."""
+    packets: int
+    """How many it has, as the files were looked over."""
+    sizes: tuple[int, ...]
+    """Bytes of the files, likewise."""
 
 
 class Dealt(NamedTuple):
@@ -55,12 +65,13 @@ def segments(plans: Sequence[Plan]) -> list[Segment]:
     found: list[Segment] = []
     first = 0
     for together in [*_overlapping(timed), *([plan] for plan in untimed)]:
-        paths = tuple(plan.path for plan in together)
+        paths, sizes = tuple(plan.path for plan in together), tuple(plan.size for plan in together)
+        packets = sum(plan.packets for plan in together)
         if len(together) > 1:
-            found.append(Segment(paths, None, first))
+            found.append(Segment(paths, None, first, packets, sizes))
         else:
-            found += [Segment(paths, each, first + each.first) for each in together[0].ranges]
-        first += sum(plan.packets for plan in together)
+            found += [Segment(paths, each, first + each.first, each.packets, sizes) for each in together[0].ranges]
+        first += packets
     return found
 
 
@@ -79,28 +90,57 @@ def _overlapping(plans: list[Plan]) -> Iterator[list[Plan]]:
 
 
 def batches(segment: Segment, store: Store, tally: Tally) -> Iterator[PacketBatch]:
-    """Its packets, numbered. What stops the merging of files is told."""
-    readers = [open_capture(path, store, _no_packets) for path in segment.paths]
-    merged = Merged(readers, store, DEFAULT)
-    if segment.range is not None and segment.range.mark:
-        [reader] = readers
-        assert isinstance(reader, Reader)
-        reader.resume(segment.range.mark)
-    number = segment.first
-    end = number + segment.range.packets if segment.range is not None else LAST
+    """Its packets, numbered. Files that are not what they were when they were looked over are told. Raises
+    `SpoolFullError` where files that overlap can't be merged."""
+    changed = [path for path, size in zip(segment.paths, segment.sizes, strict=True) if _size(path) != size]
+    if not changed:
+        count = yield from _read(segment, store)
+        changed = [] if count == segment.packets else list(segment.paths)
+    tally.told += [changed_file(path) for path in changed]
+
+
+def changed_file(path: str) -> Finding:
+    """What is told of a file of which a run can't take anything."""
+    return Finding(
+        CHANGED, Severity.ERROR, f"{path}: changed or went away while it was read: left for another run", path
+    )
+
+
+def _size(path: str) -> int:
     try:
+        return Path(path).stat().st_size
+    except OSError:
+        return -1
+
+
+def _read(segment: Segment, store: Store) -> Generator[PacketBatch, None, int]:
+    """Its packets, and then how many there were: fewer than planned where a file is not what it was."""
+    with ExitStack() as stack:
+        readers: list[Reader | PartReader] = []
+        try:
+            for path in segment.paths:
+                readers.append(open_capture(path, store, _no_packets))
+                stack.callback(readers[-1].close)
+        except CaptureError:
+            return -1
+        merged = Merged(readers, store, DEFAULT)
+        stack.callback(merged.close)
+        stack.callback(store.release)
+        if segment.range is not None and segment.range.mark:
+            [reader] = readers
+            assert isinstance(reader, Reader)
+            reader.resume(segment.range.mark)
+        count = 0
         for batch in merged.batches():
-            if len(batch):
-                yield _numbered(part(batch, 0, min(len(batch), end - number)), number)
-                number += len(batch)
-            if number >= end:
-                return
-    finally:
-        tally.told += merged.problems
-        store.release()
-        merged.close()
-        for each in readers:
-            each.close()
+            some = min(len(batch), segment.packets - count)
+            if some:
+                yield _numbered(part(batch, 0, some), segment.first + count)
+                count += some
+            if count == segment.packets:
+                break
+        if merged.problems:  # packets have the numbers that they have where files are merged
+            raise SpoolFullError(merged.problems[0].message)
+        return count
 
 
 def _numbered(batch: PacketBatch, first: int) -> PacketBatch:

@@ -45,6 +45,10 @@ class PacketReader(DataSourceReader):
         self._segments = segments
         self._parts = parts
 
+    def __getstate__(self) -> dict[str, object]:
+        """What goes to every task: each is told its own segment beside it, and the others are none of its business."""
+        return self.__dict__ | {"_segments": []}
+
     def partitions(self) -> list[InputPartition]:
         return [_Task(segment) for segment in self._segments]
 

@@ -3,15 +3,19 @@
 Invariant: what could not be read is kept as it stands in the file, or in what a compressed file holds: its first bytes.
 """
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from dissector.capture.errors import CaptureError
 from dissector.capture.files import Reader, open_capture
+from dissector.capture_file.tally import Tally
 from dissector.pipeline.cells import Cells, Made
 from dissector.pipeline.origins import Origin
-from dissector.pipeline.parts import Keeping, of_stored
+from dissector.pipeline.parts import TALLIES, Keeping, of_stored
 from dissector.pipeline.plan import Plan
+from dissector.pipeline.segments import changed_file
 from dissector.store import Store
 
 KEPT: Final = 64 << 10
@@ -21,11 +25,15 @@ KEPT: Final = 64 << 10
 def of_file(plan: Plan, keeping: Keeping) -> Iterator[Made]:
     """Table and row of all that such a file gives by itself."""
     origin = Origin(0, plan.digest, plan.earliest_ns)
-    if plan.is_stored:
-        yield from of_stored(plan.path, origin, keeping)
     where = {"day": origin.day, "capture": origin.capture, "path": plan.path}
-    for cells in _unread(plan):
-        yield "quarantine", where | cells
+    try:
+        if plan.is_stored:
+            yield from of_stored(plan.path, origin, keeping)
+        for cells in _unread(plan):
+            yield "quarantine", where | cells
+    except (OSError, CaptureError):
+        tally = Tally(told=[changed_file(plan.path)])
+        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(([tally], Tally()))}
 
 
 def _unread(plan: Plan) -> Iterator[Cells]:

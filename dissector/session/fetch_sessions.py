@@ -45,8 +45,9 @@ class FetchSessions:
         self._generation = -1
         self._since: dict[int, tuple[int, Partitions | None]] = {}
         """The same, of connections whose earlier rows are not there any more."""
-        self._last: OrderedDict[int, tuple[int, Partitions]] = OrderedDict()
-        """By connection: the row of the last answer, and that."""
+        self._last: OrderedDict[int, tuple[int, Partitions | None]] = OrderedDict()
+        """By connection: the row of the last answer, and that. That nothing is known is an answer, too: else each Fetch
+        of a session that began before the capture would go all the way back again."""
 
     def partitions(self, number: int, generation: int) -> Partitions | None:
         """What row `number`, an incremental Fetch, asks for; None where its session's beginning is not known."""
@@ -62,15 +63,14 @@ class FetchSessions:
             if not is_incremental(requests[-1]):
                 found = {}
                 break
-        if found is None:
-            return None
-        for request in reversed(requests):
-            found = _after(found, request)
+        if found is not None:
+            for request in reversed(requests):
+                found = _after(found, request)
         self._last[connection] = (number, found)
         self._last.move_to_end(connection)
         if len(self._last) > KEPT:
             self._last.popitem(last=False)
-        return {topic: set(numbers) for topic, numbers in found.items()}
+        return None if found is None else {topic: set(numbers) for topic, numbers in found.items()}
 
     def keep(self, connections: Ints, waiting: Ints, generation: int) -> Ints:
         """Remember what is asked for on these connections, as far as no row that waits comes before it; the rows

@@ -134,13 +134,19 @@ def _heartbeats(first: int, count: int) -> list[Turn]:
 
 def moving(target: Path, count: int, *, max_wait_ms: int) -> None:
     """A client of which no two exchanges are alike to the byte: offsets, sizes and records move on."""
+    talk = Conversation(End("127.0.0.1", 40_001), _SERVER, moving_turns(count, max_wait_ms=max_wait_ms))
+    _write(target, [talk], "what moves on")
+
+
+def moving_turns(count: int, *, max_wait_ms: int) -> list[Turn]:
+    """What such a client and its server say, a request and its response in turn."""
     chance = random.Random(20261121)
     turns: list[Turn] = []
     for number in range(count):
         asked, answered = (_moving_fetch, _moving_produce, _moving_commit)[number % 3](number, chance, max_wait_ms)
         at = _START_NS + number * _MILLISECOND
         turns += [Turn(at, True, asked), Turn(at + _MILLISECOND // 2, False, answered)]
-    _write(target, [Conversation(End("127.0.0.1", 40_001), _SERVER, turns)], "what moves on")
+    return turns
 
 
 def _moving_fetch(number: int, chance: random.Random, max_wait_ms: int) -> tuple[bytes, bytes]:

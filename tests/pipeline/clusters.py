@@ -40,14 +40,15 @@ class Cluster:
 
 @contextmanager
 def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """A master and workers with one core each."""
+    """A master and workers with one core each: hosts of their own to Spark, as each has its own address."""
     with ExitStack() as stack:
         master = stack.enter_context(_daemon(folder / "master.log", "master.Master", "--host", "127.0.0.1"))
         url = _told(folder / "master.log", r"Starting Spark master at (spark://\S+)")
         of_workers = []
         for number in range(workers):
-            log, words = folder / f"worker-{number}.log", ("--cores", "1", "--memory", "1g", "--host", "127.0.0.1")
-            made = _daemon(log, "worker.Worker", *words, "--work-dir", str(folder / f"work-{number}"), url)
+            host, log = f"127.0.0.{number + 2}", folder / f"worker-{number}.log"
+            words = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"), url)
+            made = _daemon(log, "worker.Worker", "--host", host, *words, host=host)
             of_workers.append(stack.enter_context(made).pid)
             _told(log, "(Successfully registered with master)")
         assert master.poll() is None
@@ -55,9 +56,10 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _daemon(log: Path, name: str, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
+def _daemon(log: Path, name: str, *words: str, host: str = "127.0.0.1") -> Iterator["subprocess.Popen[bytes]"]:
     command = [str(_SPARK_CLASS), f"org.apache.spark.deploy.{name}", "--port", "0", "--webui-port", "0", *words]
-    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file, env=_ENVIRONMENT) as process:
+    environment = _ENVIRONMENT | {"SPARK_LOCAL_IP": host}
+    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file, env=environment) as process:
         try:
             yield process
         finally:

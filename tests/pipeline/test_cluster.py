@@ -17,6 +17,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 
 from tests.pipeline.clusters import PATIENCE, Cluster, kdissect, python_without_us, standalone
 from tests.pipeline.contents import contents
+from tests.pipeline.events import failed, logged, run_again, speculative
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 STAGED = "_runs/*/rows/exchanges/*.parquet"
@@ -53,10 +54,12 @@ def local(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def ended(process: "subprocess.Popen[str]") -> bool:
-    """Whether it went well; its words are shown where it did not."""
+    """Whether it went well, and said nothing but what came of it: not a word is Spark's."""
     out, err = process.communicate(timeout=600)
     print(out, err)
-    return process.returncode == 0
+    *problems, summary = err.splitlines() or [""]
+    is_quiet = not out and f"{len(QUICK) + 1} captures, " in summary
+    return process.returncode == 0 and is_quiet and all(line.startswith("kdissect: ") for line in problems)
 
 
 def once(there: Callable[[], object], process: "subprocess.Popen[str]") -> None:
@@ -90,14 +93,32 @@ def test_workers_that_do_not_have_the_package_are_sent_it(
 def test_an_executor_that_is_killed_costs_no_row(
     cluster: Cluster, folder: Path, local: dict[str, tuple[int, str]]
 ) -> None:
-    process = kdissect(*on(cluster, folder, "killed"))
+    log = folder / "log of killed"
+    process = kdissect(*on(cluster, folder, "killed", *(f"{name}={value}" for name, value in logged(log).items())))
     once(lambda: list((folder / "killed").glob(STAGED)), process)
     before = cluster.executors()
     assert len(before) == 2
     os.kill(before[0], signal.SIGKILL)
     once(lambda: before[0] not in cluster.executors(), process)
     assert ended(process)
+    assert "ExecutorLostFailure" in failed(log)
+    assert run_again(log) > 0
     assert contents(folder / "killed") == local
+
+
+def test_tasks_that_run_twice_give_their_rows_once(
+    cluster: Cluster, folder: Path, local: dict[str, tuple[int, str]]
+) -> None:
+    """Speculative execution, as hasty as it can be made: a copy of whatever still runs as others have ended."""
+    log = folder / "log of hasty"
+    hasty = {
+        "spark.speculation": "true", "spark.speculation.interval": "50ms", "spark.speculation.quantile": "0.1",
+        "spark.speculation.multiplier": "1.0", "spark.speculation.minTaskRuntime": "1ms",
+    }  # fmt: skip
+    settings = logged(log) | hasty
+    assert ended(kdissect(*on(cluster, folder, "hasty", *(f"{name}={value}" for name, value in settings.items()))))
+    assert speculative(log) > 0
+    assert contents(folder / "hasty") == local
 
 
 def test_a_driver_that_is_killed_leaves_nothing_and_the_next_one_does_all(

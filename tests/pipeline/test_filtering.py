@@ -6,10 +6,9 @@ import pytest
 
 from dissector.analysis.filter import parse
 from dissector.capture_file import Capture
-from tests.pipeline.ingested import Ingested, ingested
+from tests.pipeline.ingested import Ingested
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
-__all__ = ["ingested"]
 
 EXACT = (
     "api == Fetch", "api != Fetch", "!(api == Fetch)", "api in {Fetch, Produce}", "api_key == 3", "api_key > 10",

@@ -10,10 +10,9 @@ from dissector.capture_file import Capture
 from dissector.cli.found import side_of_tables, written
 from tests.conftest import PCAPS
 from tests.conversation.test_growing import said
-from tests.pipeline.ingested import Ingested, ingested
+from tests.pipeline.ingested import Ingested
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
-__all__ = ["ingested"]
 
 
 @pytest.mark.parametrize("text", [None, "api == Fetch && latency > 5ms"])

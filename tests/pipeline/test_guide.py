@@ -13,12 +13,11 @@ from dissector.capture_file import Capture
 from dissector.pipeline.tables import TABLES
 from dissector.protocol.schema.loader import apis
 from dissector.session.exchange import Exchange
-from tests.pipeline.ingested import Ingested, ingested
+from tests.pipeline.ingested import Ingested
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-__all__ = ["ingested"]
 GUIDE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
 QUERIES = dict(re.findall(r"^### (.+?)\n(?:(?!^###).)*?```sql\n(.*?)```", GUIDE, re.DOTALL | re.MULTILINE))
 

@@ -6,14 +6,12 @@ import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.conftest import CAPTURES, PCAPS, QUICK
-from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
@@ -24,7 +22,6 @@ from dissector.capture_file import Capture
 from dissector.pipeline.bodies import MOST
 from dissector.pipeline.ingest import Outcome, ingest
 from dissector.pipeline.parts import Keeping
-from dissector.pipeline.spark import session
 from tests.pipeline.contents import contents
 from tests.pipeline.dealing import Tables, differences, shown, tables, told
 from tests.pipeline.rolling import rolled
@@ -43,13 +40,6 @@ class Made(NamedTuple):
     folder: Path
     files: list[Path]
     outcome: Outcome
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    needs("java")
-    with session("local[2]", None, {"spark.sql.shuffle.partitions": "2"}, verbose=False) as spark:
-        yield spark
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +173,7 @@ out, moment, *files = sys.argv[1:]
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 def report(stage, done, total):
-    if stage == moment:
+    if stage.startswith(moment):
         die()
 move, moved = Folder.move, []
 def counted(self, source, target):

@@ -11,10 +11,9 @@ from dissector.analysis.stats.over_time import OverTime
 from dissector.analysis.stats.sampling import SAMPLED
 from dissector.analysis.stats.sections import SECTIONS
 from dissector.capture_file import Capture
-from tests.pipeline.ingested import Ingested, ingested
+from tests.pipeline.ingested import Ingested
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
-__all__ = ["ingested"]
 
 
 def counted(captures: list[str], text: str | None) -> Statistics:

@@ -90,3 +90,11 @@ def test_rows_that_stay_are_in_a_file_for_each_capture_however_many_there_are(
         assert sorted((row["packet"], row["capture"]) for row in back) == [
             (cells["packet"], cells["capture"]) for of, cells in rows if of == name
         ]
+
+
+def test_what_can_t_be_moved_or_removed_is_one_plain_line(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    (tmp_path / "from").mkdir()
+    (tmp_path / "to").touch()
+    with pytest.raises(FolderError, match=f"{tmp_path}/to/in: file exists"):
+        folder.move("from", "to/in")

@@ -81,6 +81,23 @@ def test_a_session_whose_beginning_was_not_captured_is_not_known(tmp_path: Path)
     assert fetched(path) == [None, None, None]
 
 
+@pytest.mark.parametrize("most", [10, 5_000], ids=["longer than is read back", "shorter"])
+def test_a_session_that_began_before_the_capture_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """And not, for each Fetch, all the way back again. What begins later is known."""
+    monkeypatch.setattr(fetch_sessions, "MOST_REQUESTS", most)
+    reads: list[int] = []
+    request = fetch_sessions.FetchSessions._request
+    monkeypatch.setattr(
+        fetch_sessions.FetchSessions, "_request", lambda self, row: reads.append(row) or request(self, row)
+    )
+    turns = [Turn(True, fetch(n, n + 5, {}, {})) for n in range(100)]
+    turns += [Turn(True, fetch(100, 0, {"a": [1]}, {})), Turn(True, fetch(101, 1, {}, {}))]
+    assert fetched(capture_of(tmp_path, conversation(turns))) == [None] * 101 + [{"a": [1]}]
+    assert len(reads) == len(turns)
+
+
 def test_a_way_back_that_is_too_long_makes_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch_sessions, "MOST_REQUESTS", 3)
     steps = [fetch(0, 0, {"a": [0]}, {}), *(fetch(n, n, {"a": [n]}, {}) for n in range(1, 8))]

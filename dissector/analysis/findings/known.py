@@ -223,6 +223,12 @@ OF_FILES: Final = (
         "Make room where temporary files go (TMPDIR), or merge the files first, with mergecap for example.",
     ),
     Explanation(
+        "file-changed", "A file that changed while it was read", ERROR,
+        "A file was looked over, and then was another one, or gone: nothing of it is in the tables.",
+        "A program still writes to it, or it was moved or removed.",
+        "Ingest it when nobody writes to it any more; the folder of a running ring with --follow.",
+    ),
+    Explanation(
         "late-file", "A file of a ring that came late", WARNING,
         "A file came when others with later packets had been read: it was read by itself.",
         "It was copied or renamed into the folder, or it was written over with older packets.",

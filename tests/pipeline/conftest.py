@@ -1,0 +1,46 @@
+"""One session of Spark for all modules here, and bundled captures brought into tables once: to start one takes longer
+than most tests. Where there is no Java, or no pyspark, what asks for it is skipped."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.needs import needs
+from tests.pipeline.events import logged
+from tests.pipeline.ingested import CAPTURES, Ingested
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="package")
+def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the session's event log."""
+    return tmp_path_factory.mktemp("spark") / "log"
+
+
+@pytest.fixture(scope="package")
+def spark(spark_log: Path) -> "Iterator[SparkSession]":
+    """A session on two cores that tries a failed task again."""
+    needs("java")
+    if find_spec("pyspark") is None:
+        pytest.skip("NOT TESTED with pyspark: it is not installed")
+    from dissector.pipeline.spark import session
+
+    settings = {"spark.sql.shuffle.partitions": "2", **logged(spark_log)}
+    with session("local[2,4]", None, settings, verbose=False) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def ingested(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ingested:
+    """Some bundled captures, brought into tables with their frames' bytes left out."""
+    from dissector.pipeline.ingest import ingest
+    from dissector.pipeline.parts import Keeping
+
+    folder = str(tmp_path_factory.mktemp("tables") / "tables")
+    ingest(spark, CAPTURES, folder, Keeping())
+    return Ingested(spark, folder, CAPTURES)

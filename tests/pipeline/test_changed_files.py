@@ -1,0 +1,154 @@
+"""Files that change or go away between being looked over and being read, and what has no room on the disk: told, and
+nothing half done. Without Spark."""
+
+import errno
+import gzip
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dissector.capture import compression, spool
+from dissector.capture.spool import Spool, SpoolFullError
+from dissector.findings import Finding
+from dissector.pipeline.parts import Keeping, rows
+from dissector.pipeline.plan import plan
+from dissector.pipeline.segments import Segment, deal, segments
+from dissector.pipeline.whole_files import of_file
+from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
+from tests.conftest import PCAPS
+from tests.pipeline.test_whole_files import LOGS
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "gone": Path.unlink,
+    "cut": lambda path: os.truncate(path, path.stat().st_size - 1000),
+    "longer": lambda path: path.open("ab").write(b"more"),
+    "another of its size": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+}
+
+
+def told(segment: Segment) -> list[Finding]:
+    """What is told of files as they are dealt out."""
+    *_, last = deal(segment, 2)
+    findings: list[Finding] = pickle.loads(last.block.data).told
+    return findings
+
+
+@pytest.fixture
+def java(tmp_path: Path) -> Path:
+    path = tmp_path / "java.pcapng"
+    path.write_bytes((PCAPS / "java.pcapng").read_bytes())
+    return path
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("size", [1 << 30, 1 << 14], ids=["whole", "in ranges"])
+def test_a_file_that_is_another_one_by_now_is_told(java: Path, change: str, size: int) -> None:
+    found = segments([plan(str(java), size, 100)])
+    assert (len(found) > 1) == (size < 1 << 30)
+    assert not [finding for segment in found for finding in told(segment)]
+    CHANGES[change](java)
+    findings = {finding for segment in found for finding in told(segment)}
+    assert [(finding.code, finding.path) for finding in findings] == [("file-changed", str(java))]
+
+
+def test_of_files_that_overlap_the_one_that_changed_is_told(java: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.pcapng"
+    other.write_bytes((PCAPS / "java.pcapng").read_bytes() + b"\0")
+    [segment] = segments([plan(str(java)), plan(str(other))])
+    assert not told(segment)
+    other.unlink()
+    assert [finding.path for finding in told(segment)] == [str(other)]
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["kafka's own", "a damaged capture"])
+def test_a_file_that_is_read_by_itself_and_went_away_is_told(java: Path, tmp_path: Path, *, stored: bool) -> None:
+    path = tmp_path / "00000000000000000000.log" if stored else java
+    path.write_bytes(LOGS[0].read_bytes() if stored else java.read_bytes()[:3000] + bytes(2000))
+    made = plan(str(path))
+    assert made.stands_alone
+    path.unlink()
+    [(_, cells)] = of_file(made, Keeping())
+    [tally], _ = pickle.loads(cells["tally"])
+    assert [finding.path for finding in tally.told] == [str(path)]
+
+
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    found = plan(str(tmp_path / "pipe"))
+    assert found.unread == f"{tmp_path}/pipe: no regular file"
+    assert not found.digest
+
+
+def test_a_file_that_this_user_may_not_read_is_told(java: Path) -> None:
+    """Asked by somebody who is not root, as root may read all."""
+    java.chmod(0)
+    child = os.fork()
+    if not child:
+        told = ""
+        try:
+            if os.geteuid() == 0:
+                os.setuid(65_534)
+            told = plan(str(java)).unread
+        finally:
+            os._exit(told != f"{java}: permission denied")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Temporary files have no room for more than a block."""
+
+    def pwrite(file: int, data: memoryview, at: int) -> int:
+        if at + len(data) > 1 << 13:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(file, data, at)
+
+    write = os.pwrite
+    monkeypatch.setattr(spool.os, "pwrite", pwrite)
+
+
+@pytest.mark.usefixtures("full")
+def test_a_part_without_room_on_the_disk_fails_and_is_not_cut(java: Path) -> None:
+    [segment] = segments([plan(str(java))])
+    blocks = [each.block for each in deal(segment, 1)]
+    with pytest.raises(SpoolFullError, match="temporary files: no space left on device"):
+        list(rows(blocks, Share(0, 1), Lessons.together([]), [], Keeping()))
+
+
+@pytest.mark.usefixtures("full")
+def test_files_that_can_t_be_merged_for_want_of_room_fail(java: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.pcapng"
+    other.write_bytes(java.read_bytes() + b"\0")
+    [segment] = segments([plan(str(java)), plan(str(other))])
+    with pytest.raises(SpoolFullError, match="could not be merged: temporary files: no space left on device"):
+        told(segment)
+
+
+@pytest.mark.usefixtures("full")
+@pytest.mark.parametrize("kept", [1_000, 1 << 30], ids=["its beginning", "none of it"])
+def test_of_a_compressed_file_without_room_nothing_is_taken(
+    java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """Whether its beginning had room, or not even that."""
+    path = tmp_path / "java.pcapng.gz"
+    path.write_bytes(gzip.compress(java.read_bytes()))
+    monkeypatch.setattr(compression, "_PIECE", kept)
+    found = plan(str(path))
+    assert (found.digest, segments([found]), found.stands_alone) == ("", [], False)
+    assert [problem.code for problem in found.problems] == ["not-a-capture"]
+    assert "no space left on device" in found.problems[0].message
+
+
+def test_what_a_spool_could_not_take_it_does_not_show(full: None) -> None:
+    from dissector.store import Store
+
+    made = Spool(Store(), 1 << 30)
+    made.append(b"some")
+    with pytest.raises(SpoolFullError):
+        made.append(bytes(1 << 14))
+    assert made.data.tobytes() == b"some"

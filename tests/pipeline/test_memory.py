@@ -1,0 +1,69 @@
+"""What a worker holds does not grow with what it reads."""
+
+import gzip
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+
+from dissector.pipeline.plan import plan
+from dissector.pipeline.segments import deal, segments
+from dissector.pipeline.source import PacketReader
+from tests.bench.measuring import measured
+from tests.bench.skewed import skewed
+from tests.conftest import PCAPS
+
+READ = """
+import sys
+from dissector.pipeline.parts import Keeping, lessons, rows
+from dissector.pipeline.origins import origins
+from dissector.pipeline.plan import plan
+from dissector.pipeline.segments import deal, segments
+from dissector.pipeline.staging import staged
+from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
+plans = [plan(sys.argv[1])]
+found = segments(plans)
+def blocks():
+    return (each.block for segment in found for each in deal(segment, 1))
+taught = Lessons.together([lessons(blocks(), Share(0, 1))])
+made = staged(rows(blocks(), Share(0, 1), taught, origins(plans, found), Keeping()), sys.argv[2])
+assert {each.table: each.rows for each in made}["exchanges"] >= int(sys.argv[3])
+"""
+"""A part, as a task reads it."""
+
+
+def test_how_many_parts_there_are_follows_from_what_they_hold(tmp_path: Path) -> None:
+    """And not from the size of a file, which may be compressed."""
+    plain = PCAPS / "java.pcapng"
+    packed = tmp_path / "java.pcapng.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    blocks = [each.block for segment in segments([plan(str(plain))]) for each in deal(segment, 1)]
+    held = sum(len(block.heads) + len(block.data) for block in blocks if block.heads)
+    assert plan(str(plain)).dealt == plan(str(packed)).dealt
+    assert held <= plan(str(plain)).dealt < held * 1.2, "what can't be Kafka's is not dealt out"
+
+
+def test_what_a_task_is_sent_does_not_grow_with_the_captures() -> None:
+    [one] = segments([plan(str(PCAPS / "java.pcapng"))])
+    few, many = PacketReader([one], 3), PacketReader([one] * 10_000, 3)
+    assert len(pickle.dumps(few)) == len(pickle.dumps(many))
+    assert len(many.partitions()) == 10_000
+    task = pickle.loads(pickle.dumps(many))
+    rows = sum(batch.num_rows for batch in task.read(few.partitions()[0]))
+    assert rows == len(list(deal(one, 3)))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_giant_connection_takes_no_more_memory_than_a_smaller_one(tmp_path: Path) -> None:
+    peaks = {}
+    for exchanges in (15_000, 75_000):
+        path = tmp_path / f"{exchanges}.pcapng"
+        skewed(path, exchanges, 300)
+        peaks[exchanges] = measured([sys.executable, "-c", READ, str(path), str(tmp_path), str(exchanges)], 1).megabytes
+    assert peaks[75_000] < 300
+    assert peaks[75_000] - peaks[15_000] < 50, "as rows they are 150 MB"
