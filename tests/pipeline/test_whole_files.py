@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dissector.capture import CaptureError
 from dissector.capture_file import Capture
@@ -164,10 +162,14 @@ def test_what_is_not_there_or_a_folder_has_a_line_and_no_row(tmp_path: Path) -> 
     assert not made["quarantine"]
 
 
-@given(kept=st.booleans(), frames=st.booleans())
-@settings(max_examples=4)
-def test_with_hashes_nothing_that_a_record_holds_is_in_any_table(kept: bool, frames: bool) -> None:
-    made = tables([JAVA], keeping=Keeping(frames=frames, records=kept))
+[OUTBOX] = (PCAPS / "segments").glob("java-outbox-0/*.log")
+
+
+@pytest.mark.parametrize("path", [JAVA, OUTBOX], ids=["a capture", "a log"])
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("frames", [True, False])
+def test_with_hashes_nothing_that_a_record_holds_is_in_any_table(path: Path, kept: bool, frames: bool) -> None:
+    made = tables([path], keeping=Keeping(frames=frames, records=kept))
     whole = repr({name: rows for name, rows in made.items() if name not in ("plans", "tallies")})
     assert ("teapot" in whole or b"teapot".hex() in whole) == kept
     assert made["records"]
