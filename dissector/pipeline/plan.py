@@ -61,6 +61,13 @@ class Plan:
     """Why all of it could not be read, where that is so."""
 
     @property
+    def form(self) -> str:
+        """What the table of captures calls it."""
+        if self.unread:
+            return "unread"
+        return "log" if self.is_stored else "capture" if self.has_times else "hex"
+
+    @property
     def stands_alone(self) -> bool:
         """Whether something of it is told that no other file has a part in."""
         return self.is_stored or bool(self.damage) or bool(self.unread and self.digest)

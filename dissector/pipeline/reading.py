@@ -29,6 +29,7 @@ LEAST_DIGITS: Final = 8
 """Of a digest, to call a capture by."""
 TOGETHER: Final = 256
 """Rows that go to Python at once: their bodies may be large."""
+_ORDER: Final = ("log", "capture", "hex", "unread")
 _IS_URI: Final = "://"
 _NUMBERS: Final = pa.schema([("number", pa.int64())])
 _FINDING: Final = ("code", "severity", "path", "message")
@@ -38,10 +39,15 @@ class _File(NamedTuple):
     """A capture, in the order in which it is read among others."""
 
     order: int
-    """0 for Kafka's own files, 1 for captures with times, 2 for those without."""
-    begin_ns: int
-    capture: str
+    """Of its form."""
+    first_ns: int
+    end_ns: int
+    digest: str
     path: str
+
+    @property
+    def capture(self) -> str:
+        return self.digest[:SHORT]
 
 
 class Tables:
@@ -68,12 +74,10 @@ class Tables:
 
     @cached_property
     def _files(self) -> list[_File]:
-        """All captures in their order: Kafka's own files, then those with packets by time, then those without times."""
-        found = self.table("captures").select("digest", "path", "begin_ns", "link_types").collect()
-        return sorted(
-            _File((1 if row.begin_ns else 2) if row.link_types else 0, row.begin_ns, row.digest[:SHORT], row.path)
-            for row in found
-        )
+        """All captures in the order in which they are one: Kafka's own files, then those with packets by time, then
+        those without times."""
+        found = self.table("captures").select("form", "first_ns", "end_ns", "digest", "path").collect()
+        return sorted(_File(_ORDER.index(row.form), *row[1:]) for row in found)
 
     def of(self, name: str) -> "Tables | None":
         """What there is of one capture, by its file's name or by how its digest begins; None where none is called so,
@@ -86,8 +90,8 @@ class Tables:
 
     @property
     def start_ns(self) -> int:
-        """When the first of the files begins that has times, nanoseconds since 1970."""
-        return next((each.begin_ns for each in self._files if each.begin_ns), 0)
+        """When the first of the files begins that has times, nanoseconds since 1970: what relative times count from."""
+        return next((each.first_ns for each in self._files if each.first_ns), 0)
 
     @cached_property
     def numbered_connections(self) -> DataFrame:
@@ -121,11 +125,9 @@ class Tables:
         """Rows with their numbers and those of their connections. A file of Kafka's own counts as one of these, before
         all others, as in a capture."""
         numbers = self._numbered(self.table("exchanges").select(*KEY), KEY[1:], "number")
-        stored = [each.capture for each in self._files if not each.order]
-        files = [
-            (each.capture, each.path, 1 + stored.index(each.capture) if not each.order else None)
-            for each in self._files
-        ]
+        logs = [each.capture for each in self._files if _ORDER[each.order] == "log"]
+        stored = {capture: number for number, capture in enumerate(logs, 1)}
+        files = [(each.capture, each.path, stored.get(each.capture)) for each in self._files]
         paths = f.broadcast(self._spark.createDataFrame(files, "capture STRING, path STRING, file BIGINT"))
         found = self.numbered_connections.select("connection", (f.col("conn") + len(stored)).alias("of_packets"))
         return (

@@ -50,6 +50,8 @@ TABLES: Final = (
         Column("path", "STRING", "where it lay"),
         Column("bytes", "BIGINT", "its size"),
         Column("packets", "BIGINT", "packets in it; of a file of Kafka's own its entries"),
+        Column("form", "STRING", "capture, hex (its times are made up), log (a file of Kafka's own), unread"),
+        Column("first_ns", "BIGINT", "time of its first packet or entry, nanoseconds since 1970 UTC; 0 where none"),
         Column("begin_ns", "BIGINT", "time of its earliest packet, nanoseconds since 1970 UTC; 0 where there is none"),
         Column("end_ns", "BIGINT", "time of its latest packet"),
         Column("link_types", "ARRAY<INT>", "LINKTYPE_ numbers"),
