@@ -1,17 +1,22 @@
 """Files of every kind: Kafka's own, transcripts, compressed ones, damaged ones, and those that are no captures."""
 
+import bz2
 import gzip
 import hashlib
 import json
+import lzma
 import random
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lz4.frame
 import pytest
 
 from dissector.capture import CaptureError
+from dissector.capture.compression import zstd
 from dissector.capture_file import Capture
 from dissector.conversation.transcript import frame_lines
 from dissector.pipeline.parts import Keeping
@@ -137,6 +142,29 @@ def test_what_is_wrong_is_told_as_show_does(tmp_path: Path, name: str) -> None:
     for each in made["quarantine"]:
         assert each["size"] > 0
         assert each["data"] == plain[each["at"] : each["at"] + each["size"]]
+
+
+def with_checksum(data: bytes) -> bytes:
+    """As zstd's own program writes it."""
+    return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+
+
+@pytest.mark.parametrize("packed", [gzip.compress, bz2.compress, lzma.compress, with_checksum, lz4.frame.compress])
+def test_what_cant_be_decompressed_is_kept_beside_its_line(tmp_path: Path, packed: Callable[[bytes], bytes]) -> None:
+    """In the second of two members; where it is noticed may be behind the damage."""
+    plain = (PCAPS / "kraft-quorum.pcapng").read_bytes()
+    good, bad = packed(plain[:60_000]), packed(plain[60_000:])
+    at = len(bad) // 2
+    data = good + bad[:at] + b"\xff" * 300 + bad[at + 300 :]
+    path = of(tmp_path, data)
+    made = tables([path], parts=2)
+    [row] = [each for each in made["quarantine"] if "data damaged" in each["reason"]]
+    assert len(good) - 8_192 < row["at"] < len(data)
+    assert row["size"] == len(data) - row["at"]
+    assert row["data"] == data[row["at"] :][:KEPT]
+    assert any("data damaged" in each.message for each in plans(made)[0].problems)
+    assert row["packet"] == plans(made)[0].packets + 1
+    assert told(made) == shown([path])
 
 
 def test_of_much_that_cant_be_read_the_beginning_is_kept(tmp_path: Path) -> None:
