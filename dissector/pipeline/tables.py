@@ -129,7 +129,7 @@ TABLES: Final = (
     )),
     Table("quarantine", "a row a place of a file that could not be read", (
         Column("path", "STRING", "the file"),
-        Column("at", "BIGINT", "offset in the file, decompressed where that can be done; null: none of it could be read"),
+        Column("at", "BIGINT", "offset in the file, decompressed where that can be; null: none of it could be read"),
         Column("packet", "BIGINT", "number of the packet, or of the entry, that should stand there, from 1"),
         Column("size", "BIGINT", "bytes"),
         Column("reason", "STRING", "why it could not be read"),
