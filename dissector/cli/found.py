@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dissector.analysis.stats.sections import quoted
 from dissector.capture import CaptureError
+from dissector.cli.cluster import Cluster
 from dissector.cli.filtering import wanted
 from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.tables import NOT_KEPT, are_tables, opened, spark, told_empty
+from dissector.cli.spark import session
+from dissector.cli.tables import NOT_KEPT, is_folder, opened, tables_of, told_empty
 from dissector.conversation import End, Packet, Turn, pcapng
 from dissector.conversation.growing import Growing
 from dissector.session.exchange import Exchange
@@ -33,11 +35,11 @@ class Found(NamedTuple):
     rows: int
 
 
-def show_found(folder: str, text: str | None, screen: Screen) -> int:
+def show_found(folder: str, on: Cluster, text: str | None, screen: Screen) -> int:
     """Show what fits on a screen; the exit code, 1 where nothing does."""
     fitting = wanted(text)
     with TemporaryDirectory() as place:
-        with opened(folder) as tables:
+        with opened(folder, on) as (tables, _):
             found = written(tables, fitting, Path(place) / f"{Path(folder).name}.pcapng")
             if not found.rows:
                 complain(told_empty(folder, tables, fitting))
@@ -100,22 +102,28 @@ def _turns(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
 def side_of_tables(word: str) -> tuple[str, str] | None:
     """Folder and name of ``FOLDER:NAME``; None where it is no such thing."""
     folder, _, name = word.rpartition(":")
-    return (folder, name) if folder and name and are_tables([folder]) else None
+    return (folder, name) if folder and name and is_folder(folder) else None
 
 
 @contextmanager
-def sides(asked: Sequence[tuple[str, str]]) -> Iterator[list[Found]]:
+def sides(asked: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[Found]]:
     """Captures of sides: of each folder what is one capture's, or one client id's. Raises `CaptureError` for a name
     that nothing has."""
-    with TemporaryDirectory() as place, spark() as made:
-        from dissector.pipeline.reading import Tables
+    with TemporaryDirectory() as place:
+        with session(on) as (spark, bar):
+            from dissector.pipeline.progress import stage
 
-        found = []
-        for number, (folder, name) in enumerate(asked):
-            tables = Tables(made, folder)
-            capture = tables.of(name)
-            client = None if capture is not None else wanted(f"client_id == {quoted(name)}")
-            found.append(written(capture or tables, client, Path(place) / f"{number}.pcapng"))
-            if not found[-1].rows:
-                raise CaptureError(f"{folder}: no capture and no client id is called {name}")
+            found = []
+            for number, (folder, name) in enumerate(asked):
+                with stage(spark, f"reading {name}", bar):
+                    found.append(_side(tables_of(spark, folder), name, Path(place) / f"{number}.pcapng"))
+                if not found[-1].rows:
+                    raise CaptureError(f"{folder}: no capture and no client id is called {name}")
         yield found
+
+
+def _side(tables: "Tables", name: str, path: Path) -> Found:
+    """What one capture has, or else one client."""
+    capture = tables.of(name)
+    client = None if capture is not None else wanted(f"client_id == {quoted(name)}")
+    return written(capture or tables, client, path)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.fs
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
@@ -31,6 +31,7 @@ TOGETHER: Final = 256
 """Rows that go to Python at once: their bodies may be large."""
 _ORDER: Final = ("log", "capture", "hex", "unread")
 _IS_URI: Final = "://"
+_LOCAL: Final = "file://"
 _NUMBERS: Final = pa.schema([("number", pa.int64())])
 _FINDING: Final = ("code", "severity", "path", "message")
 
@@ -57,7 +58,7 @@ class Tables:
     def __init__(self, spark: SparkSession, folder: str, capture: str | None = None) -> None:
         self._spark = spark
         self._only = capture
-        self._folder = folder if _IS_URI in folder else f"file://{Path(folder).absolute()}"
+        self._folder = folder.rstrip("/") if _IS_URI in folder else f"file://{Path(folder).absolute()}"
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(TOGETHER))
 
     def table(self, name: str) -> DataFrame:
@@ -65,12 +66,34 @@ class Tables:
         columns = BY_NAME[name].columns if name == "captures" else (*BY_NAME[name].columns, *PARTITIONS)
         schema = ", ".join(f"{column.name} {column.type}" for column in columns)
         path = f"{self._folder}/{name}"
-        if not _is_there(path):
+        if not self._is_there(path):
             return self._spark.createDataFrame([], schema)
         found = self._spark.read.schema(schema).parquet(path)
         return (
             found if name == "captures" else found.where(f.col("capture").isin([each.capture for each in self._files]))
         )
+
+    def _is_there(self, path: str) -> bool:
+        """Whether there is such a folder. What is not on this machine Spark is asked for: it has the file systems."""
+        if path.startswith(_LOCAL):  # what is odd in a name stands as it is
+            return Path(path.removeprefix(_LOCAL)).is_dir()
+        try:
+            return bool(self._spark.read.schema("path STRING").parquet(path).columns)
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                return False
+            raise
+
+    @property
+    def are_there(self) -> bool:
+        """Whether there are any tables: no capture is in them before `captures` is."""
+        return self._is_there(f"{self._folder}/captures")
+
+    def count(self) -> tuple[int, int]:
+        """How many captures there are, and how many problems with them."""
+        problems = f.coalesce(f.sum(f.size("problems")), f.lit(0))
+        [row] = self.table("captures").agg(f.count("*").alias("captures"), problems.alias("problems")).collect()
+        return row.captures, row.problems
 
     @cached_property
     def _files(self) -> list[_File]:
@@ -184,13 +207,6 @@ class Tables:
             rows = rows.orderBy("number").limit(most)
         made = rows.select(*map(_as_text, rows.columns)).mapInArrow(make_all, _ddl(schema))
         return made if most is None else made.orderBy("number").limit(most)
-
-
-def _is_there(path: str) -> bool:
-    if path.startswith("file://"):  # what is odd in a name stands as it is
-        return Path(path.removeprefix("file://")).is_dir()
-    files, inside = pa.fs.FileSystem.from_uri(path)
-    return bool(files.get_file_info(inside).type == pa.fs.FileType.Directory)
 
 
 def _fitting(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterator[Exchange]:
