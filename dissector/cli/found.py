@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dissector.analysis.stats.sections import quoted
 from dissector.capture import CaptureError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dissector.analysis.filter import Filter
     from dissector.pipeline.reading import Tables
 
+NO_PACKETS: Final = "entries of Kafka's own files alone, which no packets carried: show prints them"
 Screen = Callable[[list[str], Set[int]], int]
 """Shows captures, of which some ports are Kafka's; gives the exit code."""
 
@@ -42,7 +43,8 @@ def show_found(folder: str, on: Cluster, text: str | None, screen: Screen) -> in
         with opened(folder, on) as (tables, _):
             found = written(tables, fitting, Path(place) / f"{Path(folder).name}.pcapng")
             if not found.rows:
-                complain(told_empty(folder, tables, fitting))
+                is_empty = tables.fitting(fitting).isEmpty()
+                complain(told_empty(folder, tables, fitting) if is_empty else f"{folder}: {NO_PACKETS}")
                 return NEGATIVE
             kept = tables.has_frames
         code = screen([found.path], found.ports)
@@ -116,14 +118,21 @@ def sides(asked: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[Found]
             found = []
             for number, (folder, name) in enumerate(asked):
                 with stage(spark, f"reading {name}", bar):
-                    found.append(_side(tables_of(spark, folder), name, Path(place) / f"{number}.pcapng"))
-                if not found[-1].rows:
-                    raise CaptureError(f"{folder}: no capture and no client id is called {name}")
+                    found.append(_side(tables_of(spark, folder), folder, name, Path(place) / f"{number}.pcapng"))
         yield found
 
 
-def _side(tables: "Tables", name: str, path: Path) -> Found:
+def _side(tables: "Tables", folder: str, name: str, path: Path) -> Found:
     """What one capture has, or else one client."""
-    capture = tables.of(name)
-    client = None if capture is not None else wanted(f"client_id == {quoted(name)}")
-    return written(capture or tables, client, path)
+    captures = tables.called(name)
+    if len(captures) > 1:
+        raise CaptureError(f"{folder}: {len(captures)} captures are called {name}: say the path of one, or its digest")
+    if captures:
+        found = written(captures[0], None, path)
+        why = f"nothing that was said is in the tables as {name}'s: captures that overlap in time are one, the first"
+    else:
+        found = written(tables, wanted(f"client_id == {quoted(name)}"), path)
+        why = f"no capture and no client id is called {name}"
+    if not found.rows:
+        raise CaptureError(f"{folder}: {why}")
+    return found

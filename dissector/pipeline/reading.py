@@ -102,14 +102,10 @@ class Tables:
         found = self.table("captures").select("form", "first_ns", "end_ns", "digest", "path").collect()
         return sorted(_File(_ORDER.index(row.form), *row[1:]) for row in found)
 
-    def of(self, name: str) -> "Tables | None":
-        """What there is of one capture, by its file's name or by how its digest begins; None where none is called so,
-        or several are."""
-        fit = {each.capture for each in self._files if name in (Path(each.path).name, Path(each.path).stem)}
-        fit |= {
-            each.capture for each in self._files if len(name) >= LEAST_DIGITS and each.capture.startswith(name[:SHORT])
-        }
-        return Tables(self._spark, self._folder, fit.pop()) if len(fit) == 1 else None
+    def called(self, name: str) -> "list[Tables]":
+        """What there is of each capture of that name: its path, its file's name with its ending or without, or how its
+        digest begins."""
+        return [Tables(self._spark, self._folder, each.capture) for each in self._files if _is_called(each, name)]
 
     @property
     def start_ns(self) -> int:
@@ -207,6 +203,11 @@ class Tables:
             rows = rows.orderBy("number").limit(most)
         made = rows.select(*map(_as_text, rows.columns)).mapInArrow(make_all, _ddl(schema))
         return made if most is None else made.orderBy("number").limit(most)
+
+
+def _is_called(file: _File, name: str) -> bool:
+    path = Path(file.path)
+    return name in (file.path, path.name, path.stem) or (len(name) >= LEAST_DIGITS and file.digest.startswith(name))
 
 
 def _fitting(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterator[Exchange]:
