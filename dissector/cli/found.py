@@ -40,10 +40,11 @@ def show_found(folder: str, on: Cluster, text: str | None, screen: Screen) -> in
     """Show what fits on a screen; the exit code, 1 where nothing does."""
     fitting = wanted(text)
     with TemporaryDirectory() as place:
-        with opened(folder, on) as (tables, _):
+        with opened(folder, on) as (tables, bar):
             found = written(tables, fitting, Path(place) / f"{Path(folder).name}.pcapng")
             if not found.rows:
                 is_empty = tables.fitting(fitting).isEmpty()
+                bar.stop()
                 complain(told_empty(folder, tables, fitting) if is_empty else f"{folder}: {NO_PACKETS}")
                 return NEGATIVE
             kept = tables.has_frames
@@ -112,7 +113,7 @@ def sides(asked: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[Found]
     """Captures of sides: of each folder what is one capture's, or one client id's. Raises `CaptureError` for a name
     that nothing has."""
     with TemporaryDirectory() as place:
-        with session(on) as (spark, bar):
+        with session(on, asked[0][0]) as (spark, bar):
             from dissector.pipeline.progress import stage
 
             found = []

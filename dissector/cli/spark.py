@@ -44,9 +44,9 @@ def need() -> None:
 
 
 @contextmanager
-def session(on: Cluster) -> "Iterator[tuple[SparkSession, Bar]]":
+def session(on: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, Bar]]":
     """A session of Spark's, and who can be told how far it is. Raises `CaptureError` where there is none, and for what
-    fails in it."""
+    fails in it: then what it is `about` is named."""
     need()
     from dissector.pipeline.spark import JobError, NoSparkError
     from dissector.pipeline.spark import session as started
@@ -54,8 +54,10 @@ def session(on: Cluster) -> "Iterator[tuple[SparkSession, Bar]]":
     try:
         with _bar(on) as bar, started(on.master, on.remote, on.settings, verbose=on.verbose) as made:
             yield made, bar
-    except (NoSparkError, JobError) as error:
+    except NoSparkError as error:
         raise CaptureError(str(error)) from None
+    except JobError as error:
+        raise CaptureError(f"{about}: {error}" if about else str(error)) from None
 
 
 @contextmanager
@@ -67,5 +69,7 @@ def _bar(on: Cluster) -> Iterator[Bar]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    # Standard error is another one while Spark is there (`pipeline.spark`): nobody else is to put it back.
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as shown:
         yield Bar(shown)

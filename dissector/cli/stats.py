@@ -86,12 +86,13 @@ def stats(
 def _of_tables(
     folder: str, on: Cluster, by: By | None, form: StatsFormat, fitting: "Filter | None", *, plot: bool
 ) -> int:
-    with opened(folder, on) as (tables, _):
+    with opened(folder, on) as (tables, bar):
         from dissector.pipeline.statistics import over_time, statistics
 
         counted = statistics(tables, fitting, bodies=by in (None, By.TOPIC, By.PARTITION, By.FIELD))
         rows = sum(counted.kinds.values())
         if not rows:
+            bar.stop()
             complain(told_empty(folder, tables, fitting))
             return NEGATIVE
         over = over_time(tables, fitting) if plot else None

@@ -56,7 +56,7 @@ def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, options: Sequen
 def opened(folder: str, on: Cluster) -> "Iterator[tuple[Tables, Bar]]":
     """The tables of a folder, and who is told how far Spark is with them. Raises what `session` does, and
     `CaptureError` where there are no tables."""
-    with session(on) as (spark, bar):
+    with session(on, folder) as (spark, bar):
         from dissector.pipeline.progress import stage
 
         with stage(spark, "reading tables", bar):
@@ -86,6 +86,7 @@ def show(folder: str, on: Cluster, printing: Printing, limit: int | None, fittin
             out.write(head + line)
             head, printed = b"", printed + 1
         out.flush()
+        bar.stop()
         if not printed:
             complain(told_empty(folder, tables, fitting))
             return NEGATIVE

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from dissector.analysis.filter import Filter, parse
+from dissector.capture.errors import CaptureError
 from dissector.pipeline.exchanges import exchange
 from dissector.pipeline.filtering import Narrowing, narrowing
 from dissector.pipeline.origins import SHORT
@@ -58,6 +59,7 @@ class Tables:
     def __init__(self, spark: SparkSession, folder: str, capture: str | None = None) -> None:
         self._spark = spark
         self._only = capture
+        self._given = folder
         self._folder = folder.rstrip("/") if _IS_URI in folder else f"file://{Path(folder).absolute()}"
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(TOGETHER))
 
@@ -98,8 +100,10 @@ class Tables:
     @cached_property
     def _files(self) -> list[_File]:
         """All captures in the order in which they are one: Kafka's own files, then those with packets by time, then
-        those without times."""
+        those without times. Raises `CaptureError` where the tables are none of ours."""
         found = self.table("captures").select("form", "first_ns", "end_ns", "digest", "path").collect()
+        if any(row.form not in _ORDER for row in found):
+            raise CaptureError(f"{self._given}: not tables as this version makes them: ingest the captures anew")
         return sorted(_File(_ORDER.index(row.form), *row[1:]) for row in found)
 
     def called(self, name: str) -> "list[Tables]":

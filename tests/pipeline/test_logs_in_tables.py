@@ -14,7 +14,12 @@ from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
 from dissector.analysis.filter import parse
+from dissector.capture import CaptureError
 from dissector.capture_file import Capture
 from dissector.cli.formats import Format
 from dissector.cli.printing import Printing
@@ -30,11 +35,14 @@ from tests.pipeline.test_whole_files import LOGS, of, transcript
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 CAPTURES = ("java", "aiokafka")
+ELSEWHERE = "viewfs://lab/mounted"
+MOUNT = "spark.hadoop.fs.viewfs.mounttable.lab.link./mounted"
 
 
 class Made(NamedTuple):
-    """Tables, and the files that they are of."""
+    """A session, its tables, and the files that they are of."""
 
+    spark: SparkSession
     tables: Tables
     logs: list[Path]
     captures: list[Path]
@@ -50,10 +58,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     captures.append(of(folder, transcript().encode(), "transcript.hex"))
     nothing = of(folder, b"nothing that anybody knows", "nothing")
     logs = [*LOGS, *READ_INDEXES]
-    with session("local[2]", None, {"spark.sql.shuffle.partitions": "2"}, verbose=False) as spark:
+    settings = {"spark.sql.shuffle.partitions": "2", MOUNT: f"file://{folder}"}
+    with session("local[2]", None, settings, verbose=False) as spark:
         files = [nothing, *captures, *logs]
         ingest(spark, [str(file) for file in files], str(folder / "tables"), Keeping())
-        yield Made(tables_of(spark, str(folder / "tables")), in_order(logs), captures)
+        yield Made(spark, tables_of(spark, str(folder / "tables")), in_order(logs), captures)
 
 
 def in_order(logs: list[Path]) -> list[Path]:
@@ -97,6 +106,22 @@ def test_a_filter_finds_the_same_entries(made: Made, text: str) -> None:
     found = b"".join(lines(made.tables, Printing.of(Format.JSON, None), parse(text)))
     assert found == shown([*made.logs, *made.captures], Format.JSON, text)
     assert found
+
+
+def test_tables_of_another_make_are_one_line(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "captures").mkdir()
+    pq.write_table(pa.table({"digest": ["0" * 64], "path": ["a"]}), tmp_path / "captures" / "a.parquet")
+    with pytest.raises(CaptureError, match="not tables as this version makes them"):
+        _ = tables_of(made.spark, str(tmp_path)).start_ns
+    with pytest.raises(CaptureError, match="no tables are there"):
+        tables_of(made.spark, str(tmp_path / "nowhere"))
+
+
+def test_a_folder_with_a_url_is_looked_for_where_spark_finds_it(made: Made) -> None:
+    """In a file system of Hadoop's that has another scheme, as `hdfs:` and `s3a:` have."""
+    assert tables_of(made.spark, f"{ELSEWHERE}/tables").count() == made.tables.count()
+    with pytest.raises(CaptureError, match=f"{ELSEWHERE}/nowhere: no tables are there"):
+        tables_of(made.spark, f"{ELSEWHERE}/nowhere")
 
 
 def test_the_last_line_says_how_much_there_was_and_where_problems_are(made: Made) -> None:
