@@ -1,20 +1,13 @@
-"""Where Spark is to run: the options of all commands that take tables."""
+"""Where Spark is to run, as the options of all commands say it that take tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
-
-import typer
-
-Master = Annotated[str | None, typer.Option(metavar="URL", help="A Spark master; else all cores of this machine.")]
-Remote = Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")]
-Conf = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of Spark; may be repeated.")]
-Verbose = Annotated[bool, typer.Option("-v", help="Let Spark speak.")]
+from typing import Final
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where Spark is to run, as the options say it. Raises `CaptureError` for settings that are none."""
+    """A master, or a Spark Connect server; else all cores of this machine. Raises `CaptureError` for settings that are none."""
 
     master: str | None = None
     remote: str | None = None
@@ -27,10 +20,10 @@ class Cluster:
         return self != Cluster()
 
     def __post_init__(self) -> None:
-        from dissector.capture import CaptureError  # `--help` does without it
-
         for each in self.conf:
             if not each.partition("=")[0] or "=" not in each:
+                from dissector.capture import CaptureError  # `--help` does without it
+
                 raise CaptureError(f"--conf {each}: not NAME=VALUE")
 
     @property

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.cluster import Cluster, Conf, Master, Remote, Verbose
+from dissector.cli.cluster import Cluster
 from dissector.cli.formats import By, DiffFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain, fall_silent, is_unread
 from dissector.evidence.forms import Form
@@ -67,6 +67,10 @@ Fields = Annotated[
 Wanted = Annotated[
     str | None, typer.Option("-Y", metavar="FILTER", help='Only what fits: "api == Fetch && latency > 50ms".')
 ]
+Master = Annotated[str | None, typer.Option(metavar="URL", help="A Spark master; else all cores of this machine.")]
+Remote = Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")]
+Conf = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of Spark; may be repeated.")]
+Verbose = Annotated[bool, typer.Option("-v", help="Let Spark speak.")]
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
