@@ -136,6 +136,12 @@ class Reader:
         """Where the file could not be read."""
         return self._format.damage.places if self._format else []
 
+    @property
+    def left(self) -> Place | None:
+        """What of a compressed file, in its own bytes, could not be decompressed."""
+        left = self._source.left
+        return None if left is None else Place(left.at, self.total - left.at, self.packets + 1, left.reason)
+
     def bytes_at(self, at: int, size: int) -> bytes:
         """Some bytes of the file, or of what it holds where it is compressed, as far as it was read."""
         return self._source.data[at : at + size].tobytes()

@@ -10,7 +10,7 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import IO, Final, Protocol
+from typing import IO, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,6 +26,14 @@ _NAP: Final = 0.02
 NOTHING: Final = np.zeros(0, np.uint8)
 
 
+class Left(NamedTuple):
+    """The rest of a file that a decoder could not undo."""
+
+    at: int
+    """In the bytes of the file itself."""
+    reason: str
+
+
 class Source(Protocol):
     """Bytes to be read as a capture. Progress is `done` of `total`; a `total` of 0 is not known."""
 
@@ -34,6 +42,8 @@ class Source(Protocol):
     grows: bool
     """Whether bytes come when they like; those of other sources are there for who asks for `more`."""
     problems: list[Finding]
+    left: Left | None
+    """Where decoding stopped early, and why."""
 
     @property
     def data(self) -> UInt8:
@@ -61,6 +71,7 @@ class Mapped:
 
     ended = True
     grows = False
+    left: Left | None = None
 
     def __init__(self, file: IO[bytes], store: Store) -> None:
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -95,6 +106,7 @@ class Made:
     def __init__(self, data: bytes, store: Store, original: Source) -> None:
         self._original = original
         self.problems = original.problems
+        self.left = original.left
         self.base = store.add(data)
         self.data = np.frombuffer(data, np.uint8)
 
@@ -131,6 +143,7 @@ class Spooled:
         self.ended = False
         self.grows = stream.total == 0
         self.problems: list[Finding] = []
+        self.left: Left | None = None
 
     @property
     def data(self) -> UInt8:
@@ -156,6 +169,7 @@ class Spooled:
             self._end("not-read-on", f"{error}; the rest is left")
         except DecompressionError as error:
             words = f"{self._codec} data damaged at byte {error.at:,}: {error}; the rest is left"
+            self.left = Left(error.at, f"{self._codec} data damaged: {error}")
             self._end("file-damaged", words)
 
     def _next(self, seconds: float) -> bytes | None:
@@ -209,6 +223,7 @@ class Followed:
 
     grows = True
     total = 0
+    left: Left | None = None
 
     def __init__(self, name: str, file: IO[bytes], store: Store, ended: Callable[[], bool]) -> None:
         self._name = name

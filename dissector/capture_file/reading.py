@@ -61,11 +61,10 @@ class Reading(Opened):
         """Find the rows of Kafka's own files."""
         for _ in self._files.read():
             yield Progress(self.done, self.total, self.packets, len(self))
-        if len(self._files):
-            self.start_ns = self._files.exchange(0).row.time_ns
+        self.start_ns = self._files.start_ns or self.start_ns
 
     def _take(self, batch: PacketBatch) -> None:
-        if not self.packets and not len(self._files):
+        if not self.packets and not self._files.start_ns:
             self.start_ns = int(batch.time_ns[0])
         self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}
         self.packets += len(batch)

@@ -13,16 +13,19 @@ from dissector.analysis.diff.rendering import html, markdown, text
 from dissector.analysis.diff.report import Block, compared, tabled
 from dissector.analysis.filter import Filter
 from dissector.capture_file import Capture
+from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.filtering import wanted
 from dissector.cli.formats import DiffFormat
 from dissector.cli.found import side_of_tables, sides
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import read_with_progress
 from dissector.cli.show import nothing_found
+from dissector.cli.tables import are_tables, is_folder
 from dissector.collecting import collecting_seldom
 from dissector.json_text import dumps
 
 RENDERERS: Final = {DiffFormat.TEXT: text, DiffFormat.MARKDOWN: markdown, DiffFormat.HTML: html}
+AS_A_WHOLE: Final = "what each side does as a whole, beside each other: captures are compared field by field"
 Screen = Callable[[Side, Side, Matches], int]
 """Shows two sides; gives the exit code."""
 _MATCH: Final = re.compile(r"A:C?(\d{1,9})=B:C?(\d{1,9})", re.ASCII)
@@ -35,6 +38,7 @@ def compare(
     matches: Sequence[str] = (),
     *,
     ports: Set[int] = frozenset(),
+    on: Cluster = THIS_MACHINE,
 ) -> int:
     """Compare and print, or show on a screen; the exit code: 0 for the same, 1 for different, 2 where there is nothing
     to compare.
@@ -43,11 +47,12 @@ def compare(
     found = [_MATCH.fullmatch(each) for each in matches]
     if wrong := next((each for each, fits in zip(matches, found, strict=True) if not fits), None):
         return complain(f"--match {wrong}: write the connections as A:3=B:5")
+    tables = [side_of_tables(each) for each in files]
+    if any(tables) or any(map(is_folder, files)):
+        return _tables(files, tables, form, on, is_chosen=any(chosen) or bool(matches) or bool(ports))
+    are_tables(files, on)
     if misuse := _misuse(len(files), chosen, matches):
         return complain(misuse)
-    tables = [side_of_tables(each) for each in files]
-    if any(tables):
-        return _tables(files, tables, form, has_choice=any(chosen) or bool(matches), ports=ports)
     filters = [wanted(text, option) for text, option in zip(chosen, ("--a", "--b"), strict=True)]
     with collecting_seldom(), ExitStack() as stack:
         captures = [stack.enter_context(Capture([file], ports=ports)) for file in files]
@@ -81,14 +86,15 @@ def _misuse(files: int, chosen: tuple[str | None, str | None], matches: Sequence
 
 
 def _tables(
-    files: Sequence[str], tables: Sequence[tuple[str, str] | None], form: DiffFormat | Screen, *,
-    has_choice: bool, ports: Set[int],
+    files: Sequence[str], tables: Sequence[tuple[str, str] | None], form: DiffFormat | Screen, on: Cluster, *,
+    is_chosen: bool,
 ) -> int:  # fmt: skip
     """What sides of tables do, beside each other, however large they are."""
     asked = [each for each in tables if each is not None]
-    if len(asked) < len(files) or len(files) < 2 or has_choice or ports:
+    if len(asked) < len(files) or len(files) < 2 or is_chosen:
         return complain("of tables, sides are TABLES:NAME, two or more, a client id's or a capture's, and nothing else")
-    with collecting_seldom(), sides(asked) as found, ExitStack() as stack:
+    print(AS_A_WHOLE, file=sys.stderr)
+    with collecting_seldom(), sides(asked, on) as found, ExitStack() as stack:
         captures = [stack.enter_context(Capture([each.path], ports=each.ports)) for each in found]
         for capture in captures:
             read_with_progress(capture)

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dissector.analysis.stats.sections import quoted
 from dissector.capture import CaptureError
+from dissector.cli.cluster import Cluster
 from dissector.cli.filtering import wanted
 from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.tables import NOT_KEPT, are_tables, opened, spark, told_empty
+from dissector.cli.spark import session
+from dissector.cli.tables import NOT_KEPT, is_folder, opened, tables_of, told_empty
 from dissector.conversation import End, Packet, Turn, pcapng
 from dissector.conversation.growing import Growing
 from dissector.session.exchange import Exchange
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from dissector.analysis.filter import Filter
     from dissector.pipeline.reading import Tables
 
+NO_PACKETS: Final = "entries of Kafka's own files alone, which no packets carried: show prints them"
 Screen = Callable[[list[str], Set[int]], int]
 """Shows captures, of which some ports are Kafka's; gives the exit code."""
 
@@ -33,14 +36,16 @@ class Found(NamedTuple):
     rows: int
 
 
-def show_found(folder: str, text: str | None, screen: Screen) -> int:
+def show_found(folder: str, on: Cluster, text: str | None, screen: Screen) -> int:
     """Show what fits on a screen; the exit code, 1 where nothing does."""
     fitting = wanted(text)
     with TemporaryDirectory() as place:
-        with opened(folder) as tables:
+        with opened(folder, on) as (tables, bar):
             found = written(tables, fitting, Path(place) / f"{Path(folder).name}.pcapng")
             if not found.rows:
-                complain(told_empty(folder, tables, fitting))
+                is_empty = tables.fitting(fitting).isEmpty()
+                bar.stop()
+                complain(told_empty(folder, tables, fitting) if is_empty else f"{folder}: {NO_PACKETS}")
                 return NEGATIVE
             kept = tables.has_frames
         code = screen([found.path], found.ports)
@@ -100,22 +105,35 @@ def _turns(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
 def side_of_tables(word: str) -> tuple[str, str] | None:
     """Folder and name of ``FOLDER:NAME``; None where it is no such thing."""
     folder, _, name = word.rpartition(":")
-    return (folder, name) if folder and name and are_tables([folder]) else None
+    return (folder, name) if folder and name and is_folder(folder) else None
 
 
 @contextmanager
-def sides(asked: Sequence[tuple[str, str]]) -> Iterator[list[Found]]:
+def sides(asked: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[Found]]:
     """Captures of sides: of each folder what is one capture's, or one client id's. Raises `CaptureError` for a name
     that nothing has."""
-    with TemporaryDirectory() as place, spark() as made:
-        from dissector.pipeline.reading import Tables
+    with TemporaryDirectory() as place:
+        with session(on, asked[0][0]) as (spark, bar):
+            from dissector.pipeline.progress import stage
 
-        found = []
-        for number, (folder, name) in enumerate(asked):
-            tables = Tables(made, folder)
-            capture = tables.of(name)
-            client = None if capture is not None else wanted(f"client_id == {quoted(name)}")
-            found.append(written(capture or tables, client, Path(place) / f"{number}.pcapng"))
-            if not found[-1].rows:
-                raise CaptureError(f"{folder}: no capture and no client id is called {name}")
+            found = []
+            for number, (folder, name) in enumerate(asked):
+                with stage(spark, f"reading {name}", bar):
+                    found.append(_side(tables_of(spark, folder), folder, name, Path(place) / f"{number}.pcapng"))
         yield found
+
+
+def _side(tables: "Tables", folder: str, name: str, path: Path) -> Found:
+    """What one capture has, or else one client."""
+    captures = tables.called(name)
+    if len(captures) > 1:
+        raise CaptureError(f"{folder}: {len(captures)} captures are called {name}: say the path of one, or its digest")
+    if captures:
+        found = written(captures[0], None, path)
+        why = f"nothing that was said is in the tables as {name}'s: captures that overlap in time are one, the first"
+    else:
+        found = written(tables, wanted(f"client_id == {quoted(name)}"), path)
+        why = f"no capture and no client id is called {name}"
+    if not found.rows:
+        raise CaptureError(f"{folder}: {why}")
+    return found

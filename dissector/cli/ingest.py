@@ -1,60 +1,52 @@
 """`kdissect ingest`: captures to tables, on Spark. What is going on and what came of it on stderr."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dissector.cli.cluster import Cluster
 from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
+from dissector.cli.spark import need, session
 from dissector.text import clean
 
 if TYPE_CHECKING:
     from dissector.pipeline.ingest import Outcome
-    from dissector.pipeline.progress import Report
-
-MISSING: Final = "ingest needs Spark's Python side: pip install 'kafka-dissector[spark]'"
 
 UNREAD: Final = ("not-a-capture", "file-changed")
 """Codes of what is told of files that are not in the tables."""
 
 
 def ingest(
-    captures: Sequence[str], out: str, master: str | None, remote: str | None, conf: Sequence[str], *,
-    frames: bool, hashed: bool, show_secrets: bool, verbose: bool, follow: bool = False, idle: float | None = None,
+    captures: Sequence[str], out: str, on: Cluster, *, frames: bool, hashed: bool, show_secrets: bool,
+    follow: bool = False, idle: float | None = None,
 ) -> int:  # fmt: skip
     """Read captures, and folders of them, into the tables of a folder; the exit code."""
-    if find_spec("pyspark") is None:
-        return complain(MISSING)
-    wrong = [each for each in conf if "=" not in each]
-    if wrong:
-        return complain(f"--conf {wrong[0]}: not NAME=VALUE")
-    from dissector.pipeline.folder import Folder, FolderError
-    from dissector.pipeline.ingest import ingest as run
-    from dissector.pipeline.parts import Keeping
-    from dissector.pipeline.spark import JobError, NoSparkError, session
-
+    need()
     if follow and (len(captures) != 1 or not Path(captures[0]).is_dir()):
         return complain("--follow takes one folder, that captures are written to")
-    if follow and remote is not None:
+    if follow and on.remote is not None:
         return complain("--follow runs where it is started: name a --master, and no Spark Connect server")
     if follow and "://" in out:
         return complain("--follow writes to a folder of this machine: give --out a path")
     if idle is not None and not follow:
         return complain("--idle goes with --follow")
-    settings = dict(each.split("=", 1) for each in conf)
+    from dissector.pipeline.folder import Folder, FolderError
+    from dissector.pipeline.ingest import ingest as run
+    from dissector.pipeline.lock import alone
+    from dissector.pipeline.parts import Keeping
+
     keeping = Keeping(frames=frames, records=not hashed, secrets=show_secrets)
     try:
         Folder(out)  # before anything is started for it
-        if follow:
-            from dissector.cli.ingest_ring import follow as go_on
+        with alone(out, complain), session(on) as (spark, bar):
+            if follow:
+                from dissector.cli.ingest_ring import follow as go_on
 
-            with session(master, remote, settings, verbose=verbose) as spark:
+                bar.stop()
                 return go_on(spark, captures[0], out, keeping, idle)
-        with _progress(verbose=verbose) as report, session(master, remote, settings, verbose=verbose) as spark:
-            outcome = run(spark, _files(captures), out, keeping, report=report)
-    except (NoSparkError, JobError, FolderError) as error:
+            outcome = run(spark, _files(captures), out, keeping, report=bar)
+    except FolderError as error:
         return complain(str(error))
     return _tell(outcome, out)
 
@@ -66,21 +58,6 @@ def _files(captures: Sequence[str]) -> list[str]:
         path = Path(each)
         found += sorted(str(file) for file in path.iterdir() if file.is_file()) if path.is_dir() else [each]
     return [str(Path(each).absolute()) for each in found]
-
-
-@contextmanager
-def _progress(*, verbose: bool) -> "Iterator[Report]":
-    """A line that says which stage it is, for whoever watches a terminal."""
-    if verbose or not sys.stderr.isatty():
-        yield lambda stage, done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting Spark", total=None)
-        yield lambda stage, done, total: bar.update(task, description=stage, completed=done, total=total or None)
 
 
 def _tell(outcome: "Outcome", out: str) -> int:

@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from dissector.cli.cluster import Cluster
 from dissector.cli.formats import By, DiffFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.outcome import complain, fall_silent, is_unread
 from dissector.evidence.forms import Form
@@ -45,7 +46,10 @@ app = typer.Typer(
 )
 
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILE…", help="Captures, hex, or segments of Kafka; - is standard input.")
+    list[str],
+    typer.Argument(
+        metavar="FILE…", help="Captures, hex, segments of Kafka, or a folder of tables; - is standard input."
+    ),
 ]
 Response = Annotated[
     str | None, typer.Option(metavar="API:VERSION", help="What a response answers whose request is not there.")
@@ -63,6 +67,10 @@ Fields = Annotated[
 Wanted = Annotated[
     str | None, typer.Option("-Y", metavar="FILTER", help='Only what fits: "api == Fetch && latency > 50ms".')
 ]
+Master = Annotated[str | None, typer.Option(metavar="URL", help="A Spark master; else all cores of this machine.")]
+Remote = Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")]
+Conf = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of Spark; may be repeated.")]
+Verbose = Annotated[bool, typer.Option("-v", help="Let Spark speak.")]
 Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
@@ -75,20 +83,28 @@ def open_files(
     response: Response = None,
     port: Ports = None,
     show_secrets: Secrets = False,
+    master: Master = None,
+    remote: Remote = None,
+    conf: Conf = None,
+    verbose: Verbose = False,
 ) -> None:
     """Open captures on the screen, or what is found in tables; without a terminal, print their rows."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        show(files, filter=filter, response=response, port=port, show_secrets=show_secrets)
+        show(
+            files, filter=filter, response=response, port=port, show_secrets=show_secrets, master=master,
+            remote=remote, conf=conf, verbose=verbose,
+        )  # fmt: skip
         return
     from dissector.cli.asked import asked
     from dissector.cli.tables import are_tables
     from tui.app import run
 
     def on_screen() -> int:
-        if are_tables(files, response, port, show_secrets):
+        on = Cluster(master, remote, conf or (), verbose)
+        if are_tables(files, on, (response, port, show_secrets)):
             from dissector.cli.found import show_found
 
-            return show_found(files[0], filter, lambda paths, ports: run(paths, ports=ports))
+            return show_found(files[0], on, filter, lambda paths, ports: run(paths, ports=ports))
         if filter is not None:
             return complain("-Y: of a capture all is opened: / filters it on the screen")
         return run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets)
@@ -114,13 +130,21 @@ def show(
     response: Response = None,
     port: Ports = None,
     show_secrets: Secrets = False,
+    master: Master = None,
+    remote: Remote = None,
+    conf: Conf = None,
+    verbose: Verbose = False,
 ) -> None:
-    """Print the exchanges of captures."""
+    """Print the exchanges of captures, or of tables."""
     from dissector.cli.asked import asked
     from dissector.cli.show import show as run
 
-    ports = frozenset(port or ())
-    _answer(lambda: run(files, form, limit, asked(response), fields, filter, ports=ports, show_secrets=show_secrets))
+    _answer(
+        lambda: run(
+            files, form, limit, asked(response), fields, filter, ports=frozenset(port or ()),
+            show_secrets=show_secrets, on=Cluster(master, remote, conf or (), verbose),
+        )
+    )  # fmt: skip
 
 
 @app.command(
@@ -141,12 +165,21 @@ def stats(
     ] = False,
     response: Response = None,
     port: Ports = None,
+    master: Master = None,
+    remote: Remote = None,
+    conf: Conf = None,
+    verbose: Verbose = False,
 ) -> None:
     """Count the exchanges of captures, or of tables: bytes, errors, latencies, by API, client, topic and more."""
     from dissector.cli.asked import asked
     from dissector.cli.stats import stats as run
 
-    _answer(lambda: run(files, by, form, filter, asked(response), ports=frozenset(port or ()), plot=plot))
+    _answer(
+        lambda: run(
+            files, by, form, filter, asked(response), ports=frozenset(port or ()), plot=plot,
+            on=Cluster(master, remote, conf or (), verbose),
+        )
+    )  # fmt: skip
 
 
 @app.command(
@@ -166,16 +199,26 @@ def diff(
         typer.Option(metavar="A:N=B:M", help="Connections, by number, that are the same; may be repeated."),
     ] = None,
     port: Ports = None,
+    master: Master = None,
+    remote: Remote = None,
+    conf: Conf = None,
+    verbose: Verbose = False,
 ) -> None:
     """Compare what two clients do, or put several beside each other; exit code 0 for the same, 1 for different. On a
-    terminal two are shown on the screen."""
+    terminal two are shown on the screen. Of tables, sides are TABLES:NAME, a client id or a capture: of these the
+    matrix of what each does as a whole."""
     from dissector.cli.diff import compare as run
 
     on_screen = form is None and len(files) <= 2 and sys.stdin.isatty() and sys.stdout.isatty()
     if on_screen:
         from tui.app import run_diff
     shown = run_diff if on_screen else form or DiffFormat.TEXT
-    _answer(lambda: run(files, shown, (a, b), match or [], ports=frozenset(port or ())))
+    _answer(
+        lambda: run(
+            files, shown, (a, b), match or [], ports=frozenset(port or ()),
+            on=Cluster(master, remote, conf or (), verbose),
+        )
+    )  # fmt: skip
 
 
 @app.command(
@@ -266,15 +309,13 @@ def export(
 def ingest(
     captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder of the tables, which may be there.")],
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="A Spark master; else all cores of this machine.")
-    ] = None,
-    remote: Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")] = None,
-    conf: Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of Spark; may be repeated.")] = None,
+    master: Master = None,
+    remote: Remote = None,
+    conf: Conf = None,
     frames: Annotated[bool, typer.Option("--frames", help="Keep the bytes of requests and responses.")] = False,
     hashed: Annotated[bool, typer.Option("--hash-records", help="Sizes and hashes for keys and values.")] = False,
     show_secrets: Secrets = False,
-    verbose: Annotated[bool, typer.Option("-v", help="Let Spark speak.")] = False,
+    verbose: Verbose = False,
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on: a folder's files as tcpdump or dumpcap close them, until Ctrl+C.")
     ] = False,
@@ -288,8 +329,8 @@ def ingest(
 
     _answer(
         lambda: run(
-            captures, out, master, remote, conf or [], frames=frames, hashed=hashed, show_secrets=show_secrets,
-            verbose=verbose, follow=follow, idle=idle,
+            captures, out, Cluster(master, remote, conf or (), verbose), frames=frames, hashed=hashed,
+            show_secrets=show_secrets, follow=follow, idle=idle,
         )
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence, Set
 
 from dissector.capture_file import Capture
+from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.follow import follow
 from dissector.cli.formats import Format
@@ -28,11 +29,12 @@ def show(
     *,
     ports: Set[int] = frozenset(),
     show_secrets: bool = False,
+    on: Cluster = THIS_MACHINE,
 ) -> int:
     """Print; the exit code: 0, or 1 where there is no Kafka in it, or none that fits the filter."""
     printing, fitting = Printing.of(form, fields), wanted(filter)
-    if are_tables(files, asked, ports, show_secrets):
-        return show_tables(files[0], printing, limit, fitting)
+    if are_tables(files, on, (asked, ports, show_secrets)):
+        return show_tables(files[0], on, printing, limit, fitting)
     with collecting_seldom(), Capture(files, asked=asked, ports=ports, show_secrets=show_secrets) as capture:
         try:
             if capture.grows:

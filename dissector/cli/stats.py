@@ -3,8 +3,9 @@
 In a table numbers come first and names last, so that names can be as long as they are: 80 columns hold the numbers.
 """
 
+import sys
 from collections.abc import Iterator, Sequence, Set
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dissector.analysis.stats.sections import SECTIONS, Line, api_name, api_word
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import ApiVersion, Tally
 from dissector.capture_file import Capture
+from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.formats import By, StatsFormat
 from dissector.cli.outcome import NEGATIVE, complain
@@ -23,10 +25,13 @@ from dissector.cli.pages import Line as Styled
 from dissector.cli.plots import pictures
 from dissector.cli.progress import read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
-from dissector.cli.tables import are_tables, opened, told_empty
+from dissector.cli.tables import are_tables, opened, summary, told_empty
 from dissector.collecting import collecting_seldom
 from dissector.json_text import dumps
 from dissector.text import counted, duration, size
+
+if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
+    from dissector.analysis.filter import Filter
 
 _NONE: Final = np.zeros(0, np.int64)
 FIRST: Final = 10
@@ -49,23 +54,15 @@ def stats(
     *,
     ports: Set[int],
     plot: bool = False,
+    on: Cluster = THIS_MACHINE,
 ) -> int:
     """Count and print, as tables or as pictures (`plot`); the exit code: 0, or 1 where there is no Kafka in it, or
     nothing fits the filter."""
     fitting = wanted(filter)
     if plot and (by is not None or form is not StatsFormat.TEXT):
         return complain("--plot: the pictures are always the same ones: without --by and --format")
-    if are_tables(files, asked, ports):
-        with opened(files[0]) as tables:
-            from dissector.pipeline.statistics import over_time, statistics
-
-            counted = statistics(tables, fitting, bodies=by in (None, By.TOPIC, By.PARTITION, By.FIELD))
-            if not counted.kinds:
-                complain(told_empty(files[0], tables, fitting))
-                return NEGATIVE
-            if plot:
-                return print_lines(pictures(over_time(tables, fitting), counted))
-        return _write(counted, by, form)
+    if are_tables(files, on, (asked, ports)):
+        return _of_tables(files[0], on, by, form, fitting, plot=plot)
     with collecting_seldom(), Capture(files, asked=asked, ports=ports) as capture:
         read_with_progress(capture)
         for problem in capture.problems:
@@ -84,6 +81,25 @@ def stats(
         if plot:
             return print_lines(pictures(_over_time(capture, rows), counting.statistics))
     return _write(counting.statistics, by, form)
+
+
+def _of_tables(
+    folder: str, on: Cluster, by: By | None, form: StatsFormat, fitting: "Filter | None", *, plot: bool
+) -> int:
+    with opened(folder, on) as (tables, bar):
+        from dissector.pipeline.statistics import over_time, statistics
+
+        counted = statistics(tables, fitting, bodies=by in (None, By.TOPIC, By.PARTITION, By.FIELD))
+        rows = sum(counted.kinds.values())
+        if not rows:
+            bar.stop()
+            complain(told_empty(folder, tables, fitting))
+            return NEGATIVE
+        over = over_time(tables, fitting) if plot else None
+        told = summary(folder, tables, rows)
+    code = print_lines(pictures(over, counted)) if plot else _write(counted, by, form)
+    print(told, file=sys.stderr)
+    return code
 
 
 def _over_time(capture: Capture, rows: Ints | None) -> OverTime | None:

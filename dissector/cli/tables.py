@@ -3,16 +3,18 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dissector.capture import CaptureError
+from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.filtering import nothing_fits
 from dissector.cli.formats import Format
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.printing import Printing
+from dissector.cli.spark import Bar, session
 from dissector.session.exchange import Exchange
+from dissector.text import clean, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,11 +25,25 @@ if TYPE_CHECKING:
 NOT_KEPT: Final = "frames were not kept (ingest --frames keeps them): these were written anew from what they hold"
 
 
-def are_tables(files: Sequence[str], *options: object) -> bool:
-    """Whether it is a folder of tables that is asked for: told by its `captures`. Raises `CaptureError` for several,
-    and for `options` that are set: these say how captures are to be read."""
-    folders = [each for each in files if (Path(each) / "captures").is_dir()]
+_IS_URL: Final = "://"
+
+
+def is_folder(word: str) -> bool:
+    """Whether a word names a folder of tables."""
+    return _IS_URL in word or (Path(word) / "captures").is_dir()
+
+
+def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, options: Sequence[object] = ()) -> bool:
+    """Whether it is a folder of tables that is asked for: told by its `captures`; no capture has a URL. Raises
+    `CaptureError` for several, for another folder, for `options` that are set (these say how captures are to be read),
+    and for a cluster where there are no tables."""
+    folders = [each for each in files if is_folder(each)]
     if not folders:
+        bare = next((each for each in files if Path(each).is_dir()), None)
+        if bare is not None:
+            raise CaptureError(f"{bare}: is a directory, and no tables are in it")
+        if on.is_chosen:
+            raise CaptureError(f"{files[0]}: --master, --remote, --conf and -v are for tables, and for ingest")
         return False
     if len(files) > 1:
         raise CaptureError(f"{folders[0]}: tables stand alone: the captures of one folder are asked together")
@@ -37,58 +53,71 @@ def are_tables(files: Sequence[str], *options: object) -> bool:
 
 
 @contextmanager
-def spark() -> "Iterator[SparkSession]":
-    """A session of Spark's. Raises `CaptureError` where there is none, and for what fails in it."""
-    if find_spec("pyspark") is None:
-        raise CaptureError("tables need Spark's Python side: pip install 'kafka-dissector[spark]'")
-    from dissector.pipeline.spark import JobError, NoSparkError, session
+def opened(folder: str, on: Cluster) -> "Iterator[tuple[Tables, Bar]]":
+    """The tables of a folder, and who is told how far Spark is with them. Raises what `session` does, and
+    `CaptureError` where there are no tables."""
+    with session(on, folder) as (spark, bar):
+        from dissector.pipeline.progress import stage
 
-    try:
-        with session(None, None, {}, verbose=False) as made:
-            yield made
-    except (NoSparkError, JobError) as error:
-        raise CaptureError(str(error)) from None
+        with stage(spark, "reading tables", bar):
+            yield tables_of(spark, folder), bar
 
 
-@contextmanager
-def opened(folder: str) -> "Iterator[Tables]":
-    """The tables of a folder. Raises what `spark` does."""
-    with spark() as made:
-        from dissector.pipeline.reading import Tables
+def tables_of(spark: "SparkSession", folder: str) -> "Tables":
+    """The tables of a folder. Raises `CaptureError` where there are none."""
+    from dissector.pipeline.reading import Tables
 
-        yield Tables(made, folder)
+    tables = Tables(spark, folder)
+    if not tables.are_there:
+        raise CaptureError(f"{folder}: no tables are there")
+    return tables
 
 
-def show(folder: str, printing: Printing, limit: int | None, fitting: "Filter | None") -> int:
+def show(folder: str, on: Cluster, printing: Printing, limit: int | None, fitting: "Filter | None") -> int:
     """Print the rows that fit, in their order; the exit code: 0, or 1 for none."""
-    import pyarrow as pa
-
-    with opened(folder) as tables:
-        start_ns = tables.start_ns
-
-        def lines(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
-            for exchange in exchanges:
-                yield exchange.facts.number, b"".join(printing.exchanges([exchange], start_ns))
-
-        schema = pa.schema([("number", pa.int64()), ("line", pa.binary())])
-        made = tables.made(fitting, lines, schema, most=limit)
-        if limit is None:
-            made = made.orderBy("number")
+    with opened(folder, on) as (tables, bar):
         head, printed = printing.head, 0
         out = sys.stdout.buffer
         if printing.form is Format.CSV:  # names stand above no rows, too
             out.write(head)
             head = b""
-        for row in made.toLocalIterator():
-            out.write(head + row.line)
+        for line in lines(tables, printing, fitting, limit):
+            bar.stop()
+            out.write(head + line)
             head, printed = b"", printed + 1
         out.flush()
+        bar.stop()
         if not printed:
             complain(told_empty(folder, tables, fitting))
             return NEGATIVE
         if printing.form is Format.TREE and not tables.has_frames:
             complain(f"{folder}: {NOT_KEPT}")
+        told = summary(folder, tables, printed)
+    print(told, file=sys.stderr)
     return 0
+
+
+def lines(tables: "Tables", printing: Printing, fitting: "Filter | None", limit: int | None = None) -> Iterator[bytes]:
+    """What is printed for the rows that fit, in their order."""
+    import pyarrow as pa
+
+    start_ns = tables.start_ns
+
+    def made(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
+        for exchange in exchanges:
+            yield exchange.facts.number, b"".join(printing.exchanges([exchange], start_ns))
+
+    schema = pa.schema([("number", pa.int64()), ("line", pa.binary())])
+    found = tables.made(fitting, made, schema, most=limit)
+    for row in (found if limit is not None else found.orderBy("number")).toLocalIterator():
+        yield bytes(row.line)
+
+
+def summary(folder: str, tables: "Tables", rows: int) -> str:
+    """What was asked, and where it says what is wrong with it: one line."""
+    captures, wrong = tables.count()
+    problems = f"; {counted(wrong, 'problem')} of them: the table of captures has the words" if wrong else ""
+    return f"{clean(folder)}: {counted(rows, 'row')} of {counted(captures, 'capture')}{problems}"
 
 
 def told_empty(folder: str, tables: "Tables", fitting: "Filter | None") -> str:

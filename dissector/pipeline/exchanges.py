@@ -15,6 +15,7 @@ import orjson
 from dissector.encoding import held, token
 from dissector.findings import Finding, Severity
 from dissector.json_text import dumps
+from dissector.pipeline.entries import entry
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.formats import ENVELOPE, FIELDS, enveloped
 from dissector.protocol.message import (
@@ -178,9 +179,11 @@ def _other(cells: Cells, facts: Row) -> tuple[Message | None, Message | None]:
     """What a row that is no exchange has of messages."""
     told = orjson.loads(cells["rest"]) if cells["rest"] else {}
     if facts.kind in STORED:
-        entry = Message(facts.time_ns, facts.request_size or 0, b"", 0, UNFRAMED)
-        body = {name: value for name, value in told.items() if name not in ("file", "size")}
-        return _AsTold.of(entry, {"body": body}), None
+        body = {name: value for name, value in told.items() if name != "size"}
+        found = entry(facts, body, cells["request_bytes"])
+        return found or _AsTold.of(
+            Message(facts.time_ns, facts.request_size or 0, b"", 0, UNFRAMED), {"body": body}
+        ), None
     if facts.kind != "sasl":
         return None, None
     data = token(told).data

@@ -342,8 +342,9 @@ class Run:
     def _captures(self) -> DataFrame:
         told = [
             (
-                each.digest, each.path, each.size, each.packets, each.earliest_ns, each.latest_ns, each.link_types,
-                self._run, [(p.code, p.severity.value, p.path, p.message) for p in each.problems + self._shared(each)],
+                each.digest, each.path, each.size, each.packets, each.form, each.first_ns, each.earliest_ns,
+                each.latest_ns, each.link_types, self._run,
+                [(p.code, p.severity.value, p.path, p.message) for p in each.problems + self._shared(each)],
             )
             for each in self._plans
         ]  # fmt: skip

@@ -103,7 +103,8 @@ class Rows:
                 lost.append(Finding("cell-too-large", Severity.NOTE, words, "" if name == "rest" else name))
         if self._keeping.frames:
             for side, message in (("request", exchange.request), ("response", exchange.response)):
-                if message is not None and (self._keeping.records or not carries(message)):
+                has_records = exchange.is_stored or (message is not None and carries(message))
+                if message is not None and (self._keeping.records or not has_records):
                     found[f"{side}_bytes"] = message.data
         return found, lost
 

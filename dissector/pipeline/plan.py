@@ -61,13 +61,22 @@ class Plan:
     ranges: list[Range] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
     damage: list[Place] = field(default_factory=list)
+    left: Place | None = None
+    """What of a compressed file, in its own bytes, could not be decompressed."""
     unread: str = ""
     """Why all of it could not be read, where that is so."""
 
     @property
+    def form(self) -> str:
+        """What the table of captures calls it."""
+        if self.unread:
+            return "unread"
+        return "log" if self.is_stored else "capture" if self.has_times else "hex"
+
+    @property
     def stands_alone(self) -> bool:
         """Whether something of it is told that no other file has a part in."""
-        return self.is_stored or bool(self.damage) or bool(self.unread and self.digest)
+        return self.is_stored or bool(self.damage) or self.left is not None or bool(self.unread and self.digest)
 
 
 def digest_of(path: str) -> tuple[str, int]:
@@ -132,7 +141,7 @@ def _look_over(made: Plan, reader: Reader, size_of_range: int, most: int | None)
         made.ranges.append(Range(first, made.packets - first, mark))
     made.link_types = sorted(links)
     made.problems += reader.problems
-    made.damage = reader.damaged
+    made.damage, made.left = reader.damaged, reader.left
 
 
 def _count(made: Plan, stored: KafkaFiles) -> None:

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.fs
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from dissector.analysis.filter import Filter, parse
+from dissector.capture.errors import CaptureError
 from dissector.pipeline.exchanges import exchange
 from dissector.pipeline.filtering import Narrowing, narrowing
 from dissector.pipeline.origins import SHORT
@@ -29,7 +30,9 @@ LEAST_DIGITS: Final = 8
 """Of a digest, to call a capture by."""
 TOGETHER: Final = 256
 """Rows that go to Python at once: their bodies may be large."""
+_ORDER: Final = ("log", "capture", "hex", "unread")
 _IS_URI: Final = "://"
+_LOCAL: Final = "file://"
 _NUMBERS: Final = pa.schema([("number", pa.int64())])
 _FINDING: Final = ("code", "severity", "path", "message")
 
@@ -38,10 +41,15 @@ class _File(NamedTuple):
     """A capture, in the order in which it is read among others."""
 
     order: int
-    """0 for Kafka's own files, 1 for captures with times, 2 for those without."""
-    begin_ns: int
-    capture: str
+    """Of its form."""
+    first_ns: int
+    end_ns: int
+    digest: str
     path: str
+
+    @property
+    def capture(self) -> str:
+        return self.digest[:SHORT]
 
 
 class Tables:
@@ -51,7 +59,8 @@ class Tables:
     def __init__(self, spark: SparkSession, folder: str, capture: str | None = None) -> None:
         self._spark = spark
         self._only = capture
-        self._folder = folder if _IS_URI in folder else f"file://{Path(folder).absolute()}"
+        self._given = folder
+        self._folder = folder.rstrip("/") if _IS_URI in folder else f"file://{Path(folder).absolute()}"
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(TOGETHER))
 
     def table(self, name: str) -> DataFrame:
@@ -59,35 +68,53 @@ class Tables:
         columns = BY_NAME[name].columns if name == "captures" else (*BY_NAME[name].columns, *PARTITIONS)
         schema = ", ".join(f"{column.name} {column.type}" for column in columns)
         path = f"{self._folder}/{name}"
-        if not _is_there(path):
+        if not self._is_there(path):
             return self._spark.createDataFrame([], schema)
         found = self._spark.read.schema(schema).parquet(path)
         return (
             found if name == "captures" else found.where(f.col("capture").isin([each.capture for each in self._files]))
         )
 
+    def _is_there(self, path: str) -> bool:
+        """Whether there is such a folder. What is not on this machine Spark is asked for: it has the file systems."""
+        if path.startswith(_LOCAL):  # what is odd in a name stands as it is
+            return Path(path.removeprefix(_LOCAL)).is_dir()
+        try:
+            return bool(self._spark.read.schema("path STRING").parquet(path).columns)
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                return False
+            raise
+
+    @property
+    def are_there(self) -> bool:
+        """Whether there are any tables: no capture is in them before `captures` is."""
+        return self._is_there(f"{self._folder}/captures")
+
+    def count(self) -> tuple[int, int]:
+        """How many captures there are, and how many problems with them."""
+        problems = f.coalesce(f.sum(f.size("problems")), f.lit(0))
+        [row] = self.table("captures").agg(f.count("*").alias("captures"), problems.alias("problems")).collect()
+        return row.captures, row.problems
+
     @cached_property
     def _files(self) -> list[_File]:
-        """All captures in their order: Kafka's own files, then those with packets by time, then those without times."""
-        found = self.table("captures").select("digest", "path", "begin_ns", "link_types").collect()
-        return sorted(
-            _File((1 if row.begin_ns else 2) if row.link_types else 0, row.begin_ns, row.digest[:SHORT], row.path)
-            for row in found
-        )
+        """All captures in the order in which they are one: Kafka's own files, then those with packets by time, then
+        those without times. Raises `CaptureError` where the tables are none of ours."""
+        found = self.table("captures").select("form", "first_ns", "end_ns", "digest", "path").collect()
+        if any(row.form not in _ORDER for row in found):
+            raise CaptureError(f"{self._given}: not tables as this version makes them: ingest the captures anew")
+        return sorted(_File(_ORDER.index(row.form), *row[1:]) for row in found)
 
-    def of(self, name: str) -> "Tables | None":
-        """What there is of one capture, by its file's name or by how its digest begins; None where none is called so,
-        or several are."""
-        fit = {each.capture for each in self._files if name in (Path(each.path).name, Path(each.path).stem)}
-        fit |= {
-            each.capture for each in self._files if len(name) >= LEAST_DIGITS and each.capture.startswith(name[:SHORT])
-        }
-        return Tables(self._spark, self._folder, fit.pop()) if len(fit) == 1 else None
+    def called(self, name: str) -> "list[Tables]":
+        """What there is of each capture of that name: its path, its file's name with its ending or without, or how its
+        digest begins."""
+        return [Tables(self._spark, self._folder, each.capture) for each in self._files if _is_called(each, name)]
 
     @property
     def start_ns(self) -> int:
-        """When the first of the files begins that has times, nanoseconds since 1970."""
-        return next((each.begin_ns for each in self._files if each.begin_ns), 0)
+        """When the first of the files begins that has times, nanoseconds since 1970: what relative times count from."""
+        return next((each.first_ns for each in self._files if each.first_ns), 0)
 
     @cached_property
     def numbered_connections(self) -> DataFrame:
@@ -121,11 +148,9 @@ class Tables:
         """Rows with their numbers and those of their connections. A file of Kafka's own counts as one of these, before
         all others, as in a capture."""
         numbers = self._numbered(self.table("exchanges").select(*KEY), KEY[1:], "number")
-        stored = [each.capture for each in self._files if not each.order]
-        files = [
-            (each.capture, each.path, 1 + stored.index(each.capture) if not each.order else None)
-            for each in self._files
-        ]
+        logs = [each.capture for each in self._files if _ORDER[each.order] == "log"]
+        stored = {capture: number for number, capture in enumerate(logs, 1)}
+        files = [(each.capture, each.path, stored.get(each.capture)) for each in self._files]
         paths = f.broadcast(self._spark.createDataFrame(files, "capture STRING, path STRING, file BIGINT"))
         found = self.numbered_connections.select("connection", (f.col("conn") + len(stored)).alias("of_packets"))
         return (
@@ -184,11 +209,9 @@ class Tables:
         return made if most is None else made.orderBy("number").limit(most)
 
 
-def _is_there(path: str) -> bool:
-    if path.startswith("file://"):  # what is odd in a name stands as it is
-        return Path(path.removeprefix("file://")).is_dir()
-    files, inside = pa.fs.FileSystem.from_uri(path)
-    return bool(files.get_file_info(inside).type == pa.fs.FileType.Directory)
+def _is_called(file: _File, name: str) -> bool:
+    path = Path(file.path)
+    return name in (file.path, path.name, path.stem) or (len(name) >= LEAST_DIGITS and file.digest.startswith(name))
 
 
 def _fitting(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterator[Exchange]:

@@ -115,11 +115,13 @@ def _reach(url: str) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Why something failed in Spark, in one line: of a task of ours the last line of its traceback."""
+    """Why something failed in Spark, in one line: of a task of ours the last line of its traceback; else what Java says
+    it is, below the line that only says where it was called."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     python = [line for line in lines if re.match(r"([A-Za-z_]+\.)*[A-Z]\w*(Error|Exception|Full)\b", line)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     told = causes[-1:] if causes and "PythonException" not in causes[-1] else python[-1:]
+    told = told or [line.removeprefix(": ") for line in lines if line.startswith(": ")][:1]
     words = (told or lines[:1] or [type(error).__name__])[0]
     return re.sub(r"^(?:[a-z]\w*\.)+(?=[A-Z])", "", words)[:500]
 

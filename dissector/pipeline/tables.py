@@ -50,6 +50,8 @@ TABLES: Final = (
         Column("path", "STRING", "where it lay"),
         Column("bytes", "BIGINT", "its size"),
         Column("packets", "BIGINT", "packets in it; of a file of Kafka's own its entries"),
+        Column("form", "STRING", "capture, hex (its times are made up), log (a file of Kafka's own), unread"),
+        Column("first_ns", "BIGINT", "time of its first packet or entry, nanoseconds since 1970 UTC; 0 where none"),
         Column("begin_ns", "BIGINT", "time of its earliest packet, nanoseconds since 1970 UTC; 0 where there is none"),
         Column("end_ns", "BIGINT", "time of its latest packet"),
         Column("link_types", "ARRAY<INT>", "LINKTYPE_ numbers"),
@@ -127,7 +129,7 @@ TABLES: Final = (
     )),
     Table("quarantine", "a row a place of a file that could not be read", (
         Column("path", "STRING", "the file"),
-        Column("at", "BIGINT", "offset in the file, decompressed where it is; null: all of it could not be read"),
+        Column("at", "BIGINT", "offset in the file, decompressed where that can be; null: none of it could be read"),
         Column("packet", "BIGINT", "number of the packet, or of the entry, that should stand there, from 1"),
         Column("size", "BIGINT", "bytes"),
         Column("reason", "STRING", "why it could not be read"),

@@ -1,6 +1,7 @@
 """Files that a task reads by itself: Kafka's own, and those of which something could not be read.
 
 Invariant: what could not be read is kept as it stands in the file, or in what a compressed file holds: its first bytes.
+What could not be decompressed is kept as it stands in the file.
 """
 
 import pickle
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from dissector.capture.errors import CaptureError
+from dissector.capture.errors import CaptureError, Place
 from dissector.capture.files import Reader, open_capture
 from dissector.capture_file.tally import Tally
 from dissector.pipeline.cells import Cells, Made
@@ -39,10 +40,11 @@ def of_file(plan: Plan, keeping: Keeping) -> Iterator[Made]:
 def _unread(plan: Plan) -> Iterator[Cells]:
     """What could not be read of a file."""
     if plan.unread:
-        with Path(plan.path).open("rb") as file:
-            data = file.read(KEPT)
+        data = _beginning(plan, 0, plan.size)
         yield {"at": None, "packet": None, "size": plan.size, "reason": plan.unread, "data": data}
         return
+    if plan.left is not None:
+        yield _cells(plan.left, _beginning(plan, plan.left.at, plan.left.size))
     if not plan.damage:
         return
     store = Store()
@@ -53,9 +55,18 @@ def _unread(plan: Plan) -> Iterator[Cells]:
             for _ in reader.batches():
                 pass
         for place in plan.damage:
-            data = reader.bytes_at(place.at, min(place.size, KEPT))
-            told = {"at": place.at, "packet": place.packet, "size": place.size, "reason": place.reason}
-            yield told | {"data": data}
+            yield _cells(place, reader.bytes_at(place.at, min(place.size, KEPT)))
     finally:
         store.release()
         reader.close()
+
+
+def _cells(place: Place, data: bytes) -> Cells:
+    return {"at": place.at, "packet": place.packet, "size": place.size, "reason": place.reason, "data": data}
+
+
+def _beginning(plan: Plan, at: int, size: int) -> bytes:
+    """The first bytes of a place in the file as it lies."""
+    with Path(plan.path).open("rb") as file:
+        file.seek(at)
+        return file.read(min(size, KEPT))

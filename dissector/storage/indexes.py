@@ -4,7 +4,7 @@ Offsets are relative to the segment's base offset, which only its name has. Neit
 a file is believed if all its entries ascend and nothing but preallocated zeros follows them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from mmap import mmap
 from typing import Final, NamedTuple
 
@@ -96,6 +96,16 @@ class Index:
             if name == "timestamp":
                 root.children[-1].note = timestamp_note(value)
         return Traced(root, [Source(0, "entry", data)], [])
+
+
+def entry_of(values: Mapping[str, int]) -> Entry | None:
+    """The entry of an index that has these values; None where no index has such fields."""
+    for layout in (TIMES, OFFSETS):
+        names = [name for name, _ in layout.fields]
+        if values.keys() == set(names):
+            data = np.array([tuple(values[name] for name in names)], layout.dtype).tobytes()
+            return Index(layout, 1).entry(data, 0)
+    return None
 
 
 def index_of(data: mmap) -> Index | None:

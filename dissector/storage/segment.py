@@ -62,16 +62,21 @@ class Segment:
         given = data
         if self._topic == CLUSTER_METADATA and not self._show_secrets:
             data = masked(data, _tree(data, self._topic).tree)
-        valid, version, info, timestamp = _seen(data)
-        message = message_of(
-            data,
-            timestamp,
-            lambda: {"position": start, **records_with_decoded(data, self._topic)["batches"][0]},
-            lambda: _tree(data, self._topic, noted=data is not given),
-        )
-        words = "the checksum is not that of the bytes: the batch was damaged or changed"
-        findings = [] if valid else [Finding("bad-crc", Severity.ERROR, words, "crc")]
-        return Entry(message, version, info, findings)
+        return entry_of(data, start, self._topic, noted=data is not given)
+
+
+def entry_of(data: bytes, start: int, topic: str, *, noted: bool = False) -> Entry:
+    """A batch or a message of a topic's log, which stands at `start`; masked secrets are `noted` in its tree."""
+    valid, version, info, timestamp = _seen(data)
+    message = message_of(
+        data,
+        timestamp,
+        lambda: {"position": start, **records_with_decoded(data, topic)["batches"][0]},
+        lambda: _tree(data, topic, noted=noted),
+    )
+    words = "the checksum is not that of the bytes: the batch was damaged or changed"
+    findings = [] if valid else [Finding("bad-crc", Severity.ERROR, words, "crc")]
+    return Entry(message, version, info, findings)
 
 
 def segment_of(name: str, data: mmap, *, show_secrets: bool) -> Segment | None:

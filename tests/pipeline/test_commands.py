@@ -1,12 +1,19 @@
 """The commands on a folder of tables: what they print is what they print for the captures."""
 
+import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from dissector.analysis.diff import Side, matrix
+from dissector.analysis.diff.objects import matrix_object
+from dissector.analysis.filter import parse
+from dissector.capture_file import Capture
+from dissector.json_text import dumps
 from tests.conftest import PCAPS
 from tests.needs import needs
 
@@ -43,11 +50,22 @@ def test_tables_are_printed_as_their_captures_are(folder: str, words: tuple[str,
     assert ("frames were not kept" in found.stderr) == ("tree" in options)
 
 
-def test_diff_puts_sides_of_tables_beside_each_other(folder: str) -> None:
-    done = kdissect("diff", f"{folder}:java", f"{folder}:aiokafka", "-f", "json")
+def test_diff_gives_the_matrix_of_the_captures_themselves(folder: str) -> None:
+    """Two clients, and one client id of the second: of a name, of a path, of a client."""
+    client = "aiokafka-producer-1"
+    done = kdissect("diff", f"{folder}:java", f"{folder}:{CAPTURES[1]}", f"{folder}:{client}", "-f", "json")
     assert done.returncode == 1, done.stderr
-    assert '"sides":["java","aiokafka"]' in done.stdout
-    assert '"software":["apache-kafka-java 4.' in done.stdout
+    with ExitStack() as stack:
+        java, aiokafka = (stack.enter_context(Capture([path])) for path in CAPTURES)
+        for capture in (java, aiokafka):
+            for _ in capture.read():
+                pass
+        chosen = parse(f'client_id == "{client}"')
+        sides = [Side(java, "java"), Side(aiokafka, CAPTURES[1]), Side(aiokafka, client, chosen)]
+        expected = dumps(matrix_object(matrix(sides))).decode()
+    assert done.stdout == f"{expected}\n"
+    assert len(set(json.loads(done.stdout)["behaviour"]["software"])) == 3
+    assert "as a whole" in done.stderr
 
 
 @pytest.mark.parametrize(("words", "code", "line"), [

@@ -20,6 +20,9 @@ from dissector.pipeline.tables import BY_NAME
 from dissector.session.exchange import Exchange
 from tests.conftest import PCAPS
 from tests.pipeline.dealing import one_by_one
+from tests.pipeline.test_whole_files import INDEXES, LOGS
+
+READ_INDEXES = [path for path in INDEXES if path.suffix != ".txnindex"]
 
 
 def as_variant(text: str | bytes | None) -> bytes | None:
@@ -51,6 +54,44 @@ def test_rows_read_as_the_exchanges_that_they_were(bundled: Path) -> None:
     for original, again in pairs(bundled):
         assert json_line(again) == json_line(original)
         assert row_line(again.row, 0) == row_line(original.row, 0)
+
+
+@pytest.mark.parametrize("path", LOGS + READ_INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
+@pytest.mark.parametrize("frames", [False, True])
+def test_entries_of_files_of_kafkas_own_read_as_they_did(path: Path, frames: bool) -> None:
+    """Bodies, and the very bytes, of which trees are made."""
+    found = list(pairs(path, frames=frames))
+    assert found
+    for original, again in found:
+        assert json_line(again) == json_line(original)
+        assert row_line(again.row, 0) == row_line(original.row, 0)
+        assert original.request is not None
+        assert again.request is not None
+        assert again.request.data == original.request.data
+        assert values(again) == values(original)
+
+
+def values(exchange: Exchange) -> list[tuple[str, object]]:
+    assert exchange.request is not None
+    return [(node.name, node.value) for node in exchange.request.tree.walk()]
+
+
+def test_a_metadata_log_is_told_by_its_first_record_wherever_it_lies(tmp_path: Path) -> None:
+    [path] = (PCAPS / "segments").glob("__cluster_metadata-0/*.log")
+    copy = tmp_path / "some.file"
+    copy.write_bytes(path.read_bytes())
+    found = list(pairs(copy))
+    assert [json_line(again) for _, again in found] == [json_line(original) for original, _ in found]
+    assert any(b"value_decoded" in json_line(again) for _, again in found[1:])
+
+
+def test_a_batch_of_which_no_record_was_kept_has_all_the_rest() -> None:
+    [path] = (PCAPS / "segments").glob("rdkafka-codecs-0/*.log")
+    for original, again in pairs(path, frames=True, records=False):
+        row, lost = orjson.loads(json_line(again)), orjson.loads(json_line(original))
+        assert row == without_records(lost)
+        assert again.request is not None
+        assert again.request.data == b""
 
 
 def test_what_was_not_kept_of_records_is_missing_and_nothing_else() -> None:

@@ -1,5 +1,6 @@
 """What is found in tables, as captures: for the screen, and for what compares clients."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,7 @@ def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_p
 def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: str, tmp_path: Path) -> None:
     from dissector.pipeline.reading import Tables
 
-    tables = Tables(ingested.spark, ingested.folder).of(name)
-    assert tables is not None
+    [tables] = Tables(ingested.spark, ingested.folder).called(name)
     found = written(tables, None, tmp_path / "side.pcapng")
     with Capture([str(PCAPS / f"{name}.pcapng")]) as whole, Capture([found.path], ports=found.ports) as side:
         for capture in (whole, side):
@@ -53,4 +53,9 @@ def test_sides_are_told_by_the_folder_before_them(ingested: Ingested) -> None:
     assert side_of_tables(f"{ingested.captures[0]}:java") is None
     from dissector.pipeline.reading import Tables
 
-    assert Tables(ingested.spark, ingested.folder).of("nobody") is None
+    tables = Tables(ingested.spark, ingested.folder)
+    digest = hashlib.sha256(Path(ingested.captures[0]).read_bytes()).hexdigest()
+    for name in (ingested.captures[0], "java.pcapng", "java", digest, digest[:8]):
+        assert len(tables.called(name)) == 1, name
+    for name in ("nobody", digest[:7], digest[1:], ""):
+        assert tables.called(name) == []

@@ -1,19 +1,22 @@
 """Files of every kind: Kafka's own, transcripts, compressed ones, damaged ones, and those that are no captures."""
 
+import bz2
 import gzip
 import hashlib
 import json
+import lzma
 import random
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lz4.frame
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dissector.capture import CaptureError
+from dissector.capture.compression import zstd
 from dissector.capture_file import Capture
 from dissector.conversation.transcript import frame_lines
 from dissector.pipeline.parts import Keeping
@@ -141,6 +144,29 @@ def test_what_is_wrong_is_told_as_show_does(tmp_path: Path, name: str) -> None:
         assert each["data"] == plain[each["at"] : each["at"] + each["size"]]
 
 
+def with_checksum(data: bytes) -> bytes:
+    """As zstd's own program writes it."""
+    return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+
+
+@pytest.mark.parametrize("packed", [gzip.compress, bz2.compress, lzma.compress, with_checksum, lz4.frame.compress])
+def test_what_cant_be_decompressed_is_kept_beside_its_line(tmp_path: Path, packed: Callable[[bytes], bytes]) -> None:
+    """In the second of two members; where it is noticed may be behind the damage."""
+    plain = (PCAPS / "kraft-quorum.pcapng").read_bytes()
+    good, bad = packed(plain[:60_000]), packed(plain[60_000:])
+    at = len(bad) // 2
+    data = good + bad[:at] + b"\xff" * 300 + bad[at + 300 :]
+    path = of(tmp_path, data)
+    made = tables([path], parts=2)
+    [row] = [each for each in made["quarantine"] if "data damaged" in each["reason"]]
+    assert len(good) - 8_192 < row["at"] < len(data)
+    assert row["size"] == len(data) - row["at"]
+    assert row["data"] == data[row["at"] :][:KEPT]
+    assert any("data damaged" in each.message for each in plans(made)[0].problems)
+    assert row["packet"] == plans(made)[0].packets + 1
+    assert told(made) == shown([path])
+
+
 def test_of_much_that_cant_be_read_the_beginning_is_kept(tmp_path: Path) -> None:
     data = pcap(packets(JAVA)) + b"\xff" * (3 * KEPT)
     made = tables([of(tmp_path, data)])
@@ -164,10 +190,14 @@ def test_what_is_not_there_or_a_folder_has_a_line_and_no_row(tmp_path: Path) -> 
     assert not made["quarantine"]
 
 
-@given(kept=st.booleans(), frames=st.booleans())
-@settings(max_examples=4)
-def test_with_hashes_nothing_that_a_record_holds_is_in_any_table(kept: bool, frames: bool) -> None:
-    made = tables([JAVA], keeping=Keeping(frames=frames, records=kept))
+[OUTBOX] = (PCAPS / "segments").glob("java-outbox-0/*.log")
+
+
+@pytest.mark.parametrize("path", [JAVA, OUTBOX], ids=["a capture", "a log"])
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("frames", [True, False])
+def test_with_hashes_nothing_that_a_record_holds_is_in_any_table(path: Path, kept: bool, frames: bool) -> None:
+    made = tables([path], keeping=Keeping(frames=frames, records=kept))
     whole = repr({name: rows for name, rows in made.items() if name not in ("plans", "tallies")})
     assert ("teapot" in whole or b"teapot".hex() in whole) == kept
     assert made["records"]

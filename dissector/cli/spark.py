@@ -1,0 +1,75 @@
+"""Spark for the commands that need it: how far it is, and why there is none, in one line.
+
+What is on the terminal while Spark works is gone when the first row is printed.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from dissector.capture import CaptureError
+from dissector.cli.cluster import Cluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.progress import Progress
+
+MISSING: Final = "tables need Spark's Python side: pip install 'kafka-dissector[spark]'"
+
+
+class Bar:
+    """How far Spark is, for whoever watches a terminal: a `pipeline.progress.Report`."""
+
+    def __init__(self, bar: "Progress | None" = None) -> None:
+        self._bar = bar
+        self._task = bar.add_task("starting Spark", total=None) if bar is not None else None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=stage, completed=done, total=total or None)
+
+    def stop(self) -> None:
+        """Away with it: something else comes to the terminal."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def need() -> None:
+    """Raises `CaptureError` where Spark's Python side is not installed."""
+    if find_spec("pyspark") is None:
+        raise CaptureError(MISSING)
+
+
+@contextmanager
+def session(on: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, Bar]]":
+    """A session of Spark's, and who can be told how far it is. Raises `CaptureError` where there is none, and for what
+    fails in it: then what it is `about` is named."""
+    need()
+    from dissector.pipeline.spark import JobError, NoSparkError
+    from dissector.pipeline.spark import session as started
+
+    try:
+        with _bar(on) as bar, started(on.master, on.remote, on.settings, verbose=on.verbose) as made:
+            yield made, bar
+    except NoSparkError as error:
+        raise CaptureError(str(error)) from None
+    except JobError as error:
+        raise CaptureError(f"{about}: {error}" if about else str(error)) from None
+
+
+@contextmanager
+def _bar(on: Cluster) -> Iterator[Bar]:
+    if on.verbose or not sys.stderr.isatty():
+        yield Bar()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    # Standard error is another one while Spark is there (`pipeline.spark`): nobody else is to put it back.
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as shown:
+        yield Bar(shown)

@@ -1,0 +1,95 @@
+"""What a folder of tables is, and what goes with it: told before Spark is started."""
+
+from pathlib import Path
+
+import pytest
+
+from dissector.capture import CaptureError
+from dissector.cli.cluster import THIS_MACHINE, Cluster
+from dissector.cli.tables import are_tables
+from tests.cli.test_commands import JAVA, kdissect
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    (tmp_path / "tables" / "captures").mkdir(parents=True)
+    return str(tmp_path / "tables")
+
+
+def test_a_folder_with_captures_and_any_url_are_tables(folder: str) -> None:
+    for word in (folder, f"file://{folder}", "hdfs://namenode/tables", "s3a://bucket/tables"):
+        assert are_tables([word])
+    assert not are_tables([JAVA, JAVA])
+
+
+@pytest.mark.parametrize("command", ["show", "stats", "open"])
+@pytest.mark.parametrize("option", [("--master", "local[2]"), ("--remote", "sc://h"), ("--conf", "a=b"), ("-v",)])
+def test_where_spark_runs_is_for_tables(command: str, option: tuple[str, ...]) -> None:
+    done = kdissect(command, JAVA, *option)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert (
+        done.stderr.decode() == f"kdissect: {JAVA}: --master, --remote, --conf and -v are for tables, and for ingest\n"
+    )
+
+
+def test_a_diff_of_captures_has_no_cluster() -> None:
+    done = kdissect("diff", JAVA, JAVA, "--master", "local[2]")
+    assert done.returncode == 2
+    assert b"are for tables" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (
+            ("show", "{}", "--port", "9092"),
+            "{}: --response, --port and --show-secrets are for captures",
+        ),
+        (("show", "{}", JAVA), "{}: tables stand alone: the captures of one folder are asked together"),
+        (("show", "{}", "--conf", "spark.x"), "--conf spark.x: not NAME=VALUE"),
+        (("stats", "{}", "--conf", "=1"), "--conf =1: not NAME=VALUE"),
+        (
+            ("show", "{}", "--master", "foo"),
+            "foo: no master: there are local[N], spark://HOST:PORT, yarn and k8s://URL",
+        ),
+        (("stats", "{}", "--remote", "sc://127.0.0.1:1"), "sc://127.0.0.1:1: nobody answers there: connection refused"),
+        (
+            ("diff", "{}", "{}"),
+            "of tables, sides are TABLES:NAME, two or more, a client id's",
+        ),
+        (("diff", "{}:a", JAVA), "of tables, sides are TABLES:NAME, two or more, a client id's"),
+        (("show", "{}/captures"), "{}/captures: is a directory, and no tables are in it"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(folder: str, words: tuple[str, ...], why: str) -> None:
+    pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+    done = kdissect(*(word.format(folder) for word in words))
+    assert (done.returncode, done.stdout) == (2, b"")
+    [line] = done.stderr.decode().splitlines()
+    assert line.startswith(f"kdissect: {why.format(folder)}")
+
+
+def test_a_bad_filter_is_told_before_anything_starts(folder: str) -> None:
+    done = kdissect("show", folder, "-Y", "latencyy > 1")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"kdissect: -Y: ")
+
+
+@pytest.mark.parametrize("command", ["show", "stats", "open"])
+def test_without_java_one_line_says_how_to_get_it(
+    folder: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", "")
+    done = kdissect(command, folder)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"kdissect: Spark needs Java, and there is none: install")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_settings_are_names_and_values() -> None:
+    assert Cluster(conf=("a=b=c", "d=")).settings == {"a": "b=c", "d": ""}
+    assert not THIS_MACHINE.is_chosen
+    with pytest.raises(CaptureError, match="not NAME=VALUE"):
+        Cluster(conf=["a"])

@@ -1,0 +1,131 @@
+"""Files of every form in one folder of tables: what is printed of them is what `show` prints of them, to the byte."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.conftest import PCAPS
+from tests.needs import needs
+
+pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from dissector.analysis.filter import parse
+from dissector.capture import CaptureError
+from dissector.capture_file import Capture
+from dissector.cli.formats import Format
+from dissector.cli.printing import Printing
+from dissector.cli.show import show
+from dissector.cli.tables import lines, summary, tables_of
+from dissector.pipeline.ingest import ingest
+from dissector.pipeline.parts import Keeping
+from dissector.pipeline.reading import Tables
+from dissector.pipeline.spark import session
+from tests.pipeline.rolling import packets, pcap
+from tests.pipeline.test_exchanges import READ_INDEXES
+from tests.pipeline.test_whole_files import LOGS, of, transcript
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+CAPTURES = ("java", "aiokafka")
+ELSEWHERE = "viewfs://lab/mounted"
+MOUNT = "spark.hadoop.fs.viewfs.mounttable.lab.link./mounted"
+
+
+class Made(NamedTuple):
+    """A session, its tables, and the files that they are of."""
+
+    spark: SparkSession
+    tables: Tables
+    logs: list[Path]
+    captures: list[Path]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    """All files of Kafka's own; captures with times, without, and of times that are made up; one that is nothing."""
+    needs("java")
+    folder = tmp_path_factory.mktemp("logs")
+    captures = [PCAPS / f"{name}.pcapng" for name in CAPTURES]
+    captures.append(of(folder, pcap([each._replace(time_ns=0) for each in packets(captures[0])]), "timeless.pcap"))
+    captures.append(of(folder, transcript().encode(), "transcript.hex"))
+    nothing = of(folder, b"nothing that anybody knows", "nothing")
+    logs = [*LOGS, *READ_INDEXES]
+    settings = {"spark.sql.shuffle.partitions": "2", MOUNT: f"file://{folder}"}
+    with session("local[2]", None, settings, verbose=False) as spark:
+        files = [nothing, *captures, *logs]
+        ingest(spark, [str(file) for file in files], str(folder / "tables"), Keeping())
+        yield Made(spark, tables_of(spark, str(folder / "tables")), in_order(logs), captures)
+
+
+def in_order(logs: list[Path]) -> list[Path]:
+    """As tables have them: by their first time, then their last, then by their hash."""
+    keys = {}
+    for log in logs:
+        with Capture([str(log)]) as capture:
+            times = [exchange.row.time_ns for exchange in capture.exchanges()]
+        keys[log] = (times[0], max(times[0], times[-1]), hashlib.sha256(log.read_bytes()).hexdigest())
+    return sorted(logs, key=keys.__getitem__)
+
+
+def shown(files: list[Path], form: Format, filter: str | None = None) -> bytes:  # noqa: A002  # what it is
+    out = TextIOWrapper(BytesIO())
+    with redirect_stdout(out):
+        show([str(file) for file in files], form, None, filter=filter)
+    out.flush()
+    assert isinstance(out.buffer, BytesIO)
+    return out.buffer.getvalue()
+
+
+@pytest.mark.parametrize("form", [Format.TEXT, Format.JSON, Format.CSV])
+def test_everything_is_printed_as_show_prints_it(made: Made, form: Format) -> None:
+    """Numbers, connections, times since the first, keys and their order, bytes as hex."""
+    printing = Printing.of(form, None)
+    found = printing.head + b"".join(lines(made.tables, printing, None))
+    assert found.splitlines() == shown([*made.logs, *made.captures], form).splitlines()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind == batch",
+        "producer_id > 0",
+        "conn == 2",
+        "time > 1s && kind == index",
+        "batches.records.value contains teapot",
+    ],
+)
+def test_a_filter_finds_the_same_entries(made: Made, text: str) -> None:
+    found = b"".join(lines(made.tables, Printing.of(Format.JSON, None), parse(text)))
+    assert found == shown([*made.logs, *made.captures], Format.JSON, text)
+    assert found
+
+
+def test_tables_of_another_make_are_one_line(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "captures").mkdir()
+    pq.write_table(pa.table({"digest": ["0" * 64], "path": ["a"]}), tmp_path / "captures" / "a.parquet")
+    with pytest.raises(CaptureError, match="not tables as this version makes them"):
+        _ = tables_of(made.spark, str(tmp_path)).start_ns
+    with pytest.raises(CaptureError, match="no tables are there"):
+        tables_of(made.spark, str(tmp_path / "nowhere"))
+
+
+def test_a_folder_with_a_url_is_looked_for_where_spark_finds_it(made: Made) -> None:
+    """In a file system of Hadoop's that has another scheme, as `hdfs:` and `s3a:` have."""
+    assert tables_of(made.spark, f"{ELSEWHERE}/tables").count() == made.tables.count()
+    with pytest.raises(CaptureError, match=f"{ELSEWHERE}/nowhere: no tables are there"):
+        tables_of(made.spark, f"{ELSEWHERE}/nowhere")
+
+
+def test_the_last_line_says_how_much_there_was_and_where_problems_are(made: Made) -> None:
+    files = len(made.logs) + len(made.captures) + 1
+    words = summary("tables", made.tables, 7)
+    assert words.startswith(f"tables: 7 rows of {files} captures; ")
+    assert words.endswith("the table of captures has the words")
