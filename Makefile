@@ -32,7 +32,7 @@ test: $(VENV)/.tests lint ## all tests, style, types and import rules
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not spark'
 
 spark: $(VENV)/.tests ## minutes of Spark: clusters, kills, rings, commands on tables (needs Java 17)
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m spark
+	@$(BIN)/python -m pytest -n auto --dist loadfile -m spark
 
 check: $(VENV)/.tests lint ## the fast part of `make test`, under a minute
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not spark' --hypothesis-profile=quick
