@@ -11,10 +11,12 @@ import subprocess
 import termios
 import time
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
+
+from tests.emulated import Emulated
 
 QUIET: Final = 0.15
 """Seconds without output after which a program is taken to have drawn what it has to."""
@@ -65,10 +67,11 @@ class Output:
 
 @dataclass
 class Terminal:
-    """A program in a pty. `written` is all that it has written so far."""
+    """A program in a pty, of so many columns and lines. `written` is all that it has written so far."""
 
     process: subprocess.Popen[bytes]
     end: int
+    size: tuple[int, int]
     written: bytes = b""
 
     def rest(self, quiet: float = HANGS, longest: float = math.inf) -> bytes:
@@ -89,13 +92,30 @@ class Terminal:
     def until(self, words: str) -> None:
         """Read until it has written these."""
         while words.encode() not in self.written:
-            if not select.select([self.end], [], [], HANGS)[0]:
-                raise AssertionError(f"{words!r} never came: {self.written[-2000:]!r}")
-            self.written += os.read(self.end, 1 << 16)
+            self._read(lambda: f"{words!r} never came: {self.written[-2000:]!r}")
+
+    def until_seen(self, seen: Callable[[list[str]], object]) -> None:
+        """Read until the screen's lines are so."""
+        screen = Emulated(*self.size)
+        screen.feed(self.written)
+        while not seen(screen.lines):
+            screen.feed(self._read(lambda: "never seen:\n" + "\n".join(screen.lines)))
+
+    def _read(self, lacking: Callable[[], str]) -> bytes:
+        """The next that it writes."""
+        if not select.select([self.end], [], [], HANGS)[0]:
+            raise AssertionError(lacking())
+        data = os.read(self.end, 1 << 16)
+        self.written += data
+        return data
+
+    def send(self, keys: str) -> None:
+        """Type, or move the mouse."""
+        os.write(self.end, keys.encode())
 
     def press(self, keys: str) -> None:
         """Type, and let it draw."""
-        os.write(self.end, keys.encode())
+        self.send(keys)
         self.rest(QUIET, LONGEST)
 
     def hang_up(self) -> None:
@@ -113,7 +133,7 @@ def terminal(words: Sequence[str], *, columns: int = 120, lines: int = 40, **var
     environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | variables
     process = subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=environment, start_new_session=True)
     os.close(its)
-    its_user = Terminal(process, ours)
+    its_user = Terminal(process, ours, (columns, lines))
     try:
         yield its_user
     finally:

@@ -7,7 +7,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Cluster:
-    """A master, or a Spark Connect server; else all cores of this machine. Raises `CaptureError` where a setting is none."""
+    """A master, or a Spark Connect server; else all cores of this machine. Bad settings raise `CaptureError`."""
 
     master: str | None = None
     remote: str | None = None

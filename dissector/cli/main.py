@@ -1,20 +1,31 @@
-"""`kdissect`: the commands, and the one place where errors become a line on stderr and an exit code.
+"""`kdissect`: the commands and what each takes.
 
-Exit codes: 0 done, 1 a negative answer, 2 bad use or bad input. What is heavy is imported by the command that needs it,
-so that `--help` is quick.
+What is heavy is imported by the command that needs it, so that `--help` is quick.
 """
 
-import signal
 import sys
-from collections.abc import Callable
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
 
+from dissector.cli.answering import answer
 from dissector.cli.cluster import Cluster
 from dissector.cli.formats import By, DiffFormat, Format, ProbeFormat, StatsFormat
-from dissector.cli.outcome import complain, fall_silent, is_unread
+from dissector.cli.options import (
+    Conf,
+    Fields,
+    Files,
+    Master,
+    Ports,
+    Remote,
+    Response,
+    Secrets,
+    Verbose,
+    Wanted,
+)
+from dissector.cli.outcome import complain
+from dissector.cli.schema_commands import schema
 from dissector.evidence.forms import Form
 
 
@@ -44,34 +55,6 @@ app = typer.Typer(
     help="See what Kafka clients and brokers say to each other.\n\n`kdissect FILE` opens a capture on the screen.",
     epilog="Example: kdissect show orders.pcapng --format tree --limit 3",
 )
-
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE…", help="Captures, hex, segments of Kafka, or a folder of tables; - is standard input."
-    ),
-]
-Response = Annotated[
-    str | None, typer.Option(metavar="API:VERSION", help="What a response answers whose request is not there.")
-]
-
-Ports = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--port", min=0, max=65535, help="A port of Kafka's servers, whatever it looks like; may be repeated."
-    ),
-]
-Fields = Annotated[
-    str | None, typer.Option(metavar="A,B,C", help="Columns in place of rows: names and paths of the JSON object.")
-]
-Wanted = Annotated[
-    str | None, typer.Option("-Y", metavar="FILTER", help='Only what fits: "api == Fetch && latency > 50ms".')
-]
-Master = Annotated[str | None, typer.Option(metavar="URL", help="A Spark master; else all cores of this machine.")]
-Remote = Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")]
-Conf = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of Spark; may be repeated.")]
-Verbose = Annotated[bool, typer.Option("-v", help="Let Spark speak.")]
-Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
 
 
 @app.command("open", epilog="Examples: kdissect open orders.pcapng --port 19092; open tables -Y 'latency > 10s'")
@@ -109,7 +92,7 @@ def open_files(
             return complain("-Y: of a capture all is opened: / filters it on the screen")
         return run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets)
 
-    _answer(on_screen)
+    answer(on_screen)
 
 
 @app.command("recent", hidden=True)
@@ -117,7 +100,7 @@ def recent() -> None:
     """Choose among captures that were opened before."""
     from tui.app import run
 
-    _answer(lambda: run([]))
+    answer(lambda: run([]))
 
 
 @app.command("show", epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api")
@@ -139,7 +122,7 @@ def show(
     from dissector.cli.asked import asked
     from dissector.cli.show import show as run
 
-    _answer(
+    answer(
         lambda: run(
             files, form, limit, asked(response), fields, filter, ports=frozenset(port or ()),
             show_secrets=show_secrets, on=Cluster(master, remote, conf or (), verbose),
@@ -174,7 +157,7 @@ def stats(
     from dissector.cli.asked import asked
     from dissector.cli.stats import stats as run
 
-    _answer(
+    answer(
         lambda: run(
             files, by, form, filter, asked(response), ports=frozenset(port or ()), plot=plot,
             on=Cluster(master, remote, conf or (), verbose),
@@ -213,7 +196,7 @@ def diff(
     if on_screen:
         from tui.app import run_diff
     shown = run_diff if on_screen else form or DiffFormat.TEXT
-    _answer(
+    answer(
         lambda: run(
             files, shown, (a, b), match or [], ports=frozenset(port or ()),
             on=Cluster(master, remote, conf or (), verbose),
@@ -260,8 +243,8 @@ def live(
     prints = text or any(option is not None for option in (form, fields, limit, filter))
     on_screen = not prints and sys.stdin.isatty() and sys.stdout.isatty()
     if listed:
-        _answer(list_interfaces)
-    _answer(
+        answer(list_interfaces)
+    answer(
         lambda: run(
             wanted(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
             None if on_screen else Printing.of(form or Format.TEXT, fields),
@@ -302,7 +285,7 @@ def export(
     from dissector.cli.export import export as run
 
     ports = frozenset(port or ())
-    _answer(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
+    answer(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
 
 
 @app.command("ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")
@@ -327,7 +310,7 @@ def ingest(
     """Bring captures into Parquet tables, on Spark."""
     from dissector.cli.ingest import ingest as run
 
-    _answer(
+    answer(
         lambda: run(
             captures, out, Cluster(master, remote, conf or (), verbose), frames=frames, hashed=hashed,
             show_secrets=show_secrets, follow=follow, idle=idle,
@@ -343,7 +326,7 @@ def encode(
     """Turn the JSON of show back into bytes: a hex transcript on stdout, or a capture."""
     from dissector.cli.encode import encode as run
 
-    _answer(lambda: run(file, out))
+    answer(lambda: run(file, out))
 
 
 @app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain records; explain tiny-batches")
@@ -359,7 +342,7 @@ def explain(
     """Explain a message (fields, bytes, versions, an example) or a finding."""
     from dissector.cli.explain import explain as run
 
-    _answer(lambda: run(word, version))
+    answer(lambda: run(word, version))
 
 
 @app.command("probe", epilog="Example: kdissect probe 127.0.0.1:9092 --format tree")
@@ -375,74 +358,10 @@ def probe(
     """Ask a broker what it offers and who is in its cluster."""
     from dissector.cli.probe import probe as run
 
-    _answer(lambda: run(address, form, timeout, client_id, topics=topics))
+    answer(lambda: run(address, form, timeout, client_id, topics=topics))
 
 
-schema = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Import, list, remove and compare releases of Kafka.",
-    epilog="Example: kdissect schema import kafka-clients-4.5.0.jar",
-)
 app.add_typer(schema, name="schema")
-
-
-@schema.command("import", epilog="Example: kdissect schema import kafka-clients-4.5.0.jar")
-def schema_import(
-    jars: Annotated[list[str], typer.Argument(metavar="JAR…", help="The jars of one release, kafka-clients first.")],
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="What to call it, else as the jar does.")] = None,
-) -> None:
-    """Take in a release: what is new is decoded from then on."""
-    from dissector.cli.schema import import_release as run
-
-    _answer(lambda: run(jars, name))
-
-
-@schema.command("list", epilog="Example: kdissect schema list")
-def schema_list() -> None:
-    """List the releases that are known, shipped and imported."""
-    from dissector.cli.schema import list_releases as run
-
-    _answer(run)
-
-
-@schema.command("remove", epilog="Example: kdissect schema remove 4.5.0")
-def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.")]) -> None:
-    """Forget an imported release."""
-    from dissector.cli.schema import remove_release as run
-
-    _answer(lambda: run(name))
-
-
-@schema.command("diff", epilog="Example: kdissect schema diff 3.9.2 kafka-clients-4.5.0.jar")
-def schema_diff(
-    one: Annotated[str, typer.Argument(metavar="A", help="A jar, or a release that is known.")],
-    other: Annotated[str, typer.Argument(metavar="B", help="Another.")],
-) -> None:
-    """Compare two releases; exit code 0 for the same, 1 for different."""
-    from dissector.cli.schema import diff_releases as run
-
-    _answer(lambda: run(one, other))
-
-
-def _answer(run: Callable[[], int]) -> NoReturn:
-    """Run a command to its exit code, whatever comes."""
-    from dissector.capture import CaptureError
-    from dissector.protocol.schema.model import SchemaError
-
-    try:
-        code = run()
-        sys.stdout.flush()
-    except OSError as error:
-        if not is_unread(error):
-            raise
-        fall_silent()
-        code = 0
-    except (CaptureError, SchemaError) as error:
-        code = complain(str(error), *getattr(error, "__notes__", ()))
-    except KeyboardInterrupt:
-        code = 128 + signal.SIGINT
-    raise typer.Exit(code)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 Rows of tables are turned back into the objects of `show --format json`, so that the two can be held against each other.
 """
 
+import functools
 import json
 import pickle
 import random
@@ -94,7 +95,13 @@ def _sent(value: Any) -> Any:
 
 def shown(paths: Sequence[str | Path]) -> Counter[str]:
     """The objects of `show --format json`, without the numbers that they have in the capture as a whole."""
-    with Capture([str(path) for path in paths]) as capture:
+    return _shown(tuple((str(path), Path(path).stat().st_mtime_ns) for path in paths))
+
+
+@functools.lru_cache(maxsize=2)
+def _shown(files: tuple[tuple[str, int], ...]) -> Counter[str]:
+    """Kept, as the same files are often dealt out in several ways."""
+    with Capture([path for path, _ in files]) as capture:
         for _ in capture.read():
             pass
         for _ in capture.examine():

@@ -1,5 +1,7 @@
 """Pictures of every screen, kept beside the tests: drawn again, they must be the same.
 
+One run of the program has a screen in all sizes and themes: what follows its terminal looks as if opened there.
+
 `python -m tests.tui.pictures [NAME…]` draws them anew and says which differ from those kept; each that does is to be
 looked at (`build/pictures/` has them as SVG) before it is committed.
 """
@@ -9,7 +11,9 @@ import gzip
 import os
 import re
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
@@ -26,7 +30,8 @@ from tui.screens.main import MainScreen
 
 KEPT: Final = Path(__file__).parent / "pictures"
 DRAWN: Final = Path(__file__).parents[2] / "build" / "pictures"
-SIZES: Final = ((80, 24), (120, 40), (200, 60))
+Size = tuple[int, int]
+SIZES: Final[tuple[Size, ...]] = ((80, 24), (120, 40), (200, 60))
 THEMES: Final = {"dark": "kdissect", "light": "kdissect-light"}
 
 
@@ -36,6 +41,13 @@ class Picture(NamedTuple):
     name: str
     captures: tuple[str, ...]
     keys: str = ""
+    follows: bool = True
+    """False for what the size decides when it is opened: where a cursor lands, how far is scrolled, what is offered."""
+
+    @property
+    def runs(self) -> list[tuple[Size, ...]]:
+        """The sizes that a run has one after the other."""
+        return [SIZES] if self.follows else [(size,) for size in SIZES]
 
 
 JAVA, LIBRDKAFKA = "compare-java-1", "compare-librdkafka-1"
@@ -45,35 +57,35 @@ PICTURES: Final = (
     Picture("help", ("java",), "question_mark"),
     Picture("filter", ("java",), "slash a p i equals_sign equals_sign F e t c h enter"),
     Picture("completion", ("java",), "slash a p i equals_sign equals_sign F e"),
-    Picture("columns", ("java",), "C"),
+    Picture("columns", ("java",), "C", follows=False),
     Picture("colours", ("java",), "v"),
     Picture("sorting", ("java",), "z"),
-    Picture("pointed", ("java",), "4 G right right right"),
+    Picture("pointed", ("java",), "4 G right right right", follows=False),
     Picture("marks", ("java",), "j m j j m"),
     Picture("ask", ("java",), "ctrl+f o r d e r s"),
     Picture("export", ("java",), "j m j m x"),
     Picture("export-as", ("java",), "j m j m x enter"),
     Picture("export-to", ("java",), "j m j m x enter enter down enter"),
-    Picture("search", ("java",), "ctrl+f o r d e r s enter"),
-    Picture("along", ("java",), "1 8 G J"),
+    Picture("search", ("java",), "ctrl+f o r d e r s enter", follows=False),
+    Picture("along", ("java",), "1 8 G J", follows=False),
     Picture("copy", ("java",), "enter y"),
     Picture("findings", ("trouble-rebalance-loop",), "F"),
     Picture("explained", ("trouble-rebalance-loop",), "e i"),
     Picture("overview", (LIBRDKAFKA,), "o"),
-    Picture("ladder", (LIBRDKAFKA,), "l"),
-    Picture("timelines", ("java-classic",), "L"),
-    Picture("diff", (JAVA, LIBRDKAFKA)),
+    Picture("ladder", (LIBRDKAFKA,), "l", follows=False),
+    Picture("timelines", ("java-classic",), "L", follows=False),
+    Picture("diff", (JAVA, LIBRDKAFKA), follows=False),
     Picture("diff-pairs", (JAVA, LIBRDKAFKA), "v"),
 )
 
 
-def file_name(picture: Picture, size: tuple[int, int], theme: str) -> str:
+def file_name(picture: Picture, size: Size, theme: str) -> str:
     """What one picture is called."""
     return f"{picture.name}-{size[0]}x{size[1]}-{theme}.svg"
 
 
-async def draw(picture: Picture, size: tuple[int, int], theme: str) -> str:
-    """The screen as SVG, without what changes from run to run."""
+async def draw(picture: Picture, sizes: Sequence[Size]) -> dict[str, str]:
+    """The screen in each size and theme as SVG, without what changes from run to run; by file name."""
     with ExitStack() as opened:
         home = opened.enter_context(TemporaryDirectory())
         os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"] = home
@@ -81,13 +93,19 @@ async def draw(picture: Picture, size: tuple[int, int], theme: str) -> str:
         captures = [opened.enter_context(Capture([path])) for path in paths]
         sides = [Side(capture, name) for capture, name in zip(captures, picture.captures, strict=True)]
         app = KDissectApp(DiffScreen(sides[0], sides[1]) if len(sides) > 1 else MainScreen(captures[0]))
-        async with app.run_test(size=size) as pilot:
-            app.theme = THEMES[theme]
+        drawn = {}
+        async with app.run_test(size=sizes[0]) as pilot:
             await _settle(pilot)
             for key in picture.keys.split():
                 await pilot.press(key)
                 await _settle(pilot)
-            return re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot())
+            for size, (theme, name) in product(sizes, THEMES.items()):
+                app.theme = name
+                await pilot.resize_terminal(*size)
+                await _settle(pilot)
+                svg = re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot())
+                drawn[file_name(picture, size, theme)] = svg
+        return drawn
 
 
 async def _settle(pilot: Pilot[None]) -> None:
@@ -116,10 +134,8 @@ def keep(name: str, svg: str) -> None:
 def main(names: list[str]) -> None:
     """Draw them anew."""
     for picture in PICTURES:
-        for size in SIZES if not names or picture.name in names else ():
-            for theme in THEMES:
-                name = file_name(picture, size, theme)
-                svg = asyncio.run(draw(picture, size, theme))
+        for sizes in picture.runs if not names or picture.name in names else ():
+            for name, svg in asyncio.run(draw(picture, sizes)).items():
                 if not (KEPT / f"{name}z").exists() or kept(name) != svg:
                     keep(name, svg)
                     print(f"look at {DRAWN / name}")

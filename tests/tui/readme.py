@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.lab.tools import require
-from tests.tui.pictures import PICTURES, draw
+from tests.tui.pictures import PICTURES, draw, file_name
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 SIZE: Final = (120, 40)
@@ -17,7 +17,7 @@ WIDTH: Final = 1482
 def main() -> None:
     """Draw it."""
     picture = next(each for each in PICTURES if each.name == "diff")
-    svg = asyncio.run(draw(picture, SIZE, "dark"))
+    svg = asyncio.run(draw(picture, [SIZE]))[file_name(picture, SIZE, "dark")]
     command = [require("rsvg-convert"), "--width", str(WIDTH), "--output", str(DOCS / "diff.png")]
     subprocess.run(command, input=svg.encode(), check=True)
 

@@ -113,10 +113,7 @@ async def palette(screen: Screen, text: str) -> AsyncIterator[Pilot[None]]:
     assert isinstance(screen.pilot.app.screen, CommandPalette)
     for character in text:
         await screen.pilot.press("space" if character == " " else character)
-    for _ in range(100):
-        await screen.pilot.pause(0.02)
-        if text.split()[-1] in screen.lines().split("─")[0] or text in screen.lines():
-            break
+    await screen.until(lambda: text.split()[-1] in screen.lines().split("─")[0] or text in screen.lines())
     yield screen.pilot
     await screen.settle()
 
@@ -129,9 +126,8 @@ async def test_the_palette_has_recent_filters_whatever_stands_in_them() -> None:
             await pilot.press("escape")
         async with palette(screen, "api == Fetch") as pilot:
             await pilot.press("enter")
-            await pilot.pause(0.3)
             await pilot.press("enter")
-            await pilot.pause(0.3)
+            await screen.until(lambda: not isinstance(pilot.app.screen, CommandPalette))
         assert "api == Fetch" in screen.lines()
 
 

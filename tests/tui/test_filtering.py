@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import numpy as np
+import pytest
 from textual.widgets import OptionList
 
 from dissector.analysis.filter import Filter
@@ -86,16 +87,17 @@ async def test_what_is_no_filter_stays_in_the_bar_with_a_caret_below_its_place()
         assert screen.main.focused is screen.list
 
 
-async def test_what_is_wrong_is_said_after_a_pause_and_not_while_typing() -> None:
+async def test_what_is_wrong_is_said_after_a_pause_and_not_while_typing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause is one that no machine is too slow for, and then none."""
+    monkeypatch.setattr("tui.screens.filtering.PAUSE", 1_000)
     async with opened(JAVA) as screen:
         await screen.press("slash")
         await typed(screen, "apii")
         assert "▲" not in screen.text("#filter-error")
-        for _ in range(100):
-            await screen.pilot.pause(0.05)
-            if "▲" in screen.text("#filter-error"):
-                break
-        assert "▲" in screen.text("#filter-error")
+        monkeypatch.setattr("tui.screens.filtering.PAUSE", 0.01)
+        await typed(screen, "i")
+        await screen.until(lambda: "▲" in screen.text("#filter-error"))
+        monkeypatch.setattr("tui.screens.filtering.PAUSE", 1_000)
         await typed(screen, "x")
         assert "▲" not in screen.text("#filter-error")
 
@@ -238,15 +240,9 @@ async def test_a_filter_goes_on_with_rows_that_come_and_is_right_when_they_have_
     with Halting([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
-            while not len(capture):
-                await pilot.pause(0.01)
-            await pilot.pause(0.3)
+            await screen.until(lambda: "50%" in screen.lines())
             screen.main.apply_filter("api == Fetch")
-            for _ in range(100):
-                await pilot.pause(0.05)
-                if len(screen.main.view):
-                    break
-            assert len(screen.main.view)
+            await screen.until(lambda: len(screen.main.view))
             before = capture.row(screen.list.number)
             capture.may_end.set()
             await screen.settle()

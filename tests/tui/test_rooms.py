@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from textual import events
 from textual.widget import Widget
 
 from tests.tui.driving import JAVA, Screen, opened
@@ -60,6 +61,29 @@ async def test_a_border_stays_on_the_screen_and_a_move_without_a_button_does_not
         await screen.pilot.hover(screen.bytes, offset=(0, 2))
         await screen.pilot.hover(screen.fields, offset=(3, 2))
         assert screen.bytes.region == before
+
+
+Hand = tuple[type[events.MouseEvent], tuple[int, int]]
+
+
+async def at_once(screen: Screen, *hands: Hand) -> None:
+    """What the mouse does before the program has looked at any of it."""
+    for kind, (x, y) in hands:
+        screen.pilot.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
+    await screen.settle()
+
+
+async def test_a_hand_may_be_faster_than_the_program() -> None:
+    async with opened(JAVA) as screen:
+        top, pane = screen.fields.region.y, screen.bytes.region
+        await at_once(screen, (events.MouseDown, (9, top)), (events.MouseMove, (9, top - 5)),
+                      (events.MouseUp, (9, top - 5)), (events.MouseMove, (9, top - 7)))  # fmt: skip
+        assert screen.fields.region.y == top - 5
+        byte = pane.x + 12, pane.y - 5 + 2
+        await at_once(screen, (events.MouseDown, byte), (events.MouseUp, (9, 4)))
+        assert screen.pilot.app.mouse_captured is None
+        await at_once(screen, (events.MouseDown, (9, 4)), (events.MouseUp, (9, 4)))
+        assert screen.row == 2  # the list has this press, not the pane that had the last one
 
 
 async def test_the_wheel_scrolls_and_leaves_the_cursor() -> None:

@@ -30,23 +30,22 @@ async def places() -> tuple[Cell, Cell, Cell]:
 
 
 async def test_click_drag_and_wheel_reach_the_screen(tmp_path: Path) -> None:
+    """All of a drag is sent at once: no hand is faster."""
     byte, border, row = await places()
     above = border[0], border[1] - 6
     folders = {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     with terminal(
         [sys.executable, "-m", "dissector.cli.main", "open", JAVA], columns=120, lines=40, **folders
     ) as there:
-        there.until("100%")
-        there.rest(quiet=1.0, longest=20)  # panes have their bytes
-        there.press(mouse(0, byte) + mouse(0, byte, up=True))
-        there.until("request.header.request_api_key")
-        there.press(mouse(WHEEL_DOWN, row) * 60)
-        there.until("DeleteTopics")
-        there.rest(quiet=0.5, longest=20)
-        for told in (mouse(0, border), mouse(MOVED, above), mouse(0, above, up=True)):  # no hand is faster
-            there.press(told)
-            there.rest(quiet=0.5, longest=20)
-        there.press("q")
-        there.process.wait(20)
+        there.until_seen(lambda lines: "100%" in lines[0] and "bytes" in lines[border[1]] and "0000 " in lines[byte[1]])
+        there.send(mouse(0, byte) + mouse(0, byte, up=True))
+        there.until_seen(lambda lines: any("request.header.request_api_key" in line for line in lines))
+        there.send(mouse(WHEEL_DOWN, row) * 60)
+        there.until_seen(lambda lines: any("DeleteTopics" in line for line in lines[: border[1]]))
+        there.send(mouse(0, border) + mouse(MOVED, above) + mouse(0, above, up=True))
+        there.until_seen(lambda lines: "bytes" in lines[above[1]])
+        there.send("q")
+        there.rest()
+        assert there.process.wait(20) == 0
     panes = json.loads((tmp_path / "kdissect" / "panes.json").read_text())
     assert panes["list_share"] < 0.4

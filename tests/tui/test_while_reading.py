@@ -32,10 +32,7 @@ async def test_the_screen_works_while_the_capture_is_read() -> None:
     with Slow([JAVA]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
-            while not len(capture):
-                await pilot.pause(0.01)
-            await pilot.pause(0.3)
-            assert "50%" in screen.lines()
+            await screen.until(lambda: "50%" in screen.lines())
             await pilot.press("j", "j", "enter", "down", "down")
             await pilot.pause()
             assert screen.row == 2
@@ -50,9 +47,7 @@ async def test_the_cursor_stays_with_its_row_when_rows_get_their_final_order() -
     with Slow([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
-            while not len(capture):
-                await pilot.pause(0.01)
-            await pilot.pause(0.3)
+            await screen.until(lambda: "50%" in screen.lines())
             await pilot.press(*["j"] * 9)
             await pilot.pause()
             assert screen.row == 9
@@ -74,8 +69,7 @@ async def test_a_pipe_shows_its_rows_while_it_grows_and_what_was_read(tmp_path: 
             screen = Screen(pilot)
             with pipe.open("wb", buffering=0) as file:
                 file.write(data[: len(data) // 2])
-                while not len(capture) or "waiting" in screen.lines():
-                    await pilot.pause(0.01)
+                await screen.until(lambda: len(capture) and "waiting" not in screen.lines())
                 assert "%" not in screen.lines().splitlines()[0]
                 file.write(data[len(data) // 2 :])
             await screen.settle()

@@ -25,6 +25,7 @@ class Coloured(CoreScreen):
     def on_mount(self) -> None:
         if not self.app.is_running:
             return
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_colours())
         self._draw_colours()
 
     def action_colours(self) -> None:

@@ -86,6 +86,8 @@ class CoreScreen(Screen[None]):
         self._done = False
         self._awaiting: Callable[[], object] | None = None
         """What is to be done with the message that is shown, once it is read."""
+        self._extra = ""
+        """What the line about the field says first."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -174,10 +176,14 @@ class CoreScreen(Screen[None]):
     def on_mount(self) -> None:
         if not self.app.is_running:  # it ends before it has begun
             return
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_inspector(self._extra))
         self._list.focus()
         self._draw_title()
         self._draw_message()
         self._load()
+
+    def on_resize(self) -> None:
+        self._draw_inspector(self._extra)
 
     @work(thread=True, exclusive=True, group="load")
     def _load(self) -> None:
@@ -290,6 +296,7 @@ class CoreScreen(Screen[None]):
             self._bytes.border_title = name + span
 
     def _draw_inspector(self, extra: str = "") -> None:
+        self._extra = extra
         message = self.model.look.message if self.model.look is not None else None
         exchange = self.model.exchange
         side = exchange.row.kind if exchange is not None and exchange.is_stored else self.model.side

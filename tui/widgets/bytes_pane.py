@@ -224,10 +224,11 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
         place = event.get_content_offset(self)
         return self.offset_at(place.x, place.y) if place is not None else None
 
+    def _takes(self, event: events.MouseDown) -> bool:
+        return super()._takes(event) or self._byte_under(event) is not None
+
     def on_mouse_down(self, event: events.MouseDown) -> None:
         self._anchor, self._selecting = self._byte_under(event), False
-        if self._anchor is not None:
-            self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """While the button is down, bytes are selected."""
@@ -240,9 +241,6 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
         ):
             self._selecting = True
             self._select_to(offset)
-
-    def on_mouse_up(self) -> None:
-        self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
         offset = self._byte_under(event)

@@ -31,10 +31,21 @@ class Splitter(Widget):
             return False
         return True if self.LEFT and event.x == 0 else None
 
+    def _takes(self, event: events.MouseDown) -> bool:
+        """Whether all that the mouse does until the button is up is for this pane."""
+        return self._border_at(event) is not None
+
+    def post_message(self, message: Message) -> bool:
+        """The mouse is taken when a press is dealt out, and given back with its release, not when the pane comes to
+        them: a hand may be faster, and then moves and the release would be dealt to whatever lies below the mouse."""
+        if isinstance(message, events.MouseDown) and self._takes(message):
+            self.capture_mouse()
+        elif isinstance(message, events.MouseUp):
+            self.release_mouse()
+        return super().post_message(message)
+
     def on_mouse_down(self, event: events.MouseDown) -> None:
         self._dragged = self._border_at(event)
-        if self._dragged is not None:
-            self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self._dragged is not None:
@@ -42,9 +53,7 @@ class Splitter(Widget):
             self.post_message(self.Dragged(left=self._dragged, at=int(at)))
 
     def on_mouse_up(self) -> None:
-        if self._dragged is not None:
-            self._dragged = None
-            self.release_mouse()
+        self._dragged = None
 
     def on_click(self, event: events.Click) -> None:
         """Twice gives the usual place back."""

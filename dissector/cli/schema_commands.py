@@ -1,0 +1,52 @@
+"""`kdissect schema`: releases of Kafka imported, listed, removed and compared."""
+
+from typing import Annotated
+
+import typer
+
+from dissector.cli.answering import answer
+
+schema = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Import, list, remove and compare releases of Kafka.",
+    epilog="Example: kdissect schema import kafka-clients-4.5.0.jar",
+)
+
+
+@schema.command("import", epilog="Example: kdissect schema import kafka-clients-4.5.0.jar")
+def schema_import(
+    jars: Annotated[list[str], typer.Argument(metavar="JAR…", help="The jars of one release, kafka-clients first.")],
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="What to call it, else as the jar does.")] = None,
+) -> None:
+    """Take in a release: what is new is decoded from then on."""
+    from dissector.cli.schema import import_release as run
+
+    answer(lambda: run(jars, name))
+
+
+@schema.command("list", epilog="Example: kdissect schema list")
+def schema_list() -> None:
+    """List the releases that are known, shipped and imported."""
+    from dissector.cli.schema import list_releases as run
+
+    answer(run)
+
+
+@schema.command("remove", epilog="Example: kdissect schema remove 4.5.0")
+def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.")]) -> None:
+    """Forget an imported release."""
+    from dissector.cli.schema import remove_release as run
+
+    answer(lambda: run(name))
+
+
+@schema.command("diff", epilog="Example: kdissect schema diff 3.9.2 kafka-clients-4.5.0.jar")
+def schema_diff(
+    one: Annotated[str, typer.Argument(metavar="A", help="A jar, or a release that is known.")],
+    other: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+) -> None:
+    """Compare two releases; exit code 0 for the same, 1 for different."""
+    from dissector.cli.schema import diff_releases as run
+
+    answer(lambda: run(one, other))
