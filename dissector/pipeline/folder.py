@@ -46,15 +46,17 @@ class Folder:
         return f"{self.uri}/{name}"
 
     def has(self, name: str) -> bool:
-        """Whether there is such a folder."""
-        return bool(self._files.get_file_info(f"{self._path}/{name}").type == pa.fs.FileType.Directory)
+        """Whether there is such a folder. Raises `FolderError`."""
+        with self._told(name):
+            return bool(self._files.get_file_info(f"{self._path}/{name}").type == pa.fs.FileType.Directory)
 
     def partitions(self, name: str) -> list[str]:
-        """Folders of days and captures in one of a table, `day=…/capture=…`."""
+        """Folders of days and captures in one of a table, `day=…/capture=…`. Raises `FolderError`."""
         if not self.has(name):
             return []
         top = f"{self._path}/{name}"
-        found = self._files.get_file_info(pa.fs.FileSelector(top, recursive=True))
+        with self._told(name):
+            found = self._files.get_file_info(pa.fs.FileSelector(top, recursive=True))
         inside = (each.path[len(top) + 1 :] for each in found if each.type == pa.fs.FileType.Directory)
         return sorted(each for each in inside if each.startswith("day=") and each.count("/") == 1)
 

@@ -40,7 +40,7 @@ def _is_again(start: dict[str, Any]) -> bool:
 
 def _events(folder: Path, kind: str) -> Iterator[dict[str, Any]]:
     for path in folder.iterdir():
-        for line in path.read_text().splitlines():
+        for line in path.read_text().rpartition("\n")[0].splitlines():  # the last one may be half written
             event = json.loads(line)
             if event["Event"] == f"SparkListener{kind}":
                 yield event
