@@ -7,7 +7,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Cluster:
-    """A master, or a Spark Connect server; else all cores of this machine. Bad settings raise `CaptureError`."""
+    """A master, or a Spark Connect server; else all cores of this machine. Raises `CaptureError` for a bad setting."""
 
     master: str | None = None
     remote: str | None = None

@@ -1,13 +1,16 @@
 """`kdissect ingest`: captures to tables, on Spark. What is going on and what came of it on stderr."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dissector.capture import CaptureError
 from dissector.cli.cluster import Cluster
 from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
 from dissector.cli.spark import need, session
+from dissector.cli.tables import is_directory
 from dissector.text import clean
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ def ingest(
 ) -> int:  # fmt: skip
     """Read captures, and folders of them, into the tables of a folder; the exit code."""
     need()
-    if follow and (len(captures) != 1 or not Path(captures[0]).is_dir()):
+    if follow and (len(captures) != 1 or not is_directory(captures[0])):
         return complain("--follow takes one folder, that captures are written to")
     if follow and on.remote is not None:
         return complain("--follow runs where it is started: name a --master, and no Spark Connect server")
@@ -52,11 +55,13 @@ def ingest(
 
 
 def _files(captures: Sequence[str]) -> list[str]:
-    """Files as they are, and those of folders."""
+    """Files as they are, and those of folders. Raises `CaptureError` for a folder that can't be read."""
     found: list[str] = []
     for each in captures:
-        path = Path(each)
-        found += sorted(str(file) for file in path.iterdir() if file.is_file()) if path.is_dir() else [each]
+        try:
+            found += sorted(file.path for file in os.scandir(each) if file.is_file()) if is_directory(each) else [each]
+        except OSError as error:
+            raise CaptureError(f"{each}: {(error.strerror or str(error)).lower()}") from None
     return [str(Path(each).absolute()) for each in found]
 
 

@@ -1,9 +1,9 @@
 """Folders of tables where captures may stand: how they are told, Spark started for them, their rows printed."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dissector.capture import CaptureError
@@ -30,7 +30,12 @@ _IS_URL: Final = "://"
 
 def is_folder(word: str) -> bool:
     """Whether a word names a folder of tables."""
-    return _IS_URL in word or (Path(word) / "captures").is_dir()
+    return _IS_URL in word or is_directory(f"{word}/captures")
+
+
+def is_directory(word: str) -> bool:
+    """Whether it is a directory; of what can't be looked at whoever opens it says why."""
+    return os.path.isdir(word)  # noqa: PTH112  # which raises for names too long, and where nobody may look
 
 
 def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, options: Sequence[object] = ()) -> bool:
@@ -39,7 +44,7 @@ def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, options: Sequen
     and for a cluster where there are no tables."""
     folders = [each for each in files if is_folder(each)]
     if not folders:
-        bare = next((each for each in files if Path(each).is_dir()), None)
+        bare = next((each for each in files if is_directory(each)), None)
         if bare is not None:
             raise CaptureError(f"{bare}: is a directory, and no tables are in it")
         if on.is_chosen:

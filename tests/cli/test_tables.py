@@ -69,6 +69,14 @@ def test_what_does_not_go_together_is_one_line(folder: str, words: tuple[str, ..
     assert line.startswith(f"kdissect: {why.format(folder)}")
 
 
+@pytest.mark.parametrize("command", ["show", "stats", "open"])
+def test_a_name_that_can_t_be_looked_up_is_one_line(command: str) -> None:
+    name = "a" * 3_000
+    done = kdissect(command, name)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"kdissect: {name}: file name too long\n"
+
+
 def test_a_bad_filter_is_told_before_anything_starts(folder: str) -> None:
     done = kdissect("show", folder, "-Y", "latencyy > 1")
     assert (done.returncode, done.stdout) == (2, b"")
