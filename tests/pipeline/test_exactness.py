@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from dissector.capture_file import Capture
 from tests.conftest import CAPTURES, PCAPS, QUICK
+from tests.networks import HARMLESS, LOSSES, one_file, traffic, written
 from tests.pipeline.dealing import differences, problems, shown, tables, told
 from tests.pipeline.rolling import rolled
-from tests.test_bad_networks import HARMLESS, LOSSES, one_file, traffic, written
 from tests.traffic import Mangling, seeds
 from tests.transport.wrapping import TUNNELS, fragments
 from tests.transport.wrapping import ethernet as framed

@@ -54,10 +54,10 @@ def ingested(spark: SparkSession, files: list[Path], folder: Path, **how: Any) -
     return ingest(spark, [str(file) for file in files], str(folder), Keeping(**how), parts=3)
 
 
-def read(spark: SparkSession, folder: Path) -> Tables:
-    """Rows of all tables, VARIANT as JSON."""
+def read(spark: SparkSession, folder: Path, names: str = "*") -> Tables:
+    """Rows of all tables, or of those named so, VARIANT as JSON."""
     found: Tables = defaultdict(list)
-    for each in sorted(folder.iterdir()):
+    for each in sorted(folder.glob(names)):
         frame = spark.read.parquet(str(each))
         if each.name == "exchanges":
             frame = frame.withColumns({name: f.to_json(name) for name in CELLS})
@@ -93,7 +93,7 @@ def plain(row: dict[str, Any]) -> str:
 
 
 def test_a_row_of_captures_says_what_the_file_is(made: Made) -> None:
-    rows = {row["path"]: row for row in read(made.spark, made.folder)["captures"]}
+    rows = {row["path"]: row for row in read(made.spark, made.folder, "captures")["captures"]}
     assert rows.keys() == {str(file) for file in made.files}
     with Capture([str(JAVA)]) as capture:
         assert sum(1 for _ in capture.exchanges()) > 0

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from textual.pilot import Pilot
 from textual.widgets import Static
 
 from dissector.analysis.diff import Side, Verdict
 from dissector.capture_file import Capture
 from tests.conftest import PCAPS
+from tests.tui.driven import Driven
 from tui.app import KDissectApp
 from tui.diff_model import DiffModel
 from tui.model import Model
@@ -20,11 +20,8 @@ AGAIN = str(PCAPS / "compare-java-2.pcapng")
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 60)]
 
 
-class Screen:
+class Screen(Driven):
     """The screen in a test's words."""
-
-    def __init__(self, pilot: Pilot[None]) -> None:
-        self.pilot = pilot
 
     @property
     def diff(self) -> DiffScreen:
@@ -50,23 +47,8 @@ class Screen:
     def sides(self) -> list[Model]:
         return list(self.model.sides)
 
-    async def press(self, *keys: str) -> None:
-        for key in keys:
-            await self.pilot.press(key)
-            await self.settle()
-
-    async def settle(self) -> None:
-        await self.pilot.app.workers.wait_for_complete()
-        await self.pilot.pause()
-        await self.pilot.pause()
-
     def text(self, selector: str) -> str:
         return str(self.pilot.app.screen.query_one(selector, Static).render())
-
-    def lines(self) -> str:
-        """All that is drawn, as text."""
-        compositor = self.pilot.app.screen._compositor
-        return "\n".join("".join(s.text for s in strip) for strip in compositor.render_strips())
 
     def said(self) -> list[str]:
         return [note.message for note in self.pilot.app._notifications]

@@ -1,13 +1,14 @@
 """The main screen in a test's words: opened on real captures, driven by keys and clicks."""
 
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
-from textual.pilot import Pilot
 from textual.widgets import Static
 
-from dissector.capture_file import Capture
+from dissector.capture_file import Capture, Progress
 from tests.conftest import PCAPS
+from tests.tui.driven import Driven
 from tui.app import KDissectApp
 from tui.screens.main import MainScreen
 from tui.widgets.bytes_pane import BytesPane
@@ -17,11 +18,8 @@ from tui.widgets.field_tree import FieldTree
 JAVA = str(PCAPS / "java.pcapng")
 
 
-class Screen:
+class Screen(Driven):
     """The screen in a test's words."""
-
-    def __init__(self, pilot: Pilot[None]) -> None:
-        self.pilot = pilot
 
     @property
     def main(self) -> MainScreen:
@@ -48,31 +46,21 @@ class Screen:
     def path(self) -> str:
         return self.main.model.node.path if self.main.model.node is not None else ""
 
-    async def press(self, *keys: str) -> None:
-        for key in keys:
-            await self.pilot.press(key)
-        await self.settle()
-
-    async def settle(self) -> None:
-        await self.pilot.app.workers.wait_for_complete()
-        await self.pilot.pause()
-        await self.pilot.pause()
-
-    async def until(self, true: Callable[[], object]) -> None:
-        """Wait for it, not for all that runs; the bound is for a hang."""
-        for _ in range(600):
-            await self.pilot.pause(0.05)
-            if true():
-                return
-        raise AssertionError(self.lines())
-
     def text(self, selector: str) -> str:
         return str(self.main.query_one(selector, Static).render())
 
-    def lines(self) -> str:
-        """All that is drawn, as text."""
-        compositor = self.pilot.app.screen._compositor
-        return "\n".join("".join(s.text for s in strip) for strip in compositor.render_strips())
+
+class Halting(Capture):
+    """A capture that is read half, then to the end when the test says so."""
+
+    def __init__(self, paths: list[str]) -> None:
+        super().__init__(paths)
+        self.may_end = threading.Event()
+
+    def read(self, *, settled: bool = True) -> Iterator[Progress]:
+        for progress in super().read(settled=settled):
+            yield progress._replace(done=progress.total // 2)
+            self.may_end.wait(60)
 
 
 @asynccontextmanager

@@ -10,9 +10,9 @@ from textual.widgets import OptionList
 
 from dissector.analysis.filter import Filter
 from dissector.analysis.filter.selection import Selected
-from dissector.capture_file import Capture, Progress
+from dissector.capture_file import Capture
 from tests.conftest import PCAPS
-from tests.tui.driving import JAVA, Screen, opened
+from tests.tui.driving import JAVA, Halting, Screen, opened
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent
@@ -221,19 +221,6 @@ async def test_rows_come_as_they_are_found_and_escape_stops_at_once() -> None:
         assert shown(screen) == found
         await screen.press("escape")
         assert len(shown(screen)) == len(capture)
-
-
-class Halting(Capture):
-    """A capture that is read half, then to the end when the test says so."""
-
-    def __init__(self, paths: list[str]) -> None:
-        super().__init__(paths)
-        self.may_end = threading.Event()
-
-    def read(self, *, settled: bool = True) -> Iterator[Progress]:
-        for progress in super().read(settled=settled):
-            yield progress._replace(done=progress.total // 2)
-            self.may_end.wait(20)
 
 
 async def test_a_filter_goes_on_with_rows_that_come_and_is_right_when_they_have_their_final_order() -> None:

@@ -2,34 +2,19 @@
 
 import asyncio
 import os
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
-from dissector.capture_file import Capture, Progress
+from dissector.capture_file import Capture
 from dissector.session.exchange import Exchange, Row
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
-from tests.tui.driving import JAVA, Screen
+from tests.tui.driving import JAVA, Halting, Screen
 from tui.app import KDissectApp
 from tui.screens.main import MainScreen
 
 
-class Slow(Capture):
-    """A capture of which the end comes when the test says so."""
-
-    def __init__(self, paths: list[str]) -> None:
-        super().__init__(paths)
-        self.may_end = threading.Event()
-
-    def read(self, *, settled: bool = True) -> Iterator[Progress]:
-        for progress in super().read(settled=settled):
-            yield progress._replace(done=progress.total // 2)
-            self.may_end.wait(20)
-
-
 async def test_the_screen_works_while_the_capture_is_read() -> None:
-    with Slow([JAVA]) as capture:
+    with Halting([JAVA]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
             await screen.until(lambda: "50%" in screen.lines())
@@ -44,7 +29,7 @@ async def test_the_screen_works_while_the_capture_is_read() -> None:
 
 
 async def test_the_cursor_stays_with_its_row_when_rows_get_their_final_order() -> None:
-    with Slow([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
+    with Halting([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
             await screen.until(lambda: "50%" in screen.lines())
