@@ -18,12 +18,12 @@ from dissector.json_text import encodable
 from dissector.pipeline.arrow import arrow_schema
 from dissector.pipeline.folder import opened
 from dissector.pipeline.parts import TALLIES
-from dissector.pipeline.tables import BY_NAME, FOUND, NOTES, Table
+from dissector.pipeline.tables import ANEW, BY_NAME, FOUND, NOTES, Table
 
 MOST_ROWS: Final = 8_000
 MOST_BYTES: Final = 4 << 20
 """Of what is long in rows, about."""
-_TABLES: Final = BY_NAME | {each.name: each for each in (NOTES, FOUND)}
+_TABLES: Final = BY_NAME | {each.name: each for each in (NOTES, FOUND, ANEW)}
 Cells = dict[str, Any]
 
 

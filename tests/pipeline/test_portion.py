@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import struct
 from collections import defaultdict
 from pathlib import Path
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 from dissector.analysis.findings.notes import Making
+from dissector.analysis.findings.registry import FINDERS
 from dissector.capture.parts import Block
-from dissector.pipeline.notes import NOTES, ORDER, findings_of
+from dissector.findings import Severity
+from dissector.pipeline.notes import ANEW, NOTES, ORDER, anew_of, findings_of, retell
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Keeping
 from dissector.pipeline.parts import lessons as lessons_of_whole
@@ -28,6 +31,13 @@ from tests.traffic import block as pcapng_block
 
 Rows = list[tuple[str, str]]
 PARTS = 3
+CODES = {finder.explanation.code for finder in FINDERS}
+"""Of what several rows tell: rows say it in their words."""
+TOLD = ("day", "capture", "packet", "start", "code", "severity", "path", "message")
+
+
+def place_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["capture"], row["packet"], row["start"]
 
 
 def cut(path: Path, folder: Path, pieces: int) -> list[Plan]:
@@ -66,21 +76,43 @@ def dealt(plans: list[Plan], first: int) -> dict[int, list[Block]]:
     return found
 
 
-def described(found: list[tuple[str, dict[str, Any]]]) -> Rows:
-    """Without what the client says it is in a request that may come after the row was written."""
-    later = ("software_name", "software_version")
-    rows_of = [(table, row) for table, row in found if table not in (TALLIES, NOTES)]
-    told = [(table, {k: v for k, v in row.items() if table != "exchanges" or k not in later}) for table, row in rows_of]
-    return sorted((table, json.dumps(row, sort_keys=True, default=str)) for table, row in told)
+Made = list[tuple[str, dict[str, Any]]]
+_MARKS = re.compile(rf"(\[({'|'.join(CODES)})\]( |$))*")
 
 
-def found_in(
-    made: list[tuple[str, dict[str, Any]]], origins: list[Origin], making: Making | None = None
-) -> list[tuple[str, dict[str, Any]]]:
-    """What several connections tell, of the notes among rows."""
-    notes = sorted((cells for table, cells in made if table == NOTES), key=lambda cells: [cells[n] for n in ORDER])
+def described(made: Made) -> Rows:
+    """All rows with what was found; but for what the client says it is in a request that may come later."""
+    exchanges = {place_of(row): dict(row) for table, row in made if table == "exchanges"}
+    for row in exchanges.values():
+        del row["software_name"], row["software_version"]
+    for table, row in made:
+        if table == "findings" and row["code"] in CODES:
+            mark(exchanges[place_of(row)], row)
+    others = [(table, dict(row)) for table, row in made if table not in ("exchanges", "findings")]
+    found = [("findings", {name: row[name] for name in TOLD}) for table, row in made if table == "findings"]
+    rows_of = [*others, *found, *(("exchanges", row) for row in exchanges.values())]
+    assert len(rows_of) == len(made), "a row that is there twice"
+    return sorted((table, json.dumps(row, sort_keys=True, default=str)) for table, row in rows_of)
+
+
+def mark(row: dict[str, Any], finding: dict[str, Any]) -> None:
+    """Have the words of a row say a finding, once, and its severity."""
+    marks = _MARKS.match(row["info"])
+    assert marks is not None
+    codes = sorted({*re.findall(r"\[(.*?)\]", marks[0]), finding["code"]})
+    row["info"] = " ".join([*(f"[{code}]" for code in codes), row["info"][marks.end() :]]).strip()
+    row["severity"] = max((each for each in (row["severity"], finding["severity"]) if each), key=list(Severity).index)
+
+
+def found_in(notes: list[dict[str, Any]], origins: list[Origin], making: Making | None = None) -> Made:
+    """What several connections tell."""
+    notes = sorted(notes, key=lambda cells: [cells[n] for n in ORDER])
     told = findings_of(notes, origins) if making is None else findings_of(notes, origins, making.made)
     return [("findings", cells) for cells in told]
+
+
+def of(table: str, made: Made) -> list[dict[str, Any]]:
+    return [cells for name, cells in made if name == table]
 
 
 def at_once(plans: list[Plan], origins: list[Origin]) -> Rows:
@@ -88,19 +120,21 @@ def at_once(plans: list[Plan], origins: list[Origin]) -> Rows:
     taught = Lessons.together(lessons_of_whole(blocks, Share(part, PARTS)) for part, blocks in parts.items())
     made = (rows_of_whole(blocks, Share(part, PARTS), taught, origins, Keeping()) for part, blocks in parts.items())
     found = [row for each in made for row in each]
-    return described(found + found_in(found, origins))
+    tables = [(table, row) for table, row in found if table not in (TALLIES, NOTES)]
+    return described(tables + found_in(of(NOTES, found), origins))
 
 
 def one_by_one(plans: list[Plan], origins: list[Origin]) -> Rows:
+    """As `follow.Portion` does it."""
     left = {part: Left().packed() for part in range(PARTS)}
-    found: list[tuple[str, dict[str, Any]]] = []
+    tables: Made = []
     known: dict[int, Lessons] = {}
-    first, making = 0, Making()
+    notes: list[dict[str, Any]] = []
+    first, making, now_ns = 0, Making(), 0
     for each in plans:
-        some: list[tuple[str, dict[str, Any]]] = []
+        made: Made = []
         parts = dealt([each], first)
-        first += each.packets
-        is_last = each is plans[-1]
+        first, now_ns = first + each.packets, max(now_ns, each.latest_ns)
         known |= {part: lessons(parts[part], Share(part, PARTS), Left.unpacked(left[part])) for part in range(PARTS)}
         taught = Lessons.together(known.values())
         for part in range(PARTS):
@@ -109,10 +143,22 @@ def one_by_one(plans: list[Plan], origins: list[Origin]) -> Rows:
                 left[part] = what.packed()
 
             before = Left.unpacked(left[part])
-            some += rows(parts[part], Share(part, PARTS), before, taught, origins, Keeping(), None if is_last else put)
+            made += rows(
+                parts[part], Share(part, PARTS), before, taught, origins, Keeping(),
+                None if each is plans[-1] else put, now_ns,
+            )  # fmt: skip
         making = pickle.loads(pickle.dumps(making))
-        found += some + found_in(some, origins, making)
-    return described(found)
+        upto = min(pickle.loads(tally["tally"]).waits_from for tally in of(TALLIES, made))
+        notes += of(NOTES, made)
+        new = found_in([note for note in notes if note["packet"] < upto], origins, making)
+        notes = [note for note in notes if note["packet"] >= upto]
+        changes = of(ANEW, made) + list(anew_of(making.told_anew(), origins))
+        tables += [(table, row) for table, row in made if table not in (TALLIES, NOTES, ANEW)] + new
+        for change in retell(of("findings", tables), changes):
+            assert change["before"] is None, "it changes what is not there"
+            tables.append(("findings", change))
+    assert not notes
+    return described(tables)
 
 
 def origins_of(plans: list[Plan]) -> list[Origin]:
@@ -120,26 +166,13 @@ def origins_of(plans: list[Plan]) -> list[Origin]:
     return [Origin(first, each.digest, each.earliest_ns) for first, each in zip(firsts, plans, strict=True)]
 
 
-@pytest.mark.parametrize("pieces", [2, 5])
+@pytest.mark.parametrize("pieces", [2, 5, 17])
 def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path, pieces: int) -> None:
     plans = cut(bundled, tmp_path, pieces)
     origins = origins_of(plans)
     whole = at_once(plans, origins)
     assert any(table == "connections" for table, _ in whole)
     assert one_by_one(plans, origins) == whole
-
-
-@pytest.mark.parametrize("path", [each for each in CAPTURES if each.stem.startswith("trouble")], ids=lambda p: p.stem)
-def test_findings_of_several_connections_are_made_over_portions(path: Path, tmp_path: Path) -> None:
-    """Their words are those of the time when the row was written: what was found, and where, is compared."""
-    plans = cut(path, tmp_path, 4)
-    origins = origins_of(plans)
-    assert findings(one_by_one(plans, origins)) == findings(at_once(plans, origins))
-
-
-def findings(rows: Rows) -> list[tuple[Any, ...]]:
-    found = (json.loads(row) for table, row in rows if table == "findings")
-    return sorted((row["capture"], row["packet"], row["start"], row["code"]) for row in found)
 
 
 def test_a_connection_has_its_row_once(tmp_path: Path) -> None:
