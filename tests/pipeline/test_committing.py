@@ -29,6 +29,14 @@ def files(tables: Path) -> dict[str, str]:
     return {str(path.relative_to(tables)): path.read_text() for path in tables.rglob("*") if path.is_file()}
 
 
+def test_a_file_that_was_written_anew_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    folder = staged(tmp_path, complete=True)
+    again = folder / STAGE / "exchanges/day=1/capture=a/0.parquet"
+    again.write_text("amended")
+    put_in_place(folder)
+    assert files(tmp_path) == AFTER | {"exchanges/day=1/capture=a/0.parquet": "amended"}
+
+
 BEFORE = {
     "_follow/committed": "old", "_follow/left-3/0": "old", "exchanges/day=1/capture=a/0.parquet": "old",
 }  # fmt: skip

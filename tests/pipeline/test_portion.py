@@ -2,14 +2,19 @@
 
 import json
 import pickle
+import random
 import re
 import struct
 from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from dissector.analysis.findings.notes import Making
 from dissector.analysis.findings.registry import FINDERS
@@ -25,9 +30,11 @@ from dissector.pipeline.portion import Left, lessons, rows
 from dissector.pipeline.segments import deal, segments
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
-from tests.capture_file.test_carrying import packets
+from tests.capture_file.test_carrying import over_a_bad_network, packets
 from tests.conftest import CAPTURES
+from tests.pipeline.test_findings import KINDS, busy
 from tests.traffic import block as pcapng_block
+from tests.traffic import seeds
 
 Rows = list[tuple[str, str]]
 PARTS = 3
@@ -43,9 +50,14 @@ def place_of(row: dict[str, Any]) -> tuple[Any, ...]:
 def cut(path: Path, folder: Path, pieces: int) -> list[Plan]:
     """The packets of a capture as several files."""
     blocks = packets(path)
+    return cut_at(blocks, folder, [len(blocks) * number // pieces for number in range(1, pieces)])
+
+
+def cut_at(blocks: list[Block], folder: Path, edges: Sequence[int]) -> list[Plan]:
+    """Packets as several files, each with some."""
     plans = []
-    for number in range(pieces):
-        some = blocks[len(blocks) * number // pieces : len(blocks) * (number + 1) // pieces]
+    for number, (low, high) in enumerate(pairwise([0, *edges, len(blocks)])):
+        some = blocks[low:high]
         file = folder / f"piece-{number}.pcapng"
         file.write_bytes(as_pcapng(some))
         plans.append(plan(str(file)))
@@ -166,13 +178,85 @@ def origins_of(plans: list[Plan]) -> list[Origin]:
     return [Origin(first, each.digest, each.earliest_ns) for first, each in zip(firsts, plans, strict=True)]
 
 
-@pytest.mark.parametrize("pieces", [2, 5, 17])
+@pytest.mark.parametrize(
+    "pieces", [pytest.param(2, marks=pytest.mark.slow), 5, pytest.param(17, marks=pytest.mark.slow)]
+)
 def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path, pieces: int) -> None:
     plans = cut(bundled, tmp_path, pieces)
     origins = origins_of(plans)
     whole = at_once(plans, origins)
     assert any(table == "connections" for table, _ in whole)
     assert one_by_one(plans, origins) == whole
+
+
+few = settings(max_examples=15, phases=[phase for phase in Phase if phase is not Phase.shrink])
+"""Of large examples, which would be made smaller for many minutes."""
+
+
+def ends(data: st.DataObject, blocks: list[Block]) -> list[int]:
+    """Where files end."""
+    return data.draw(st.lists(st.integers(1, len(blocks) - 1), max_size=12, unique=True).map(sorted))
+
+
+@pytest.mark.slow
+@few
+@given(data=st.data(), path=st.sampled_from(CAPTURES))
+def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path) -> None:
+    """Where few packets are between two ends, answers come late and holes open across several files."""
+    blocks = packets(path)
+    plans = cut_at(blocks, tmp_path, ends(data, blocks))
+    origins = origins_of(plans)
+    assert one_by_one(plans, origins) == at_once(plans, origins)
+
+
+@pytest.mark.slow
+@few
+@given(data=st.data(), chance=seeds)
+def test_every_trouble_is_told_wherever_files_end(tmp_path: Path, data: st.DataObject, chance: random.Random) -> None:
+    """Clients that share topics, groups and producers; answers that take long, or never come. What a broker offers is
+    known from when it says so, and left out here."""
+    blocks = packets(Path(busy(tmp_path, chance, KINDS - 1)))
+    plans = cut_at(blocks, tmp_path, ends(data, blocks))
+    origins = origins_of(plans)
+    assert one_by_one(plans, origins) == at_once(plans, origins)
+
+
+@pytest.mark.slow
+@few
+@given(data=st.data(), path=st.sampled_from(CAPTURES), chance=seeds)
+def test_a_bad_network_makes_no_difference(
+    tmp_path: Path, data: st.DataObject, path: Path, chance: random.Random
+) -> None:
+    """Packets lost, twice, in another order. What lone responses are is inferred from what is known by then."""
+    blocks = in_time(over_a_bad_network(packets(path), chance))
+    plans = cut_at(blocks, tmp_path, ends(data, blocks))
+    origins = origins_of(plans)
+    portions, whole = one_by_one(plans, origins), at_once(plans, origins)
+    inferred = lone(portions) | lone(whole)
+    assert without(inferred, portions) == without(inferred, whole)
+
+
+def lone(rows: Rows) -> set[tuple[Any, ...]]:
+    """Where responses are that nothing asked for."""
+    said = (json.loads(row) for table, row in rows if table == "findings")
+    return {place_of(row) for row in said if row["code"] == "inferred"}
+
+
+def without(places: set[tuple[Any, ...]], rows: Rows) -> Rows:
+    """All rows of other places."""
+    told = [(table, row, json.loads(row)) for table, row in rows]
+    return [(table, row) for table, row, said in told if table == "connections" or place_of(said) not in places]
+
+
+def in_time(blocks: list[Block]) -> list[Block]:
+    """Packets that came in this order: files follow one another."""
+    times = sorted(int(np.frombuffer(each.heads, "<i8")[1]) for each in blocks)
+    found = []
+    for each, time_ns in zip(blocks, times, strict=True):
+        heads = np.frombuffer(each.heads, "<i8").copy()
+        heads[1] = time_ns
+        found.append(each._replace(heads=heads.tobytes()))
+    return found
 
 
 def test_a_connection_has_its_row_once(tmp_path: Path) -> None:
