@@ -3,18 +3,27 @@
 A micro-batch is the files that were closed since the last one. Its packets follow those before under one count, each
 part is read on from what was left of it (`portion`), and what came of it is moved to the tables together with what is
 left now. The law: tables are those of one `ingest` of the same files, once the last request is answered or its
-connection over. What may differ, as rows that are written are not changed later:
-  * names, and what lone responses are by inference, are as far as was known when the row was written;
-  * findings of several rows are those that were recognised by then, in the words of that time. What several connections
-    tell is made of the notes of each micro-batch, in order, by makers that go along (`State.making`);
-  * a connection's row comes when it is over, and rows that wait for an answer when it comes;
-  * files that overlap in time are merged where they come in one micro-batch, and else are read one behind the other;
-    one that begins more than `LATE_NS` before what was read is read by itself, and said so.
+connection over. Findings are among them, and their words: rows of a connection are examined in order (`order`), notes
+of several connections are made in order up to the first request that still waits, and what is found then of a row that
+is in the tables already is amended there (`amending`).
+
+What may differ, as it comes of what is learned after a row was written:
+  * names that only a later message teaches (a topic's behind its id, what a client says it is), and what a lone response
+    is by inference: they are as far as was known;
+  * `version-not-offered` where a server said which versions it has only afterwards, and `closed-in-flight` with it;
+  * findings about a request that is answered after more than `order.PASSED` others behind it, or more than
+    `order.PATIENCE_NS` after it was asked: it was taken for one without an answer. Bytes that TCP sends again after
+    more than `resending.KEPT` other rows of the part are not told;
+  * what is wrong with the packets of all files together (`captures.problems`) is said at the end, and not in the table.
+A connection's row comes when it is over, and rows that wait for an answer when it comes. Files that overlap in time are
+merged where they come in one micro-batch, and else are read one behind the other; one that begins more than `LATE_NS`
+before what was read is read by itself, and said so.
 
 Invariants:
   * a micro-batch is in the tables, and what it left in its place, when `committed` says so: renames alone lead there
     from what was staged, and are done again by whoever comes after a crash. So each is there exactly once;
   * of parts, packets and state, nothing grows with what was read but 150 bytes a connection (`capture_file.carried`).
+    Of notes those of `order.PATIENCE_NS` are kept at most, in files.
 """
 
 import contextlib
