@@ -8,8 +8,8 @@ of several connections are made in order up to the first request that still wait
 is in the tables already is amended there (`amending`).
 
 What may differ, as it comes of what is learned after a row was written:
-  * names that only a later message teaches (a topic's behind its id, what a client says it is), and what a lone response
-    is by inference: they are as far as was known;
+  * names that only a later message teaches (a topic's behind its id, what a client says it is), and what a lone
+    response is by inference: they are as far as was known;
   * `version-not-offered` where a server said which versions it has only afterwards, and `closed-in-flight` with it;
   * findings about a request that is answered after more than `order.PASSED` others behind it, or more than
     `order.PATIENCE_NS` after it was asked: it was taken for one without an answer. Bytes that TCP sends again after

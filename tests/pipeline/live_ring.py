@@ -34,9 +34,9 @@ def clients(brokers: list[str]) -> Iterator[None]:
 def _produce(brokers: str, over: threading.Event) -> None:
     from confluent_kafka import Producer
 
-    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 0, "client.id": "orders-web"})
+    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 0, "client.id": "orders-web", "log_level": 0})
     count = 0
-    while not over.wait(0.01):
+    while not over.wait(0.02):
         count += 1
         producer.produce("orders", b"a cup of tea " * (count % 400), key=b"%d" % (count % 7))
         producer.poll(0)
@@ -46,7 +46,7 @@ def _produce(brokers: str, over: threading.Event) -> None:
 def _consume(brokers: str, over: threading.Event) -> None:
     from confluent_kafka import Consumer
 
-    settings = {"bootstrap.servers": brokers, "group.id": "readers", "auto.offset.reset": "earliest"}
+    settings = {"bootstrap.servers": brokers, "group.id": "readers", "auto.offset.reset": "earliest", "log_level": 0}
     consumer = Consumer(settings | {"client.id": "orders-reader"})
     consumer.subscribe(["orders"])
     while not over.is_set():
@@ -60,7 +60,7 @@ def _jobs(brokers: str, over: threading.Event) -> None:
     number = 0
     while not over.wait(1):
         number += 1
-        about = {"bootstrap.servers": brokers, "client.id": f"job-{number % 5}"}
+        about = {"bootstrap.servers": brokers, "client.id": f"job-{number % 5}", "log_level": 0}
         producer = Producer(about | {"enable.idempotence": True})
         producer.produce("jobs", b"x" * 50_000)
         producer.flush(10)

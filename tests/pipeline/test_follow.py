@@ -20,7 +20,7 @@ if find_spec("pyspark") is None:
 
 from pyspark.sql import SparkSession
 
-from dissector.pipeline import follow
+from dissector.pipeline import follow, wide
 from dissector.pipeline.committing import FOLLOWER
 from dissector.pipeline.follow import Follower, Told
 from dissector.pipeline.ingest import ingest
@@ -128,6 +128,23 @@ def test_what_is_found_later_of_rows_in_the_tables_stands_there(spark: SparkSess
     whole = batch(spark, ring, tmp_path / "batch")
     assert followed == whole
     assert {"slow", "error-storm"} <= set(codes(whole))
+
+
+def test_words_of_an_exchange_begin_with_all_codes_in_order_each_once(spark: SparkSession) -> None:
+    exchanges = [("a", 1, 0, "[slow] orders[0]", "note"), ("a", 2, 0, "[slow]", None), ("a", 3, 0, "[slow]", "note")]
+    exchanges += [("b", 1, 0, "[mine] [slow]", None), ("b", 2, 0, "", None)]
+    found = [("a", 1, 0, code, "warning") for code in ("throttled", "near-loss", "slow")]
+    found += [("a", 2, 0, "lag", "note"), ("b", 1, 0, "slow", "error"), ("b", 2, 0, "slow", "note")]
+    where = "capture STRING, packet BIGINT, start BIGINT"
+    told = spark.createDataFrame(found, f"{where}, code STRING, severity STRING")
+    marked = wide.marked(spark.createDataFrame(exchanges, f"{where}, info STRING, severity STRING"), told)
+    assert sorted((row.capture, row.packet, row.info, row.severity) for row in marked.collect()) == [
+        ("a", 1, "[near-loss] [slow] [throttled] orders[0]", "warning"),
+        ("a", 2, "[lag] [slow]", "note"),
+        ("a", 3, "[slow]", "note"),
+        ("b", 1, "[slow] [mine] [slow]", "error"),
+        ("b", 2, "[slow]", "note"),
+    ]
 
 
 def test_a_micro_batch_that_was_broken_off_is_there_once(
