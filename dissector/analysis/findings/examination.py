@@ -97,7 +97,7 @@ class Examination:
         ready, passed, self._waiting = turns(session, rows, complete, now_ns, pending)
         over = np.ones(len(self._passed), np.bool_) if final else session.is_settled(self._passed)
         ended = np.concatenate([self._passed[over], np.setdiff1d(ready, passed)])
-        self._passed, self._examined = np.concatenate([self._passed[~over], passed]), upto
+        self._passed, self._examined = np.concatenate([self._passed[~over], passed])[-pending:], upto
         self.waits_from = self._first_packet_of(self._waiting)
         ended = in_order(session, ended[session.table.response.values[ended] == NO_FRAME])
         for at in range(0, max(1, len(ready), len(ended)), STEP):
