@@ -11,9 +11,9 @@ What may differ, as it comes of what is learned after a row was written:
   * names that only a later message teaches (a topic's behind its id, what a client says it is), and what a lone
     response is by inference: they are as far as was known;
   * `version-not-offered` where a server said which versions it has only afterwards, and `closed-in-flight` with it;
-  * findings about a request that is answered after more than `order.PASSED` others behind it, or more than
-    `order.PATIENCE_NS` after it was asked: it was taken for one without an answer. Bytes that TCP sends again after
-    more than `resending.KEPT` other rows of the part are not told;
+  * findings about a request that is answered when it had been passed (`order`): after so many others behind it, so long
+    after its connection was closed, or after it was asked. Bytes that TCP sends again after more than `resending.KEPT`
+    other rows of the part are not told;
   * what is wrong with the packets of all files together (`captures.problems`) is said at the end, and not in the table.
 A connection's row comes when it is over, and rows that wait for an answer when it comes. Files that overlap in time are
 merged where they come in one micro-batch, and else are read one behind the other; one that begins more than `LATE_NS`

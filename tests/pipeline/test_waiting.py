@@ -4,7 +4,7 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
-from dissector.analysis.findings.order import PASSED, PATIENCE_NS
+from dissector.analysis.findings.order import CLOSED_NS, PASSED, PATIENCE_NS
 from dissector.capture_file.tally import OfPart
 from dissector.events import NEVER
 from dissector.pipeline.parts import TALLIES, Keeping
@@ -60,6 +60,13 @@ def test_nor_one_that_has_waited_for_too_long(tmp_path: Path) -> None:
     late = START + 11_000_000 + PATIENCE_NS
     assert waits_from(tmp_path, hanging(0), now_ns=late) == NEVER
     assert waits_from(tmp_path, hanging(0), now_ns=late - 2_000_000) < NEVER
+
+
+def test_nor_one_whose_connection_was_closed_a_while_ago(tmp_path: Path) -> None:
+    talk = Talk(closed=True)
+    talk.ask(0, "Metadata", 12, {"topics": None})
+    assert waits_from(tmp_path, talk) < NEVER
+    assert waits_from(tmp_path, talk, now_ns=START + 2 * CLOSED_NS) == NEVER
 
 
 def test_a_request_of_which_the_end_is_still_to_come_is_waited_for(tmp_path: Path) -> None:

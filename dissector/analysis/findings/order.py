@@ -1,8 +1,8 @@
 """Rows in the order in which they begin, where a capture comes in portions: what several rows tell depends on it.
 
 A row waits for those of its connection that begin before it and may still be answered. What waits for ever holds
-nothing for ever: a request is passed when `PASSED` others behind it were answered, as servers answer in order, or when
-`PATIENCE_NS` have gone by; it counts as one without an answer then.
+nothing for ever: a request is passed when `PASSED` others behind it were answered, as servers answer in order, when its
+connection was closed `CLOSED_NS` ago, or when `PATIENCE_NS` have gone by; it counts as one without an answer then.
 
 Invariant: a capture whose servers answer in order, and none of them later than that, is examined connection by
 connection in the order in which reading the whole does it, wherever portions end.
@@ -18,8 +18,10 @@ from dissector.session.session import Session
 from dissector.session.table import NO_FRAME, Ints
 
 PASSED: Final = 100
+CLOSED_NS: Final = 10 * SECOND
+"""What TCP sends again has come by then."""
 PATIENCE_NS: Final = 600 * SECOND
-"""Of the capture's time."""
+"""Of the capture's time, likewise."""
 
 
 class Turns(NamedTuple):
@@ -45,6 +47,7 @@ def turns(session: Session, rows: Ints, complete: Mask, now_ns: int, most: int) 
     is_open[is_open] = times[request[order][is_open]] > now_ns - PATIENCE_NS
     answered = (request != NO_FRAME) & (table.response.values[rows] != NO_FRAME)
     is_open &= _behind(answered[order], group) < PASSED
+    is_open[is_open] = ~session.is_over(rows[order][is_open], now_ns - CLOSED_NS)
     held = np.zeros(len(rows), np.bool_)
     held[order] = _any_upto(is_open, group)
     waiting = in_order(session, rows[held])
