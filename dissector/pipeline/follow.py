@@ -252,11 +252,11 @@ class Portion(Run):
         return empty.union(super()._blocks(parts)) if self._segments else empty
 
     def _taught(self, dealt: DataFrame, parts: int) -> Lessons:
-        before = str(self._before)
+        before, is_last = str(self._before), self._is_last
 
         def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for part, blocks in by_part(some):
-                told = pickle.dumps(lessons(blocks, Share(part, parts), _left(before, part)))
+                told = pickle.dumps(lessons(blocks, Share(part, parts), _left(before, part), is_last=is_last))
                 yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "lessons": pa.array([told])})
 
         for row in dealt.mapInArrow(learn, "part INT, lessons BINARY").collect():

@@ -40,10 +40,10 @@ def _opened(blocks: Iterable[Block], share: Share, left: Left, dealt: list[Tally
     return Capture([part], carried=left.capture, show_secrets=secrets)
 
 
-def lessons(blocks: Iterable[Block], share: Share, left: Left) -> Lessons:
-    """What a part teaches the others: all that it has read so far."""
+def lessons(blocks: Iterable[Block], share: Share, left: Left, *, is_last: bool) -> Lessons:
+    """What a part teaches the others: all that it has read so far; of the last packets, also what waited."""
     with _opened(blocks, share, left, [], secrets=False) as capture:
-        for _ in capture.go_on():
+        for _ in capture.read(settled=False) if is_last else capture.go_on():
             pass
         return capture.lessons()
 

@@ -147,7 +147,10 @@ def one_by_one(plans: list[Plan], origins: list[Origin]) -> Rows:
         made: Made = []
         parts = dealt([each], first)
         first, now_ns = first + each.packets, max(now_ns, each.latest_ns)
-        known |= {part: lessons(parts[part], Share(part, PARTS), Left.unpacked(left[part])) for part in range(PARTS)}
+        is_last = each is plans[-1]
+        for part in range(PARTS):
+            before = Left.unpacked(left[part])
+            known[part] = lessons(parts[part], Share(part, PARTS), before, is_last=is_last)
         taught = Lessons.together(known.values())
         for part in range(PARTS):
 
@@ -157,7 +160,7 @@ def one_by_one(plans: list[Plan], origins: list[Origin]) -> Rows:
             before = Left.unpacked(left[part])
             made += rows(
                 parts[part], Share(part, PARTS), before, taught, origins, Keeping(),
-                None if each is plans[-1] else put, now_ns,
+                None if is_last else put, now_ns,
             )  # fmt: skip
         making = pickle.loads(pickle.dumps(making))
         upto = min(pickle.loads(tally["tally"]).waits_from for tally in of(TALLIES, made))

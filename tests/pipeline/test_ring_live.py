@@ -81,6 +81,7 @@ def rows(tables: Path, name: str) -> list[str]:
 def test_a_ring_that_is_followed_and_killed_gives_the_tables_of_one_run(tmp_path: Path) -> None:
     needs("java", "tcpdump")
     made = follow(tmp_path, 8)
+    print(made.said)
     assert not (made.followed / FOLLOWER).exists(), "nothing is left of a ring that is over"
     assert len(rows(made.followed, "captures")) == len(list((tmp_path / "ring").iterdir())) > 5
     assert len(rows(made.followed, "exchanges")) > 1_000
