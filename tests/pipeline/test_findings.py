@@ -27,11 +27,7 @@ BUSY: Final = {
 """What busy captures show, all together."""
 
 
-KINDS: Final = 12
-"""Of what happens; the last one are brokers that say which versions they have."""
-
-
-def busy(folder: Path, chance: random.Random, kinds: int = KINDS) -> str:
+def busy(folder: Path, chance: random.Random) -> str:
     """A capture of clients that share topics, groups and producers over several connections, and have every trouble."""
     talks = [Talk(number, f"client-{number}") for number in range(1, 6)]
     for talk in talks[3:]:
@@ -39,16 +35,16 @@ def busy(folder: Path, chance: random.Random, kinds: int = KINDS) -> str:
     sequences: Counter[int] = Counter()
     for _ in range(600):
         now = 10.0 * sum(len(talk.turns) for talk in talks)
-        happening(chance.randrange(kinds), chance.choice(talks), now, chance, sequences)
+        happening(chance.choice(talks), now, chance, sequences)
     for talk in talks:
         talk.turns.sort(key=lambda turn: turn.time_ns)
     return written(folder, *talks)
 
 
-def happening(kind: int, talk: Talk, now: float, chance: random.Random, sequences: Counter[int]) -> None:
+def happening(talk: Talk, now: float, chance: random.Random, sequences: Counter[int]) -> None:
     """One more thing that a client does."""
     took = chance.choice([1.0] * 40 + [35.0, 300.0])
-    match kind:
+    match chance.randrange(12):
         case 0 | 1 | 2:
             heartbeat(talk, now, took, error=chance.choice([0, 0, 27]))
         case 3:
