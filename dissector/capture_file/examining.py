@@ -35,14 +35,19 @@ class Examining(Decoding):
 
         Of a part of a larger capture, what takes several connections to tell is noted, as not all of them are there:
         see `take_notes`."""
+        yield from self._examine(self._examined(part=part).go_on(self.bounds.pending_requests, final=self._finished))
+
+    def _examined(self, *, part: bool) -> Examination:
         if self._examination is None:
             self._examination = Examination(
                 self._session, self._store, self._lookup, self._transport.flows, self._transport.resent, part=part
             )
+        return self._examination
+
+    def _examine(self, steps: Iterator[int]) -> Iterator[Progress]:
         entries = len(self._files)
         with self._lock:
             self._lookup.learn()
-        steps = self._examination.go_on(self.bounds.pending_requests, final=self._finished)
         while True:
             with self._examining:
                 rows = next(steps, None)
@@ -50,7 +55,7 @@ class Examining(Decoding):
                 break
             self._look.cache_clear()
             yield Progress(entries + rows, len(self), self.packets, len(self))
-        if self._finished:
+        if self._finished and self._examination is not None:
             left_out = Counter(self._examination.found.take_left_out())
             self.tally.findings += left_out
             self.problems += untold(left_out)

@@ -6,7 +6,9 @@ Invariant: the lines about a capture that was read in parts are those about it r
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from dissector.events import NEVER
 from dissector.findings import Finding, Severity
 from dissector.transport.reassembly import OUT_OF_WINDOW
 from dissector.transport.steps import ORDINARY
@@ -56,6 +58,16 @@ class Tally:
             *self.told, *_left_out(self.ignored), *_forgotten(self.forgotten), *_strangers(self.strangers),
             *untold(near_losses), *untold(self.findings),
         ]  # fmt: skip
+
+
+class OfPart(NamedTuple):
+    """What a part tells of itself as a whole."""
+
+    dealt: list[Tally]
+    """What was left out as its packets were dealt."""
+    tally: Tally
+    waits_from: int = NEVER
+    """The packet of the first request of which notes may come yet, where the part is carried on."""
 
 
 def _left_out(ignored: Counter[str]) -> list[Finding]:

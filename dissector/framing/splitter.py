@@ -87,6 +87,11 @@ class Splitter:
         held = [stream.places() for stream in self._state.held.values()]
         return np.concatenate([told_later[:, told_later[0] != NOWHERE], *held], axis=1)
 
+    def waits(self) -> Int64:
+        """Time and packet of the first byte that is held of each direction, `(2, n)`."""
+        held = [stream.run().seen for stream in self._state.held.values() if len(stream)]
+        return np.array(held, np.int64).reshape(-1, 2).T
+
     def leave(self, connections: Int64) -> None:
         """Nothing more comes of these connections: what is held of them comes out as it is, by `resync`."""
         gone = set(connections.tolist()) if self._state.held or self._state.untold else set()

@@ -3,18 +3,27 @@
 A micro-batch is the files that were closed since the last one. Its packets follow those before under one count, each
 part is read on from what was left of it (`portion`), and what came of it is moved to the tables together with what is
 left now. The law: tables are those of one `ingest` of the same files, once the last request is answered or its
-connection over. What may differ, as rows that are written are not changed later:
-  * names, and what lone responses are by inference, are as far as was known when the row was written;
-  * findings of several rows are those that were recognised by then, in the words of that time. What several connections
-    tell is made of the notes of each micro-batch, in order, by makers that go along (`State.making`);
-  * a connection's row comes when it is over, and rows that wait for an answer when it comes;
-  * files that overlap in time are merged where they come in one micro-batch, and else are read one behind the other;
-    one that begins more than `LATE_NS` before what was read is read by itself, and said so.
+connection over. Findings are among them, and their words: rows of a connection are examined in order (`order`), notes
+of several connections are made in order up to the first request that still waits, and what is found then of a row that
+is in the tables already is amended there (`amending`).
+
+What may differ, as it comes of what is learned after a row was written:
+  * names that only a later message teaches (a topic's behind its id, what a client says it is), and what a lone
+    response is by inference: they are as far as was known;
+  * `version-not-offered` where a server said which versions it has only afterwards, and `closed-in-flight` with it;
+  * findings about a request that is answered when it had been passed (`order`): after so many others behind it, so long
+    after its connection was closed, or after it was asked. Bytes that TCP sends again after more than `resending.KEPT`
+    other rows of the part are not told;
+  * what is wrong with the packets of all files together (`captures.problems`) is said at the end, and not in the table.
+A connection's row comes when it is over, and rows that wait for an answer when it comes. Files that overlap in time are
+merged where they come in one micro-batch, and else are read one behind the other; one that begins more than `LATE_NS`
+before what was read is read by itself, and said so.
 
 Invariants:
   * a micro-batch is in the tables, and what it left in its place, when `committed` says so: renames alone lead there
     from what was staged, and are done again by whoever comes after a crash. So each is there exactly once;
   * of parts, packets and state, nothing grows with what was read but 150 bytes a connection (`capture_file.carried`).
+    Of notes those of `order.PATIENCE_NS` are kept at most, in files.
 """
 
 import contextlib
@@ -33,26 +42,25 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from dissector.analysis.findings.notes import Making
 from dissector.capture_file.tally import Tally
+from dissector.events import NEVER
 from dissector.findings import Finding, Severity
 from dissector.pipeline import closed_files, source
+from dissector.pipeline.amending import WHERE, Exchanges, among, place_of, rewrite_findings
 from dissector.pipeline.cells import Cells
 from dissector.pipeline.committing import COMMITTED, COMPLETE, FOLLOWER, STAGE, left_of, put_in_place
 from dissector.pipeline.folder import Folder
-from dissector.pipeline.ingest import Run, by_part, ingest, known, plans_of
-from dissector.pipeline.notes import ORDER, findings_of
+from dissector.pipeline.ingest import Run, by_part, ingest, known, of_parts, plans_of
+from dissector.pipeline.notes import ORDER, anew_of, findings_of, retell
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import Keeping
 from dissector.pipeline.plan import Plan
 from dissector.pipeline.portion import Left, lessons, rows
 from dissector.pipeline.ring import QUIET, Entry, entry_of
 from dissector.pipeline.staging import SHAPE, Staged, staged
-from dissector.pipeline.tables import BY_NAME, FOUND, NOTES
-from dissector.pipeline.wide import KEYS
+from dissector.pipeline.tables import ANEW, BY_NAME, FOUND, NOTES
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
 
-WHERE: Final = "capture STRING, packet BIGINT, start BIGINT"
-"""`KEYS`, in Spark's words."""
 LATE_NS: Final = 1_000_000_000
 """Clocks and queues put packets around the end of a file out of order by less."""
 WAITING: Final = "Waiting"
@@ -245,11 +253,11 @@ class Portion(Run):
         return empty.union(super()._blocks(parts)) if self._segments else empty
 
     def _taught(self, dealt: DataFrame, parts: int) -> Lessons:
-        before = str(self._before)
+        before, is_last = str(self._before), self._is_last
 
         def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for part, blocks in by_part(some):
-                told = pickle.dumps(lessons(blocks, Share(part, parts), _left(before, part)))
+                told = pickle.dumps(lessons(blocks, Share(part, parts), _left(before, part), is_last=is_last))
                 yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "lessons": pa.array([told])})
 
         for row in dealt.mapInArrow(learn, "part INT, lessons BINARY").collect():
@@ -257,7 +265,7 @@ class Portion(Run):
         return Lessons.together(self.state.lessons.values())
 
     def _of_parts(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
-        told = pickle.dumps((taught, self._origins, self._keeping))
+        told, now_ns = pickle.dumps((taught, self._origins, self._keeping)), self.state.latest_ns
         rows_at, before = self._folder.spark(self._rows), str(self._before)
         after = None if self._is_last else str(self._after)
 
@@ -265,30 +273,53 @@ class Portion(Run):
             for part, blocks in by_part(some):
                 put = None if after is None else _Place(after, part)
                 taught, origins, keeping = pickle.loads(told)
-                made = rows(blocks, Share(part, parts), _left(before, part), taught, origins, keeping, put)
+                made = rows(blocks, Share(part, parts), _left(before, part), taught, origins, keeping, put, now_ns)
                 for each in staged(made, rows_at):
                     yield each.batch
 
         return dealt.mapInArrow(dissect, SHAPE)
 
     def _find(self, files: list[Staged], partitions: int) -> list[Staged]:
-        """Findings of several connections, as they are remembered here: about exchanges that come to the tables now."""
-        notes, exchanges = self._staged(NOTES, files), self._staged(BY_NAME["exchanges"], files)
-        found = self.state.found
-        if notes is not None:
-            cells = (row.asDict() for row in notes.orderBy(*ORDER).toLocalIterator())
-            found = [*found, *findings_of(cells, self._origins, self.state.making.made)]
-        if not found or exchanges is None:
-            self.state.found = found
-            return []
-        asked = self._spark.createDataFrame([[each[name] for name in KEYS] for each in found], WHERE)
-        come = {tuple(row) for row in exchanges.select(*KEYS).join(f.broadcast(asked), KEYS, "left_semi").collect()}
-        told = [(FOUND.name, each) for each in found if tuple(each[name] for name in KEYS) in come]
-        self.state.found = [each for each in found if tuple(each[name] for name in KEYS) not in come]
+        """Findings of several connections, as they are remembered here: about exchanges that come to the tables now.
+        What is about those that are there already is amended."""
+        changes = self._anew(files)
+        found = [*map(dict, self.state.found), *findings_of(self._notes(files), self._origins, self.state.making.made)]
+        changes += anew_of(self.state.making.told_anew(), self._origins)
+        changes = retell(found, changes)
+        self._changes = [each for each in changes if each["before"] is not None]
+        exchanges = self._staged(BY_NAME["exchanges"], files)
+        come = among(exchanges.select(*WHERE), found).collect() if exchanges is not None and found else []
+        coming = {tuple(row) for row in come}
+        told = [(FOUND.name, each) for each in found if place_of(each) in coming]
+        others = [each for each in found if place_of(each) not in coming]
+        late = others + [each for each in changes if each["before"] is None]
+        self._there = Exchanges(self._spark, self._at.parent.parent, late)
+        self.state.found = [each for each in others if place_of(each) not in self._there.places]
         return list(staged(told, self._folder.spark(self._rows)))
+
+    def _anew(self, files: list[Staged]) -> list[Cells]:
+        """What parts told of rows that came before."""
+        anew = self._staged(ANEW, files)
+        return [] if anew is None else [row.asDict() for row in anew.collect()]
+
+    def _notes(self, files: list[Staged]) -> Iterator[Cells]:
+        """Notes in order, up to the first request that still waits: those behind it wait, too."""
+        notes = self._staged(NOTES, files)
+        if (self._before / NOTES.name).exists():
+            before = self._read(NOTES, [str(self._before / NOTES.name)])
+            notes = before if notes is None else notes.union(before)
+        if notes is None:
+            return
+        upto = min((part.waits_from for part in of_parts(files)), default=NEVER)
+        if upto != NEVER:
+            notes.where(f.col("packet") >= upto).write.parquet(str(self._after / NOTES.name))
+        for row in notes.where(f.col("packet") < upto).orderBy(*ORDER).toLocalIterator():
+            yield row.asDict()
 
     def _commit(self) -> None:
         """What was staged is complete: from here on it can only go on."""
+        rewrite_findings(self._at.parent.parent, self._at, self._changes)
+        self._there.rewrite(self._at)
         if self._plans:
             self._captures().write.parquet(self._folder.spark(f"{self._stage}/captures"))
         shutil.rmtree(self._at / "rows", ignore_errors=True)

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from dissector.capture.parts import Block
-from dissector.capture_file.tally import Tally
+from dissector.capture_file.tally import OfPart, Tally
 from dissector.findings import Finding
 from dissector.pipeline import committing, source, wide
 from dissector.pipeline.committing import FOLLOWER
@@ -145,8 +145,13 @@ def _sweep(folder: Folder, there: set[str]) -> None:
 
 def _together(files: Sequence[Staged]) -> Tally:
     """What all parts left out."""
-    told: list[tuple[list[Tally], Tally]] = [pickle.loads(each.tally) for each in files if each.tally is not None]
-    return Tally.together([each for dealt, _ in told for each in dealt], [part for _, part in told])
+    told = of_parts(files)
+    return Tally.together([each for part in told for each in part.dealt], [part.tally for part in told])
+
+
+def of_parts(files: Sequence[Staged]) -> list[OfPart]:
+    """What parts tell of themselves."""
+    return [pickle.loads(each.tally) for each in files if each.tally is not None]
 
 
 def _left_out(dealt: DataFrame) -> list[Finding]:
@@ -295,8 +300,9 @@ class Run:
     def _staged(self, table: Table, files: list[Staged]) -> DataFrame | None:
         """The rows of a table that were written to files, if there are any."""
         paths = [self._folder.spark(f"{self._rows}/{each.path}") for each in files if each.table == table.name]
-        if not paths:
-            return None
+        return self._read(table, paths) if paths else None
+
+    def _read(self, table: Table, paths: list[str]) -> DataFrame:
         columns = ", ".join(f"{each.name} {each.type}" for each in PARTITIONS)
         return self._spark.read.schema(f"{columns}, {ddl(table, before=True)}").parquet(*paths)
 

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from dissector.analysis.findings.found import Anew
 from dissector.analysis.findings.notes import Noted, made
 from dissector.findings import Finding
 from dissector.pipeline.cells import Cells
@@ -14,6 +15,10 @@ from dissector.pipeline.origins import Origin, Origins
 
 NOTES: Final = "notes"
 """What stands where a table's name does with a note."""
+ANEW: Final = "anew"
+"""The same of what is told of rows of portions before."""
+SAID: Final = ("packet", "start", "code", "path")
+"""What a finding of a capture is found by, with its words."""
 BY: Final = ("noter", "scope")
 ORDER: Final = (*BY, "packet", "start", "nth")
 
@@ -39,6 +44,35 @@ def findings_of(
             "day": origin.day, "capture": origin.capture, "packet": packet, "start": noted.start,
             "code": finding.code, "severity": finding.severity.value, "path": finding.path, "message": finding.message,
         }  # fmt: skip
+
+
+def anew_of(changes: Iterable[Anew], origins: list[Origin]) -> Iterator[Cells]:
+    """What is told of rows that were taken, as `tables.ANEW` has it."""
+    places = Origins(origins)
+    for (at, start), before, finding in changes:
+        origin, packet = places.of(at)
+        yield {
+            "day": origin.day, "capture": origin.capture, "packet": packet, "start": start, "code": finding.code,
+            "severity": finding.severity.value, "path": finding.path, "message": finding.message,
+            "before": None if before is None else before.message,
+        }  # fmt: skip
+
+
+def retell(waiting: list[Cells], changes: Iterable[Cells]) -> list[Cells]:
+    """Give findings that wait for their exchanges their new words; changes that are about none of them."""
+    by_key = {_said(each, each["message"]): each for each in waiting}
+    left = []
+    for change in changes:
+        of = by_key.get(_said(change, change["before"]))
+        if of is None:
+            left.append(change)
+        else:
+            of["message"] = change["message"]
+    return left
+
+
+def _said(cells: Cells, words: str | None) -> tuple[Any, ...]:
+    return (cells["capture"], *(cells[name] for name in SAID), words)
 
 
 def _noted(notes: Iterable[Cells]) -> Iterator[Noted]:

@@ -11,7 +11,7 @@ from dissector.analysis.filter.subjects import ERROR
 from dissector.analysis.records import carries
 from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
-from dissector.capture_file.tally import Tally
+from dissector.capture_file.tally import OfPart, Tally
 from dissector.findings import Finding, Severity
 from dissector.json_lines import exchange_object
 from dissector.pipeline import bodies, carried
@@ -176,7 +176,7 @@ def rows(
         for _ in capture.examine(part=True):
             yield from ((NOTES, row_of(noted)) for noted in capture.take_notes())
         yield from Rows(capture, origins, keeping).all()
-        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps((dealt, capture.tally))}
+        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(OfPart(dealt, capture.tally))}
 
 
 def of_stored(path: str, origin: Origin, keeping: Keeping) -> Iterator[Made]:

@@ -12,9 +12,9 @@ import numpy as np
 
 from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
-from dissector.capture_file.tally import Tally
+from dissector.capture_file.tally import OfPart, Tally
 from dissector.pipeline.cells import Made
-from dissector.pipeline.notes import NOTES, row_of
+from dissector.pipeline.notes import ANEW, NOTES, anew_of, row_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Keeping, Rows, packets
 from dissector.session.lessons import Lessons
@@ -41,31 +41,34 @@ def _opened(blocks: Iterable[Block], share: Share, left: Left, dealt: list[Tally
     return Capture([part], carried=left.capture, show_secrets=secrets)
 
 
-def lessons(blocks: Iterable[Block], share: Share, left: Left) -> Lessons:
-    """What a part teaches the others: all that it has read so far."""
+def lessons(blocks: Iterable[Block], share: Share, left: Left, *, is_last: bool) -> Lessons:
+    """What a part teaches the others: all that it has read so far; of the last packets, also what waited."""
     with _opened(blocks, share, left, [], secrets=False) as capture:
-        for _ in capture.go_on():
+        for _ in capture.read(settled=False) if is_last else capture.go_on():
             pass
         return capture.lessons()
 
 
 def rows(
     blocks: Iterable[Block], share: Share, left: Left, taught: Lessons, origins: list[Origin], keeping: Keeping,
-    put: Callable[[Left], None] | None,
+    put: Callable[[Left], None] | None, now_ns: int,
 ) -> Iterator[Made]:  # fmt: skip
     """Table and row of all that is settled; what is left of the part is `put` away then. Without a place for it these
-    are the last packets, and all rows come. First of `NOTES`, what it takes other parts to tell; the last one, of
-    `TALLIES`, is what was left out: as these packets were dealt, and, at the end, of all that the part read."""
+    are the last packets, and all rows come. `now_ns` is the time that the capture as a whole has reached.
+
+    First of `NOTES`, what it takes other parts to tell; then of `ANEW`, what is told of rows that came before; the last
+    one, of `TALLIES`, is what was left out, as these packets were dealt, and, at the end, of all that the part read."""
     dealt: list[Tally] = []
     with _opened(blocks, share, left, dealt, secrets=keeping.secrets) as capture:
         for _ in capture.go_on() if put is not None else capture.read(settled=False):
             pass
         capture.take(taught)
-        for _ in capture.examine(part=True):
+        for _ in capture.examine_portion(now_ns):
             yield from ((NOTES, row_of(noted)) for noted in capture.take_notes())
+        yield from ((ANEW, cells) for cells in anew_of(capture.take_anew(), origins))
         connections = set(left.connections)
         yield from _Settled(capture, origins, keeping).all_of(connections)
-        yield TALLIES, {"tally": pickle.dumps((dealt, capture.tally))}
+        yield TALLIES, {"tally": pickle.dumps(OfPart(dealt, capture.tally, capture.waits_from(now_ns)))}
         if put is not None:
             put(Left(capture.carry(), frozenset(connections)))
 

@@ -20,14 +20,14 @@ from dissector.pipeline.arrow import arrow_schema, column
 from dissector.pipeline.cells import Cells, Made, Several
 from dissector.pipeline.folder import opened
 from dissector.pipeline.parts import TALLIES
-from dissector.pipeline.tables import AS_WRITTEN, BY_NAME, FOUND, NOTES, Table
+from dissector.pipeline.tables import ANEW, AS_WRITTEN, BY_NAME, FOUND, NOTES, Table
 
 MOST_ROWS: Final = 8_000
 MOST_BYTES: Final = 4 << 20
 """Of what is long in rows, about."""
 MOST_OPEN: Final = 16
 """Files of a part that are written side by side."""
-_TABLES: Final = BY_NAME | {each.name: each for each in (NOTES, FOUND)}
+_TABLES: Final = BY_NAME | {each.name: each for each in (NOTES, FOUND, ANEW)}
 
 
 class Staged(NamedTuple):

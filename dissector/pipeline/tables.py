@@ -148,6 +148,10 @@ FOUND: Final = Table("found", "a row a finding that several connections tell. St
     *_WHERE,
     *(column for table in TABLES if table.name == "findings" for column in table.columns[-4:]),
 ))  # fmt: skip
+ANEW: Final = Table("anew", "a row a finding about a row that is there, or its new words. Staged, kept by nobody", (
+    *FOUND.columns,
+    Column("before", "STRING", "the message as it stands in the tables; null where there is none"),
+))  # fmt: skip
 BY_NAME: Final = {table.name: table for table in TABLES}
 OF_PARTS: Final = ("connections", "exchanges", "records", "findings", "gaps", "quarantine")
 """Tables that those who read parts of the packets, or files, give rows of: all but that of captures."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from dissector.capture.errors import CaptureError, Place
 from dissector.capture.files import Reader, open_capture
-from dissector.capture_file.tally import Tally
+from dissector.capture_file.tally import OfPart, Tally
 from dissector.pipeline.cells import Cells, Made
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Keeping, of_stored
@@ -34,7 +34,7 @@ def of_file(plan: Plan, keeping: Keeping) -> Iterator[Made]:
             yield "quarantine", where | cells
     except (OSError, CaptureError):
         tally = Tally(told=[changed_file(plan.path)])
-        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(([tally], Tally()))}
+        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(OfPart([tally], Tally()))}
 
 
 def _unread(plan: Plan) -> Iterator[Cells]:

@@ -9,12 +9,15 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from dissector.analysis.findings.registry import FINDERS
 from dissector.findings import Severity
 from dissector.pipeline.notes import BY, ORDER
 from dissector.pipeline.tables import BY_NAME, PARTITIONS
 
 KEYS: Final = ["capture", "packet", "start"]
 """What an exchange is found by."""
+_MARKS: Final = rf"^(\[({'|'.join(sorted({each.explanation.code for each in FINDERS}))})\]( |$))+"
+"""What the words of an exchange begin with that several rows tell something of."""
 _SEVERITIES: Final = [each.value for each in Severity]
 
 
@@ -24,14 +27,17 @@ def together(notes: DataFrame, partitions: int) -> DataFrame:
 
 
 def marked(exchanges: DataFrame, found: DataFrame) -> DataFrame:
-    """Rows of exchanges with what was found: their words begin with the codes, as `session.exchange.Exchange.mark`
-    has it, and the gravest severity holds."""
-    codes = f.concat(f.lit("["), f.array_join(f.array_sort(f.collect_set("code")), "] ["), f.lit("]"))
-    told = found.groupBy(*KEYS).agg(codes.alias("_marks"), f.max(_rank("severity")).alias("_rank"))
+    """Rows of exchanges with what was found: their words begin with all codes in order, as `session.exchange.Exchange`
+    has it (`mark`), and the gravest severity holds."""
+    told = found.groupBy(*KEYS).agg(f.collect_set("code").alias("_codes"), f.max(_rank("severity")).alias("_rank"))
+    before = f.regexp_extract("info", _MARKS, 0)
+    codes = f.array_sort(f.array_union("_codes", f.regexp_extract_all(before, f.lit(r"\[(.*?)\]"), 1)))
+    marks = f.concat(f.lit("["), f.array_join(codes, "] ["), f.lit("]"))
+    rest = f.expr(f"regexp_replace(info, r'{_MARKS}', '')")
     ranks = f.array(*(f.lit(each) for each in _SEVERITIES))
     gravest = f.element_at(ranks, f.greatest(f.col("_rank"), _rank("severity")))
-    words = f.concat_ws(" ", f.col("_marks"), f.nullif(f.col("info"), f.lit("")))
-    is_told = f.col("_marks").isNotNull()
+    words = f.concat_ws(" ", marks, f.nullif(rest, f.lit("")))
+    is_told = f.col("_codes").isNotNull()
     changed = {
         "info": f.when(is_told, words).otherwise(f.col("info")),
         "severity": f.when(is_told, gravest).otherwise(f.col("severity")),

@@ -80,6 +80,15 @@ class Session:
         complete: npt.NDArray[np.bool_] = ~waits
         return complete
 
+    def is_over(self, rows: Ints, before_ns: int) -> npt.NDArray[np.bool_]:
+        """Of which rows the connection was closed by both sides, or torn down, and begun to be so before a time."""
+        connections, inverse = np.unique(self.table.connection.values[rows], return_inverse=True)
+        over = [
+            _is_over(*self._flows.ended(each)) and self._flows.closed(each)[0] < before_ns
+            for each in connections.tolist()
+        ]
+        return np.array(over, np.bool_)[inverse]
+
     def is_settled(self, rows: Ints) -> npt.NDArray[np.bool_]:
         """Which rows will stay as they are whatever comes: `is_complete` believes a connection's end, and this waits
         until nothing can come of it. A response of which the capture lacks some waits for what comes behind it."""

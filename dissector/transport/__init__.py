@@ -50,6 +50,10 @@ class Transport:
         """Addresses and sizes of bytes that wait for missing ones, `(2, n)`."""
         return self._reassembler.places()
 
+    def waits(self) -> Int64:
+        """Time and packet of what waits for missing bytes, `(2, n)`."""
+        return self._reassembler.waits()
+
     @property
     def fragments(self) -> Int64:
         """Rows of the packets fed last that are fragments of IP datagrams."""

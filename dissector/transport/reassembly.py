@@ -76,6 +76,11 @@ class Reassembler:
         held = [piece for state in self._careful.values() for piece in state.held if piece.address != NOWHERE]
         return np.array([(piece.address, piece.size) for piece in held], np.int64).reshape(-1, 2).T
 
+    def waits(self) -> Ints:
+        """Time and packet of what is held back, `(2, n)`."""
+        held = [(piece.time_ns, piece.packet) for state in self._careful.values() for piece in state.held]
+        return np.array(held, np.int64).reshape(-1, 2).T
+
     def _end(self, directions: list[int]) -> RunBatch:
         out = []
         for direction in directions:

@@ -160,4 +160,4 @@ def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:
 def problems(made: Tables) -> list[Finding]:
     """What is told of the packets of all files together."""
     found = [pickle.loads(each["tally"]) for each in made["tallies"]]
-    return Tally.together([each for dealt, _ in found for each in dealt], [part for _, part in found]).problems
+    return Tally.together([each for part in found for each in part.dealt], [part.tally for part in found]).problems

@@ -1,4 +1,4 @@
-"""What was staged is in place once, wherever the way there was broken off."""
+"""What was staged is in place once, wherever the way there was broken off: new files, and files written anew."""
 
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from dissector.pipeline.committing import COMMITTED, COMPLETE, STAGE, left_of, p
 def staged(tables: Path, *, complete: bool) -> Path:
     folder = tables / "_follow"
     stage = folder / STAGE
-    for name in ("exchanges/day=1/capture=a/1.parquet", "exchanges/day=1/capture=b/2.parquet", "captures/3.parquet",
+    for name in ("exchanges/day=1/capture=a/0.parquet", "exchanges/day=1/capture=a/1.parquet",
+                 "exchanges/day=1/capture=b/2.parquet", "captures/3.parquet",
                  f"{left_of(4)}/0", COMMITTED):  # fmt: skip
         (stage / name).parent.mkdir(parents=True, exist_ok=True)
         (stage / name).write_text("new")
@@ -33,7 +34,7 @@ BEFORE = {
     "_follow/committed": "old", "_follow/left-3/0": "old", "exchanges/day=1/capture=a/0.parquet": "old",
 }  # fmt: skip
 AFTER = {
-    "_follow/committed": "new", "_follow/left-4/0": "new", "exchanges/day=1/capture=a/0.parquet": "old",
+    "_follow/committed": "new", "_follow/left-4/0": "new", "exchanges/day=1/capture=a/0.parquet": "new",
     "exchanges/day=1/capture=a/1.parquet": "new", "exchanges/day=1/capture=b/2.parquet": "new",
     "captures/3.parquet": "new",
 }  # fmt: skip
@@ -53,7 +54,7 @@ class KilledError(Exception):
     """In place of a kill."""
 
 
-@pytest.mark.parametrize("steps", range(8))
+@pytest.mark.parametrize("steps", range(9))
 def test_it_goes_on_wherever_it_was_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     folder = staged(tmp_path, complete=True)
     left = steps
@@ -70,7 +71,7 @@ def test_it_goes_on_wherever_it_was_broken_off(tmp_path: Path, monkeypatch: pyte
 
         monkeypatch.setattr(Path, step, stopping)
 
-    with monkeypatch.context(), pytest.raises(KilledError) if steps < 6 else monkeypatch.context():
+    with monkeypatch.context(), pytest.raises(KilledError) if steps < 7 else monkeypatch.context():
         for step in ("rename", "replace", "unlink"):
             until_killed(step)
         put_in_place(folder)

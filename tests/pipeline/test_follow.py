@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.analysis.findings.made import Talk, heartbeat, written
 from tests.conftest import PCAPS
 from tests.needs import needs
 from tests.pipeline.test_portion import cut
@@ -19,7 +20,7 @@ if find_spec("pyspark") is None:
 
 from pyspark.sql import SparkSession
 
-from dissector.pipeline import follow
+from dissector.pipeline import follow, wide
 from dissector.pipeline.committing import FOLLOWER
 from dissector.pipeline.follow import Follower, Told
 from dissector.pipeline.ingest import ingest
@@ -38,10 +39,10 @@ def spark() -> Iterator[SparkSession]:
         yield found
 
 
-def ring_of(folder: Path, count: int, capture: str = "librdkafka-pipelined.pcapng") -> Path:
+def ring_of(folder: Path, count: int, capture: Path = PCAPS / "librdkafka-pipelined.pcapng") -> Path:
     """A capture as the files of a ring, the newest last."""
     folder.mkdir()
-    for number, plan in enumerate(cut(PCAPS / capture, folder, count)):
+    for number, plan in enumerate(cut(capture, folder, count)):
         os.utime(plan.path, (1_000 + number, 1_000 + number))
     return folder
 
@@ -76,24 +77,74 @@ def test_tables_are_those_of_one_run_over_the_files(spark: SparkSession, tmp_pat
     assert not (tmp_path / "followed" / FOLLOWER).exists(), "nothing is left of a ring that is over"
 
 
-def test_what_several_connections_tell_is_found_over_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
-    """One micro-batch has what came before, the next one what makes it a finding."""
-    ring = ring_of(tmp_path / "ring", 4, "trouble-rebalance-loop.pcapng")
-    follower = Follower(spark, str(tmp_path / "followed"), Keeping(), 3, lambda told: None)
+def one_by_one(spark: SparkSession, ring: Path, tables: Path) -> list[dict[str, list[str]]]:
+    """The files of a ring, a micro-batch each: the tables after each, and at the end."""
+    follower = Follower(spark, str(tables), Keeping(), 3, lambda told: None)
+    found = []
     for batch, each in enumerate(sorted(ring.iterdir())):
         entry = entry_of(each)
         assert entry is not None
         follower._portion([entry], batch)
+        found.append(rows(spark, tables))
     follower._end()
-    ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), Keeping(), parts=2)
-    followed, whole = rows(spark, tmp_path / "followed"), rows(spark, tmp_path / "batch")
-    assert followed["exchanges"] == whole["exchanges"], "they say what was found"
-    assert codes(followed) == codes(whole)
-    assert "rebalance-loop" in codes(whole)
+    return [*found, rows(spark, tables)]
+
+
+def batch(spark: SparkSession, ring: Path, tables: Path) -> dict[str, list[str]]:
+    ingest(spark, sorted(map(str, ring.iterdir())), str(tables), Keeping(), parts=2)
+    return rows(spark, tables)
+
+
+def test_what_several_connections_tell_is_found_over_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
+    """One micro-batch has what came before, the next one what makes it a finding."""
+    ring = ring_of(tmp_path / "ring", 4, PCAPS / "trouble-rebalance-loop.pcapng")
+    *_, followed = one_by_one(spark, ring, tmp_path / "followed")
+    assert followed == batch(spark, ring, tmp_path / "batch")
+    assert "rebalance-loop" in codes(followed)
 
 
 def codes(tables: dict[str, list[str]]) -> list[str]:
     return sorted(json.loads(row)["code"] for row in tables["findings"])
+
+
+def troubled(folder: Path) -> Path:
+    """A slow answer before it is known what is usual, and errors that are a storm, all in the first third; but there a
+    request still waits for its answer. Then the storm goes on."""
+    usual, stormy, late = Talk(1), Talk(2), Talk(3)
+    heartbeat(late, 0, 900)
+    for at in range(40):
+        heartbeat(usual, at * 20, 190 if at == 3 else 1)
+    for at in range(40):
+        heartbeat(stormy, at * 20 + 5, error=15)
+    return Path(written(folder, usual, stormy, late))
+
+
+def test_what_is_found_later_of_rows_in_the_tables_stands_there(spark: SparkSession, tmp_path: Path) -> None:
+    """New findings of rows that came before, and new words of findings that did."""
+    ring = ring_of(tmp_path / "ring", 3, troubled(tmp_path))
+    first, *_, followed = one_by_one(spark, ring, tmp_path / "followed")
+    assert len(first["exchanges"]) > 10
+    assert "slow" not in codes(first)
+    whole = batch(spark, ring, tmp_path / "batch")
+    assert followed == whole
+    assert {"slow", "error-storm"} <= set(codes(whole))
+
+
+def test_words_of_an_exchange_begin_with_all_codes_in_order_each_once(spark: SparkSession) -> None:
+    exchanges = [("a", 1, 0, "[slow] orders[0]", "note"), ("a", 2, 0, "[slow]", None), ("a", 3, 0, "[slow]", "note")]
+    exchanges += [("b", 1, 0, "[mine] [slow]", None), ("b", 2, 0, "", None)]
+    found = [("a", 1, 0, code, "warning") for code in ("throttled", "near-loss", "slow")]
+    found += [("a", 2, 0, "lag", "note"), ("b", 1, 0, "slow", "error"), ("b", 2, 0, "slow", "note")]
+    where = "capture STRING, packet BIGINT, start BIGINT"
+    told = spark.createDataFrame(found, f"{where}, code STRING, severity STRING")
+    marked = wide.marked(spark.createDataFrame(exchanges, f"{where}, info STRING, severity STRING"), told)
+    assert sorted((row.capture, row.packet, row.info, row.severity) for row in marked.collect()) == [
+        ("a", 1, "[near-loss] [slow] [throttled] orders[0]", "warning"),
+        ("a", 2, "[lag] [slow]", "note"),
+        ("a", 3, "[slow]", "note"),
+        ("b", 1, "[slow] [mine] [slow]", "error"),
+        ("b", 2, "[slow]", "note"),
+    ]
 
 
 def test_a_micro_batch_that_was_broken_off_is_there_once(

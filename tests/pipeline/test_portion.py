@@ -2,17 +2,25 @@
 
 import json
 import pickle
+import random
+import re
 import struct
 from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from dissector.analysis.findings.notes import Making
+from dissector.analysis.findings.registry import FINDERS
 from dissector.capture.parts import Block
-from dissector.pipeline.notes import NOTES, ORDER, findings_of
+from dissector.findings import Severity
+from dissector.pipeline.notes import ANEW, NOTES, ORDER, anew_of, findings_of, retell
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Keeping
 from dissector.pipeline.parts import lessons as lessons_of_whole
@@ -22,21 +30,35 @@ from dissector.pipeline.portion import Left, lessons, rows
 from dissector.pipeline.segments import deal, segments
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
-from tests.capture_file.test_carrying import packets
+from tests.capture_file.test_carrying import over_a_bad_network, packets
 from tests.conftest import CAPTURES
 from tests.pipeline.dealing import one_by_one as separate
+from tests.pipeline.test_findings import busy
 from tests.traffic import block as pcapng_block
+from tests.traffic import seeds
 
 Rows = list[tuple[str, str]]
 PARTS = 3
+CODES = {finder.explanation.code for finder in FINDERS}
+"""Of what several rows tell: rows say it in their words."""
+TOLD = ("day", "capture", "packet", "start", "code", "severity", "path", "message")
+
+
+def place_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["capture"], row["packet"], row["start"]
 
 
 def cut(path: Path, folder: Path, pieces: int) -> list[Plan]:
     """The packets of a capture as several files."""
     blocks = packets(path)
+    return cut_at(blocks, folder, [len(blocks) * number // pieces for number in range(1, pieces)])
+
+
+def cut_at(blocks: list[Block], folder: Path, edges: Sequence[int]) -> list[Plan]:
+    """Packets as several files, each with some."""
     plans = []
-    for number in range(pieces):
-        some = blocks[len(blocks) * number // pieces : len(blocks) * (number + 1) // pieces]
+    for number, (low, high) in enumerate(pairwise([0, *edges, len(blocks)])):
+        some = blocks[low:high]
         file = folder / f"piece-{number}.pcapng"
         file.write_bytes(as_pcapng(some))
         plans.append(plan(str(file)))
@@ -67,54 +89,96 @@ def dealt(plans: list[Plan], first: int) -> dict[int, list[Block]]:
     return found
 
 
-def described(found: list[tuple[str, dict[str, Any]]]) -> Rows:
-    """Without what the client says it is in a request that may come after the row was written."""
-    later = ("software_name", "software_version")
-    rows_of = [(table, row) for table, row in found if table not in (TALLIES, NOTES)]
-    told = [(table, {k: v for k, v in row.items() if table != "exchanges" or k not in later}) for table, row in rows_of]
-    return sorted((table, json.dumps(row, sort_keys=True, default=str)) for table, row in told)
+Made = list[tuple[str, dict[str, Any]]]
+_MARKS = re.compile(rf"(\[({'|'.join(CODES)})\]( |$))*")
 
 
-def found_in(
-    made: list[tuple[str, dict[str, Any]]], origins: list[Origin], making: Making | None = None
-) -> list[tuple[str, dict[str, Any]]]:
-    """What several connections tell, of the notes among rows."""
-    notes = sorted((cells for table, cells in made if table == NOTES), key=lambda cells: [cells[n] for n in ORDER])
+def described(made: Made) -> Rows:
+    """All rows with what was found; but for what the client says it is in a request that may come later."""
+    exchanges = {place_of(row): dict(row) for table, row in made if table == "exchanges"}
+    for row in exchanges.values():
+        del row["software_name"], row["software_version"]
+    for table, row in made:
+        if table == "findings" and row["code"] in CODES:
+            mark(exchanges[place_of(row)], row)
+    others = [(table, dict(row)) for table, row in made if table not in ("exchanges", "findings")]
+    found = [("findings", {name: row[name] for name in TOLD}) for table, row in made if table == "findings"]
+    rows_of = [*others, *found, *(("exchanges", row) for row in exchanges.values())]
+    assert len(rows_of) == len(made), "a row that is there twice"
+    return sorted((table, json.dumps(row, sort_keys=True, default=str)) for table, row in rows_of)
+
+
+def mark(row: dict[str, Any], finding: dict[str, Any]) -> None:
+    """Have the words of a row say a finding, once, and its severity."""
+    marks = _MARKS.match(row["info"])
+    assert marks is not None
+    codes = sorted({*re.findall(r"\[(.*?)\]", marks[0]), finding["code"]})
+    row["info"] = " ".join([*(f"[{code}]" for code in codes), row["info"][marks.end() :]]).strip()
+    row["severity"] = max((each for each in (row["severity"], finding["severity"]) if each), key=list(Severity).index)
+
+
+def found_in(notes: list[dict[str, Any]], origins: list[Origin], making: Making | None = None) -> Made:
+    """What several connections tell."""
+    notes = sorted(notes, key=lambda cells: [cells[n] for n in ORDER])
     told = findings_of(notes, origins) if making is None else findings_of(notes, origins, making.made)
     return [("findings", cells) for cells in told]
 
 
+def of(table: str, made: Made) -> list[dict[str, Any]]:
+    return [cells for name, cells in made if name == table]
+
+
+def learned(parts: dict[int, list[Block]]) -> Lessons:
+    return Lessons.together(lessons_of_whole(blocks, Share(part, PARTS)) for part, blocks in parts.items())
+
+
 def at_once(plans: list[Plan], origins: list[Origin]) -> Rows:
     parts = dealt(plans, 0)
-    taught = Lessons.together(lessons_of_whole(blocks, Share(part, PARTS)) for part, blocks in parts.items())
+    taught = learned(parts)
     made = (rows_of_whole(blocks, Share(part, PARTS), taught, origins, Keeping()) for part, blocks in parts.items())
     found = [row for each in made for row in separate(each)]
-    return described(found + found_in(found, origins))
+    tables = [(table, row) for table, row in found if table not in (TALLIES, NOTES)]
+    return described(tables + found_in(of(NOTES, found), origins))
 
 
-def one_by_one(plans: list[Plan], origins: list[Origin]) -> Rows:
+def one_by_one(plans: list[Plan], origins: list[Origin], beforehand: Lessons | None = None) -> Rows:
+    """As `follow.Portion` does it; or with what is learned later known `beforehand`."""
     left = {part: Left().packed() for part in range(PARTS)}
-    found: list[tuple[str, dict[str, Any]]] = []
+    tables: Made = []
     known: dict[int, Lessons] = {}
-    first, making = 0, Making()
+    notes: list[dict[str, Any]] = []
+    first, making, now_ns = 0, Making(), 0
     for each in plans:
-        some: list[tuple[str, dict[str, Any]]] = []
+        made: Made = []
         parts = dealt([each], first)
-        first += each.packets
+        first, now_ns = first + each.packets, max(now_ns, each.latest_ns)
         is_last = each is plans[-1]
-        known |= {part: lessons(parts[part], Share(part, PARTS), Left.unpacked(left[part])) for part in range(PARTS)}
-        taught = Lessons.together(known.values())
+        for part in range(PARTS):
+            before = Left.unpacked(left[part])
+            known[part] = lessons(parts[part], Share(part, PARTS), before, is_last=is_last)
+        taught = beforehand or Lessons.together(known.values())
         for part in range(PARTS):
 
             def put(what: Left, part: int = part) -> None:
                 left[part] = what.packed()
 
             before = Left.unpacked(left[part])
-            made = rows(parts[part], Share(part, PARTS), before, taught, origins, Keeping(), None if is_last else put)
-            some += separate(made)
+            made += separate(rows(
+                parts[part], Share(part, PARTS), before, taught, origins, Keeping(),
+                None if is_last else put, now_ns,
+            ))  # fmt: skip
         making = pickle.loads(pickle.dumps(making))
-        found += some + found_in(some, origins, making)
-    return described(found)
+        upto = min(pickle.loads(tally["tally"]).waits_from for tally in of(TALLIES, made))
+        notes += of(NOTES, made)
+        new = found_in([note for note in notes if note["packet"] < upto], origins, making)
+        notes = [note for note in notes if note["packet"] >= upto]
+        changes = of(ANEW, made) + list(anew_of(making.told_anew(), origins))
+        tables += [(table, row) for table, row in made if table not in (TALLIES, NOTES, ANEW)] + new
+        for change in retell(of("findings", tables), changes):
+            assert change["before"] is None, "it changes what is not there"
+            tables.append(("findings", change))
+    assert not notes
+    return described(tables)
 
 
 def origins_of(plans: list[Plan]) -> list[Origin]:
@@ -122,7 +186,9 @@ def origins_of(plans: list[Plan]) -> list[Origin]:
     return [Origin(first, each.digest, each.earliest_ns) for first, each in zip(firsts, plans, strict=True)]
 
 
-@pytest.mark.parametrize("pieces", [2, 5])
+@pytest.mark.parametrize(
+    "pieces", [pytest.param(2, marks=pytest.mark.slow), 5, pytest.param(17, marks=pytest.mark.slow)]
+)
 def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path, pieces: int) -> None:
     plans = cut(bundled, tmp_path, pieces)
     origins = origins_of(plans)
@@ -131,17 +197,60 @@ def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path, piec
     assert one_by_one(plans, origins) == whole
 
 
-@pytest.mark.parametrize("path", [each for each in CAPTURES if each.stem.startswith("trouble")], ids=lambda p: p.stem)
-def test_findings_of_several_connections_are_made_over_portions(path: Path, tmp_path: Path) -> None:
-    """Their words are those of the time when the row was written: what was found, and where, is compared."""
-    plans = cut(path, tmp_path, 4)
+few = settings(max_examples=15, phases=[phase for phase in Phase if phase is not Phase.shrink])
+"""Of large examples, which would be made smaller for many minutes."""
+
+
+def ends(data: st.DataObject, blocks: list[Block]) -> list[int]:
+    """Where files end."""
+    return data.draw(st.lists(st.integers(1, len(blocks) - 1), max_size=12, unique=True).map(sorted))
+
+
+@pytest.mark.slow
+@few
+@given(data=st.data(), path=st.sampled_from(CAPTURES))
+def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path) -> None:
+    """Where few packets are between two ends, answers come late and holes open across several files."""
+    blocks = packets(path)
+    plans = cut_at(blocks, tmp_path, ends(data, blocks))
     origins = origins_of(plans)
-    assert findings(one_by_one(plans, origins)) == findings(at_once(plans, origins))
+    assert one_by_one(plans, origins) == at_once(plans, origins)
 
 
-def findings(rows: Rows) -> list[tuple[Any, ...]]:
-    found = (json.loads(row) for table, row in rows if table == "findings")
-    return sorted((row["capture"], row["packet"], row["start"], row["code"]) for row in found)
+@pytest.mark.slow
+@few
+@given(data=st.data(), chance=seeds)
+def test_every_trouble_is_told_wherever_files_end(tmp_path: Path, data: st.DataObject, chance: random.Random) -> None:
+    """Clients that share topics, groups and producers; answers that take long, or never come. What brokers offer is
+    known beforehand."""
+    blocks = packets(Path(busy(tmp_path, chance)))
+    plans = cut_at(blocks, tmp_path, ends(data, blocks))
+    origins = origins_of(plans)
+    assert one_by_one(plans, origins, learned(dealt(plans, 0))) == at_once(plans, origins)
+
+
+@pytest.mark.slow
+@few
+@given(data=st.data(), path=st.sampled_from(CAPTURES), chance=seeds)
+def test_a_bad_network_makes_no_difference(
+    tmp_path: Path, data: st.DataObject, path: Path, chance: random.Random
+) -> None:
+    """Packets lost, twice, in another order. Names are known beforehand, and what lone responses may be."""
+    blocks = in_time(over_a_bad_network(packets(path), chance))
+    plans = cut_at(blocks, tmp_path, ends(data, blocks))
+    origins = origins_of(plans)
+    assert one_by_one(plans, origins, learned(dealt(plans, 0))) == at_once(plans, origins)
+
+
+def in_time(blocks: list[Block]) -> list[Block]:
+    """Packets that came in this order: files follow one another."""
+    times = sorted(int(np.frombuffer(each.heads, "<i8")[1]) for each in blocks)
+    found = []
+    for each, time_ns in zip(blocks, times, strict=True):
+        heads = np.frombuffer(each.heads, "<i8").copy()
+        heads[1] = time_ns
+        found.append(each._replace(heads=heads.tobytes()))
+    return found
 
 
 def test_a_connection_has_its_row_once(tmp_path: Path) -> None:

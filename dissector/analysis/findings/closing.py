@@ -36,6 +36,7 @@ class ClosedInFlight(RowFinder):
         "doubling. See which side sent FIN or RST first, and read that side's log at this time; "
         "connections.max.idle.ms should be shorter on clients than on whatever stands between.",
     )
+    at_end: ClassVar = True
 
     def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
@@ -90,6 +91,7 @@ class OversizedRequest(RowFinder):
         "Lower max.request.size, batch.size or the number of partitions in one request; or raise "
         "socket.request.max.bytes on the brokers. If the size makes no sense, check security.protocol and the port.",
     )
+    at_end: ClassVar = True
 
     def take(self, rows: Rows) -> None:
         """Unanswered requests that are large."""

@@ -56,7 +56,8 @@ class DuplicateCorrelationId(RowFinder):
         if same.any():
             self._tell(asked.where(np.sort(both.place[1:][same & (both.until[:-1] > both.packet[1:])])))
         newest = np.append(~same, True)
-        waiting = both.where(newest & (both.until > asked.packet.max()))
+        seen_upto = min(int(asked.packet.max()), self.around.waits_from)
+        waiting = both.where(newest & (both.until > seen_upto))
         if len(waiting.id) > IN_FLIGHT:
             waiting = waiting.where(np.sort(np.argsort(waiting.packet, kind="stable")[-IN_FLIGHT:]))
         self._in_flight = waiting

@@ -18,8 +18,10 @@ from dissector.analysis.findings.bodies import Bodies
 from dissector.analysis.findings.finder import NarrowFinder, OverBodies, OverRows
 from dissector.analysis.findings.found import ALL, MOST, Found
 from dissector.analysis.findings.notes import NOTERS, AtOnce, Notes
+from dissector.analysis.findings.order import in_order, turns
 from dissector.analysis.findings.registry import FINDERS
 from dissector.analysis.findings.rows import Rows
+from dissector.events import NEVER
 from dissector.protocol.message import API_VERSIONS, Values
 from dissector.session.lookup import Lookup
 from dissector.session.recogniser import Flows
@@ -54,11 +56,16 @@ class Examination:
         sink = self.notes if part else AtOnce(self.found)
         self._narrow = [finder(self.found, self) for finder in FINDERS if issubclass(finder, NarrowFinder)]
         looking = [*self._narrow, *(noter(self, sink) for noter in NOTERS)]
-        self._over_rows = [each for each in looking if isinstance(each, OverRows)]
+        over_rows = [each for each in looking if isinstance(each, OverRows)]
+        self._over_rows = [each for each in over_rows if not each.at_end]
+        self._over_ends = [each for each in over_rows if each.at_end]
         self._bodies = Bodies(store, session.frames, [each for each in looking if isinstance(each, OverBodies)])
         self._examined = 0
         """Rows that were looked at, or wait."""
         self._waiting: Ints = np.zeros(0, np.int64)
+        self._passed: Ints = self._waiting
+        """Rows that were looked at before they were complete: how their connections end is still to be looked at."""
+        self.waits_from = NEVER
         self._generation = -1
         self.client = lru_cache(maxsize=KEPT)(self._client)
 
@@ -73,24 +80,59 @@ class Examination:
             complete = np.ones(len(rows), np.bool_) if final else self._session.is_complete(rows)
             complete[:-pending] = True
             self._examined, self._waiting = stop, rows[~complete]
-            self._examine(self._rows(rows[complete]))
+            self.waits_from = self._first_packet_of(self._waiting)
+            found = self._rows(rows[complete])
+            self._examine(found, found)
             yield self._examined
             if self._examined == len(table):
                 return
 
+    def go_on_in_order(self, pending: int, now_ns: int, *, final: bool) -> Iterator[int]:
+        """The same for a portion that was read as far as it goes: what is examined is so in `order`. `now_ns` is how
+        far the capture has come."""
+        self._learn()
+        session, upto = self._session, len(self._session.table)
+        rows = np.concatenate([self._waiting, np.arange(self._examined, upto)])
+        complete = np.ones(len(rows), np.bool_) if final else session.is_settled(rows)
+        ready, passed, self._waiting = turns(session, rows, complete, now_ns, pending)
+        over = np.ones(len(self._passed), np.bool_) if final else session.is_settled(self._passed)
+        ended = np.concatenate([self._passed[over], np.setdiff1d(ready, passed)])
+        self._passed, self._examined = np.concatenate([self._passed[~over], passed])[-pending:], upto
+        self.waits_from = self._first_packet_of(self._waiting)
+        ended = in_order(session, ended[session.table.response.values[ended] == NO_FRAME])
+        for at in range(0, max(1, len(ready), len(ended)), STEP):
+            self._examine(self._rows(ready[at : at + STEP]), self._rows(ended[at : at + STEP]))
+            yield upto
+
+    def _first_packet_of(self, rows: Ints) -> int:
+        return int(self._session.table.packet.values[rows].min(initial=NEVER))
+
     @property
     def waiting(self) -> Ints:
-        """Rows that are to be examined once they are complete."""
-        return np.concatenate([self._waiting, np.arange(self._examined, len(self._session.table))])
+        """Rows that are to be examined yet."""
+        return np.concatenate([self._waiting, self._passed, np.arange(self._examined, len(self._session.table))])
+
+    def waits(self) -> Ints:
+        """Time and packet with which the requests begin that are to be examined yet, `(2, n)`."""
+        rows = self._waiting[self._session.table.request.values[self._waiting] != NO_FRAME]
+        times = self._session.frames.time_ns.values[self._session.table.request.values[rows]]
+        return np.stack([times, self._session.table.packet.values[rows]])
+
+    @property
+    def remembers(self) -> Ints:
+        """Rows of which something may be told yet."""
+        return np.concatenate([self.waiting, *(finder.remembers for finder in self._narrow)])
 
     @property
     def looks_back(self) -> Ints:
         """Frames of rows that were examined of which it will ask once more what TCP did to them."""
         return np.concatenate([finder.looks_back for finder in self._narrow])
 
-    def _examine(self, rows: Rows) -> None:
+    def _examine(self, rows: Rows, ended: Rows) -> None:
         for each in self._over_rows:
             each.take(rows)
+        for each in self._over_ends:
+            each.take(ended)
         self._bodies.take(rows.asked)
 
     def _rows(self, row: Ints) -> Rows:

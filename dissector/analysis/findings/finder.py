@@ -51,6 +51,10 @@ class Around(Protocol):
         """How long after it began the last byte of each frame was sent again, and how long one of it waited for others,
         in nanoseconds; 0 where none, or where there is no frame."""
 
+    @property
+    def waits_from(self) -> int:
+        """The packet of the first row that is not there yet, as it may change; `NEVER` where all are."""
+
     def topic(self, named: Values) -> str:
         """The name of a topic that a structure names, or else its id."""
 
@@ -61,8 +65,6 @@ class Finder(ABC):
     explanation: ClassVar[Explanation]
     quiet_ns: ClassVar[int] = NEVER
     """After so long without another one, what comes is told as a case of its own."""
-    is_wide: ClassVar[bool] = False
-    """Whether it takes several connections to tell."""
 
     def __init__(self, found: Telling) -> None:
         self._found = found
@@ -70,7 +72,7 @@ class Finder(ABC):
 
     def tell(self, row: int, message: str, path: str = "", severity: Severity | None = None) -> Case:
         """Something was found; `severity` where it is not that of the explanation."""
-        return self._found.tell(self.explanation, row, message, path, severity, is_wide=self.is_wide)
+        return self._found.tell(self.explanation, row, message, path, severity)
 
     def again(self, key: Hashable, row: int, time_ns: int, message: str, path: str, what: str) -> None:
         """Something was found that is told once for `key`: with how often it came, as `what`, and within what time."""
@@ -93,6 +95,11 @@ class Finder(ABC):
             burst.case.retell(words)
 
     @property
+    def remembers(self) -> Ints:
+        """Earlier rows of which it may tell something yet."""
+        return np.zeros(0, np.int64)
+
+    @property
     def looks_back(self) -> Ints:
         """Frames of earlier rows of which it will ask once more what TCP did to them."""
         return np.zeros(0, np.int64)
@@ -100,6 +107,9 @@ class Finder(ABC):
 
 class OverRows(ABC):
     """Sees rows of the index alone."""
+
+    at_end: ClassVar[bool] = False
+    """Whether it looks at nothing but requests without an answer, and at how their connections ended."""
 
     @abstractmethod
     def take(self, rows: Rows) -> None:

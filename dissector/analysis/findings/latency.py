@@ -87,6 +87,11 @@ class Slow(RowFinder):
             for slow in usual.slow(times):
                 self._tell(key, usual, slow)
 
+    @property
+    def remembers(self) -> Ints:
+        """Early ones, until it is known what is usual."""
+        return np.array([late.row for usual in self._usual.values() for late in usual.held], np.int64)
+
     def _tell(self, key: tuple[int, int], usual: "_Usual", late: "_Late") -> None:
         """What was asked while a slow one was on its way is slow for the same reason."""
         if late.asked_ns < usual.until and usual.case is not None:

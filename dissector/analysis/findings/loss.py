@@ -72,6 +72,12 @@ class NearLoss(RowFinder):
         old = self._ahead[:, self._ahead[3] >= rows.packet[-1]]
         self._ahead = np.concatenate((old, np.stack([column[later] for column in columns])), axis=1)
 
+    @property
+    def remembers(self) -> Ints:
+        """Rows next to which a hole may be found to be."""
+        waiting = [row for rows in self._waiting.values() for row in rows]
+        return np.concatenate([np.array(waiting, np.int64), self._ahead[0]])
+
     def _ends(self, holes: Rows) -> Ints:
         """Where bytes come again, of these holes and those that are open."""
         ends = [hole.end for known in self._open.values() for hole in known]

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.findings.explanation import Explanation
-from dissector.analysis.findings.found import Case, Telling, case_of
+from dissector.analysis.findings.found import Anew, Case, Changes, Telling, case_of
 from dissector.analysis.findings.noting import Maker, Noter, Scope
 from dissector.analysis.findings.recurring import Recent
 from dissector.analysis.findings.registry import FINDERS
@@ -94,10 +94,11 @@ def made(notes: Iterable[Noted]) -> Iterator[tuple[Noted, Finding]]:
 
 class Making:
     """Findings are made of notes that come in portions, and from one to the next it can be pickled. What is remembered
-    is bounded, as it is where they are made at once; what was told in a portion before is not told anew."""
+    is bounded, as it is where they are made at once."""
 
     def __init__(self) -> None:
         self._cases = _Cases()
+        self._changes = Changes()
         self._makers = AtOnce(self._cases)
 
     def made(self, notes: Iterable[Noted]) -> list[tuple[Noted, Finding]]:
@@ -106,7 +107,13 @@ class Making:
             self._cases.of = noted
             self._makers.take(_BY_NAME[noted.noter], noted.scope, 0, (noted.packet, noted.start), noted.note)
         told, self._cases.told = self._cases.told, []
+        for of, case in told:
+            case.taken((of.packet, of.start), self._changes)
         return [(of, case.finding) for of, case in told]
+
+    def told_anew(self) -> list[Anew]:
+        """What was found in portions before and has other words since."""
+        return self._changes.take()
 
 
 def _makers(noter: type[Noter], found: Telling, scope: Scope) -> list[Maker[Any]]:
@@ -121,10 +128,8 @@ class _Cases:
     def __init__(self) -> None:
         self.told: list[tuple[Noted, Case]] = []
 
-    def tell(
-        self, explanation: Explanation, row: int, message: str, path: str, severity: Severity | None, *, is_wide: bool
-    ) -> Case:
+    def tell(self, explanation: Explanation, row: int, message: str, path: str, severity: Severity | None) -> Case:
         """About the note that is looked at."""
-        case = case_of(explanation, message, path, severity, is_wide=is_wide)
+        case = case_of(explanation, message, path, severity)
         self.told.append((self.of, case))
         return case

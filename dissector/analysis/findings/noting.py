@@ -56,7 +56,6 @@ class BodyNoter(Noter, OverBodies):
 class Maker(Finder, Generic[Note]):
     """Makes findings of the notes of one scope."""
 
-    is_wide: ClassVar = True
     noter: ClassVar[type[Noter]]
 
     def __init__(self, found: Telling, scope: Scope) -> None:

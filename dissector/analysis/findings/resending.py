@@ -52,6 +52,10 @@ class SentAgain(RowFinder):
         self._cases = {row: case for row, case in self._cases.items() if row in recent}
 
     @property
+    def remembers(self) -> Ints:
+        return super().remembers if self._recent is None else self._recent.row
+
+    @property
     def looks_back(self) -> Ints:
         if self._recent is None:
             return super().looks_back

@@ -1,0 +1,92 @@
+"""A ring that tcpdump really writes, followed by a process that is killed: its tables are those of one run."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow.dataset as ds
+import pytest
+
+from tests.capture.live.loopback import needs_rights
+from tests.needs import needs
+
+pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+
+from dissector.pipeline.committing import COMMITTED, FOLLOWER, STAGE
+from tests.pipeline.clusters import PATIENCE, kdissect
+from tests.pipeline.contents import OF_RUNS
+from tests.pipeline.live_ring import ring
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark, needs_rights]
+TABLES: Final = ("captures", "connections", "exchanges", "records", "findings", "gaps")
+IDLE: Final = 8
+"""Seconds without a new file: the ring is over."""
+
+
+class Followed(NamedTuple):
+    """What came of a ring."""
+
+    followed: Path
+    batch: Path
+    said: str
+    """By the process that went on to the end."""
+
+
+def until(is_so: Callable[[], bool], what: str, process: "subprocess.Popen[str]") -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def follow(folder: Path, seconds: float) -> Followed:
+    """Follow a ring, kill that in a micro-batch, go on `seconds` later, and to the end; then in one run."""
+    out, batch = folder / "followed", folder / "batch"
+    command = ("ingest", "--master", "local[2]", "--follow", str(folder / "ring"), "--out", str(out))
+    with ring(folder / "ring"):
+        first = kdissect(*command)
+        try:
+            state = out / FOLLOWER
+            until((state / COMMITTED).exists, "nothing was committed", first)
+            until(lambda: any((state / STAGE).glob("rows/*/*.parquet")), "nothing was staged after that", first)
+        finally:
+            os.kill(first.pid, signal.SIGKILL)
+        first.communicate()  # until its JVM has gone, too
+        assert (out / FOLLOWER).exists()
+        time.sleep(seconds)
+        second = kdissect(*command, "--idle", str(IDLE))
+        time.sleep(seconds)
+    said = second.communicate(timeout=600)[1]
+    assert second.returncode == 0, said
+    whole = kdissect("ingest", "--master", "local[2]", str(folder / "ring"), "--out", str(batch))
+    words = whole.communicate(timeout=600)
+    assert whole.returncode == 0, words
+    return Followed(out, batch, said)
+
+
+def rows(tables: Path, name: str) -> list[str]:
+    """All rows of a table as text, in its order."""
+    if not (tables / name).exists():
+        return []
+    table = ds.dataset(tables / name, partitioning="hive").to_table()
+    names = [each for each in sorted(table.column_names) if each not in OF_RUNS]
+    return sorted(map(repr, table.select(names).to_pylist()))
+
+
+def test_a_ring_that_is_followed_and_killed_gives_the_tables_of_one_run(tmp_path: Path) -> None:
+    needs("java", "tcpdump")
+    made = follow(tmp_path, 8)
+    print(made.said)
+    assert not (made.followed / FOLLOWER).exists(), "nothing is left of a ring that is over"
+    assert len(rows(made.followed, "captures")) == len(list((tmp_path / "ring").iterdir())) > 5
+    assert len(rows(made.followed, "exchanges")) > 1_000
+    assert rows(made.followed, "findings")
+    for name in TABLES:
+        followed, whole = rows(made.followed, name), rows(made.batch, name)
+        assert sorted(set(followed) - set(whole))[:3] == sorted(set(whole) - set(followed))[:3], name
+        assert followed == whole, f"{name}: rows that are there twice"

@@ -1,0 +1,78 @@
+"""Who waits for whom where a capture comes in portions: notes behind a request that may still be answered wait."""
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+from dissector.analysis.findings.order import CLOSED_NS, PASSED, PATIENCE_NS
+from dissector.capture_file.tally import OfPart
+from dissector.events import NEVER
+from dissector.pipeline.parts import TALLIES, Keeping
+from dissector.pipeline.portion import Left, rows
+from dissector.session.lessons import Lessons
+from dissector.transport.shares import Share
+from tests.analysis.findings.made import START, Talk, fetch, heartbeat, written
+from tests.capture_file.test_carrying import packets
+from tests.pipeline.test_portion import origins_of, plan
+
+
+def waits_from(folder: Path, *talks: Talk, now_ns: int = START) -> int:
+    """The packet from which on notes wait, after a portion that has all of these connections."""
+    path = Path(written(folder, *talks))
+    origins, blocks = origins_of([plan(str(path))]), packets(path)
+    made = rows(blocks, Share(0, 1), Left(), Lessons.together([]), origins, Keeping(), lambda left: None, now_ns)
+    [told] = [row["tally"] for table, row in made if table == TALLIES]
+    part = pickle.loads(told)
+    assert isinstance(part, OfPart)
+    return part.waits_from
+
+
+def hanging(answered: int) -> Talk:
+    """A request without an answer, and others behind it that have theirs."""
+    talk = Talk()
+    heartbeat(talk, 0)
+    talk.ask(10, "Metadata", 12, {"topics": None})
+    for number in range(answered):
+        heartbeat(talk, 20 + 2 * number)
+    return talk
+
+
+def test_nothing_waits_where_all_is_answered(tmp_path: Path) -> None:
+    talk = Talk()
+    heartbeat(talk, 0)
+    fetch(talk, 5, 0, 10, took=400)
+    assert waits_from(tmp_path, talk) == NEVER
+
+
+def test_a_request_that_may_be_answered_is_waited_for(tmp_path: Path) -> None:
+    other = Talk(2)
+    heartbeat(other, 5)
+    waits = waits_from(tmp_path, hanging(PASSED - 1), other)
+    assert 0 < waits < NEVER
+    assert waits == waits_from(tmp_path, hanging(0), other), "it is the request's own packet"
+
+
+def test_one_that_others_went_past_is_not(tmp_path: Path) -> None:
+    assert waits_from(tmp_path, hanging(PASSED)) == NEVER
+
+
+def test_nor_one_that_has_waited_for_too_long(tmp_path: Path) -> None:
+    late = START + 11_000_000 + PATIENCE_NS
+    assert waits_from(tmp_path, hanging(0), now_ns=late) == NEVER
+    assert waits_from(tmp_path, hanging(0), now_ns=late - 2_000_000) < NEVER
+
+
+def test_nor_one_whose_connection_was_closed_a_while_ago(tmp_path: Path) -> None:
+    talk = Talk(closed=True)
+    talk.ask(0, "Metadata", 12, {"topics": None})
+    assert waits_from(tmp_path, talk) < NEVER
+    assert waits_from(tmp_path, talk, now_ns=START + 2 * CLOSED_NS) == NEVER
+
+
+def test_a_request_of_which_the_end_is_still_to_come_is_waited_for(tmp_path: Path) -> None:
+    talk = Talk()
+    heartbeat(talk, 0)
+    whole = waits_from(tmp_path, talk)
+    talk.ask(10, "Metadata", 12, {"topics": None})
+    talk.turns[-1] = replace(talk.turns[-1], data=talk.turns[-1].data[:-3])
+    assert whole == NEVER > waits_from(tmp_path, talk)
