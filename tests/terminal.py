@@ -25,6 +25,8 @@ LONGEST: Final = 0.4
 HANGS: Final = 20.0
 """Seconds without any output that are a hang."""
 GONE: Final = -1
+SIZE: Final = ("COLUMNS", "LINES")
+"""Variables that programs believe more than the terminal; pytest-xdist's workers have them."""
 _SEQUENCE: Final = re.compile(
     r"\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]"  # CSI
     r"|\x1b\][\x20-\x7e]*(?:\x07|\x1b\\)"  # OSC
@@ -129,7 +131,7 @@ def terminal(words: Sequence[str], *, columns: int = 120, lines: int = 40, **var
     """A program with a terminal of its own for all three streams."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CI")}
+    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CI", *SIZE)}
     environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | variables
     process = subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=environment, start_new_session=True)
     os.close(its)
