@@ -73,7 +73,8 @@ def test_a_file_that_is_read_by_itself_and_went_away_is_told(java: Path, tmp_pat
     assert made.stands_alone
     path.unlink()
     [(_, cells)] = of_file(made, Keeping())
-    [tally], _ = pickle.loads(cells["tally"])
+    assert isinstance(cells, dict)
+    [tally] = pickle.loads(cells["tally"]).dealt
     assert [finding.path for finding in tally.told] == [str(path)]
 
 

@@ -18,4 +18,6 @@ def test_every_column_is_named_once_and_has_words() -> None:
 
 def test_rows_that_go_to_spark_have_all_columns() -> None:
     for name in OF_PARTS:
-        assert arrow_schema(BY_NAME[name]).names == ["day", "capture", *(each.name for each in BY_NAME[name].columns)]
+        columns = [each.name for each in BY_NAME[name].columns]
+        assert arrow_schema(BY_NAME[name], partitions=True).names == ["day", "capture", *columns]
+        assert arrow_schema(BY_NAME[name], partitions=False).names == columns
