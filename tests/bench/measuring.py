@@ -20,7 +20,8 @@ KDISSECT: Final = (sys.executable, "-m", "dissector.cli.main")
 ENVIRONMENT: Final = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 """As a user has it: modules are compiled once, and not at every start."""
 _BETWEEN: Final = 0.05
-"""Seconds between two looks at the memory."""
+"""Seconds between two looks at the memory, at the least."""
+_SELDOM: Final = 50
 _PROC: Final = Path("/proc")
 
 
@@ -80,9 +81,16 @@ class _Watch(threading.Thread):
         return self._peak / 1024
 
     def run(self) -> None:
+        began = time.perf_counter()
         while kilobytes := sum(map(memory, family(self._process))):
             self._peak = max(self._peak, kilobytes)
-            time.sleep(_BETWEEN)
+            rest(began)
+            began = time.perf_counter()
+
+
+def rest(began: float) -> None:
+    """Wait until the next look at the memory: looking, which began then, is to be a fiftieth of what goes on."""
+    time.sleep(max(_BETWEEN, _SELDOM * (time.perf_counter() - began)))
 
 
 def family(process: int) -> list[int]:

@@ -8,11 +8,14 @@ import os
 import shutil
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Final
 
+import pyarrow.parquet as pq
+
 from tests.bench.captures import PCAPS, chatty
-from tests.bench.measuring import KDISSECT, Figure, family, head, line, memory
+from tests.bench.measuring import KDISSECT, Figure, family, head, line, memory, rest
 
 PACKETS_A_MEGABYTE: Final = 3_420
 SIZES: Final = (100, 1_000)
@@ -29,11 +32,14 @@ def main(folder: Path) -> None:
         return
     head("ingest, next to nothing")
     nothing = _ingest("local[2]", PCAPS / "librdkafka.pcapng", folder)
+    twos = []
     for size in SIZES:
         path = folder / "chatty.pcap"
         chatty(path, size * PACKETS_A_MEGABYTE)
-        _compare(size, path, folder, nothing)
+        twos.append(_compare(size, path, folder, nothing))
         path.unlink()
+    (small, less), (large, more) = [(size, two.cpu - nothing.cpu) for size, two in zip(SIZES, twos, strict=True)]
+    print(f"\n{large // small} times as much costs {more / less:.1f} times the CPU beyond the start", flush=True)
     head("ingest, 100 MB in files")
     for count in FILES:
         captures = folder / "captures"
@@ -45,7 +51,7 @@ def main(folder: Path) -> None:
         shutil.rmtree(captures)
 
 
-def _compare(size: int, path: Path, folder: Path, nothing: Figure) -> None:
+def _compare(size: int, path: Path, folder: Path, nothing: Figure) -> Figure:
     head(f"ingest, {size:,} MB")
     one = _ingest("local[1]", path, folder)
     two = _ingest("local[2]", path, folder)
@@ -58,6 +64,7 @@ def _compare(size: int, path: Path, folder: Path, nothing: Figure) -> None:
         chatty(path, size * PACKETS_A_MEGABYTE // OF_TSHARK)
         peer = line(f"tshark -T json, a {OF_TSHARK}th", ["tshark", "-r", str(path), "-Y", "kafka", "-T", "json"], 1)
         print(f"  local[2] is {peer.seconds * OF_TSHARK / two.seconds:.1f} times tshark (scaled)", flush=True)
+    return two
 
 
 def _ingest(master: str, path: Path, folder: Path) -> Figure:
@@ -68,7 +75,11 @@ def _ingest(master: str, path: Path, folder: Path) -> Figure:
     figure = line(f"ingest {master}", [*KDISSECT, "ingest", str(path), "--out", str(out), "--master", master], 1)
     watch.done.set()
     watch.join()
-    print(f"  the largest of its Python workers: {watch.peak / 1024:.0f} MB", flush=True)
+    exchanges = sum(pq.ParquetFile(file).metadata.num_rows for file in (out / "exchanges").rglob("*.parquet"))
+    print(
+        f"  {exchanges:,} exchanges, {exchanges / figure.seconds:,.0f} a second;"
+        f" the largest of its Python workers: {watch.peak / 1024:.0f} MB", flush=True,
+    )  # fmt: skip
     shutil.rmtree(out)
     return figure
 
@@ -83,10 +94,12 @@ class _Workers(threading.Thread):
         """Kilobytes, of one."""
 
     def run(self) -> None:
-        while not self.done.wait(0.2):
+        while not self.done.is_set():
+            began = time.perf_counter()
             for each in family(os.getpid()):
                 if _is_worker(each):
                     self.peak = max(self.peak, memory(each))
+            rest(began)
 
 
 def _is_worker(process: int) -> bool:
