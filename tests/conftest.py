@@ -35,6 +35,11 @@ def bundled(request: pytest.FixtureRequest) -> Path:
     return path
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Tests of the screen wait for a third of their time: so there are more workers than cores."""
+    return 2 * len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Where CI=true, what was skipped for another reason than the known ones fails the run: nobody reads its skips."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

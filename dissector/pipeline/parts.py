@@ -5,6 +5,7 @@ Rows are plain dicts by column, as `tables` names them, those of records many at
 
 import pickle
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dissector.analysis.filter.subjects import ERROR
@@ -26,6 +27,8 @@ from dissector.transport.shares import Share
 
 TALLIES: Final = "tallies"
 """What stands where a table's name does with what parts left out."""
+_EMPTY: Final[Cells] = dict.fromkeys(("request", "response", "rest", "request_bytes", "response_bytes"))
+"""What not every row of exchanges has."""
 _ELSEWHERE: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
 """What rows that are no exchanges have in columns, or in the table of captures."""
 
@@ -49,6 +52,8 @@ class Rows:
         self._keeping = keeping
         self._names: dict[int, str] = {}
         """Of connections that have their row."""
+        self._software = lru_cache(maxsize=1 << 12)(capture.software)
+        """All is read before there is the first row."""
 
     def all(self) -> Iterator[Made]:
         """Table and row of all that there is."""
@@ -87,8 +92,8 @@ class Rows:
     def _exchange(self, exchange: Exchange, made: Cells) -> tuple[Cells, list[Finding]]:
         """Its row, and what cells could not hold."""
         row = exchange.row
-        software = self._capture.software(row.connection)
-        found: Cells = {
+        software = self._software(row.connection)
+        found: Cells = _EMPTY | {
             "kind": row.kind, "api_key": exchange.api_key, "api": row.api, "api_version": row.version,
             "correlation_id": row.correlation_id, "client_id": row.client_id, "software_name": software[0] or None,
             "software_version": software[1] or None, "latency_ns": row.latency_ns, "request_size": row.request_size,

@@ -8,7 +8,8 @@ Invariant: a writer holds about `MOST_BYTES` of rows, or `MOST_ROWS` of them.
 
 import uuid
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -140,8 +141,9 @@ class _Writer:
             self._rows += row.many
             for name, values in row.own.items():
                 self._own[name] += values
-                if name in self._long:
-                    self._size += sum(map(len, filter(None, values)))
+            for name in self._long:
+                if some := row.own.get(name):
+                    self._size += sum(map(len, filter(None, some)))
         else:
             self._shared.append(row)
             self._rows += 1
@@ -153,13 +155,23 @@ class _Writer:
 
     def _flush(self) -> None:
         if self._rows:
-            columns = [self._column(each) for each in self._schema]
+            shared = self._taken_apart()
+            columns = [self._column(each, shared) for each in self._schema]
             self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
             self.count += self._rows
             self._begin()
 
-    def _column(self, field: pa.Field) -> pa.Array:
+    def _taken_apart(self) -> dict[str, Sequence[Any]]:
+        """What rows share, by column. Of rows that have all columns, as nearly all do, it is taken at once."""
+        names = [each.name for each in self._schema if each.name not in self._own]
+        try:
+            values: Iterable[Sequence[Any]] = zip(*map(itemgetter(*names), self._shared), strict=True)
+        except KeyError:
+            values = [[row.get(name) for row in self._shared] for name in names]
+        return dict(zip(names, values, strict=True))
+
+    def _column(self, field: pa.Field, shared: dict[str, Sequence[Any]]) -> pa.Array:
         if field.name in self._own:
             return column(self._own[field.name], field.type)
-        shared = column([row.get(field.name) for row in self._shared], field.type)
-        return shared.take(pa.array(np.repeat(np.arange(len(shared)), self._counts))) if self._counts else shared
+        made = column(shared[field.name], field.type)
+        return made.take(pa.array(np.repeat(np.arange(len(made)), self._counts))) if self._counts else made

@@ -1,8 +1,8 @@
 """Running commands and measuring them: wall time, CPU, and the memory of all their processes together.
 
 Memory is the peak of the proportional set size (``Pss`` in ``/proc/PID/smaps_rollup``) over the command and all that
-it started: pages that processes share, or that they map of a file, count once. Where there is no ``/proc`` it is the
-largest resident set of one process.
+it started: pages that processes share, or that they map of a file, count once. CPU is that of all of
+them, by what the system says of those who were waited for, or else as it was when they were last seen.
 """
 
 import os
@@ -22,6 +22,8 @@ ENVIRONMENT: Final = {name: value for name, value in os.environ.items() if name 
 _BETWEEN: Final = 0.05
 """Seconds between two looks at the memory, at the least."""
 _SELDOM: Final = 50
+"""Looking at the memory of large processes takes a while: it is to be a fiftieth of what goes on."""
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PROC: Final = Path("/proc")
 
 
@@ -59,38 +61,48 @@ def _once(command: list[str]) -> Figure:
     watch = _Watch(process.pid)
     _, complaint = process.communicate()
     seconds = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if process.returncode not in (0, 1):
         raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}: {complaint.decode()[-500:]}")
+    watch.join()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Figure(seconds, cpu, watch.peak() or after.ru_maxrss / 1024)
+    return Figure(seconds, max(cpu, watch.cpu), watch.peak / 1024)
 
 
 class _Watch(threading.Thread):
-    """Looks at the memory of a process and its children until it is gone."""
+    """Looks at the memory and the CPU of a process and all that it starts until it is gone. Nobody waits for some of
+    these, so that no other figure has what they took."""
 
     def __init__(self, process: int) -> None:
         super().__init__(daemon=True)
         self._process = process
-        self._peak = 0
+        self._taken: dict[int, float] = {}
+        self.peak = 0
+        """Kilobytes."""
         self.start()
 
-    def peak(self) -> float:
-        """Megabytes, once the process has ended."""
-        self.join()
-        return self._peak / 1024
+    @property
+    def cpu(self) -> float:
+        """Seconds."""
+        return sum(self._taken.values())
 
     def run(self) -> None:
-        began = time.perf_counter()
-        while kilobytes := sum(map(memory, family(self._process))):
-            self._peak = max(self._peak, kilobytes)
-            rest(began)
+        next_look = 0.0
+        while there := [each for each in family(self._process) if self._look_at(each)]:
             began = time.perf_counter()
+            if began >= next_look:
+                self.peak = max(self.peak, sum(map(memory, there)))
+                next_look = time.perf_counter() + _SELDOM * (time.perf_counter() - began)
+            time.sleep(_BETWEEN)
 
-
-def rest(began: float) -> None:
-    """Wait until the next look at the memory: looking, which began then, is to be a fiftieth of what goes on."""
-    time.sleep(max(_BETWEEN, _SELDOM * (time.perf_counter() - began)))
+    def _look_at(self, process: int) -> bool:
+        """Take down its CPU; whether it is there, and not just waited for."""
+        try:
+            words = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return False
+        self._taken[process] = (int(words[11]) + int(words[12])) / _TICKS
+        return words[0] != "Z"
 
 
 def family(process: int) -> list[int]:

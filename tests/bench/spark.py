@@ -15,12 +15,14 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from tests.bench.captures import PCAPS, chatty
-from tests.bench.measuring import KDISSECT, Figure, family, head, line, memory, rest
+from tests.bench.measuring import KDISSECT, Figure, family, head, line, memory
 
 PACKETS_A_MEGABYTE: Final = 3_420
 SIZES: Final = (100, 1_000)
 """Megabytes."""
 FILES: Final = (1, 10, 100)
+_BETWEEN: Final = 2.0
+"""Seconds between two looks at the memory of workers."""
 OF_TSHARK: Final = 10
 """tshark reads a part of the capture that is so many times smaller, and is scaled."""
 
@@ -95,11 +97,10 @@ class _Workers(threading.Thread):
 
     def run(self) -> None:
         while not self.done.is_set():
-            began = time.perf_counter()
             for each in family(os.getpid()):
                 if _is_worker(each):
                     self.peak = max(self.peak, memory(each))
-            rest(began)
+            time.sleep(_BETWEEN)
 
 
 def _is_worker(process: int) -> bool:

@@ -61,6 +61,7 @@ class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
         self._tree.root.expand()
         self._show()
         self.set_interval(SECONDS_BETWEEN, self._show)
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._show())
 
     def _show(self) -> None:
         """Kinds as they are now; in the order in which they came, so that nothing moves under the cursor."""
