@@ -32,6 +32,8 @@ KEPT: Final = Path(__file__).parent / "pictures"
 DRAWN: Final = Path(__file__).parents[2] / "build" / "pictures"
 Size = tuple[int, int]
 SIZES: Final[tuple[Size, ...]] = ((80, 24), (120, 40), (200, 60))
+PATIENCE: Final = 20
+"""Tenths of a second to wait for a picture that is not yet as somebody saw it: on a slow machine it comes late."""
 THEMES: Final = {"dark": "kdissect", "light": "kdissect-light"}
 
 
@@ -103,19 +105,36 @@ async def draw(picture: Picture, sizes: Sequence[Size]) -> dict[str, str]:
                 app.theme = name
                 await pilot.resize_terminal(*size)
                 await _settle(pilot)
-                svg = re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot())
-                drawn[file_name(picture, size, theme)] = svg
+                name = file_name(picture, size, theme)
+                drawn[name] = _taken(app)
+                for _ in range(PATIENCE):
+                    if not is_kept(name) or drawn[name] == kept(name):
+                        break
+                    await pilot.pause(0.1)
+                    drawn[name] = _taken(app)
         return drawn
 
 
+def _taken(app: KDissectApp) -> str:
+    return re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot())
+
+
 async def _settle(pilot: Pilot[None]) -> None:
-    workers = [worker for worker in pilot.app.workers if worker.group != "export"]  # that waits for the user
-    if workers:  # of none it would wait for all
-        await pilot.app.workers.wait_for_complete(workers)
-    for line in pilot.app.screen.query(Input):
-        line.cursor_blink = False  # a picture has no time for it
-    await pilot.pause()
-    await pilot.pause()
+    """What was asked for is there: what a key began may begin something else."""
+    quiet = 0
+    while quiet < 2:
+        workers = [worker for worker in pilot.app.workers if worker.group != "export"]  # that waits for the user
+        if workers:  # of none it would wait for all
+            await pilot.app.workers.wait_for_complete(workers)
+        quiet = 0 if workers else quiet + 1
+        for line in pilot.app.screen.query(Input):
+            line.cursor_blink = False  # a picture has no time for it
+        await pilot.pause()
+
+
+def is_kept(name: str) -> bool:
+    """Whether somebody has seen it."""
+    return (KEPT / f"{name}z").exists()
 
 
 def kept(name: str) -> str:
@@ -136,7 +155,7 @@ def main(names: list[str]) -> None:
     for picture in PICTURES:
         for sizes in picture.runs if not names or picture.name in names else ():
             for name, svg in asyncio.run(draw(picture, sizes)).items():
-                if not (KEPT / f"{name}z").exists() or kept(name) != svg:
+                if not is_kept(name) or kept(name) != svg:
                     keep(name, svg)
                     print(f"look at {DRAWN / name}")
 
