@@ -22,7 +22,7 @@ ENVIRONMENT: Final = {name: value for name, value in os.environ.items() if name 
 _BETWEEN: Final = 0.05
 """Seconds between two looks at the memory, at the least."""
 _SELDOM: Final = 50
-"""Looking at the memory of large processes takes a while: it is to be a fiftieth of what goes on."""
+"""Looking takes a while, at the memory of large processes above all: it is to be a small part of what goes on."""
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PROC: Final = Path("/proc")
 
@@ -87,13 +87,13 @@ class _Watch(threading.Thread):
         return sum(self._taken.values())
 
     def run(self) -> None:
-        next_look = 0.0
+        first, next_look = time.perf_counter(), 0.0
         while there := [each for each in family(self._process) if self._look_at(each)]:
             began = time.perf_counter()
             if began >= next_look:
                 self.peak = max(self.peak, sum(map(memory, there)))
                 next_look = time.perf_counter() + _SELDOM * (time.perf_counter() - began)
-            time.sleep(_BETWEEN)
+            time.sleep(min(1.0, max(_BETWEEN, (began - first) / _SELDOM)))
 
     def _look_at(self, process: int) -> bool:
         """Take down its CPU; whether it is there, and not just waited for."""
