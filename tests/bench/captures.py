@@ -31,8 +31,21 @@ def chatty(target: Path, packets: int) -> None:
     repeated(CHATTY, target, packets)
 
 
-def repeated(source: Path, target: Path, packets: int) -> None:
-    """A capture of `packets` packets: `source` again and again, from other addresses and at later times."""
+def chatty_files(folder: Path, packets: int, count: int) -> None:
+    """The same packets as so many files, one behind the other, each of whole turns."""
+    turns = -(-packets // _turn_of(CHATTY))
+    for number in range(count):
+        first, end = turns * number // count, turns * (number + 1) // count
+        repeated(CHATTY, folder / f"{number:03}.pcap", (end - first) * _turn_of(CHATTY), first)
+
+
+def _turn_of(source: Path) -> int:
+    return sum(len(batch) for batch in open_capture(str(source), Store()).batches())
+
+
+def repeated(source: Path, target: Path, packets: int, first: int = 0) -> None:
+    """A capture of `packets` packets: `source` again and again, from other addresses and at later times, from its
+    `first` repetition on."""
     store = Store()
     [batch] = [batch for batch in open_capture(str(source), store).batches() if len(batch)]
     rows = list(zip(batch.offset.tolist(), batch.captured.tolist(), batch.time_ns.tolist(), strict=True))
@@ -40,9 +53,9 @@ def repeated(source: Path, target: Path, packets: int) -> None:
     raws = [bytes(batch.data[offset : offset + size]) for offset, size, _ in rows]
     with target.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, int(batch.link_type[0])))
-        for turn in range(-(-packets // len(rows))):
+        for turn in range(first, first - (-packets // len(rows))):
             block = bytearray()
-            for raw, (_, size, time_ns) in zip(raws[: packets - turn * len(rows)], rows, strict=False):
+            for raw, (_, size, time_ns) in zip(raws[: packets - (turn - first) * len(rows)], rows, strict=False):
                 whole, rest = divmod(time_ns + span * turn, 1_000_000_000)
                 block += struct.pack("<IIII", whole, rest, size, size) + _moved(raw, turn)
             file.write(block)

@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from tests.bench.captures import PCAPS, chatty
+from tests.bench.captures import PCAPS, chatty, chatty_files
 from tests.bench.measuring import KDISSECT, Figure, family, head, line, memory
 
 PACKETS_A_MEGABYTE: Final = 3_420
@@ -46,8 +46,7 @@ def main(folder: Path) -> None:
     for count in FILES:
         captures = folder / "captures"
         captures.mkdir()
-        for number in range(count):
-            chatty(captures / f"{number:03}.pcap", SIZES[0] * PACKETS_A_MEGABYTE // count + number)
+        chatty_files(captures, SIZES[0] * PACKETS_A_MEGABYTE, count)
         figure = _ingest("local[2]", captures, folder)
         print(f"  {count} files: {figure.cpu - nothing.cpu:.1f} s of CPU beyond the start", flush=True)
         shutil.rmtree(captures)
