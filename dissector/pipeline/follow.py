@@ -46,6 +46,7 @@ from dissector.events import NEVER
 from dissector.findings import Finding, Severity
 from dissector.pipeline import closed_files, source
 from dissector.pipeline.amending import WHERE, Exchanges, among, place_of, rewrite_findings
+from dissector.pipeline.arrow import arrow_table
 from dissector.pipeline.cells import Cells
 from dissector.pipeline.committing import COMMITTED, COMPLETE, FOLLOWER, STAGE, left_of, put_in_place
 from dissector.pipeline.folder import Folder
@@ -249,7 +250,8 @@ class Portion(Run):
     def _blocks(self, parts: int) -> DataFrame:
         """And one without any packets for each part."""
         nothing = pickle.dumps(Tally())
-        empty = self._spark.createDataFrame([(part, -1, b"", nothing) for part in range(parts)], source.SCHEMA)
+        told = arrow_table([(part, -1, b"", nothing) for part in range(parts)], source.SCHEMA)
+        empty = self._spark.createDataFrame(told)
         return empty.union(super()._blocks(parts)) if self._segments else empty
 
     def _taught(self, dealt: DataFrame, parts: int) -> Lessons:

@@ -7,6 +7,7 @@ Invariants:
   * a file that is not what it was when it was looked over has no part in a run: it begins again without that file.
 """
 
+import os
 import pickle
 import uuid
 from collections import Counter
@@ -23,6 +24,7 @@ from dissector.capture.parts import Block
 from dissector.capture_file.tally import OfPart, Tally
 from dissector.findings import Finding
 from dissector.pipeline import committing, source, wide
+from dissector.pipeline.arrow import arrow_table
 from dissector.pipeline.committing import FOLLOWER
 from dissector.pipeline.folder import Folder
 from dissector.pipeline.notes import findings_of
@@ -41,6 +43,8 @@ from dissector.transport.shares import Share
 PART: Final = 64 << 20
 """Bytes of blocks for a part, about: a task of half a minute, soon tried again, with a small spool. Connections are not
 divided, so a part may be larger: its memory hardly depends on it."""
+TASKS_A_CORE: Final = 16
+"""Tasks that look over many files: more cost more than they even out."""
 STAGE: Final = "_runs"
 """Where runs that are not over keep what they make."""
 
@@ -107,18 +111,19 @@ def ingest(
 
 def plans_of(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
     """Files looked over, in their order."""
-    frame = spark.createDataFrame([(n, path) for n, path in enumerate(paths)], "number INT, path STRING")
-    planned = frame.repartitionById(max(1, len(paths)), f.col("number")).mapInArrow(
-        _plan_all, "number INT, plan BINARY"
-    )
+    tasks = max(1, len(paths) if len(paths) <= TASKS_A_CORE else min(len(paths), TASKS_A_CORE * _cores(spark)))
+    told = [(number % tasks, number, os.fsencode(path)) for number, path in enumerate(paths)]
+    frame = spark.createDataFrame(arrow_table(told, "task INT, number INT, path BINARY"))
+    planned = frame.repartitionById(tasks, f.col("task")).mapInArrow(_plan_all, "number INT, plan BINARY")
     return [pickle.loads(row.plan) for row in sorted(planned.collect(), key=lambda row: row.number)]
 
 
 def _plan_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in some:
-        for number, path in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+        for number, path in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):
+            made = pickle.dumps(plan(os.fsdecode(path)))
             yield pa.RecordBatch.from_pydict(
-                {"number": pa.array([number], pa.int32()), "plan": pa.array([pickle.dumps(plan(path))], pa.binary())}
+                {"number": pa.array([number], pa.int32()), "plan": pa.array([made], pa.binary())}
             )
 
 
@@ -167,7 +172,9 @@ def _be_unchanged(told: Iterable[Finding]) -> None:
 
 
 def _cores(spark: SparkSession) -> int:
-    """How many tasks Spark runs side by side: as many as it makes of a range, whichever way it is talked to."""
+    """How many tasks Spark runs side by side: where a server does not say, as many as it makes of a range."""
+    if hasattr(spark, "_jsparkSession"):
+        return spark.sparkContext.defaultParallelism
     return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()
 
 
@@ -209,9 +216,9 @@ class Run:
         return told
 
     def _enough(self) -> int:
-        """Parts: for all cores, and none too large."""
-        size = sum(each.dealt for each in self._plans)
-        return max(2 * _cores(self._spark), size // PART + 1)
+        """Parts: as many for each core, and none too large."""
+        size, cores = sum(each.dealt for each in self._plans), _cores(self._spark)
+        return cores * max(2, -(-size // (cores * PART)))
 
     def _made(self, parts: int) -> list[Staged]:
         """What tasks write down of all files."""
@@ -278,7 +285,7 @@ class Run:
 
         alone = [each for each in self._plans if each.stands_alone]
         told = [(number, pickle.dumps(each)) for number, each in enumerate(alone)]
-        frame = self._spark.createDataFrame(told, "number INT, plan BINARY")
+        frame = self._spark.createDataFrame(arrow_table(told, "number INT, plan BINARY"))
         return frame.repartitionById(max(1, len(told)), f.col("number")).mapInArrow(read, SHAPE)
 
     def _find(self, files: list[Staged], partitions: int) -> list[Staged]:
@@ -350,11 +357,14 @@ class Run:
             (
                 each.digest, each.path, each.size, each.packets, each.form, each.first_ns, each.earliest_ns,
                 each.latest_ns, each.link_types, self._run,
-                [(p.code, p.severity.value, p.path, p.message) for p in each.problems + self._shared(each)],
+                [
+                    {"code": p.code, "severity": p.severity.value, "path": p.path, "message": p.message}
+                    for p in each.problems + self._shared(each)
+                ],
             )
             for each in self._plans
         ]  # fmt: skip
-        return self._spark.createDataFrame(told, ddl(BY_NAME["captures"])).coalesce(1)
+        return self._spark.createDataFrame(arrow_table(told, ddl(BY_NAME["captures"]))).coalesce(1)
 
 
 def by_part(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Block]]]:

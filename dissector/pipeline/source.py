@@ -1,6 +1,6 @@
-"""The Python Data Source: packets of capture files, as blocks for parts. One task a segment.
+"""The Python Data Source: packets of capture files, as blocks for parts. A task reads a segment, or some small ones.
 
-Options are texts, their names in lower case whoever wrote them: `plan` has all segments, `parts` how many there are.
+Options are texts, their names in lower case whoever wrote them: `segments` has all, `parts` says how many there are.
 """
 
 import base64
@@ -20,8 +20,8 @@ _ARROW = pa.schema([("part", pa.int32()), ("first", pa.int64()), ("heads", pa.bi
 
 
 class _Task(InputPartition):
-    def __init__(self, segment: Segment) -> None:
-        super().__init__(segment)
+    def __init__(self, segments: list[Segment]) -> None:
+        super().__init__(segments)
 
 
 class PacketSource(DataSource):
@@ -50,10 +50,11 @@ class PacketReader(DataSourceReader):
         return self.__dict__ | {"_segments": []}
 
     def partitions(self) -> list[InputPartition]:
-        return [_Task(segment) for segment in self._segments]
+        return [_Task(some) for some in together(self._segments, 2 * self._parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for part, block in deal(cast(Segment, partition.value), self._parts):
+        dealt = (each for segment in cast(list[Segment], partition.value) for each in deal(segment, self._parts))
+        for part, block in dealt:
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array([part], pa.int32()),
@@ -61,6 +62,21 @@ class PacketReader(DataSourceReader):
                 ],
                 schema=_ARROW,
             )
+
+
+def together(segments: list[Segment], tasks: int) -> list[list[Segment]]:
+    """Segments for about so many tasks: small ones that stand side by side together, as a task costs more than they
+    do."""
+    enough = sum(segment.packets for segment in segments) / tasks
+    found: list[list[Segment]] = []
+    left = 0.0
+    for segment in segments:
+        if left <= 0:
+            found.append([])
+            left = enough
+        found[-1].append(segment)
+        left -= segment.packets
+    return found
 
 
 def packed(segments: list[Segment]) -> str:

@@ -22,11 +22,18 @@ from pyspark.sql import SparkSession
 from dissector.pipeline.shipping import shipped
 
 LEAST_JAVA: Final = 17
+JAVA: Final = (
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UseParallelGC -XX:Tier4InvocationThreshold=50000"
+    " -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""A JVM of seconds or minutes: half the CPU of its start is the second compiler's, which is told to wait until a method
+was called ten times as often as it does by itself; and a collector that does not work beside the tasks."""
 SETTINGS: Final = {
     "spark.app.name": "kdissect",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": JAVA,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
     # A block of packets is a row: few of them at a time go to Python.

@@ -178,7 +178,8 @@ def report(stage, done, total):
 move, moved = Folder.move, []
 def counted(self, source, target):
     move(self, source, target)
-    moved.append(target)
+    if not target.startswith(ingest.STAGE):  # to where it belongs, and not to where that begins from
+        moved.append(target)
     if moment == f"{len(moved)} moved":
         die()
 Folder.move = counted

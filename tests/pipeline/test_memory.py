@@ -51,7 +51,7 @@ def test_what_a_task_is_sent_does_not_grow_with_the_captures() -> None:
     [one] = segments([plan(str(PCAPS / "java.pcapng"))])
     few, many = PacketReader([one], 3), PacketReader([one] * 10_000, 3)
     assert len(pickle.dumps(few)) == len(pickle.dumps(many))
-    assert len(many.partitions()) == 10_000
+    assert sum(len(task.value) for task in many.partitions()) == 10_000
     task = pickle.loads(pickle.dumps(many))
     rows = sum(batch.num_rows for batch in task.read(few.partitions()[0]))
     assert rows == len(list(deal(one, 3)))

@@ -1,0 +1,36 @@
+"""Which segments a task reads."""
+
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.pipeline.segments import Segment
+from dissector.pipeline.source import packed, together, unpacked
+
+
+def _segments(packets: list[int]) -> list[Segment]:
+    return [Segment((f"{number}.pcap",), None, 0, count, (1,)) for number, count in enumerate(packets)]
+
+
+@given(st.lists(st.integers(1, 10**9), max_size=200), st.integers(1, 50))
+def test_each_segment_is_read_by_one_task_and_no_task_reads_much_more_than_its_share(
+    packets: list[int], tasks: int
+) -> None:
+    segments = _segments(packets)
+    found = together(segments, tasks)
+    assert [segment for some in found for segment in some] == segments
+    assert len(found) <= tasks + 1
+    for some in found:
+        assert sum(segment.packets for segment in some[:-1]) < sum(packets) / tasks
+
+
+def test_a_large_file_in_ranges_has_a_task_for_each() -> None:
+    assert [len(some) for some in together(_segments([1_000] * 16), 32)] == [1] * 16
+
+
+def test_segments_are_the_same_behind_an_option() -> None:
+    segments = _segments([3, 1])
+    assert unpacked(packed(segments)) == segments
