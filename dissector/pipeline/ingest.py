@@ -43,8 +43,10 @@ from dissector.transport.shares import Share
 PART: Final = 64 << 20
 """Bytes of blocks for a part, about: a task of half a minute, soon tried again, with a small spool. Connections are not
 divided, so a part may be larger: its memory hardly depends on it."""
-TASKS_A_CORE: Final = 16
+TASKS_A_CORE: Final = 4
 """Tasks that look over many files: more cost more than they even out."""
+ROWS_A_TASK: Final = 20_000
+"""That are written by a task, at least."""
 STAGE: Final = "_runs"
 """Where runs that are not over keep what they make."""
 
@@ -211,7 +213,7 @@ class Run:
         told = {name: counts[name] for name in OF_PARTS}
         with stage(self._spark, f"writing {counted(sum(told.values()), 'row')}", self._report):
             for name in OF_PARTS:
-                self._table(name, files)
+                self._table(name, files, told[name])
             self._commit()
         return told
 
@@ -325,8 +327,9 @@ class Run:
         told = wide.rows(found, exchanges)
         return told if made is None else made.unionByName(told)
 
-    def _table(self, name: str, files: list[Staged]) -> None:
-        """Bring the rows of one table to where they go on from together."""
+    def _table(self, name: str, files: list[Staged], rows: int) -> None:
+        """Bring the rows of one table to where they go on from together: few by few tasks, as each writes a file for
+        every capture that it has rows of."""
         table = BY_NAME[name]
         if name in AS_WRITTEN:
             for each in files:
@@ -339,6 +342,7 @@ class Run:
         for column in table.columns:
             if column.of_json:
                 made = made.withColumn(column.name, f.try_parse_json(column.name))
+        made = made.coalesce(1 + rows // ROWS_A_TASK)
         made.write.partitionBy("day", "capture").parquet(self._folder.spark(f"{self._stage}/{name}"))
 
     def _commit(self) -> None:

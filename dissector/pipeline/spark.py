@@ -41,6 +41,8 @@ SETTINGS: Final = {
     # Rows come by capture: what writes a few partitions at once need not sort them.
     "spark.sql.maxConcurrentOutputFileWriters": "8",
     "spark.sql.parquet.compression.codec": "zstd",
+    # Files of sums beside all others are of use to Hadoop alone, and each costs a process that sets its mode.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     # A VARIANT taken apart into columns is read by Spark alone, and each file is taken apart in another way.
     "spark.sql.variant.inferShreddingSchema": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
