@@ -143,13 +143,14 @@ class View:
         at = self.position(number)
         if at is not None:
             return at
-        if self._shown is None:
+        shown = self._shown
+        if shown is None:
             return max(self._first, min(number, self._count - 1)) - self._first
         if self._order is not None:
-            return int(np.abs(self._shown - number).argmin())
-        at = int(np.searchsorted(self._shown, number))
-        around = [near for near in (at - 1, at) if 0 <= near < len(self._shown)]
-        return min(around, key=lambda near: abs(int(self._shown[near]) - number))  # type: ignore[index]
+            return int(np.abs(shown - number).argmin())
+        at = int(np.searchsorted(shown, number))
+        around = [near for near in (at - 1, at) if 0 <= near < len(shown)]
+        return min(around, key=lambda near: abs(int(shown[near]) - number))
 
     def _arrange(self) -> None:
         """Work out again what is shown."""

@@ -84,9 +84,8 @@ class Notes:
     ) -> None:
         """A block of an interface's counters, which count from the start of capturing."""
         which = int(struct.unpack_from(order + "I", data, at + 8)[0])
-        byte_order = "big" if order == ">" else "little"
         counts = {
-            code: int.from_bytes(value, byte_order)  # type: ignore[arg-type]
+            code: int(struct.unpack(order + "Q", value)[0])
             for code, value in options(data, at + 20, at + size - 4, order)
             if len(value) == 8
         }

@@ -30,7 +30,7 @@ class Capture(Carrying):
     the content says: but TLS is told. Raises `capture.CaptureError` where a file can't be opened, with one plain line.
     """
 
-    def exchanges(self, filter: str | None = None) -> Iterator[Exchange]:  # noqa: A002  # the promised name
+    def exchanges(self, filter: str | None = None) -> Iterator[Exchange]:
         """All exchanges in order, or those that fit a filter, reading the capture first if nobody has.
 
         Raises `analysis.filter.FilterError` at once, before anything is read."""
@@ -50,14 +50,14 @@ class Capture(Carrying):
             for _ in self.read():
                 pass
 
-    def select(self, filter: "Filter", start: int = 0, stop: int | None = None) -> "Iterator[Selected]":  # noqa: A002
+    def select(self, filter: "Filter", start: int = 0, stop: int | None = None) -> "Iterator[Selected]":
         """The rows from `start` to before `stop`, or to the last one that there is now, that fit a filter, from 0 and
         ascending: in short steps, decoded on demand. Rows that are not complete yet may fit later: see `matching`."""
         from dissector.analysis.filter.selection import select
 
         return select(filter, self, start, len(self) if stop is None else min(stop, len(self)))
 
-    def matching(self, filter: "Filter", rows: Rows) -> Rows:  # noqa: A002
+    def matching(self, filter: "Filter", rows: Rows) -> Rows:
         """Which of these rows, from 0 and ascending, fit a filter as they are now."""
         from dissector.analysis.filter.selection import matching
 

@@ -27,7 +27,7 @@ def export(
     out: str,
     form: Form | None,
     chosen: str | None,
-    filter: str | None,  # noqa: A002  # what it is
+    filter: str | None,
     ports: frozenset[int],
     *,
     redact: bool,

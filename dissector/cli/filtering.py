@@ -36,6 +36,6 @@ def _told(error: "FilterError", option: str) -> CaptureError:
     return told
 
 
-def nothing_fits(filter: "Filter", rows: int) -> str:  # noqa: A002  # what it is
+def nothing_fits(filter: "Filter", rows: int) -> str:
     """One line for a filter that no row fits."""
     return f"-Y {filter.text}: fits none of {counted(rows, 'row')}"

@@ -60,7 +60,7 @@ app = typer.Typer(
 @app.command("open", epilog="Examples: kdissect open orders.pcapng --port 19092; open tables -Y 'latency > 10s'")
 def open_files(
     files: Files,
-    filter: Annotated[  # noqa: A002  # what it is
+    filter: Annotated[
         str | None, typer.Option("-Y", metavar="FILTER", help="Of tables, what to put on the screen; / filters there.")
     ] = None,
     response: Response = None,
@@ -108,7 +108,7 @@ def show(
     files: Files,
     form: Annotated[Format, typer.Option("--format", "-f", help="A line, a tree, a JSON object, CSV.")] = (Format.TEXT),
     fields: Fields = None,
-    filter: Wanted = None,  # noqa: A002  # what it is
+    filter: Wanted = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     response: Response = None,
     port: Ports = None,
@@ -142,7 +142,7 @@ def stats(
     form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Tables, or a JSON object a line.")] = (
         StatsFormat.TEXT
     ),
-    filter: Wanted = None,  # noqa: A002  # what it is
+    filter: Wanted = None,
     plot: Annotated[
         bool, typer.Option("--plot", help="Pictures: latency over time, its heat map, bytes by topic.")
     ] = False,
@@ -226,7 +226,7 @@ def live(
     text: Annotated[bool, typer.Option("--text", help="Rows on stdout, as where it is no terminal.")] = False,
     form: Annotated[Format | None, typer.Option("--format", help="The form of what goes to stdout.")] = None,
     fields: Fields = None,
-    filter: Annotated[  # noqa: A002  # what it is
+    filter: Annotated[
         str | None, typer.Option("-Y", metavar="FILTER", help="Of the rows on stdout, only those that fit.")
     ] = None,
     duration: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after so long.")] = None,
@@ -266,7 +266,7 @@ def export(
     rows: Annotated[
         str | None, typer.Option(metavar="N,N-M", help="Rows by their numbers in show, else all of them.")
     ] = None,
-    filter: Wanted = None,  # noqa: A002  # what it is
+    filter: Wanted = None,
     form: Annotated[
         Form | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
     ] = None,

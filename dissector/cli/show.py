@@ -25,7 +25,7 @@ def show(
     limit: int | None,
     asked: tuple[int, int] | None = None,
     fields: str | None = None,
-    filter: str | None = None,  # noqa: A002  # what it is
+    filter: str | None = None,
     *,
     ports: Set[int] = frozenset(),
     show_secrets: bool = False,

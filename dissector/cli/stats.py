@@ -49,7 +49,7 @@ def stats(
     files: Sequence[str],
     by: By | None,
     form: StatsFormat,
-    filter: str | None,  # noqa: A002  # what it is
+    filter: str | None,
     asked: tuple[int, int] | None,
     *,
     ports: Set[int],

@@ -75,7 +75,7 @@ def in_order(logs: list[Path]) -> list[Path]:
     return sorted(logs, key=keys.__getitem__)
 
 
-def shown(files: list[Path], form: Format, filter: str | None = None) -> bytes:  # noqa: A002  # what it is
+def shown(files: list[Path], form: Format, filter: str | None = None) -> bytes:
     out = TextIOWrapper(BytesIO())
     with redirect_stdout(out):
         show([str(file) for file in files], form, None, filter=filter)

@@ -183,7 +183,7 @@ class Stepping(Capture):
         super().__init__(paths)
         self.steps = threading.Semaphore(0)
 
-    def select(self, filter: Filter, start: int = 0, stop: int | None = None) -> Iterator[Selected]:  # noqa: A002
+    def select(self, filter: Filter, start: int = 0, stop: int | None = None) -> Iterator[Selected]:
         for number in range(start, len(self) if stop is None else stop):
             if not self.steps.acquire(timeout=20):
                 raise AssertionError("nobody let it go on")

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.style import Style
+from rich.text import Text
 
 from dissector.capture_file import Capture
 from tests.analysis.findings.made import Talk, produce, written
@@ -172,7 +173,8 @@ async def test_kinds_have_the_colour_that_their_rows_have_in_the_list(theme: str
         findings = screen.pilot.app.screen
         assert isinstance(findings, FindingsScreen)
         node = next(n for n in findings._tree.root.children if "error-response" in str(n.label))
-        [mark, *_] = node.label.spans  # type: ignore[union-attr]
+        assert isinstance(node.label, Text)
+        [mark, *_] = node.label.spans
         listed = screen.list.get_component_rich_style("list--warning", partial=True).color
         assert isinstance(mark.style, Style)
         assert mark.style.color == listed

@@ -88,7 +88,9 @@ async def test_in_the_list_it_is_about_the_column_that_is_pointed_at() -> None:
         await to(screen, "JoinGroup")
         screen.list.column = "Latency"
         await screen.press("a")
-        assert main.filters[-1][0] == f"latency >= {main.capture.row(screen.row).latency_ns // 1_000_000}ms"  # type: ignore[operator]
+        latency_ns = main.capture.row(screen.row).latency_ns
+        assert latency_ns is not None
+        assert main.filters[-1][0] == f"latency >= {latency_ns // 1_000_000}ms"
         await screen.press(*["right"] * 20)
         assert screen.list.column == names[-1]
 

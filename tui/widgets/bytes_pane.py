@@ -65,7 +65,7 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
     _selecting = False
     """Whether the mouse went on to another byte since it went down."""
 
-    def __init__(self, model: Model, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
+    def __init__(self, model: Model, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._model = model
 

@@ -69,7 +69,7 @@ class CellList(ScrollView, can_focus=True):
     class Opened(_OfLine):
         """What is behind a line is wanted."""
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002  # Textual's own name
+    def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._count = 0
         self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()

@@ -87,7 +87,7 @@ class ExchangeList(ScrollView, can_focus=True):
             super().__init__()
             self.column = column
 
-    def __init__(self, capture: Capture, view: View, appearance: Appearance, *, id: str) -> None:  # noqa: A002
+    def __init__(self, capture: Capture, view: View, appearance: Appearance, *, id: str) -> None:
         super().__init__(id=id)
         self._capture = capture
         self._view = view

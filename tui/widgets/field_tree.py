@@ -50,7 +50,7 @@ class FieldTree(Tree[Item], Splitter):
             super().__init__()
             self.node = node
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__("", id=id)
         self.show_root = False
         self.show_guides = False

@@ -82,7 +82,7 @@ class FilterBar(Vertical):
             self.text = text
             self.cursor = cursor
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002  # Textual's own name
+    def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._offers: Sequence[Offer] = ()
         self._chosen = False

@@ -58,7 +58,7 @@ class LadderView(ScrollView, can_focus=True):
             super().__init__()
             self.number = number
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.ladder: Ladder | None = None
         self._first = 0

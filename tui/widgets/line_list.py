@@ -60,7 +60,7 @@ class LineList(ScrollView, can_focus=True):
             super().__init__()
             self.target = target
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._build: Build = lambda _: ()
         self._lines: Sequence[Line] = ()

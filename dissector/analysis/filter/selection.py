@@ -55,7 +55,7 @@ class Rows(Protocol):
         """Find out in short steps what rows tell by themselves, and keep it."""
 
 
-def select(filter: Filter, capture: Rows, start: int, stop: int) -> Iterator[Selected]:  # noqa: A002  # what it is
+def select(filter: Filter, capture: Rows, start: int, stop: int) -> Iterator[Selected]:
     """The rows from `start` to before `stop` that fit."""
     stretch = FIRST
     while start < stop:
@@ -68,14 +68,14 @@ def select(filter: Filter, capture: Rows, start: int, stop: int) -> Iterator[Sel
         start, stretch = end, min(2 * stretch, STRETCH)
 
 
-def narrowed(filter: Filter, capture: Rows, rows: range | Ints) -> Answers:  # noqa: A002
+def narrowed(filter: Filter, capture: Rows, rows: range | Ints) -> Answers:
     """What the index tells of some rows, in ascending order, `(n,)`: `columns.NO`, `OPEN`, `YES`."""
     entries, columns = capture.index_rows(rows)
     of_index = filter.answers(columns)
     return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
 
 
-def candidates(filter: Filter, capture: Rows, rows: range) -> Ints:  # noqa: A002
+def candidates(filter: Filter, capture: Rows, rows: range) -> Ints:
     """Those of some rows that may fit, by the index alone, `(n,)`."""
     found = [np.zeros(0, np.int64)]
     for start in range(rows.start, rows.stop, STRETCH):
@@ -84,7 +84,7 @@ def candidates(filter: Filter, capture: Rows, rows: range) -> Ints:  # noqa: A00
     return np.concatenate(found)
 
 
-def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:  # noqa: A002
+def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:
     """Which of these rows, in ascending order, fit now: for those that were answered since they were looked at."""
     fitting = [np.zeros(0, np.int64)]
     for start in range(0, len(rows), STRETCH):
@@ -102,7 +102,7 @@ def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:  # noqa: A002
     return np.concatenate(fitting)
 
 
-def _looked_at(filter: Filter, capture: Rows, start: int, answers: Answers) -> Iterator[Selected]:  # noqa: A002
+def _looked_at(filter: Filter, capture: Rows, start: int, answers: Answers) -> Iterator[Selected]:
     """A stretch with rows that have to be looked at, result by result."""
     doubtful = np.flatnonzero(answers == OPEN)
     told = 0

@@ -1,5 +1,7 @@
 """Merging releases: nothing is lost, and what a person must decide stops the import until it is decided."""
 
+from typing import Final
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,10 @@ def release(label: str, message: Message) -> Release:
     return Release(label, {message.name: message})
 
 
-def union(older: Message, newer: Message, settled: Settled = Settled()) -> Message:  # noqa: B008
+NOTHING_SETTLED: Final = Settled()
+
+
+def union(older: Message, newer: Message, settled: Settled = NOTHING_SETTLED) -> Message:
     found = merged([release("1.0", older), release("2.0", newer)], settled)
     return found.messages[newer.name]
 
