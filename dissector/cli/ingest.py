@@ -36,13 +36,14 @@ def ingest(
         return complain("--idle goes with --follow")
     from dissector.pipeline.folder import Folder, FolderError
     from dissector.pipeline.ingest import ingest as run
+    from dissector.pipeline.ingest import swept
     from dissector.pipeline.lock import alone
     from dissector.pipeline.parts import Keeping
 
     keeping = Keeping(frames=frames, records=not hashed, secrets=show_secrets)
     try:
         Folder(out)  # before anything is started for it
-        with alone(out, complain), session(on) as (spark, bar):
+        with alone(out, complain), swept(out), session(on) as (spark, bar):
             if follow:
                 from dissector.cli.ingest_ring import follow as go_on
 

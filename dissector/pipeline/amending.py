@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from dissector.pipeline import wide
-from dissector.pipeline.arrow import arrow_table
+from dissector.pipeline.arrow import frame
 from dissector.pipeline.cells import Cells
 from dissector.pipeline.notes import SAID
 from dissector.pipeline.tables import BY_NAME, FOUND, PARTITIONS, ddl
@@ -34,7 +34,7 @@ def place_of(cells: Cells) -> Key:
 
 def among(exchanges: DataFrame, found: list[Cells]) -> DataFrame:
     """Those that something was found of."""
-    asked = exchanges.sparkSession.createDataFrame(arrow_table([place_of(each) for each in found], _PLACE))
+    asked = frame(exchanges.sparkSession, [place_of(each) for each in found], _PLACE)
     return exchanges.join(f.broadcast(asked), list(WHERE), "left_semi")
 
 
@@ -100,7 +100,7 @@ class Exchanges:
         if not found:
             return
         cells = [tuple(each[column.name] for column in (*PARTITIONS, *FOUND.columns)) for each in found]
-        told = self._spark.createDataFrame(arrow_table(cells, f"{_OF_PARTITIONS}, {ddl(FOUND)}"))
+        told = frame(self._spark, cells, f"{_OF_PARTITIONS}, {ddl(FOUND)}")
         rows = wide.rows(told, self._read([str(file) for file in self._files]))
         rows.write.mode("append").partitionBy("day", "capture").parquet(str(stage / "findings"))
         for file in self._files:

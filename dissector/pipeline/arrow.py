@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import accumulate, chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from dissector.json_text import encodable
 from dissector.pipeline.tables import PARTITIONS, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _SCALARS: Final = {
     "STRING": pa.string(), "BIGINT": pa.int64(), "INT": pa.int32(), "DATE": pa.date32(), "BINARY": pa.binary(),
@@ -34,13 +37,13 @@ def arrow_type(words: str) -> pa.DataType:
     return pa.list_(arrow_type(inner)) if head == "ARRAY" else pa.map_(*(arrow_type(part) for part in parts))
 
 
-def arrow_table(rows: Sequence[tuple[Any, ...]], words: str) -> pa.Table:
-    """A few rows, of columns in Spark's words, for Spark: as a list they would go by a worker of Python, which takes
-    longer to start than all else."""
+def frame(spark: "SparkSession", rows: Sequence[tuple[Any, ...]], words: str) -> "DataFrame":
+    """A few rows, of columns in Spark's words. As a list they would go by a worker of Python, which takes longer to
+    start than all else."""
     kinds = [part.partition(" ") for part in _parts(words)]
     schema = pa.schema([(name, arrow_type(kind)) for name, _, kind in kinds])
     columns = [column([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=schema), words)
 
 
 def _parts(inner: str) -> list[str]:

@@ -46,7 +46,7 @@ from dissector.events import NEVER
 from dissector.findings import Finding, Severity
 from dissector.pipeline import closed_files, source
 from dissector.pipeline.amending import WHERE, Exchanges, among, place_of, rewrite_findings
-from dissector.pipeline.arrow import arrow_table
+from dissector.pipeline.arrow import frame
 from dissector.pipeline.cells import Cells
 from dissector.pipeline.committing import COMMITTED, COMPLETE, FOLLOWER, STAGE, left_of, put_in_place
 from dissector.pipeline.folder import Folder
@@ -250,8 +250,7 @@ class Portion(Run):
     def _blocks(self, parts: int) -> DataFrame:
         """And one without any packets for each part."""
         nothing = pickle.dumps(Tally())
-        told = arrow_table([(part, -1, b"", nothing) for part in range(parts)], source.SCHEMA)
-        empty = self._spark.createDataFrame(told)
+        empty = frame(self._spark, [(part, -1, b"", nothing) for part in range(parts)], source.SCHEMA)
         return empty.union(super()._blocks(parts)) if self._segments else empty
 
     def _taught(self, dealt: DataFrame, parts: int) -> Lessons:

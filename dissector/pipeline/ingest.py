@@ -12,6 +12,7 @@ import pickle
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
@@ -24,9 +25,9 @@ from dissector.capture.parts import Block
 from dissector.capture_file.tally import OfPart, Tally
 from dissector.findings import Finding
 from dissector.pipeline import committing, source, wide
-from dissector.pipeline.arrow import arrow_table
+from dissector.pipeline.arrow import frame
 from dissector.pipeline.committing import FOLLOWER
-from dissector.pipeline.folder import Folder
+from dissector.pipeline.folder import Folder, FolderError
 from dissector.pipeline.notes import findings_of
 from dissector.pipeline.origins import SHORT, origins
 from dissector.pipeline.parts import Keeping, lessons, rows
@@ -101,9 +102,9 @@ def ingest(
         except ChangedError as changed:
             outcome.problems += changed.findings
             new = [each for each in new if each.path not in {finding.path for finding in changed.findings}]
-            continue
-        finally:
             folder.remove(STAGE)
+            continue
+        folder.remove(STAGE)
         outcome.problems += made.problems
         read = [each for each in new if not each.unread]
         outcome.read, outcome.packets = len(read), sum(each.packets for each in read)
@@ -111,12 +112,23 @@ def ingest(
     return outcome
 
 
+@contextmanager
+def swept(out: str) -> Iterator[None]:
+    """Nothing is left of a run that was broken off. To be left when Spark has ended: tasks go on for a moment when they
+    are told to stop, and write."""
+    try:
+        yield
+    finally:
+        with suppress(FolderError):
+            Folder(out).remove(STAGE)
+
+
 def plans_of(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
     """Files looked over, in their order."""
     tasks = max(1, len(paths) if len(paths) <= TASKS_A_CORE else min(len(paths), TASKS_A_CORE * _cores(spark)))
     told = [(number % tasks, number, os.fsencode(path)) for number, path in enumerate(paths)]
-    frame = spark.createDataFrame(arrow_table(told, "task INT, number INT, path BINARY"))
-    planned = frame.repartitionById(tasks, f.col("task")).mapInArrow(_plan_all, "number INT, plan BINARY")
+    asked = frame(spark, told, "task INT, number INT, path BINARY")
+    planned = asked.repartitionById(tasks, f.col("task")).mapInArrow(_plan_all, "number INT, plan BINARY")
     return [pickle.loads(row.plan) for row in sorted(planned.collect(), key=lambda row: row.number)]
 
 
@@ -287,8 +299,8 @@ class Run:
 
         alone = [each for each in self._plans if each.stands_alone]
         told = [(number, pickle.dumps(each)) for number, each in enumerate(alone)]
-        frame = self._spark.createDataFrame(arrow_table(told, "number INT, plan BINARY"))
-        return frame.repartitionById(max(1, len(told)), f.col("number")).mapInArrow(read, SHAPE)
+        files = frame(self._spark, told, "number INT, plan BINARY")
+        return files.repartitionById(max(1, len(told)), f.col("number")).mapInArrow(read, SHAPE)
 
     def _find(self, files: list[Staged], partitions: int) -> list[Staged]:
         """Files of what several connections tell: of the notes of all parts."""
@@ -368,7 +380,7 @@ class Run:
             )
             for each in self._plans
         ]  # fmt: skip
-        return self._spark.createDataFrame(arrow_table(told, ddl(BY_NAME["captures"]))).coalesce(1)
+        return frame(self._spark, told, ddl(BY_NAME["captures"])).coalesce(1)
 
 
 def by_part(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Block]]]:

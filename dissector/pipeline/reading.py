@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 
 from dissector.analysis.filter import Filter, parse
 from dissector.capture.errors import CaptureError
-from dissector.pipeline.arrow import arrow_table
+from dissector.pipeline.arrow import frame
 from dissector.pipeline.exchanges import exchange
 from dissector.pipeline.filtering import Narrowing, narrowing
 from dissector.pipeline.origins import SHORT
@@ -129,7 +129,7 @@ class Tables:
         for each in self._files:
             before.append((each.capture, so_far))
             so_far += counts.get(each.capture, 0)
-        order = self._spark.createDataFrame(arrow_table(before, "capture STRING, before BIGINT"))
+        order = frame(self._spark, before, "capture STRING, before BIGINT")
         place = f.row_number().over(Window.partitionBy("capture").orderBy(*by))
         return rows.join(f.broadcast(order), "capture").withColumn(name, f.col("before") + place).drop("before")
 
@@ -152,7 +152,7 @@ class Tables:
         logs = [each.capture for each in self._files if _ORDER[each.order] == "log"]
         stored = {capture: number for number, capture in enumerate(logs, 1)}
         files = [(each.capture, each.path, stored.get(each.capture)) for each in self._files]
-        paths = f.broadcast(self._spark.createDataFrame(arrow_table(files, "capture STRING, path STRING, file BIGINT")))
+        paths = f.broadcast(frame(self._spark, files, "capture STRING, path STRING, file BIGINT"))
         found = self.numbered_connections.select("connection", (f.col("conn") + len(stored)).alias("of_packets"))
         return (
             rows.join(numbers, list(KEY)).join(paths, "capture").join(found, "connection", "left")
