@@ -4,11 +4,13 @@ Numbers that are not finite are strings.
 """
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from dissector.json_text import dumps
 from dissector.protocol.codec.plan import holds, plan
+from dissector.protocol.message import Values
 from dissector.session.exchange import UNKNOWN_API, Exchange, Message
 
 
@@ -17,8 +19,16 @@ def json_line(exchange: Exchange) -> bytes:
     return dumps(exchange_object(exchange)) + b"\n"
 
 
-def exchange_object(exchange: Exchange) -> dict[str, Any]:
-    """The object, its leaves still Python's."""
+Body = Callable[[Message], Values]
+
+
+def whole_body(message: Message) -> Values:
+    """All that a message's body says."""
+    return message.decoded_body
+
+
+def exchange_object(exchange: Exchange, body: Body = whole_body) -> dict[str, Any]:
+    """The object, its leaves still Python's; bodies of requests and responses as `body` gives them."""
     facts = exchange.facts
     if facts.kind != "exchange":
         return _other_object(exchange)
@@ -34,8 +44,8 @@ def exchange_object(exchange: Exchange) -> dict[str, Any]:
         "correlation_id": facts.correlation_id,
         "client_id": facts.client_id,
         "latency_ns": facts.latency_ns,
-        "request": _request(exchange),
-        "response": _message(exchange.response),
+        "request": _request(exchange, body),
+        "response": _message(exchange.response, body),
         "findings": _findings(exchange),
     }
 
@@ -69,24 +79,24 @@ def _other_object(exchange: Exchange) -> dict[str, Any]:
     return head | token | findings
 
 
-def _request(exchange: Exchange) -> dict[str, Any] | None:
+def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:
     """A request; of an incremental Fetch all that its session asks for, too."""
-    value = _message(exchange.request)
+    value = _message(exchange.request, body)
     if value is None or exchange.fetched is None:
         return value
     session = [{"topic": topic, "partitions": numbers} for topic, numbers in exchange.fetched.items()]
     return value | {"fetch_session": session}
 
 
-def _message(message: Message | None) -> dict[str, Any] | None:
+def _message(message: Message | None, body: Body) -> dict[str, Any] | None:
     if message is None:
         return None
-    body, rest = message.decoded_body, message.rest
+    said, rest = body(message), message.rest
     value = {
         "time_ns": message.time_ns,
         "size": message.size,
         "header": message.header,
-        "body": _finite(body) if _has_floats(message.shape.body, message.shape.body_version) else body,
+        "body": _finite(said) if _has_floats(message.shape.body, message.shape.body_version) else said,
     }
     return value | {"rest": rest.hex()} if rest else value
 

@@ -1,8 +1,5 @@
 """The records that an exchange carries, or an entry of a log: batch by batch, with what each says of its records.
 
-Walks bodies as JSON has them (`Message.decoded_body`), so that nothing is decompressed for a second time. Where records
-stand in a message, the schema's `records` fields tell (`RECORDS_FIELDS`).
-
 Invariants:
   * records come in the order of the wire, those of control batches among them;
   * of a batch that can't be read there is none: its body says why.
@@ -12,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.embedded.values import topic_of
+from dissector.protocol.records.batch import Batch, Header, Record
 from dissector.session.exchange import Message
 from dissector.storage.segment import partition_of
 
@@ -24,14 +21,18 @@ _SEQUENCES: Final = 1 << 31
 Body = Mapping[str, Any]
 
 
+Each = tuple[int, int | None, bytes | None, bytes | None, Sequence[Header]]
+"""A record as `batch.Record` has it, the time not always."""
+
+
 class Carried(NamedTuple):
     """Records that stand together: those of a batch, or a message of before 0.11, which has no producer."""
 
     topic: str
     """Its name, or its id where nothing tells the name."""
     partition: int | None
-    records: Sequence[Body]
-    """As JSON has them. A message has no headers; one of magic 0 has no timestamp either."""
+    records: Sequence[Each]
+    """A message has no headers; one of magic 0 has no timestamp either."""
     base_offset: int
     producer_id: int = NO_PRODUCER
     producer_epoch: int = NO_PRODUCER
@@ -46,10 +47,12 @@ class Carried(NamedTuple):
         first = self.base_sequence
         if first < 0:
             return [NO_SEQUENCE] * len(self.records)
-        return [(first + record["offset"] - self.base_offset) % _SEQUENCES for record in self.records]
+        return [(first + record[0] - self.base_offset) % _SEQUENCES for record in self.records]
 
 
-class _Log(NamedTuple):
+class Log(NamedTuple):
+    """Where records stand."""
+
     topic: str
     partition: int | None
 
@@ -59,38 +62,39 @@ def carries(message: Message) -> bool:
     return message.shape.body in RECORDS_FIELDS
 
 
-def of_message(message: Message, body: Body) -> Iterator[Carried]:
-    """The records in the body of a message."""
-    if message.shape.body not in RECORDS_FIELDS:
-        return
-    topics, partitions, field = RECORDS_FIELDS[message.shape.body].split(".")
-    for topic in body.get(topics) or ():
-        name = topic_of(topic, message.context) or str(topic.get("topic_id"))
-        for partition in topic.get(partitions) or ():
-            log = _Log(name, partition.get("partition_index", partition.get("index")))
-            for batch in (partition.get(field) or {}).get("batches", ()):
-                yield from _of_batch(batch, log)
-
-
 def of_entry(file: str, body: Body) -> Iterator[Carried]:
     """The records of an entry of a log segment, whose folder says which log it is."""
-    yield from _of_batch(body, _Log(*partition_of(file)))
+    yield from of_object(body, Log(*partition_of(file)))
 
 
-def _of_batch(batch: Body, log: _Log) -> Iterator[Carried]:
-    """A batch of magic 2, a message of before it, or a wrapper of such messages."""
+def of_batch(batch: Batch, records: list[Record], log: Log) -> Iterator[Carried]:
+    """The records of a batch of magic 2, which were read."""
+    if records:
+        yield Carried(
+            *log, records, batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence,
+            batch.compression, batch.is_control,
+        )  # fmt: skip
+
+
+def of_object(batch: Body, log: Log) -> Iterator[Carried]:
+    """The records of a batch of magic 2, a message of before it, or a wrapper of such messages, as JSON has it."""
     if batch.get("magic") != 2:
         yield from _of_messages(batch, log, batch.get("compression", "none"))
     elif batch["records"]:
         yield Carried(
-            *log, batch["records"], batch["base_offset"], batch["producer_id"], batch["producer_epoch"],
-            batch["base_sequence"], batch["compression"], batch["control"],
+            *log, [_each(record) for record in batch["records"]], batch["base_offset"], batch["producer_id"],
+            batch["producer_epoch"], batch["base_sequence"], batch["compression"], batch["control"],
         )  # fmt: skip
 
 
-def _of_messages(message: Body, log: _Log, codec: str) -> Iterator[Carried]:
+def _of_messages(message: Body, log: Log, codec: str) -> Iterator[Carried]:
     if "messages" in message:
         for inner in message["messages"] or ():
             yield from _of_messages(inner, log, codec)
     elif "value" in message:
-        yield Carried(*log, [message], message["offset"], codec=codec)
+        yield Carried(*log, [_each(message)], message["offset"], codec=codec)
+
+
+def _each(record: Body) -> Each:
+    headers = [Header(each["key"], each["value"]) for each in record.get("headers", ())]
+    return record["offset"], record.get("timestamp"), record["key"], record["value"], headers

@@ -68,9 +68,14 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.array([encodable(value) if isinstance(value, str | list | dict) else value for value in values], kind)
 
 
-def _lists(values: Sequence[Sequence[dict[str, Any]]], kind: pa.ListType) -> pa.Array:
-    """Lists of structures, field by field: in half the time that Arrow takes to look at each."""
+def _lists(values: Sequence[Sequence[Any]], kind: pa.ListType) -> pa.Array:
+    """Lists of structures, which are dicts or tuples, field by field: in half the time that Arrow takes to look at
+    each."""
     ends = pa.array(accumulate(map(len, values), initial=0), pa.int32())
     flat = list(chain.from_iterable(values))
-    fields = [column([each[field.name] for each in flat], field.type) for field in kind.value_type]
+    is_named = not flat or isinstance(flat[0], dict)
+    columns = (
+        [[each[field.name] for each in flat] for field in kind.value_type] if is_named else zip(*flat, strict=True)
+    )
+    fields = [column(some, field.type) for some, field in zip(columns, kind.value_type, strict=True)]
     return pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays(fields, fields=list(kind.value_type)), type=kind)

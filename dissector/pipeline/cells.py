@@ -1,5 +1,6 @@
 """Rows of tables on their way to files: one by one, or many that have most cells in common."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 Cells = dict[str, Any]
@@ -11,7 +12,7 @@ class Several(NamedTuple):
 
     shared: Cells
     """What all of them have."""
-    own: dict[str, list[Any]]
+    own: dict[str, Sequence[Any]]
     """By column, a value for each."""
     many: int
 

@@ -12,12 +12,14 @@ from typing import Any, Final, Self
 
 import orjson
 
+from dissector.analysis.packing import unpacked
 from dissector.encoding import held, token
 from dissector.findings import Finding, Severity
 from dissector.json_text import dumps
 from dissector.pipeline.entries import entry
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.formats import ENVELOPE, FIELDS, enveloped
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import (
     SASL_TOKEN,
     UNASKED,
@@ -28,7 +30,7 @@ from dissector.protocol.message import (
     request_shape,
     response_shape,
 )
-from dissector.protocol.schema.loader import api_named
+from dissector.protocol.schema.loader import api, api_named
 from dissector.protocol.wire.writing import EncodeError
 from dissector.session.exchange import STORED, UNKNOWN_API, Exchange, Message, Row
 
@@ -117,10 +119,18 @@ def _message(
         told["time_ns"], told["size"], data or b"", len(data or b""), _shape(line, side, told, data or b""),
         Context(topic_names=dict(_topic_names(told.get("body"))), enveloped=inner),
     )  # fmt: skip
-    if data is not None and (_says(message, told) or len(data) < told["size"]):
+    if data is not None and (_is_sure(message) or len(data) < told["size"]):
         return message
-    others = () if data is None else _others(message)
-    return next((each for each in others if _says(each, told)), None) or _AsTold.of(message, told)
+    told = _whole(line, side, told)
+    candidates = () if data is None else (message, *_others(message))
+    return next((each for each in candidates if _says(each, told)), None) or _AsTold.of(message, told)
+
+
+def _whole(line: dict[str, Any], side: str, told: dict[str, Any]) -> dict[str, Any]:
+    """What a row has of a message, with its records."""
+    known = api(line["api_key"]) if line["api_key"] is not None else None
+    name = None if known is None else known.request if side == "request" else known.response
+    return told | {"body": unpacked(told["body"], name)} if told.get("body") and name in RECORDS_FIELDS else told
 
 
 def _frame(line: dict[str, Any], side: str, told: dict[str, Any], kept: bytes | None) -> bytes | None:
@@ -156,11 +166,15 @@ def _topic_names(value: object) -> Iterator[tuple[str, str]]:
             yield from _topic_names(each)
 
 
+def _is_sure(message: Message) -> bool:
+    """Whether a message can but read as the row has it: not where what bytes hold depends on the conversation, nor
+    where the frame is of another size than the one that was captured."""
+    return message.shape.body not in FIELDS and len(message.data) == message.size
+
+
 def _says(message: Message, told: dict[str, Any]) -> bool:
-    """Whether a message reads as the row has it: looked at where what bytes hold depends on the conversation, and where
-    the frame is of another size than the one that was captured."""
-    is_sure = message.shape.body not in FIELDS and len(message.data) == message.size
-    return is_sure or _plain(message.decoded_body) == told.get("body")
+    """Whether a message reads as the row has it."""
+    return _plain(message.decoded_body) == told.get("body")
 
 
 def _others(message: Message) -> Iterator[Message]:

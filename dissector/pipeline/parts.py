@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dissector.analysis.filter.subjects import ERROR
-from dissector.analysis.records import carries
+from dissector.analysis.records import Carried, carries, of_entry
 from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
 from dissector.capture_file.tally import OfPart, Tally
@@ -73,7 +73,8 @@ class Rows:
             where |= {"connection": None, "client": None, "server": None}
         elif is_new:
             yield "connections", self._of_connection(row.connection)
-        made = exchange_object(exchange)
+        batches: list[Carried] = []
+        made = exchange_object(exchange, carried.packing(batches))
         found, lost = self._exchange(exchange, made)
         yield "exchanges", where | found
         for finding in (*(exchange.findings if row.severity else ()), *lost):
@@ -85,7 +86,9 @@ class Rows:
             for span in capture.spans(number)[:1]:
                 side = "request" if span.of_client else "response"
                 yield "gaps", where | {"kind": row.kind, "direction": side, "size": span.size}
-        for batch in carried.carried(exchange, made):
+        if exchange.is_stored:
+            batches.extend(of_entry(row.server, made))
+        for batch in batches:
             said = where | {"api": row.api, "client_id": row.client_id}
             yield "records", carried.rows(batch, said, kept=self._keeping.records)
 

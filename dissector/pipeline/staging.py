@@ -73,7 +73,8 @@ class _Files:
         """Files that are closed."""
         self._files, self._top = opened(uri)
         self._mine = uuid.uuid4().hex
-        self._open: OrderedDict[str, _Writer] = OrderedDict()
+        self._open: OrderedDict[tuple[str, str | None], _Writer] = OrderedDict()
+        """By table, and by capture where that is a file's."""
 
     def __enter__(self) -> "_Files":
         return self
@@ -84,23 +85,25 @@ class _Files:
 
     def of(self, name: str, cells: Cells) -> "_Writer":
         """The file for such a row."""
-        folder = f"{name}/day={cells['day']}/capture={cells['capture']}" if name in AS_WRITTEN else name
-        writer = self._open.get(folder)
+        key = name, cells["capture"] if name in AS_WRITTEN else None
+        writer = self._open.get(key)
         if writer is None:
             if len(self._open) == MOST_OPEN:
                 self._close(is_whole=True)
-            self._files.create_dir(f"{self._top}/{folder}", recursive=True)
-            path = f"{folder}/{self._mine}-{len(self.told) + len(self._open)}.parquet"
-            writer = self._open[folder] = _Writer(
-                _TABLES[name], path, self._files.open_output_stream(f"{self._top}/{path}")
-            )
-        self._open.move_to_end(folder)
+            writer = self._open[key] = self._begun(name, cells)
+        self._open.move_to_end(key)
         return writer
 
+    def _begun(self, name: str, cells: Cells) -> "_Writer":
+        folder = f"{name}/day={cells['day']}/capture={cells['capture']}" if name in AS_WRITTEN else name
+        self._files.create_dir(f"{self._top}/{folder}", recursive=True)
+        path = f"{folder}/{self._mine}-{len(self.told) + len(self._open)}.parquet"
+        return _Writer(_TABLES[name], path, self._files.open_output_stream(f"{self._top}/{path}"))
+
     def _close(self, *, is_whole: bool) -> None:
-        folder, writer = self._open.popitem(last=False)
+        (name, _), writer = self._open.popitem(last=False)
         writer.close(is_whole=is_whole)
-        self.told.append(Staged(folder.partition("/")[0], writer.path, writer.count))
+        self.told.append(Staged(name, writer.path, writer.count))
 
 
 class _Writer:

@@ -86,7 +86,10 @@ TABLES: Final = (
         Column("errors", "ARRAY<STRING>", "names of the response's errors, each once"),
         Column("severity", "STRING", "of its gravest finding: note, warning, error; null where there is none"),
         Column("info", "STRING", "the words of the list"),
-        Column("request", "VARIANT", "the request: time_ns, size, header, body, as in `show --format json`", True),
+        Column(
+            "request", "VARIANT", "the request: time_ns, size, header, body, as in `show --format json`; users' batches"
+            " have the bytes of their records (data, compressed), and these are rows of `records`", True,
+        ),
         Column("response", "VARIANT", "the response, likewise", True),
         Column("rest", "VARIANT", "what other rows have: a batch, an entry of an index, a token", True),
         Column("request_bytes", "BINARY", "the request's bytes, secrets masked; null unless they are kept"),

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from dissector.findings import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.secrets import note_secrets
-from dissector.protocol.embedded.values import with_all, with_decoded
+from dissector.protocol.embedded.values import Opened, with_all, with_decoded
 from dissector.protocol.message import Decoded, Shape, Traced, Values, read, trace, without_secrets
 from dissector.protocol.tree import Node, Source
 
@@ -101,11 +101,15 @@ class Message:
     @property
     def decoded_body(self) -> Values:
         """The body, and beside its bytes (``metadata``) what they hold (``metadata_decoded``)."""
+        return self.body_with(None)
+
+    def body_with(self, opened: Opened | None) -> Values:
+        """The same, `records` fields as they are `opened`."""
         if self.shape.token:
             return with_decoded("SaslAuthenticateRequest", self.body, self.context)
         if self.shape.body is None or not self.body:
             return self.body
-        return with_all(self.shape.body, self.shape.body_version, self.body, self.context)
+        return with_all(self.shape.body, self.shape.body_version, self.body, self.context, opened)
 
     @property
     def tree(self) -> Node:

@@ -3,7 +3,7 @@
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.records import NO_SEQUENCE, Carried, carries, of_entry, of_message
+from dissector.analysis.packing import Packer
+from dissector.analysis.records import NO_SEQUENCE, Carried, carries, of_entry
 from dissector.capture_file import Capture
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import records_with_decoded
-from dissector.protocol.records.batch import Record
+from dissector.protocol.records.batch import Header, Record
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
+from dissector.session.exchange import Message
 from tests.conftest import PCAPS
 from tests.protocol.records.test_batches import batch
 from tests.protocol.records.test_legacy import Made, many, wrapper
@@ -48,7 +50,7 @@ class Each(NamedTuple):
     timestamp: int | None
     key: bytes | None
     value: bytes | None
-    headers: list[dict[str, Any]]
+    headers: Sequence[Header]
     producer_id: int
     producer_epoch: int
     sequence: int
@@ -61,9 +63,8 @@ def one_by_one(batches: Iterable[Carried]) -> Iterator[Each]:
         assert some.records
         for record, sequence in zip(some.records, some.sequences, strict=True):
             yield Each(
-                some.topic, some.partition, record["offset"], record.get("timestamp"), record["key"],
-                record["value"], record.get("headers", []), some.producer_id, some.producer_epoch, sequence,
-                some.codec, some.control,
+                some.topic, some.partition, *record, some.producer_id, some.producer_epoch, sequence, some.codec,
+                some.control,
             )  # fmt: skip
 
 
@@ -89,7 +90,7 @@ def test_records_of_logs_are_those_that_kafkas_tool_prints(path: Path) -> None:
             "control": record.control, "id": record.producer_id,
         }  # fmt: skip
         assert {name: str(value).lower() for name, value in ours.items()} == {name: truth[name] for name in ours}
-        assert "[" + ",".join(header["key"] for header in record.headers) + "]" == truth["headerKeys"]
+        assert "[" + ",".join(header.key for header in record.headers) + "]" == truth["headerKeys"]
 
 
 def in_capture(name: str) -> list[tuple[str, Each]]:
@@ -99,8 +100,14 @@ def in_capture(name: str) -> list[tuple[str, Each]]:
             for exchange in capture.exchanges()
             for said in (exchange.request, exchange.response)
             if said is not None
-            for record in one_by_one(of_message(said, said.decoded_body))
+            for record in one_by_one(in_message(said))
         ]
+
+
+def in_message(said: Message) -> list[Carried]:
+    found: list[Carried] = []
+    said.body_with(Packer(said, found))
+    return found
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from dissector.analysis.packing import unpacked
 from dissector.capture_file import Capture
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
@@ -27,6 +28,8 @@ from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
 from dissector.pipeline.staging import Staged
 from dissector.pipeline.whole_files import of_file
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.schema.loader import api
 from dissector.session.lessons import Lessons
 from dissector.transport.shares import Share
 
@@ -68,9 +71,14 @@ def one_by_one(made: Iterable[Made]) -> Iterator[tuple[str, Cells]]:
     """Tables and rows, those that came together by themselves."""
     for table, cells in made:
         if isinstance(cells, Several):
-            yield from ((table, row) for row in cells.rows)
+            yield from ((table, with_headers(row)) for row in cells.rows)
         else:
             yield table, cells
+
+
+def with_headers(row: Cells) -> Cells:
+    """A row of records as it is read back: its headers by name."""
+    return row | {"headers": [{"key": key, "value": value} for key, value in row["headers"]]}
 
 
 def read_back(folder: Path, file: Staged) -> list[Cells]:
@@ -132,8 +140,12 @@ def _object(cells: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, 
         return said | json.loads(cells["rest"]) | {"findings": findings}
     names = ("kind", "client", "server", "api_key", "api_version", "correlation_id", "client_id", "latency_ns")
     made = {name: cells[name] for name in names} | {"api": None if cells["api"] == "?" else cells["api"]}
+    known = api(cells["api_key"]) if cells["api_key"] is not None else None
     for side in ("request", "response"):
-        made[side] = json.loads(cells[side]) if cells.get(side) is not None else None
+        made[side] = said = json.loads(cells[side]) if cells.get(side) is not None else None
+        name = None if known is None else known.request if side == "request" else known.response
+        if said and said["body"] and name in RECORDS_FIELDS:
+            made[side] = said | {"body": unpacked(said["body"], name)}
     return made | {"findings": findings}
 
 

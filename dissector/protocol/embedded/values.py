@@ -3,7 +3,7 @@
 The values given are left as they are; where nothing is inside, they are what comes back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from dissector.protocol.codec.ways import Way, way
@@ -29,18 +29,29 @@ TOPIC_IDS: Final = frozenset((TOPIC_ID,))
 Chain = tuple[Mapping[str, Any], ...]
 
 
-def with_all(message: str, version: int, values: Values, context: Context) -> Values:
-    """The values of a body with all that can be said of it: embedded formats, internal records, names of topic ids."""
+def with_all(message: str, version: int, values: Values, context: Context, opened: "Opened | None" = None) -> Values:
+    """The values of a body with all that can be said of it: embedded formats, internal records, names of topic ids.
+    Its `records` fields are as they are `opened`, or else as `with_records` does."""
     if message in FIELDS:
         values = with_decoded(message, values, context)
-    to = way(message, version, TOPIC_IDS) if context.topic_names else None
+    to = _to_topic_ids(message, version, context)
     if message in RECORDS_FIELDS:
-        values = with_records(message, values, context, named=to is not None)
+        values = with_records(message, values, context, opened or opener(context, named=to is not None))
     if to is None:
         return values
     # What was found inside of bytes is of another layout: such a message is searched everywhere.
     unclear = message in FIELDS or alternatives(message, version)
     return cast(Values, _with_topic_names(values, context)) if unclear else _along(to, values, context)
+
+
+def _to_topic_ids(message: str, version: int, context: Context) -> Way | None:
+    """The way to topic ids, where names of some are known."""
+    return way(message, version, TOPIC_IDS) if context.topic_names else None
+
+
+def has_names(message: str, version: int, context: Context) -> bool:
+    """Whether a message has topic ids, and names of some are known."""
+    return _to_topic_ids(message, version, context) is not None
 
 
 def _along(to: Way, struct: Values, context: Context) -> Values:
@@ -156,26 +167,40 @@ def _record(record: dict[str, Any], key: Inside | None, value: Inside | None) ->
     return record
 
 
-def with_records(message: str, values: Values, context: Context = NOTHING_KNOWN, *, named: bool = False) -> Values:
-    """The values of a body, its `records` fields as objects in place of bytes. All share one budget. With `named`
-    what internal records hold has the names of topic ids."""
+Opened = Callable[[bytes, Values, Values], Values]
+"""Makes an object of the bytes of a `records` field, of this topic and partition."""
+
+
+def opener(context: Context, budget: Budget | None = None, *, named: bool = False) -> Opened:
+    """Opens the `records` fields of one message. All share one budget. With `named` what internal records hold has the
+    names of topic ids."""
+    budget = budget or budget_of()
+
+    def opened(data: bytes, topic: Values, partition: Values) -> Values:
+        called = topic_of(topic, context)
+        value = records_with_decoded(data, called, budget)
+        inner = named and (called in TOPICS or any(batch.get("control") for batch in value["batches"]))
+        return cast(Values, _with_topic_names(value, context)) if inner else value
+
+    return opened
+
+
+def with_records(
+    message: str, values: Values, context: Context = NOTHING_KNOWN, opened: Opened | None = None
+) -> Values:
+    """The values of a body, its `records` fields as objects in place of bytes."""
     name, partitions, field = RECORDS_FIELDS[message].split(".")
     topics = values.get(name)
     if not isinstance(topics, list):
         return values
-    budget = budget_of()
-
-    def opened(data: bytes, topic: str | None) -> Values:
-        value = records_with_decoded(data, topic, budget)
-        inner = named and (topic in TOPICS or any(batch.get("control") for batch in value["batches"]))
-        return cast(Values, _with_topic_names(value, context)) if inner else value
+    to_object = opened or opener(context)
 
     def of_topic(topic: Values) -> Values:
-        called = topic_of(topic, context)
         held = cast(list[dict[str, Any]], topic[partitions])
         return topic | {
             partitions: [
-                each | {field: opened(each[field], called)} if each.get(field) is not None else each for each in held
+                each | {field: to_object(each[field], topic, each)} if each.get(field) is not None else each
+                for each in held
             ]
         }
 

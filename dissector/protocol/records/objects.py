@@ -10,7 +10,7 @@ from dissector import limits
 from dissector.protocol.records.batch import Batch, read_records
 from dissector.protocol.records.compression import Budget, DecompressionError
 from dissector.protocol.records.legacy import LegacyRecord
-from dissector.protocol.records.parts import Part, PartKind, split
+from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.wire import WireError
 
 Object = dict[str, Any]
@@ -30,18 +30,39 @@ def records_object(data: bytes, budget: Budget | None = None) -> Object:
         if part.kind is PartKind.BATCH:
             value["batches"].append(_batch(Batch.read(raw), budget))
         elif part.kind is PartKind.MESSAGE:
-            value["batches"].append(_message(raw, budget))
+            value["batches"].append(message_object(raw, budget))
         else:
-            value[part.kind.value] = _rest(part, raw)
+            value[part.kind.value] = rest_object(raw)
     return value
 
 
-def _rest(part: Part, raw: bytes) -> Object:
-    return {"size": part.end - part.start, "data": raw.hex()}
+def rest_object(raw: bytes) -> Object:
+    """What is no batch, or none that is whole."""
+    return {"size": len(raw), "data": raw.hex()}
 
 
 def _batch(batch: Batch, budget: Budget) -> Object:
-    value: Object = {
+    value = head_object(batch)
+    try:
+        records = record_objects(batch, budget)
+    except (DecompressionError, WireError) as error:
+        return value | unread_object(batch, error)
+    return value | (section_object(batch) if batch.codec else {}) | {"records": records}
+
+
+def section_object(batch: Batch) -> Object:
+    """The bytes that a batch has its records in."""
+    return {"compressed" if batch.codec else "data": batch.section.hex()}
+
+
+def unread_object(batch: Batch, error: Exception) -> Object:
+    """What stands where a batch has its records, of one that can't be read."""
+    return section_object(batch) | {"records": None, "error": str(error)}
+
+
+def head_object(batch: Batch) -> Object:
+    """A batch's header, and what it means."""
+    return {
         "base_offset": batch.base_offset,
         "batch_length": batch.batch_length,
         "partition_leader_epoch": batch.partition_leader_epoch,
@@ -61,15 +82,6 @@ def _batch(batch: Batch, budget: Budget) -> Object:
         "base_sequence": batch.base_sequence,
         "records_count": batch.records_count,
     }
-    if batch.codec:
-        value["compressed"] = batch.section.hex()
-    try:
-        value["records"] = record_objects(batch, budget)
-    except (DecompressionError, WireError) as error:
-        value |= {"records": None, "error": str(error)}
-        if not batch.codec:
-            value["data"] = batch.section.hex()
-    return value
 
 
 def record_objects(batch: Batch, budget: Budget) -> list[Object]:
@@ -93,7 +105,8 @@ def record_objects(batch: Batch, budget: Budget) -> list[Object]:
     return objects
 
 
-def _message(raw: bytes, budget: Budget) -> Object:
+def message_object(raw: bytes, budget: Budget) -> Object:
+    """A message of before 0.11, or a wrapper of such messages."""
     try:
         message = LegacyRecord.read(raw)
     except WireError as error:
