@@ -35,6 +35,14 @@ sys.exit(show(sys.argv[3:], Format(sys.argv[2]), None))
 """
 
 
+HEEDING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""A program that heeds interrupts, also where tests run in the background, and a shell has them ignored."""
+
+
 def printed(count: int, workers: int, meets: str = "pass") -> subprocess.CompletedProcess[bytes]:
     words = PRINT.format(count=count, workers=workers, meets=meets)
     return subprocess.run([sys.executable, "-c", words], capture_output=True, timeout=60, check=False)
@@ -97,7 +105,8 @@ def test_a_reader_that_goes_away_ends_all_of_them_quietly(tmp_path: Path) -> Non
 def test_an_interrupt_ends_all_of_them_quietly(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(exchanges(12_000)))
     command = [sys.executable, "-m", "dissector.cli.main", "show", path, "-f", "json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
+    words = [sys.executable, "-c", HEEDING, *command]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
