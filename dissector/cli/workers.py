@@ -12,7 +12,6 @@ Invariants:
 import gc
 import io
 import os
-import select
 import signal
 import sys
 import threading
@@ -35,8 +34,6 @@ CHUNK: Final = 256 << 10
 PAYS: Final = 64
 """Chunks below which one process is done before others could help."""
 MOST: Final = 16
-_LOOK: Final = 0.2
-"""Seconds in which a signal is heard, whenever it comes."""
 _TOLD: Final = 1
 """Exit codes of workers: what went wrong is on stderr; nobody reads; the one before did not finish."""
 _PIPE_CLOSED: Final = 3
@@ -96,31 +93,27 @@ class _Ring:
         self._head = head
         self._count = count
         self._parent = os.getpid()
-        self._pipes = [os.pipe() for _ in range(count + 1)]
-        self._ended, self._running = self._pipes[-1]
-        """Of a pipe that workers hold open as long as they run."""
+        self._pipes = [os.pipe() for _ in range(count)]
 
     def run(self) -> bool:
         """Fork, wait for all; whether they have written."""
         sys.stdout.flush()
         sys.stderr.flush()
         gc.freeze()  # what the workers share is not written to by their collectors
-        running: list[int] = []
+        running: set[int] = set()
         ends: list[int] = []
         try:
-            running.extend(map(self._fork, range(self._count)))  # those before one that can't be started are there, too
+            for number in range(self._count):
+                running.add(self._fork(number))
             os.write(self._pipes[0][1], _NONE_YET)
-            self._close_pipes(keep=(self._ended,))
-            # Not `os.wait` alone: a signal that comes when it is about to block is heard when a worker has ended.
-            while not select.select([self._ended], [], [], _LOOK)[0]:
-                pass
+            self._close_pipes(keep=())
             while running:
-                _, status = os.waitpid(running[-1], 0)
-                running.pop()
-                ends.append(os.waitstatus_to_exitcode(status))
+                pid, status = os.wait()
+                if pid in running:
+                    running.remove(pid)
+                    ends.append(os.waitstatus_to_exitcode(status))
         finally:
             gc.unfreeze()
-            os.close(self._ended)
             for pid in running:
                 os.kill(pid, signal.SIGTERM)
             for pid in running:
@@ -156,7 +149,7 @@ class _Ring:
         try:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             turn, following = self._pipes[number][0], self._pipes[(number + 1) % self._count][1]
-            self._close_pipes(keep=(turn, following, self._running))
+            self._close_pipes(keep=(turn, following))
             code = self._print(number, turn, following)
         except BrokenPipeError:
             code = _PIPE_CLOSED
