@@ -37,10 +37,10 @@ class ClosedFilesReader(DataSourceStreamReader):
         self._quiet = quiet
         self._ring: Ring | None = None
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's name
         return {"files": 0}
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802  # Spark's name
         if self._ring is None:
             self._ring = Ring(self._folder, self._log, self._quiet)
         return {"files": self._ring.take()}

@@ -50,7 +50,8 @@ from dissector.pipeline.arrow import frame
 from dissector.pipeline.cells import Cells
 from dissector.pipeline.committing import COMMITTED, COMPLETE, FOLLOWER, STAGE, left_of, put_in_place
 from dissector.pipeline.folder import Folder
-from dissector.pipeline.ingest import Run, by_part, ingest, known, of_parts, plans_of
+from dissector.pipeline.ingest import Run, by_part, ingest, known, of_parts
+from dissector.pipeline.looking_over import plans_of
 from dissector.pipeline.notes import ORDER, anew_of, findings_of, retell
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import Keeping

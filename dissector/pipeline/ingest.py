@@ -7,7 +7,6 @@ Invariants:
   * a file that is not what it was when it was looked over has no part in a run: it begins again without that file.
 """
 
-import os
 import pickle
 import uuid
 from collections import Counter
@@ -28,10 +27,11 @@ from dissector.pipeline import committing, source, wide
 from dissector.pipeline.arrow import frame
 from dissector.pipeline.committing import FOLLOWER
 from dissector.pipeline.folder import Folder, FolderError
+from dissector.pipeline.looking_over import cores, plans_of
 from dissector.pipeline.notes import findings_of
 from dissector.pipeline.origins import SHORT, origins
 from dissector.pipeline.parts import Keeping, lessons, rows
-from dissector.pipeline.plan import Plan, plan
+from dissector.pipeline.plan import Plan
 from dissector.pipeline.progress import Report, stage
 from dissector.pipeline.segments import CHANGED, segments
 from dissector.pipeline.staging import SHAPE, Staged, staged
@@ -44,8 +44,6 @@ from dissector.transport.shares import Share
 PART: Final = 64 << 20
 """Bytes of blocks for a part, about: a task of half a minute, soon tried again, with a small spool. Connections are not
 divided, so a part may be larger: its memory hardly depends on it."""
-TASKS_A_CORE: Final = 4
-"""Tasks that look over many files: more cost more than they even out."""
 ROWS_A_TASK: Final = 20_000
 """That are written by a task, at least."""
 STAGE: Final = "_runs"
@@ -123,24 +121,6 @@ def swept(out: str) -> Iterator[None]:
             Folder(out).remove(STAGE)
 
 
-def plans_of(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
-    """Files looked over, in their order."""
-    tasks = max(1, len(paths) if len(paths) <= TASKS_A_CORE else min(len(paths), TASKS_A_CORE * _cores(spark)))
-    told = [(number % tasks, number, os.fsencode(path)) for number, path in enumerate(paths)]
-    asked = frame(spark, told, "task INT, number INT, path BINARY")
-    planned = asked.repartitionById(tasks, f.col("task")).mapInArrow(_plan_all, "number INT, plan BINARY")
-    return [pickle.loads(row.plan) for row in sorted(planned.collect(), key=lambda row: row.number)]
-
-
-def _plan_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in some:
-        for number, path in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):
-            made = pickle.dumps(plan(os.fsdecode(path)))
-            yield pa.RecordBatch.from_pydict(
-                {"number": pa.array([number], pa.int32()), "plan": pa.array([made], pa.binary())}
-            )
-
-
 def known(spark: SparkSession, folder: Folder) -> set[str]:
     """Digests of the captures that are in the tables."""
     if not folder.has("captures"):
@@ -185,13 +165,6 @@ def _be_unchanged(told: Iterable[Finding]) -> None:
         raise ChangedError(list(changed.values()))
 
 
-def _cores(spark: SparkSession) -> int:
-    """How many tasks Spark runs side by side: where a server does not say, as many as it makes of a range."""
-    if hasattr(spark, "_jsparkSession"):
-        return spark.sparkContext.defaultParallelism
-    return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()
-
-
 class Run:
     """One run of the job."""
 
@@ -231,8 +204,8 @@ class Run:
 
     def _enough(self) -> int:
         """Parts: as many for each core, and none too large."""
-        size, cores = sum(each.dealt for each in self._plans), _cores(self._spark)
-        return cores * max(2, -(-size // (cores * PART)))
+        size, many = sum(each.dealt for each in self._plans), cores(self._spark)
+        return many * max(2, -(-size // (many * PART)))
 
     def _made(self, parts: int) -> list[Staged]:
         """What tasks write down of all files."""
