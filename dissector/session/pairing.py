@@ -1,8 +1,9 @@
 """Requests and responses of one connection, paired by correlation id.
 
 By id, not by order: brokers answer in order, but a capture need not hold all. Among requests with the same id the
-oldest one is answered first; after a loss of what the server sent, the newest: the others' responses may be in it. A
-response answers a request only if it began in a later packet.
+oldest one is answered first. After a loss of what the server sent it is the newest: the others' responses may be in
+the loss, so these are passed over, and answered when nobody else waits. A response answers a request only if it began
+in a later packet.
 
 Invariants:
   * pairs do not depend on how frames were cut into batches: what has no partner yet waits for one;
@@ -54,6 +55,8 @@ class Pairing:
         self._responses = NOBODY
         self._losses: dict[int, list[int]] = defaultdict(list)
         """Packets that showed a loss of a connection's responses, ascending."""
+        self._passed: set[int] = set()
+        """Rows of requests that wait and were passed over."""
         self._order: Ints | None = None
         """Requests that wait, by key, the oldest of each first; made when somebody asks."""
 
@@ -81,7 +84,7 @@ class Pairing:
         """Rows of requests and of the responses to them, `(n,)` each; and rows of responses given up as orphans."""
         self._order = None
         requests, responses = self._requests.plus(requests), self._responses.plus(responses)
-        asked, answer = _unique_pairs(requests, responses, self._losses)
+        asked, answer = _unique_pairs(requests, responses, self._losses, self._passed)
         loose_requests = np.ones(len(requests.key), np.bool_)
         loose_responses = np.ones(len(responses.key), np.bool_)
         loose_requests[asked] = False
@@ -91,6 +94,7 @@ class Pairing:
         orphans = self._responses.row[: -self._most] if len(self._responses.row) > self._most else _NONE
         self._requests = Waiting(*(column[-self._most :] for column in self._requests))
         self._responses = Waiting(*(column[-self._most :] for column in self._responses))
+        self._still_passed()
         return requests.row[asked], responses.row[answer], orphans
 
     def leave(self, connections: Ints) -> Ints:
@@ -102,7 +106,13 @@ class Pairing:
             self._losses.pop(connection, None)
         orphans = self._responses.row[over]
         self._responses = self._responses.where(~over)
+        self._still_passed()
         return orphans
+
+    def _still_passed(self) -> None:
+        """Forget who waits no more."""
+        if self._passed:
+            self._passed.intersection_update(self._requests.row.tolist())
 
     def finish(self) -> Ints:
         """Rows of the responses that nothing asked for."""
@@ -112,8 +122,9 @@ class Pairing:
         return orphans
 
 
-def _unique_pairs(requests: Waiting, responses: Waiting, losses: Losses) -> tuple[Ints, Ints]:
-    """Positions of partners. Ids that stand once on either side are paired at once, repeated ones in order."""
+def _unique_pairs(requests: Waiting, responses: Waiting, losses: Losses, passed: set[int]) -> tuple[Ints, Ints]:
+    """Positions of partners. Ids that stand once on either side are paired at once, repeated ones in order; `passed`
+    gets the rows of requests that are passed over."""
     if not len(requests.key) or not len(responses.key):
         return _NONE, _NONE
     by_key = np.argsort(requests.key, kind="stable")
@@ -133,29 +144,35 @@ def _unique_pairs(requests: Waiting, responses: Waiting, losses: Losses) -> tupl
     repeated = np.flatnonzero(found & ~simple)
     if len(repeated):
         asking = np.flatnonzero(np.isin(requests.key, responses.key[repeated]))
-        more = _in_order(requests, responses, asking, repeated, losses)
+        more = _in_order(requests, responses, asking, repeated, losses, passed)
         asked, answer = np.concatenate([asked, more[0]]), np.concatenate([answer, more[1]])
     return asked, answer
 
 
 def _in_order(
-    requests: Waiting, responses: Waiting, asking: Ints, answering: Ints, losses: Losses
+    requests: Waiting, responses: Waiting, asking: Ints, answering: Ints, losses: Losses, passed: set[int]
 ) -> tuple[Ints, Ints]:
     """Partners among repeated ids: each response takes the oldest request before it, after a loss the newest."""
     queues: dict[int, deque[int]] = defaultdict(deque)
+    behind: dict[int, deque[int]] = defaultdict(deque)
     for position in asking[np.argsort(requests.packet[asking], kind="stable")].tolist():
-        queues[int(requests.key[position])].append(position)
+        queue = behind if int(requests.row[position]) in passed else queues
+        queue[int(requests.key[position])].append(position)
     asked: list[int] = []
     answer: list[int] = []
     for position in answering[np.argsort(responses.packet[answering], kind="stable")].tolist():
         key, packet = int(responses.key[position]), responses.packet[position]
-        queue = queues[key]
-        if queue and _is_between(losses.get(key >> 32, ()), int(requests.packet[queue[0]]), int(packet)):
-            while len(queue) > 1 and requests.packet[queue[1]] < packet:
-                queue.popleft()
-        if queue and requests.packet[queue[0]] < packet:
-            asked.append(queue.popleft())
+        waiting, others = queues[key], behind[key]
+        if waiting and _is_between(losses.get(key >> 32, ()), int(requests.packet[waiting[0]]), int(packet)):
+            while len(waiting) > 1 and requests.packet[waiting[1]] < packet:
+                others.append(waiting.popleft())
+        if waiting and requests.packet[waiting[0]] < packet:
+            asked.append(waiting.popleft())
             answer.append(position)
+        elif others and requests.packet[others[0]] < packet:
+            asked.append(others.popleft())
+            answer.append(position)
+    passed.update(int(requests.row[position]) for others in behind.values() for position in others)
     return np.array(asked, np.int64), np.array(answer, np.int64)
 
 

@@ -54,10 +54,17 @@ def cut(path: Path, folder: Path, pieces: int) -> list[Plan]:
     return cut_at(blocks, folder, [len(blocks) * number // pieces for number in range(1, pieces)])
 
 
+def time_of(packet: Block) -> int:
+    """Nanoseconds."""
+    return int(np.frombuffer(packet.heads, "<i8")[1])
+
+
 def cut_at(blocks: list[Block], folder: Path, edges: Sequence[int]) -> list[Plan]:
-    """Packets as several files, each with some."""
+    """Packets as several files, each with some. Files that begin at the same time have no order: they are one."""
+    begins = {time_of(blocks[edge]): edge for edge in reversed(edges)}
+    begins.pop(time_of(blocks[0]), None)
     plans = []
-    for number, (low, high) in enumerate(pairwise([0, *edges, len(blocks)])):
+    for number, (low, high) in enumerate(pairwise([0, *sorted(begins.values()), len(blocks)])):
         some = blocks[low:high]
         file = folder / f"piece-{number}.pcapng"
         file.write_bytes(as_pcapng(some))
