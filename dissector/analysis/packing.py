@@ -1,11 +1,14 @@
-"""Bodies of messages for who keeps records elsewhere: a batch has its section's bytes in place of them, and back.
+"""Bodies of messages for who keeps records elsewhere: a `records` field has its bytes and what its batches say of their
+size in place of them, and back.
 
-What a section holds follows from its bytes alone, but for records of internal topics and control batches: in these may
-be ids of topics, and names of those are known to the conversation. They stay as they are.
+What bytes hold follows from them alone, but for records of internal topics and control batches: in these may be ids of
+topics, and names of those are known to the conversation. They stay as they are; so does what could not be read, as that
+may be for want of what one message may cost.
 
 Invariant: `unpacked` gives what JSON has of the message, whatever was in it: a test over all captures.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import orjson
@@ -23,24 +26,27 @@ from dissector.protocol.records.objects import (
     message_object,
     records_object,
     rest_object,
-    section_object,
     unread_object,
 )
 from dissector.protocol.records.parts import PartKind, split
-from dissector.protocol.records.writing import records_bytes
 from dissector.protocol.wire import WireError
 from dissector.session.exchange import Message
 
-SECTIONS: Final = ("data", "compressed")
-"""What a batch has of its section, plain or not; a wrapper the latter."""
+BYTES: Final = "bytes"
+"""Where a field that is packed has its own."""
+_OF_MESSAGE: Final = ("offset", "message_size", "magic", "compression")
+_WHOLE: Final = frozenset(("records", "error"))
+"""What batches have that stay as they are."""
 
 
 class Packer:
-    """Opens the `records` fields of one message; `carried` gets the records."""
+    """Opens the `records` fields of one message; `carried` gets the records. Where the bytes are not `kept` either, all
+    of a batch's head is there."""
 
-    def __init__(self, message: Message, carried: list[Carried]) -> None:
+    def __init__(self, message: Message, carried: list[Carried], *, kept: bool = True) -> None:
         self._context = message.context
         self._carried = carried
+        self._kept = kept
         self._budget = budget_of()
         named = has_names(message.shape.body or "", message.shape.body_version, message.context)
         self._whole = opener(message.context, self._budget, named=named)
@@ -50,22 +56,25 @@ class Packer:
         called = topic_of(topic, self._context)
         log = Log(called or str(topic.get("topic_id")), partition.get("partition_index", partition.get("index")))
         if called in TOPICS:
-            return self._kept(data, topic, partition, log)
+            return self._opened(data, topic, partition, log)
         batches: list[Object] = []
         value: Object = {"size": len(data), "batches": batches}
         for kind, start, end in split(data):
-            raw = data[start:end]
             if kind is PartKind.MESSAGE:
-                batches.append(self._message(raw, log))
-            elif kind is not PartKind.BATCH:
-                value[kind.value] = rest_object(raw)
-            elif (batch := Batch.read(raw)).is_control:
-                batches += self._kept(raw, topic, partition, log)["batches"]
-            else:
-                batches.append(self._batch(batch, log))
+                batches.append(self._message(data[start:end], log))
+            elif kind is PartKind.BATCH:
+                batch = Batch.read(data[start:end])
+                if batch.is_control:
+                    batches += self._opened(data[start:end], topic, partition, log)["batches"]
+                else:
+                    batches.append(self._batch(batch, log))
+            elif not self._kept:
+                value[kind.value] = rest_object(data[start:end])
+        if data and self._kept:
+            value[BYTES] = data.hex()
         return value
 
-    def _kept(self, data: bytes, topic: Object, partition: Object, log: Log) -> Object:
+    def _opened(self, data: bytes, topic: Object, partition: Object, log: Log) -> Object:
         """A field that stays as it is."""
         value: Object = self._whole(data, topic, partition)
         for batch in value["batches"]:
@@ -73,38 +82,58 @@ class Packer:
         return value
 
     def _batch(self, batch: Batch, log: Log) -> Object:
-        value = head_object(batch)
         try:
             self._carried += of_batch(batch, batch.records(self._budget), log)
         except (DecompressionError, WireError) as error:
-            return value | unread_object(batch, error)
-        return value | section_object(batch)
+            return head_object(batch) | unread_object(batch, error)
+        return _size_object(batch) if self._kept else head_object(batch)
 
     def _message(self, raw: bytes, log: Log) -> Object:
         value = message_object(raw, self._budget)
         self._carried += of_object(value, log)
-        if value.get("messages") is not None:
-            del value["messages"]
-        return value
+        if "error" in value:
+            return value
+        return {name: value[name] for name in _OF_MESSAGE} if self._kept else value
+
+
+def _size_object(batch: Batch) -> Object:
+    """What a batch says of its size, as JSON has it. It takes long to have more of it in each row."""
+    return {
+        "base_offset": batch.base_offset,
+        "batch_length": batch.batch_length,
+        "compression": batch.compression,
+        "records_count": batch.records_count,
+    }
 
 
 def unpacked(body: Object, name: str) -> Object:
-    """The body of a message that was packed, as JSON has it: with its records, where bytes of sections are there."""
+    """The body of a message that was packed, as JSON has it: with its records, where bytes of fields are there."""
+    return _with_fields(body, name, _read)
+
+
+def as_sent(body: Object, name: str) -> Object:
+    """The same for who writes the message anew: with the bytes of fields, as hex, where they are there."""
+    return _with_fields(body, name, lambda value: value.get(BYTES, value))
+
+
+def _with_fields(body: Object, name: str, made: Callable[[Object], object]) -> Object:
     topics, partitions, field = RECORDS_FIELDS[name].split(".")
 
+    def of_partition(partition: dict[str, Any]) -> dict[str, Any]:
+        return partition | ({field: made(partition[field])} if partition.get(field) else {})
+
     def of_topic(topic: dict[str, Any]) -> dict[str, Any]:
-        return topic | {partitions: [each | _with_records(each.get(field), field) for each in topic[partitions]]}
+        return topic | {partitions: [of_partition(each) for each in topic[partitions]]}
 
     return body | {topics: [of_topic(topic) for topic in body[topics]]} if body.get(topics) else body
 
 
-def _with_records(value: Object | None, field: str) -> Object:
-    return {field: value | {"batches": [_opened(batch) for batch in value["batches"]]}} if value else {}
-
-
-def _opened(batch: Object) -> Object:
-    has_section = any(name in batch for name in SECTIONS)
-    if not has_section or "records" in batch or "messages" in batch or "magic" not in batch:
-        return batch
-    [found] = records_object(records_bytes({"batches": [batch]}))["batches"]
-    return cast(Object, orjson.loads(dumps(found)))
+def _read(value: Object) -> Object:
+    if BYTES not in value:
+        return value
+    found = records_object(bytes.fromhex(value[BYTES]))
+    batches = [
+        packed if packed.keys() & _WHOLE else opened
+        for packed, opened in zip(value["batches"], found["batches"], strict=True)
+    ]
+    return cast(Object, orjson.loads(dumps(found | {"batches": batches})))

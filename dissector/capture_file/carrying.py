@@ -53,8 +53,8 @@ class Carrying(Examining):
 
     def _place(self, row: int) -> Place:
         """Of a row of the index: how it is found once it is taken."""
-        number = row + len(self._files)
-        return self.packet_of(number), self.start_of(number)
+        [place] = self.begins(np.array([row + len(self._files)]))
+        return place
 
     def carry(self) -> bytes:
         """Put down what has not come to an end; nothing else can be done with this capture afterwards, but to close it.

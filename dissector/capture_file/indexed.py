@@ -71,20 +71,16 @@ class Indexed(Reading):
                 spans.append(Span(direction, start, size, packet, of_client))
         return spans
 
-    def start_of(self, number: int) -> int:
-        """The offset in its direction's stream with which a row begins; -1 for what is in no stream."""
-        at = number - len(self._files)
-        if at < 0:
-            return -1
-        table = self._session.table
-        frame = int(table.request.values[at])
-        frame = int(table.response.values[at]) if frame == NO_FRAME else frame
-        return -1 if frame == NO_FRAME else int(self._session.frames.start.values[frame])
-
-    def packet_of(self, number: int) -> int:
-        """The number of the packet with which a row begins, from 0; of an entry of a file of Kafka's, its own."""
-        entries = len(self._files)
-        return number if number < entries else int(self._session.table.packet.values[number - entries])
+    def begins(self, rows: range | Rows) -> list[tuple[int, int]]:
+        """With which packet each of these rows begins, from 0, and at which offset in its direction's stream, -1 for
+        what is in no stream; rows are from 0 and ascending. An entry of a file of Kafka's is a packet of its own."""
+        stored, indexed = self._parted(rows)
+        table, at = self._session.table, np.asarray(indexed, np.int64)
+        frame = np.where(table.request.values[at] == NO_FRAME, table.response.values[at], table.request.values[at])
+        start, is_framed = np.full(len(at), -1), frame != NO_FRAME
+        start[is_framed] = self._session.frames.start.values[frame[is_framed]]
+        packets = table.packet.values[at].tolist()
+        return [*((int(number), -1) for number in stored), *zip(packets, start.tolist(), strict=True)]
 
     def first_packet(self, connection: int) -> int:
         """The number of a connection's first packet, from 0; of a file of Kafka's, 0."""

@@ -5,6 +5,7 @@ Invariant: what is left out because it has no room is told, never silent.
 
 from typing import Any, Final, NamedTuple
 
+from dissector.analysis.packing import BYTES
 from dissector.json_text import dumps
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 
@@ -64,7 +65,7 @@ def _of_field(field: Body) -> Body:
     return {
         name: [without_contents(batch) for batch in value] if name == "batches"
         else without_contents(value) if isinstance(value, dict) else value
-        for name, value in field.items()
+        for name, value in field.items() if name != BYTES
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
 from dissector.analysis.packing import Packer
@@ -9,37 +10,53 @@ from dissector.analysis.records import Carried, carries
 from dissector.json_lines import Body
 from dissector.pipeline.cells import Cells, Several
 from dissector.protocol.message import Values
+from dissector.protocol.records.batch import Header
 from dissector.session.exchange import Message
 
 _WORD: Final = 1 << 63
+Columns = dict[str, Sequence[Any]]
+Contents = Sequence[bytes | None]
 
 
-def packing(carried: list[Carried]) -> Body:
-    """Gives bodies without records, which go to `carried`."""
+def packing(carried: list[Carried], *, kept: bool) -> Body:
+    """Gives bodies without records, which go to `carried`; `kept` says whether their bytes are there."""
 
     def body(message: Message) -> Values:
-        return message.body_with(Packer(message, carried)) if carries(message) else message.decoded_body
+        return message.body_with(Packer(message, carried, kept=kept)) if carries(message) else message.decoded_body
 
     return body
 
 
 def rows(batch: Carried, said: Cells, *, kept: bool) -> Several:
     """Their cells beside what is `said` of all; where contents are not `kept`, their sizes and digests."""
-    offsets, times, keys, values, headers = zip(*batch.records, strict=True)
     shared = said | {
         "topic": batch.topic or None, "partition": batch.partition, "producer_id": batch.producer_id,
         "producer_epoch": batch.producer_epoch, "codec": batch.codec, "control": batch.control,
     }  # fmt: skip
-    own: dict[str, Sequence[Any]] = {
-        "offset": _words(offsets), "timestamp_ms": _words(times),
-        "key_size": _sizes(keys), "value_size": _sizes(values), "sequence": batch.sequences,
+    size = sum(len(record[2] or b"") + len(record[3] or b"") for record in batch.records) if kept else 0
+    return Several(shared, len(batch.records), size, batch, _contents if kept else _digests)
+
+
+def _contents(batches: Sequence[Carried]) -> Columns:
+    own, keys, values, headers = _columns(batches)
+    return own | {"key": keys, "value": values, "headers": headers}
+
+
+def _digests(batches: Sequence[Carried]) -> Columns:
+    own, keys, values, headers = _columns(batches)
+    nameless = [[(each.key, None) for each in some] for some in headers]
+    return own | {"key_sha256": _sha256(keys), "value_sha256": _sha256(values), "headers": nameless}
+
+
+def _columns(batches: Sequence[Carried]) -> tuple[Columns, Contents, Contents, Sequence[Sequence[Header]]]:
+    """What all records have, one after the other, and their keys, values and headers."""
+    records = chain.from_iterable(batch.records for batch in batches)
+    offsets, times, keys, values, headers = zip(*records, strict=True)
+    own: Columns = {
+        "offset": _words(offsets), "timestamp_ms": _words(times), "key_size": _sizes(keys),
+        "value_size": _sizes(values), "sequence": list(chain.from_iterable(batch.sequences for batch in batches)),
     }  # fmt: skip
-    if kept:
-        own |= {"key": keys, "value": values, "headers": headers}
-    else:
-        nameless = [[(each.key, None) for each in some] for some in headers]
-        own |= {"key_sha256": _sha256(keys), "value_sha256": _sha256(values), "headers": nameless}
-    return Several(shared, own, len(offsets))
+    return own, keys, values, headers
 
 
 def _words(values: Sequence[int | None]) -> list[int | None]:
@@ -47,9 +64,9 @@ def _words(values: Sequence[int | None]) -> list[int | None]:
     return [value if value is not None and -_WORD <= value < _WORD else None for value in values]
 
 
-def _sizes(contents: Sequence[bytes | None]) -> list[int | None]:
+def _sizes(contents: Contents) -> list[int | None]:
     return [None if content is None else len(content) for content in contents]
 
 
-def _sha256(contents: Sequence[bytes | None]) -> list[bytes | None]:
+def _sha256(contents: Contents) -> list[bytes | None]:
     return [None if content is None else hashlib.sha256(content).digest() for content in contents]

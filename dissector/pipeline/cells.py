@@ -1,6 +1,6 @@
 """Rows of tables on their way to files: one by one, or many that have most cells in common."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 Cells = dict[str, Any]
@@ -8,20 +8,22 @@ Cells = dict[str, Any]
 
 
 class Several(NamedTuple):
-    """Rows of one table. All rows of a table come like this, and with the same columns of their own, or none does."""
+    """Rows of one table. All rows of a table come like this, and by the same `columns`, or none does."""
 
     shared: Cells
     """What all of them have."""
-    own: dict[str, Sequence[Any]]
-    """By column, a value for each."""
     many: int
+    size: int
+    """Bytes of what is long in them, about."""
+    of: Any
+    """What else they tell of; made to columns with that of others, as thousands of rows take little longer than one."""
+    columns: Callable[[Sequence[Any]], dict[str, Sequence[Any]]]
 
     @property
     def rows(self) -> list[Cells]:
         """One by one."""
-        return [
-            self.shared | dict(zip(self.own, values, strict=True)) for values in zip(*self.own.values(), strict=True)
-        ]
+        own = self.columns([self.of])
+        return [self.shared | dict(zip(own, values, strict=True)) for values in zip(*own.values(), strict=True)]
 
 
 Made = tuple[str, Cells | Several]

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 import orjson
 
-from dissector.analysis.packing import unpacked
+from dissector.analysis.packing import as_sent, unpacked
 from dissector.encoding import held, token
 from dissector.findings import Finding, Severity
 from dissector.json_text import dumps
@@ -121,22 +121,25 @@ def _message(
     )  # fmt: skip
     if data is not None and (_is_sure(message) or len(data) < told["size"]):
         return message
-    told = _whole(line, side, told)
+    if (name := _carrier(line, side, told)) is not None:
+        told = told | {"body": unpacked(told["body"], name)}
     candidates = () if data is None else (message, *_others(message))
     return next((each for each in candidates if _says(each, told)), None) or _AsTold.of(message, told)
 
 
-def _whole(line: dict[str, Any], side: str, told: dict[str, Any]) -> dict[str, Any]:
-    """What a row has of a message, with its records."""
+def _carrier(line: dict[str, Any], side: str, told: dict[str, Any]) -> str | None:
+    """The message that a body is of, if it may have records."""
     known = api(line["api_key"]) if line["api_key"] is not None else None
     name = None if known is None else known.request if side == "request" else known.response
-    return told | {"body": unpacked(told["body"], name)} if told.get("body") and name in RECORDS_FIELDS else told
+    return name if told.get("body") and name in RECORDS_FIELDS else None
 
 
 def _frame(line: dict[str, Any], side: str, told: dict[str, Any], kept: bytes | None) -> bytes | None:
     """The bytes of a message, as far as they were captured; None where they can't be written anew."""
     if kept is not None and len(kept) == told["size"]:
         return kept
+    if (name := _carrier(line, side, told)) is not None:
+        told = told | {"body": as_sent(told["body"], name)}
     try:
         found = held(line | {side: told})[0 if side == "request" else 1]
     except EncodeError:

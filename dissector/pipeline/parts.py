@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dissector.analysis.filter.subjects import ERROR
 from dissector.analysis.records import Carried, carries, of_entry
 from dissector.capture.parts import Block, Part
@@ -31,6 +34,9 @@ _EMPTY: Final[Cells] = dict.fromkeys(("request", "response", "rest", "request_by
 """What not every row of exchanges has."""
 _ELSEWHERE: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
 """What rows that are no exchanges have in columns, or in the table of captures."""
+
+Begin = tuple[int, int]
+"""Packet and offset with which a row begins."""
 
 
 class Keeping(NamedTuple):
@@ -57,16 +63,19 @@ class Rows:
 
     def all(self) -> Iterator[Made]:
         """Table and row of all that there is."""
-        for number, exchange in enumerate(self._capture.exchanges()):
-            yield from self._of(number, exchange)
+        for number, begin, exchange in self._at(range(len(self._capture))):
+            yield from self._of(number, begin, exchange)
 
-    def _of(self, number: int, exchange: Exchange) -> Iterator[Made]:
+    def _at(self, rows: range | NDArray[np.int64]) -> Iterator[tuple[int, Begin, Exchange]]:
+        return zip(np.asarray(rows).tolist(), self._capture.begins(rows), self._capture.at(rows), strict=True)
+
+    def _of(self, number: int, begin: Begin, exchange: Exchange) -> Iterator[Made]:
         capture, row = self._capture, exchange.row
-        origin, packet = self._origin(capture.packet_of(number))
+        origin, packet = self._origin(begin[0])
         is_new = row.connection not in self._names
         where = {
-            "day": origin.day, "capture": origin.capture, "packet": packet, "start": capture.start_of(number),
-            "time_ns": row.time_ns, "connection": self._connection(row.connection), "client": row.client,
+            "day": origin.day, "capture": origin.capture, "packet": packet, "start": begin[1], "time_ns": row.time_ns,
+            "connection": self._connection(row.connection), "client": row.client,
             "server": row.server,
         }  # fmt: skip
         if exchange.is_stored:
@@ -74,7 +83,7 @@ class Rows:
         elif is_new:
             yield "connections", self._of_connection(row.connection)
         batches: list[Carried] = []
-        made = exchange_object(exchange, carried.packing(batches))
+        made = exchange_object(exchange, carried.packing(batches, kept=self._keeping.records))
         found, lost = self._exchange(exchange, made)
         yield "exchanges", where | found
         for finding in (*(exchange.findings if row.severity else ()), *lost):

@@ -79,9 +79,9 @@ class _Settled(Rows):
     def all_of(self, connections: set[int]) -> Iterator[Made]:
         """Those that are settled. `connections`, which wait for their own row, are kept up to date."""
         settled = self._capture.take_settled()
-        for number, exchange in zip(settled.tolist(), self._capture.at(settled), strict=True):
+        for number, begin, exchange in self._at(settled):
             connections.add(exchange.row.connection)
-            for table, row in self._of(number, exchange):
+            for table, row in self._of(number, begin, exchange):
                 if table != "connections":
                     yield table, row
         waiting = np.array(sorted(connections), np.int64)

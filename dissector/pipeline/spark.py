@@ -40,6 +40,8 @@ SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32",
     # Rows come by capture: what writes a few partitions at once need not sort them.
     "spark.sql.maxConcurrentOutputFileWriters": "8",
+    # By itself Spark reads as much in one task as gives each core one: the last core to be done is waited for.
+    "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.parquet.compression.codec": "zstd",
     # Files of sums beside all others are of use to Hadoop alone, and each costs a process that sets its mode.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",

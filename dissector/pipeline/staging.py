@@ -7,7 +7,7 @@ Invariant: a writer holds about `MOST_BYTES` of rows, or `MOST_ROWS` of them.
 """
 
 import uuid
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -125,8 +125,7 @@ class _Writer:
         self._shared: list[Cells] = []
         """What rows have in common; of how many that is each, the counts say."""
         self._counts: list[int] = []
-        self._own: defaultdict[str, list[Any]] = defaultdict(list)
-        """What each has for itself."""
+        self._several: list[Several] = []
         self._rows = self._size = 0
 
     def close(self, *, is_whole: bool) -> None:
@@ -139,14 +138,11 @@ class _Writer:
     def add(self, row: Cells | Several) -> None:
         """One row, or several."""
         if isinstance(row, Several):
+            self._several.append(row)
             self._shared.append(row.shared)
             self._counts.append(row.many)
             self._rows += row.many
-            for name, values in row.own.items():
-                self._own[name] += values
-            for name in self._long:
-                if some := row.own.get(name):
-                    self._size += sum(map(len, filter(None, some)))
+            self._size += row.size
         else:
             self._shared.append(row)
             self._rows += 1
@@ -158,23 +154,26 @@ class _Writer:
 
     def _flush(self) -> None:
         if self._rows:
-            shared = self._taken_apart()
-            columns = [self._column(each, shared) for each in self._schema]
+            several = self._several
+            own = several[0].columns([each.of for each in several]) if several else {}
+            shared = self._taken_apart([each.name for each in self._schema if each.name not in own])
+            columns = [
+                column(own[each.name], each.type) if each.name in own else self._common(shared[each.name], each)
+                for each in self._schema
+            ]
             self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
             self.count += self._rows
             self._begin()
 
-    def _taken_apart(self) -> dict[str, Sequence[Any]]:
+    def _taken_apart(self, names: list[str]) -> dict[str, Sequence[Any]]:
         """What rows share, by column. Of rows that have all columns, as nearly all do, it is taken at once."""
-        names = [each.name for each in self._schema if each.name not in self._own]
         try:
             values: Iterable[Sequence[Any]] = zip(*map(itemgetter(*names), self._shared), strict=True)
         except KeyError:
             values = [[row.get(name) for row in self._shared] for name in names]
         return dict(zip(names, values, strict=True))
 
-    def _column(self, field: pa.Field, shared: dict[str, Sequence[Any]]) -> pa.Array:
-        if field.name in self._own:
-            return column(self._own[field.name], field.type)
-        made = column(shared[field.name], field.type)
+    def _common(self, values: Sequence[Any], field: pa.Field) -> pa.Array:
+        """A column of what rows share, as often as each has it."""
+        made = column(values, field.type)
         return made.take(pa.array(np.repeat(np.arange(len(made)), self._counts))) if self._counts else made

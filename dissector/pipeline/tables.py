@@ -87,8 +87,8 @@ TABLES: Final = (
         Column("severity", "STRING", "of its gravest finding: note, warning, error; null where there is none"),
         Column("info", "STRING", "the words of the list"),
         Column(
-            "request", "VARIANT", "the request: time_ns, size, header, body, as in `show --format json`; users' batches"
-            " have the bytes of their records (data, compressed), and these are rows of `records`", True,
+            "request", "VARIANT", "the request: time_ns, size, header, body, as in `show --format json`; fields of"
+            " users' records have their bytes, and of batches size, count, codec: records are rows of `records`", True,
         ),
         Column("response", "VARIANT", "the response, likewise", True),
         Column("rest", "VARIANT", "what other rows have: a batch, an entry of an index, a token", True),

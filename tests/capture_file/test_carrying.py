@@ -53,7 +53,7 @@ def described(capture: Capture, rows: Sequence[int]) -> list[Row]:
         spans = capture.spans(number)
         found.append(
             (
-                capture.packet_of(number),
+                capture.begins(range(number, number + 1))[0][0],
                 spans[0].start if spans else -1,
                 json.dumps([told, exchange.row.info], default=str),
             )
@@ -159,7 +159,8 @@ def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
             pass
         for _ in capture.examine():
             pass
-        whole = sorted((capture.packet_of(row), finding.code) for row, finding in capture.troubles())
+        begun = [packet for packet, _ in capture.begins(range(len(capture)))]
+        whole = sorted((begun[row], finding.code) for row, finding in capture.troubles())
     assert whole, "a trouble has its finding"
     found, state = [], b""
     for low in range(0, len(blocks), 40):
@@ -170,8 +171,8 @@ def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
             for _ in capture.examine():
                 pass
             told = dict(capture.troubles())
-            found += [
-                (capture.packet_of(row), told[row].code) for row in capture.take_settled().tolist() if row in told
-            ]
+            settled = capture.take_settled()
+            begins = zip(settled.tolist(), capture.begins(settled), strict=True)
+            found += [(packet, told[row].code) for row, (packet, _) in begins if row in told]
             state = b"" if is_last else capture.carry()
     assert sorted(found) == whole
