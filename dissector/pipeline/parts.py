@@ -97,8 +97,8 @@ class Rows:
                 yield "gaps", where | {"kind": row.kind, "direction": side, "size": span.size}
         if exchange.is_stored:
             batches.extend(of_entry(row.server, made))
+        said = where | {"api": row.api, "client_id": row.client_id}
         for batch in batches:
-            said = where | {"api": row.api, "client_id": row.client_id}
             yield "records", carried.rows(batch, said, kept=self._keeping.records)
 
     def _exchange(self, exchange: Exchange, made: Cells) -> tuple[Cells, list[Finding]]:

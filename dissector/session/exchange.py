@@ -167,7 +167,8 @@ class Exchange:
     def row(self) -> Row:
         """The row, with its words."""
         if self._describe is not None:
-            self.facts = self.facts._replace(info=self._describe(self), severity=worst(self.findings))
+            # Twice as fast as `_replace`.
+            self.facts = Row(*self.facts[:-2], info=self._describe(self), severity=worst(self.findings))
             self._describe = None
         return self.facts
 
@@ -192,11 +193,11 @@ class Exchange:
         """Everything worth saying, with paths that begin with ``request`` or ``response``."""
         findings = list(self.own_findings)
         for name, message in (("request", self.request), ("response", self.response)):
-            if message is not None:
-                findings += [finding.under(name) for finding in message.findings]
+            if message is not None and (found := message.findings):
+                findings += [finding.under(name) for finding in found]
         return findings
 
 
 def worst(findings: list[Finding]) -> Severity | None:
     """The gravest severity among findings."""
-    return max((f.severity for f in findings), key=_ORDER.index, default=None)
+    return max((f.severity for f in findings), key=_ORDER.index) if findings else None
