@@ -4,7 +4,7 @@ import curses
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path, PurePath
@@ -216,6 +216,7 @@ def run(
     asked: tuple[int, int] | None = None,
     *,
     ports: Set[int] = frozenset(),
+    topics: Mapping[str, str] | None = None,
     show_secrets: bool = False,
 ) -> int:
     """Open captures on the screen, or without any offer recent ones; the exit code. Raises `capture.CaptureError`
@@ -223,7 +224,7 @@ def run(
     _take_terminal()
 
     def opener(paths: Sequence[str]) -> Capture:
-        return Capture(paths, asked=asked, ports=ports, show_secrets=show_secrets)
+        return Capture(paths, asked=asked, ports=ports, topics=topics, show_secrets=show_secrets)
 
     with ExitStack() as opened:
         main = MainScreen(opened.enter_context(opener(paths))) if paths else None

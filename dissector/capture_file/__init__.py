@@ -27,7 +27,8 @@ class Capture(Carrying):
 
     Secrets (passwords, tokens, keys) are masked unless asked for. `asked` is the API key and version that a response
     answers whose request is not there; hex without marks is then the server's. On `ports` Kafka's servers are, whatever
-    the content says: but TLS is told. Raises `capture.CaptureError` where a file can't be opened, with one plain line.
+    the content says: but TLS is told. `topics` are names of topic ids that were told elsewhere. Raises
+    `capture.CaptureError` where a file can't be opened, with one plain line.
     """
 
     def exchanges(self, filter: str | None = None) -> Iterator[Exchange]:

@@ -1,9 +1,9 @@
 """A capture's files opened, and the stages wired together; what the files and their packets say of themselves."""
 
 import threading
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dissector.capture_file.carried import taken_up
 from dissector.capture_file.tally import Tally
 from dissector.findings import Finding
 from dissector.framing import Splitter
+from dissector.session.lessons import Lessons
 from dissector.session.listing import Listing
 from dissector.session.lookup import Lookup
 from dissector.session.session import Session
@@ -22,6 +23,9 @@ from dissector.storage import KafkaFiles
 from dissector.store import Store
 from dissector.transport import Transport
 from dissector.transport.shares import Share
+
+ELSEWHERE: Final = 1 << 62
+"""Behind all packets: what was learned elsewhere holds where none of them says otherwise."""
 
 
 class Opened:
@@ -34,6 +38,7 @@ class Opened:
         *,
         asked: tuple[int, int] | None = None,
         ports: Set[int] = frozenset(),
+        topics: Mapping[str, str] | None = None,
         show_secrets: bool = False,
         carried: bytes = b"",
     ) -> None:
@@ -58,6 +63,7 @@ class Opened:
                 self._session, self._store, self._transport.flows, self._splitter.ignored, asked,
                 show_secrets=show_secrets,
             )  # fmt: skip
+        self._session.knowledge.take(Lessons(topics={each: (ELSEWHERE, name) for each, name in (topics or {}).items()}))
         self._examination = before.examination if before is not None else None
         self._unsettled = before.unsettled if before is not None else np.zeros(0, np.int64)
         """Rows that were not settled when somebody took those that were; and from which row on nobody looked."""

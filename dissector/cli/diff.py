@@ -95,7 +95,7 @@ def _tables(
         return complain("of tables, sides are TABLES:NAME, two or more, a client id's or a capture's, and nothing else")
     print(AS_A_WHOLE, file=sys.stderr)
     with collecting_seldom(), sides(asked, on) as found, ExitStack() as stack:
-        captures = [stack.enter_context(Capture([each.path], ports=each.ports)) for each in found]
+        captures = [stack.enter_context(Capture([each.path], ports=each.ports, topics=each.topics)) for each in found]
         for capture in captures:
             read_with_progress(capture)
         named = [Side(capture, name) for capture, (_, name) in zip(captures, asked, strict=True)]

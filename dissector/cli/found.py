@@ -2,7 +2,7 @@
 frames that were kept, or were written anew."""
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dissector.pipeline.reading import Tables
 
 NO_PACKETS: Final = "entries of Kafka's own files alone, which no packets carried: show prints them"
-Screen = Callable[[list[str], Set[int]], int]
-"""Shows captures, of which some ports are Kafka's; gives the exit code."""
 
 
 class Found(NamedTuple):
@@ -33,7 +31,14 @@ class Found(NamedTuple):
 
     path: str
     ports: Set[int]
+    """Those of Kafka's servers."""
+    topics: Mapping[str, str]
+    """Names of topic ids, which may have been told by rows that are not there."""
     rows: int
+
+
+Screen = Callable[[Found], int]
+"""Shows it; gives the exit code."""
 
 
 def show_found(folder: str, on: Cluster, text: str | None, screen: Screen) -> int:
@@ -48,7 +53,7 @@ def show_found(folder: str, on: Cluster, text: str | None, screen: Screen) -> in
                 complain(told_empty(folder, tables, fitting) if is_empty else f"{folder}: {NO_PACKETS}")
                 return NEGATIVE
             kept = tables.has_frames
-        code = screen([found.path], found.ports)
+        code = screen(found)
     if not kept:
         complain(f"{folder}: {NOT_KEPT}")
     return code
@@ -57,6 +62,7 @@ def show_found(folder: str, on: Cluster, text: str | None, screen: Screen) -> in
 def written(tables: "Tables", fitting: "Filter | None", path: Path) -> Found:
     """Write the rows that fit as pcapng: connections, times and sizes are those of the rows. A row at a time."""
     ports: set[int] = set()
+    topics: dict[str, str] = {}
     rows = 0
 
     def packets() -> Iterator[Packet]:
@@ -64,8 +70,10 @@ def written(tables: "Tables", fitting: "Filter | None", path: Path) -> Found:
         made = Growing()
         for row in _said(tables, fitting):
             rows += 1
-            server, turns = End.parse(row.server), [Turn(*each) for each in pickle.loads(row.turns)]
+            said, names = pickle.loads(row.said)
+            server, turns = End.parse(row.server), [Turn(*each) for each in said]
             ports.add(server.port)
+            topics.update(names)
             made.begin(row.conn, End.parse(row.client), server)
             yield from made.packets(turns[0].time_ns)
             for turn in turns:
@@ -74,32 +82,33 @@ def written(tables: "Tables", fitting: "Filter | None", path: Path) -> Found:
 
     with path.open("wb") as file:
         file.writelines(pcapng(packets(), "what kdissect found in tables"))
-    return Found(str(path), ports, rows)
+    return Found(str(path), ports, topics, rows)
 
 
 def _said(tables: "Tables", fitting: "Filter | None") -> Iterator[Any]:
-    """What was said in the exchanges that fit, in their order."""
+    """What was said in the exchanges that fit, in their order, and names of the topic ids in it."""
     import pyarrow as pa
 
     schema = pa.schema(
         [("number", pa.int64()), ("conn", pa.int64()), ("client", pa.string()), ("server", pa.string()),
-         ("turns", pa.binary())]
+         ("said", pa.binary())]
     )  # fmt: skip
-    found: Iterator[Any] = tables.made(fitting, _turns, schema).orderBy("number").toLocalIterator()
+    found: Iterator[Any] = tables.made(fitting, _of_rows, schema).orderBy("number").toLocalIterator()
     return found
 
 
-def _turns(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
+def _of_rows(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
     """What was said in exchanges that have a connection."""
     for exchange in exchanges:
         facts = exchange.facts
         sides = ((exchange.request, True), (exchange.response, False))
+        said = [(message, of_client) for message, of_client in sides if message is not None]
         turns = [
-            (message.time_ns, of_client, message.data, message.size - len(message.data))
-            for message, of_client in sides if message is not None
-        ]  # fmt: skip
+            (message.time_ns, of_client, message.data, message.size - len(message.data)) for message, of_client in said
+        ]
+        names = {key: name for message, _ in said for key, name in message.context.topic_names.items()}
         if turns and not exchange.is_stored:
-            yield facts.number, facts.connection, facts.client, facts.server, pickle.dumps(turns)
+            yield facts.number, facts.connection, facts.client, facts.server, pickle.dumps((turns, names))
 
 
 def side_of_tables(word: str) -> tuple[str, str] | None:

@@ -87,7 +87,7 @@ def open_files(
         if are_tables(files, on, (response, port, show_secrets)):
             from dissector.cli.found import show_found
 
-            return show_found(files[0], on, filter, lambda paths, ports: run(paths, ports=ports))
+            return show_found(files[0], on, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
         if filter is not None:
             return complain("-Y: of a capture all is opened: / filters it on the screen")
         return run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets)

@@ -32,6 +32,22 @@ def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_p
         assert found.ports == {9092, 9094}
 
 
+def test_topics_have_their_names_though_nobody_who_was_found_told_them(ingested: Ingested, tmp_path: Path) -> None:
+    """Fetches have ids alone since KIP-516; Metadata has the names."""
+    from dissector.pipeline.reading import Tables
+
+    fitting = parse("api == Fetch && version >= 13")
+    found = written(Tables(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
+    with (
+        Capture(ingested.captures) as whole,
+        Capture([found.path], ports=found.ports, topics=found.topics) as some,
+        Capture([found.path], ports=found.ports) as untold,
+    ):
+        wanted = sorted(each.row.info for each in whole.exchanges() if fitting.matches(each))
+        assert sorted(each.row.info for each in some.exchanges()) == wanted
+        assert sorted(each.row.info for each in untold.exchanges()) != wanted
+
+
 @pytest.mark.parametrize("name", ["java", "aiokafka"])
 def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: str, tmp_path: Path) -> None:
     from dissector.pipeline.reading import Tables
