@@ -30,13 +30,14 @@ from dissector.protocol.records.objects import (
 )
 from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.wire import WireError
+from dissector.protocol.wire.writing import EncodeError
 from dissector.session.exchange import Message
 
 BYTES: Final = "bytes"
 """Where a field that is packed has its own."""
 _OF_MESSAGE: Final = ("offset", "message_size", "magic", "compression")
-_WHOLE: Final = frozenset(("records", "error"))
-"""What batches have that stay as they are."""
+_WHOLE: Final = frozenset(("records", "messages", "data", "value"))
+"""What a batch, or what is none, has one of if it is as it was."""
 
 
 class Packer:
@@ -112,8 +113,9 @@ def unpacked(body: Object, name: str) -> Object:
 
 
 def as_sent(body: Object, name: str) -> Object:
-    """The same for who writes the message anew: with the bytes of fields, as hex, where they are there."""
-    return _with_fields(body, name, lambda value: value.get(BYTES, value))
+    """The same for who writes the message anew: with the bytes of fields, as hex. Raises `EncodeError` where they were
+    not kept: what is left of batches would make others."""
+    return _with_fields(body, name, _sent)
 
 
 def _with_fields(body: Object, name: str, made: Callable[[Object], object]) -> Object:
@@ -126,6 +128,15 @@ def _with_fields(body: Object, name: str, made: Callable[[Object], object]) -> O
         return topic | {partitions: [of_partition(each) for each in topic[partitions]]}
 
     return body | {topics: [of_topic(topic) for topic in body[topics]]} if body.get(topics) else body
+
+
+def _sent(value: Object) -> object:
+    if BYTES in value:
+        return value[BYTES]
+    rest = (value[kind.value] for kind in (PartKind.TRUNCATED, PartKind.UNKNOWN) if kind.value in value)
+    if not all(part.keys() & _WHOLE for part in (*value["batches"], *rest)):
+        raise EncodeError("its bytes were not kept")
+    return value
 
 
 def _read(value: Object) -> Object:

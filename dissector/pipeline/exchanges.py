@@ -138,9 +138,9 @@ def _frame(line: dict[str, Any], side: str, told: dict[str, Any], kept: bytes | 
     """The bytes of a message, as far as they were captured; None where they can't be written anew."""
     if kept is not None and len(kept) == told["size"]:
         return kept
-    if (name := _carrier(line, side, told)) is not None:
-        told = told | {"body": as_sent(told["body"], name)}
     try:
+        if (name := _carrier(line, side, told)) is not None:
+            told = told | {"body": as_sent(told["body"], name)}
         found = held(line | {side: told})[0 if side == "request" else 1]
     except EncodeError:
         return None
