@@ -9,6 +9,7 @@ Invariant: `unpacked` gives what JSON has of the message, whatever was in it: a 
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Final, cast
 
 import orjson
@@ -16,7 +17,7 @@ import orjson
 from dissector.analysis.records import Carried, Log, of_batch, of_object
 from dissector.json_text import dumps
 from dissector.protocol.embedded.topics import RECORDS_FIELDS, TOPICS
-from dissector.protocol.embedded.values import has_names, opener, topic_of
+from dissector.protocol.embedded.values import Opened, has_names, opener, topic_of
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.objects import (
@@ -48,9 +49,14 @@ class Packer:
         self._context = message.context
         self._carried = carried
         self._kept = kept
+        self._shape = message.shape
         self._budget = budget_of()
-        named = has_names(message.shape.body or "", message.shape.body_version, message.context)
-        self._whole = opener(message.context, self._budget, named=named)
+
+    @cached_property
+    def _whole(self) -> Opened:
+        """What opens fields that stay as they are: few messages have such."""
+        named = has_names(self._shape.body or "", self._shape.body_version, self._context)
+        return opener(self._context, self._budget, named=named)
 
     def __call__(self, data: bytes, topic: Object, partition: Object) -> Object:
         """A field, its records left out."""

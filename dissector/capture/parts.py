@@ -21,6 +21,8 @@ from dissector.store import Store
 
 HEAD: Final = 40
 """Bytes of a packet's columns in a block."""
+ENOUGH: Final = 1 << 20
+"""Bytes of captured packets that are read at once: a small block takes nearly as long as a large one."""
 
 
 class Block(NamedTuple):
@@ -53,6 +55,30 @@ def block(batch: PacketBatch, rows: Int64) -> Block:
     view = memoryview(batch.data.data)
     places = zip(batch.offset[rows].tolist(), batch.captured[rows].tolist(), strict=True)
     return Block(int(heads[0, 0]), heads.tobytes(), b"".join([view[at : at + size] for at, size in places]))
+
+
+def together(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The same packets in the same order, small blocks as one. Those without packets stay by themselves."""
+    some: list[Block] = []
+    size = 0
+    for each in blocks:
+        if not each.heads:
+            yield each
+            continue
+        some.append(each)
+        size += len(each.data)
+        if size >= ENOUGH:
+            yield _joined(some)
+            some, size = [], 0
+    if some:
+        yield _joined(some)
+
+
+def _joined(some: list[Block]) -> Block:
+    if len(some) == 1:
+        return some[0]
+    heads = np.concatenate([np.frombuffer(each.heads, "<i8").reshape(5, -1) for each in some], axis=1)
+    return Block(some[0].first, heads.tobytes(), b"".join([each.data for each in some]))
 
 
 class PartReader:

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from dissector.capture.parts import Block
+from dissector.capture.parts import Block, together
 from dissector.capture_file.tally import OfPart, Tally
 from dissector.findings import Finding
 from dissector.pipeline import committing, source, wide
@@ -204,8 +205,12 @@ class Run:
 
     def _enough(self) -> int:
         """Parts: as many for each core, and none too large."""
-        size, many = sum(each.dealt for each in self._plans), cores(self._spark)
-        return many * max(2, -(-size // (many * PART)))
+        size = sum(each.dealt for each in self._plans)
+        return self._cores * max(2, -(-size // (self._cores * PART)))
+
+    @cached_property
+    def _cores(self) -> int:
+        return cores(self._spark)
 
     def _made(self, parts: int) -> list[Staged]:
         """What tasks write down of all files."""
@@ -327,8 +332,17 @@ class Run:
         for column in table.columns:
             if column.of_json:
                 made = made.withColumn(column.name, f.try_parse_json(column.name))
-        made = made.coalesce(1 + rows // ROWS_A_TASK)
-        made.write.partitionBy("day", "capture").parquet(self._folder.spark(f"{self._stage}/{name}"))
+        to = made.coalesce(self._tasks(rows)).write.partitionBy("day", "capture")
+        for column in table.columns:
+            if column.of_json:  # no two bodies are alike
+                to = to.option(f"parquet.enable.dictionary#{column.name}.value", "false")
+        to.parquet(self._folder.spark(f"{self._stage}/{name}"))
+
+    def _tasks(self, rows: int) -> int:
+        """Those that write so many rows: few, as each writes a file for every capture that it has rows of, but one for
+        each core where there are many rows."""
+        most = max(self._cores, rows // (ROWS_A_TASK * len(self._plans)))
+        return min(1 + rows // ROWS_A_TASK, most)
 
     def _commit(self) -> None:
         """Move what was made to where it belongs; what says that it is there comes last."""
@@ -371,7 +385,7 @@ def by_part(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Bloc
                     return
                 yield each
 
-        yield first[0], blocks(first)
+        yield first[0], together(blocks(first))
         first = rest[0] if rest else None
 
 

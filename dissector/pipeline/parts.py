@@ -84,8 +84,8 @@ class Rows:
             yield "connections", self._of_connection(row.connection)
         batches: list[Carried] = []
         made = exchange_object(exchange, carried.packing(batches, kept=self._keeping.records))
-        found, lost = self._exchange(exchange, made)
-        yield "exchanges", where | found
+        cells, lost = self._exchange(where, exchange, made)
+        yield "exchanges", cells
         for finding in (*(exchange.findings if row.severity else ()), *lost):
             yield "findings", where | {
                 "api": row.api, "code": finding.code, "severity": finding.severity.value, "path": finding.path,
@@ -101,11 +101,12 @@ class Rows:
         for batch in batches:
             yield "records", carried.rows(batch, said, kept=self._keeping.records)
 
-    def _exchange(self, exchange: Exchange, made: Cells) -> tuple[Cells, list[Finding]]:
+    def _exchange(self, where: Cells, exchange: Exchange, made: Cells) -> tuple[Cells, list[Finding]]:
         """Its row, and what cells could not hold."""
         row = exchange.row
         software = self._software(row.connection)
-        found: Cells = _EMPTY | {
+        found: Cells = {
+            **where, **_EMPTY,
             "kind": row.kind, "api_key": exchange.api_key, "api": row.api, "api_version": row.version,
             "correlation_id": row.correlation_id, "client_id": row.client_id, "software_name": software[0] or None,
             "software_version": software[1] or None, "latency_ns": row.latency_ns, "request_size": row.request_size,
