@@ -341,8 +341,8 @@ class Run:
     def _tasks(self, rows: int) -> int:
         """Those that write so many rows: few, as each writes a file for every capture that it has rows of, but one for
         each core where there are many rows."""
-        most = max(self._cores, rows // (ROWS_A_TASK * len(self._plans)))
-        return min(1 + rows // ROWS_A_TASK, most)
+        captures = max(1, len(self._plans))  # the last rows of a ring come without any
+        return min(1 + rows // ROWS_A_TASK, max(self._cores, rows // (ROWS_A_TASK * captures)))
 
     def _commit(self) -> None:
         """Move what was made to where it belongs; what says that it is there comes last."""
