@@ -85,7 +85,7 @@ def pcapng(packets: list[Seen], order: str = "<", **flavour: bytes) -> bytes:
 
 def sections(packets: list[Seen]) -> bytes:
     """A section of either byte order after another, a few packets in each."""
-    cuts = range(0, len(packets), 50)
+    cuts = range(0, max(1, len(packets)), 50)
     return b"".join(pcapng(packets[n : n + 50], "<>"[n // 50 % 2]) for n in cuts)
 
 
