@@ -38,18 +38,24 @@ def ingest(
     from dissector.pipeline.ingest import ingest as run
     from dissector.pipeline.ingest import swept
     from dissector.pipeline.lock import alone
+    from dissector.pipeline.looking_over import Ahead
     from dissector.pipeline.parts import Keeping
+    from dissector.pipeline.spark import is_here
 
     keeping = Keeping(frames=frames, records=not hashed, secrets=show_secrets)
     try:
         Folder(out)  # before anything is started for it
-        with alone(out, complain), swept(out), session(on) as (spark, bar):
+        with alone(out, complain), swept(out):
             if follow:
                 from dissector.cli.ingest_ring import follow as go_on
 
-                bar.stop()
-                return go_on(spark, captures[0], out, keeping, idle)
-            outcome = run(spark, _files(captures), out, keeping, report=bar)
+                with session(on) as (spark, bar):
+                    bar.stop()
+                    return go_on(spark, captures[0], out, keeping, idle)
+            files = _files(captures)
+            ahead = Ahead(files) if is_here(on.remote or on.master) else None
+            with session(on) as (spark, bar):
+                outcome = run(spark, files, out, keeping, report=bar, ahead=ahead)
     except FolderError as error:
         return complain(str(error))
     return _tell(outcome, out)

@@ -28,7 +28,7 @@ from dissector.pipeline import committing, source, wide
 from dissector.pipeline.arrow import frame
 from dissector.pipeline.committing import FOLLOWER
 from dissector.pipeline.folder import Folder, FolderError
-from dissector.pipeline.looking_over import cores, plans_of
+from dissector.pipeline.looking_over import Ahead, cores, plans_of
 from dissector.pipeline.notes import findings_of
 from dissector.pipeline.origins import SHORT, origins
 from dissector.pipeline.parts import Keeping, lessons, rows
@@ -75,15 +75,16 @@ class Outcome:
 
 def ingest(
     spark: SparkSession, paths: Sequence[str], out: str, keeping: Keeping, *, parts: int | None = None,
-    report: Report = lambda stage, done, total: None,
+    report: Report = lambda stage, done, total: None, ahead: Ahead | None = None,
 ) -> Outcome:  # fmt: skip
-    """Bring captures into the tables of a folder. Raises `FolderError` where that can't be written to."""
+    """Bring captures into the tables of a folder, some of them looked over `ahead`. Raises `FolderError` where that
+    can't be written to."""
     spark.dataSource.register(source.PacketSource)
     folder = Folder(out)
     there = known(spark, folder)
     _sweep(folder, there)
     with stage(spark, f"looking over {counted(len(paths), 'file')}", report):
-        plans = plans_of(spark, paths)
+        plans = plans_of(spark, paths, ahead)
     outcome, new = Outcome(), []
     for each in plans:
         if each.digest in there:

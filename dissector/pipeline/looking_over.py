@@ -1,8 +1,11 @@
-"""Files looked over by the tasks of Spark: `plan`, side by side, in the order of the files."""
+"""Files looked over: `plan`, side by side by the tasks of Spark; on one machine here, as far as it comes while Spark
+starts. In the order of the files."""
 
 import os
 import pickle
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
@@ -16,9 +19,40 @@ TASKS_A_CORE: Final = 4
 """Tasks that look over many files: more cost more than they even out."""
 
 
-def plans_of(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
-    """Files looked over, in their order."""
-    tasks = max(1, len(paths) if len(paths) <= TASKS_A_CORE else min(len(paths), TASKS_A_CORE * cores(spark)))
+class Ahead:
+    """Files looked over one behind the other, until somebody asks. A thread begins with it at once."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._plans: list[Plan] = []
+        self._asked = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        with suppress(Exception):  # a task of Spark meets it again, and it is told
+            for path in self._paths:
+                if self._asked.is_set():
+                    return
+                self._plans.append(plan(path))
+
+    def plans(self) -> list[Plan]:
+        """Those of the first files; the one that it is at is looked over to its end."""
+        self._asked.set()
+        self._thread.join()
+        return self._plans
+
+
+def plans_of(spark: SparkSession, paths: Sequence[str], ahead: Ahead | None = None) -> list[Plan]:
+    """Files looked over, in their order: those that are not by now are left to Spark."""
+    made = ahead.plans() if ahead is not None else []
+    return made + _by_tasks(spark, paths[len(made) :])
+
+
+def _by_tasks(spark: SparkSession, paths: Sequence[str]) -> list[Plan]:
+    if not paths:
+        return []
+    tasks = len(paths) if len(paths) <= TASKS_A_CORE else min(len(paths), TASKS_A_CORE * cores(spark))
     told = [(number % tasks, number, os.fsencode(path)) for number, path in enumerate(paths)]
     asked = frame(spark, told, "task INT, number INT, path BINARY")
     planned = asked.repartitionById(tasks, f.col("task")).mapInArrow(_plan_all, "number INT, plan BINARY")

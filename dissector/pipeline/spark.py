@@ -77,16 +77,16 @@ def session(
     if remote is None and not _MASTERS.fullmatch(url):
         raise NoSparkError(f"{url}: no master: there are local[N], spark://HOST:PORT, yarn and k8s://URL")
     _reach(url)
-    if remote is None or url.startswith("local"):
+    if remote is None or is_here(url):
         _need_java()
-    if url.startswith("local"):
+    if is_here(url):
         os.environ["PYSPARK_PYTHON"] = sys.executable  # workers find what we find
     elif PYTHON in settings:
         os.environ["PYSPARK_PYTHON"] = settings[PYTHON]  # Spark heeds it where spark-submit starts a program, and here
     with _quiet(verbose=verbose):
         spark = _started(master, remote, settings)
         try:
-            with contextlib.nullcontext() if url.startswith("local") else shipped(spark):
+            with contextlib.nullcontext() if is_here(url) else shipped(spark):
                 yield spark
         except (PySparkException, Py4JError) as error:
             raise JobError(reason(error)) from error
@@ -95,10 +95,15 @@ def session(
                 spark.stop()
 
 
+def is_here(url: str | None) -> bool:
+    """Whether tasks run on this machine: also where nobody says where they are to run."""
+    return url is None or url.startswith("local")
+
+
 def _started(master: str | None, remote: str | None, settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder
     builder = builder.remote(remote) if remote is not None else builder.master(master or "local[*]")
-    at_a_server = remote is not None and not remote.startswith("local")
+    at_a_server = remote is not None and not is_here(remote)
     for name, value in {**SETTINGS, **settings}.items():
         if not at_a_server or name.startswith("spark.sql"):
             builder = builder.config(name, value)

@@ -1,0 +1,49 @@
+"""Files looked over while Spark starts, and those that are left to its tasks."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+
+from dissector.pipeline import looking_over
+from dissector.pipeline.looking_over import Ahead, plans_of
+from dissector.pipeline.plan import Plan, plan
+from tests.pipeline.ingested import CAPTURES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2, len(CAPTURES)])
+def test_files_have_the_same_plans_in_their_order_however_many_are_looked_over_ahead(
+    spark: "SparkSession", ahead: int
+) -> None:
+    assert plans_of(spark, CAPTURES, Ahead(CAPTURES[:ahead])) == [plan(path) for path in CAPTURES]
+
+
+def test_no_file_is_begun_when_somebody_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked_meanwhile(path: str) -> Plan:
+        ahead._asked.set()
+        return plan(path)
+
+    ahead = Ahead([])
+    ahead._paths = CAPTURES
+    monkeypatch.setattr(looking_over, "plan", asked_meanwhile)
+    ahead._look()
+    assert ahead.plans() == [plan(CAPTURES[0])]
+
+
+def test_what_fails_ahead_is_met_again_by_a_task(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: str) -> Plan:
+        raise MemoryError
+
+    paths = [str(tmp_path / "none.pcap"), *CAPTURES[:1]]
+    with monkeypatch.context() as here:
+        here.setattr(looking_over, "plan", fails)
+        ahead = Ahead(paths)
+        assert ahead.plans() == []
+    assert plans_of(spark, paths, ahead) == [plan(path) for path in paths]
