@@ -44,10 +44,14 @@ def exchange_object(exchange: Exchange, body: Body = whole_body) -> dict[str, An
         "correlation_id": facts.correlation_id,
         "client_id": facts.client_id,
         "latency_ns": facts.latency_ns,
-        "request": _request(exchange, body),
-        "response": _message(exchange.response, body),
+        **messages_object(exchange, body),
         "findings": _findings(exchange),
     }
+
+
+def messages_object(exchange: Exchange, body: Body = whole_body) -> dict[str, Any]:
+    """What the object of an exchange has of its two messages alone."""
+    return {"request": _request(exchange, body), "response": _message(exchange.response, body)}
 
 
 def _findings(exchange: Exchange) -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ from dissector.capture.parts import Block, Part
 from dissector.capture_file import Capture
 from dissector.capture_file.tally import OfPart, Tally
 from dissector.findings import Finding, Severity
-from dissector.json_lines import exchange_object
+from dissector.json_lines import exchange_object, messages_object
 from dissector.pipeline import bodies, carried
 from dissector.pipeline.cells import Cells, Made
 from dissector.pipeline.notes import NOTES, row_of
@@ -83,7 +83,8 @@ class Rows:
         elif is_new:
             yield "connections", self._of_connection(row.connection)
         batches: list[Carried] = []
-        made = exchange_object(exchange, carried.packing(batches, kept=self._keeping.records))
+        to_object = messages_object if row.kind == "exchange" else exchange_object
+        made = to_object(exchange, carried.packing(batches, kept=self._keeping.records))
         cells, lost = self._exchange(where, exchange, made)
         yield "exchanges", cells
         for finding in (*(exchange.findings if row.severity else ()), *lost):

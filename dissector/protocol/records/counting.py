@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from dissector.protocol.records.compression import codec_name
 from dissector.protocol.records.legacy import ATTRIBUTES_AT as OF_MESSAGE
-from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.parts import PartKind, is_one_batch, split
 
 OF_BATCH: Final = 22
 """Where a batch has the lower byte of its attributes."""
@@ -22,6 +22,8 @@ class Counted(NamedTuple):
 
 def counted(data: bytes) -> Counted:
     """Records of a field: a wrapper of messages of before 0.11 counts as one, as its head tells of no other."""
+    if is_one_batch(data):
+        return Counted(max(0, COUNT.unpack_from(data, COUNT_AT)[0]), {codec_name(data[OF_BATCH] & 7)})
     count = 0
     codecs: set[str] = set()
     for kind, start, _ in split(data):

@@ -40,6 +40,14 @@ class Part(NamedTuple):
     end: int
 
 
+def is_one_batch(data: bytes) -> bool:
+    """Whether a field is a batch and nothing else, as nearly all are."""
+    if len(data) <= MAGIC_AT:
+        return False
+    size, magic = _SIZE_AND_MAGIC.unpack_from(data, SIZE_AT)
+    return bool(magic == 2 and size >= LEAST_SIZE[2] and size + LOG_OVERHEAD == len(data))
+
+
 def split(data: bytes) -> Iterator[Part]:
     """The parts of a `records` field, in order."""
     at, whole = 0, len(data)
