@@ -112,6 +112,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from([*METADATA, "kind"]), JSON), st.booleans())
 def test_any_line_is_written_or_refused(line: dict[str, Any], over_a_good_one: bool) -> None:
     try:

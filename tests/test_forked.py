@@ -12,6 +12,7 @@ from tests.forked import run_module
 ENVIRONMENT = os.environ | {"NO_COLOR": "1", "COLUMNS": "70"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["show", "-", "--limit", "3", "-f", "tree"], ["show", "--rows"]])
 def test_it_is_as_if_it_had_been_started(words: list[str]) -> None:
     data = Path(JAVA).read_bytes()

@@ -90,6 +90,7 @@ def test_compressed_members_follow_each_other(tmp_path: Path, way: str) -> None:
     assert shown(path) == (clean(), [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["plain", *COMPRESSIONS])
 def test_standard_input_gives_the_same_exchanges(way: str) -> None:
     data = pcapng(clean_packets())

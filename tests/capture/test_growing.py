@@ -65,6 +65,7 @@ def test_however_a_file_grew_it_gives_the_same(
     assert read(bytes(data), [min(cut, len(data)) for cut in cuts]) == read(bytes(data), [])
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(cuts=st.lists(st.integers(0, 300_000), max_size=5))
 def test_a_file_that_another_process_writes_is_followed_to_its_end(tmp_path: Path, cuts: list[int]) -> None:

@@ -135,6 +135,7 @@ def test_damage_makes_no_difference(path: Path, seed: int) -> None:
     assert [row[:2] for row in taken] == [row[:2] for row in whole], "what is inferred may differ, but no row is lost"
 
 
+@pytest.mark.slow
 def test_what_goes_along_does_not_grow_with_what_was_read() -> None:
     """One connection without an end, sixty times as long as what is carried on."""
     made = [ethernet(packet) for packet in conversation(exchanges(6_000, size=400))]

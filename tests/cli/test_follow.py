@@ -26,6 +26,7 @@ def identity(line: Line) -> str:
     return json.dumps({name: value for name, value in line.items() if name != "number"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pieces", [1, 3, 12])
 def test_every_row_comes_once_however_the_file_grows(bundled: Path, tmp_path: Path, pieces: int) -> None:
     data = bundled.read_bytes()

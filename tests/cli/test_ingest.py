@@ -31,11 +31,13 @@ def said(*words: str, env: dict[str, str] | None = None) -> tuple[int, str, str]
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_no_java_is_one_line(tmp_path: Path) -> None:
     code, out, err = said(JAVA, "--out", str(tmp_path / "out"), env={"PATH": str(tmp_path), "JAVA_HOME": ""})
     assert (code, out, err) == (2, "", f"kdissect: Spark needs Java, and there is none: {INSTALL}")
 
 
+@pytest.mark.slow
 def test_an_old_java_is_one_line(tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
@@ -45,6 +47,7 @@ def test_an_old_java_is_one_line(tmp_path: Path) -> None:
     assert (code, out, err) == (2, "", f"kdissect: Spark needs Java 17, and {java} is 11.0.2: {INSTALL}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -59,6 +62,7 @@ def test_what_can_not_be_reached_is_one_line(tmp_path: Path, words: tuple[str, .
     assert (code, out, err) == (2, "", f"kdissect: {why}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "why"),
     [
@@ -72,6 +76,7 @@ def test_a_folder_that_can_not_be_written_to_is_one_line(folder: str, why: str) 
     assert (code, out, err) == (2, "", f"kdissect: {why}\n")
 
 
+@pytest.mark.slow
 def test_a_second_run_into_a_folder_is_told_of_the_first(tmp_path: Path) -> None:
     with alone(str(tmp_path), print):
         code, out, err = said(JAVA, "--out", str(tmp_path))

@@ -46,6 +46,7 @@ def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str
         return (printing.head if lines or form[0] is Format.CSV else b"") + b"".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @pytest.mark.parametrize("text", FILTERS)
 @pytest.mark.parametrize("limit", [None, 3, 500])

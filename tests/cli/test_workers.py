@@ -52,6 +52,7 @@ def rows(count: int) -> bytes:
     return b"".join(b"row %d\n" % number * 100 for number in range(count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "workers"), [(0, 2), (1, 2), (5, 2), (100, 2), (101, 3), (64, 5), (3, 16)])
 def test_rows_are_printed_in_order(count: int, workers: int) -> None:
     done = printed(count, workers)

@@ -122,6 +122,7 @@ LINES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(LINES, max_size=8).map("\n".join) | st.text(), st.booleans())
 def test_any_text_is_survived(text: str, unmarked_from_client: bool) -> None:
     data = text.encode("utf-8", "surrogatepass")

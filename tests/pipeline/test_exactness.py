@@ -87,6 +87,7 @@ def test_parts_of_a_bad_network_are_what_show_prints(tmp_path: Path, mangle: Man
     assert_shown(one_file(tmp_path, mangle(traffic().packets)), **how)
 
 
+@pytest.mark.slow
 @given(how=dealt)
 @FEW
 @pytest.mark.parametrize("lost", [None, 30, 40])
@@ -124,6 +125,7 @@ def assert_rolled(folder: Path, file: Path, chance: random.Random, how: dict[str
         each.unlink()
 
 
+@pytest.mark.slow
 @given(chance=seeds, how=dealt)
 @FEW
 def test_a_ring_of_files_is_what_the_capture_was(
@@ -132,6 +134,7 @@ def test_a_ring_of_files_is_what_the_capture_was(
     assert_rolled(tmp_path, bundled, chance, how)
 
 
+@pytest.mark.slow
 @given(chance=seeds, how=dealt)
 @FEW
 @networks

@@ -56,6 +56,7 @@ def test_rows_read_as_the_exchanges_that_they_were(bundled: Path) -> None:
         assert row_line(again.row, 0) == row_line(original.row, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", LOGS + READ_INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
 @pytest.mark.parametrize("frames", [False, True])
 def test_entries_of_files_of_kafkas_own_read_as_they_did(path: Path, frames: bool) -> None:

@@ -87,6 +87,7 @@ def test_what_several_connections_tell_is_told_by_parts_that_have_one_each(
         assert not list(differences(expected, told(tables(files, **how))))
 
 
+@pytest.mark.slow
 def test_busy_captures_show_every_trouble_however_they_are_read(tmp_path: Path) -> None:
     codes: set[str] = set()
     for seed in range(3):
@@ -96,6 +97,7 @@ def test_busy_captures_show_every_trouble_however_they_are_read(tmp_path: Path) 
     assert not list(differences(shown([path]), told(tables([path], parts=4, size=20_000, most=100))))
 
 
+@pytest.mark.slow
 @settings(max_examples=5)
 @given(files=st.lists(st.sampled_from(QUICK), min_size=1, max_size=4, unique=True), step=st.integers(1, 300), how=dealt)
 def test_neither_steps_nor_parts_make_a_difference(files: list[Path], step: int, how: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [0, 1, 2, len(CAPTURES)])
 def test_files_have_the_same_plans_in_their_order_however_many_are_looked_over_ahead(
     spark: "SparkSession", ahead: int
@@ -35,6 +36,7 @@ def test_no_file_is_begun_when_somebody_has_asked(monkeypatch: pytest.MonkeyPatc
     assert ahead.plans() == [plan(CAPTURES[0])]
 
 
+@pytest.mark.slow
 def test_what_fails_ahead_is_met_again_by_a_task(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

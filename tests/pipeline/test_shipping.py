@@ -21,6 +21,7 @@ with dissector.open(sys.argv[2]) as capture:
 """
 
 
+@pytest.mark.slow
 def test_a_capture_is_read_by_what_was_sent() -> None:
     with packed() as path:
         words = (str(path), str(PCAPS / "java.pcapng"), str(PCAPS.parent))

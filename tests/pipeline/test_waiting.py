@@ -4,6 +4,8 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from dissector.analysis.findings.order import CLOSED_NS, PASSED, PATIENCE_NS
 from dissector.capture_file.tally import OfPart
 from dissector.events import NEVER
@@ -44,6 +46,7 @@ def test_nothing_waits_where_all_is_answered(tmp_path: Path) -> None:
     assert waits_from(tmp_path, talk) == NEVER
 
 
+@pytest.mark.slow
 def test_a_request_that_may_be_answered_is_waited_for(tmp_path: Path) -> None:
     other = Talk(2)
     heartbeat(other, 5)
@@ -52,6 +55,7 @@ def test_a_request_that_may_be_answered_is_waited_for(tmp_path: Path) -> None:
     assert waits == waits_from(tmp_path, hanging(0), other), "it is the request's own packet"
 
 
+@pytest.mark.slow
 def test_one_that_others_went_past_is_not(tmp_path: Path) -> None:
     assert waits_from(tmp_path, hanging(PASSED)) == NEVER
 

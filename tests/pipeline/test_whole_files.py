@@ -149,6 +149,7 @@ def with_checksum(data: bytes) -> bytes:
     return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [gzip.compress, bz2.compress, lzma.compress, with_checksum, lz4.frame.compress])
 def test_what_cant_be_decompressed_is_kept_beside_its_line(tmp_path: Path, packed: Callable[[bytes], bytes]) -> None:
     """In the second of two members; where it is noticed may be behind the damage."""

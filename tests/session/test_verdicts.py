@@ -51,6 +51,7 @@ def test_a_lone_response_cut_off_by_the_snap_length_is_told_by_its_beginning(tmp
     assert {finding.code for finding in lone.findings} >= {"orphan", "inferred", "incomplete-frame"}
 
 
+@pytest.mark.slow
 def test_a_lone_response_is_read_as_its_exchange_was(tmp_path: Path) -> None:
     exchanges = conversations()[0]
     bodies = {each.response.data: each.response.body for each in exchanges if each.response is not None}

@@ -63,6 +63,7 @@ def expected() -> list[object]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_every_link_type_and_tunnel_gives_the_same_exchanges(tmp_path: Path, name: str) -> None:
     link_type, wrap = WAYS[name]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def test_parts_are_of_a_size() -> None:
     assert max(sizes) < 1_400
 
 
+@pytest.mark.slow
 def test_every_process_deals_alike() -> None:
     code = "from tests.transport.test_shares import marks; print(marks([((bytes(16), 1), (bytes(16), 2))])[0])"
     told = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

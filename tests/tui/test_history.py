@@ -1,5 +1,6 @@
 """Back and forward over the places that were jumped from: their order alone, and on the screen."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +61,7 @@ def test_it_remembers_so_many_and_no_more() -> None:
     assert (steps, here) == (KEPT, Place(2 * KEPT))
 
 
+@pytest.mark.slow
 async def test_back_returns_to_row_side_and_field_and_forward_to_where_one_was() -> None:
     async with opened(JAVA) as screen:
         await to(screen, "Metadata")
@@ -82,6 +84,7 @@ async def test_back_returns_to_row_side_and_field_and_forward_to_where_one_was()
             assert screen.row == trouble.number
 
 
+@pytest.mark.slow
 async def test_a_step_is_no_jump_and_the_last_row_is_one() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await screen.press("j", "j", "k")

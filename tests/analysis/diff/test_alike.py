@@ -47,6 +47,7 @@ def test_the_leaves_are_those_of_the_frame_itself(bundled: Path) -> None:
         assert found.error == own.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", ["java", "librdkafka", "kafka-python", "aiokafka"])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_change_of_bytes_is_taken_for_none(client: str, seed: int) -> None:

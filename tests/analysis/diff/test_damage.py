@@ -17,6 +17,7 @@ from tests.analysis.diff.editing import bundled, compared
 WHOLE = Path(bundled("compare-java-1")).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_flipped_bytes_never_stop_a_comparison(tmp_path: Path, seed: int) -> None:
     chance, data = random.Random(seed), bytearray(WHOLE)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,6 +62,7 @@ PLAIN = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.sampled_from(PLAIN), st.integers(100_000_000, 1 << 30), st.data())
 def test_any_field_that_was_changed_in_any_frame_is_the_one_difference(

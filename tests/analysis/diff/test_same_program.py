@@ -17,6 +17,7 @@ def test_two_runs_of_a_client_do_not_differ(client: str) -> None:
     assert {pair.verdict for pair in comparison.pairs} <= {Verdict.SAME, Verdict.MORE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 def test_other_clients_do_differ(client: str) -> None:
     for other in set(CLIENTS) - {client}:

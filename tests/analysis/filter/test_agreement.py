@@ -98,6 +98,7 @@ def inside(path: tuple[str, ...]) -> bool:
     return any(part.endswith("_decoded") for part in path) or ("records" in path and path[-1] in HEX)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.data())
 def test_fields_of_bodies_are_those_of_the_json_object(data: st.DataObject) -> None:

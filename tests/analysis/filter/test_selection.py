@@ -19,6 +19,7 @@ FILTERS = ("api == Fetch", "error", "latency > 2ms && topic", "!(api == Fetch)",
 SEGMENT = str(min((PCAPS / "segments").rglob("*.log")))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.sampled_from(FILTERS), st.lists(st.integers(0, 250), max_size=4), st.booleans(), st.integers(1, 40))
 def test_any_cut_of_a_capture_gives_the_same_rows(text: str, cuts: list[int], eager: bool, stretch: int) -> None:

@@ -69,6 +69,7 @@ def opened(path: Path, *, examined: bool = False) -> Capture:
     return capture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
 @pytest.mark.parametrize("examined", [False, True])
 def test_it_is_what_decoding_gives(path: Path, examined: bool) -> None:
@@ -113,6 +114,7 @@ def told_of(name: str) -> list[Told]:
         return [decoded(exchange) for exchange in capture.between(0, len(capture))]
 
 
+@pytest.mark.slow
 @given(st.sampled_from(NAMES), st.data())
 def test_the_order_of_steps_makes_no_difference(name: str, data: st.DataObject) -> None:
     with opened(PCAPS / f"{name}.pcapng") as capture:
@@ -126,6 +128,7 @@ def test_the_order_of_steps_makes_no_difference(name: str, data: st.DataObject) 
             assert [row for found in capture.select(wanted) for row in found.rows.tolist()] == fits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
 def test_while_a_capture_grows_nothing_is_kept_that_changes_later(path: Path, tmp_path: Path) -> None:
     whole = path.read_bytes()

@@ -36,6 +36,7 @@ _FAR = min(bucket for bucket in range(100) if 2 ** (2 * bucket + 1) >= TIMES ** 
 """The nearest to ten times."""
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(latencies=st.lists(took, max_size=150), step=st.integers(1, 200))
 def test_each_is_judged_by_those_before_it(tmp_path: Path, latencies: list[int], step: int) -> None:

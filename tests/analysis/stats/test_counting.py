@@ -69,6 +69,7 @@ def naive(lines: list[dict[str, Any]]) -> dict[Any, Tally]:
     return tallies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOME)
 def test_counts_are_those_of_a_naive_count(name: str) -> None:
     with opened(name) as capture:
@@ -168,6 +169,7 @@ def test_a_field_has_the_bytes_of_its_nodes_in_the_tree() -> None:
     assert sample.paths["body.topic_data.partition_data.records"] == sum(node.size for node in records)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.data())
 def test_parts_of_a_capture_merge_to_the_whole(data: st.DataObject) -> None:

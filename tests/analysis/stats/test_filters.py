@@ -25,6 +25,7 @@ def test_it_selects_as_many_as_were_counted(name: str, section: str) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_every_line_of_the_overview_opens_something(page: str) -> None:
     with opened("java-transactions") as capture:

@@ -178,6 +178,7 @@ def _swallow(connection: socket.socket) -> None:
         pass
 
 
+@pytest.mark.slow
 @needs_rights
 def test_files_of_a_ring_are_whole_and_no_more_than_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "ring.pcapng"
@@ -196,6 +197,7 @@ def test_files_of_a_ring_are_whole_and_no_more_than_asked_for(tmp_path: Path) ->
     assert found == [*range(400 - len(found), 400)]
 
 
+@pytest.mark.slow
 @needs_rights
 def test_a_ring_is_followed_from_its_first_file_to_its_last(tmp_path: Path) -> None:
     path = tmp_path / "ring.pcapng"
