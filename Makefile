@@ -35,7 +35,7 @@ spark: $(VENV)/.tests ## minutes of Spark: clusters, kills, rings, commands on t
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m spark
 
 check: $(VENV)/.tests lint ## the fast part of `make test`, under a minute
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not spark' --hypothesis-profile=quick
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not slow and not spark' --hypothesis-profile=quick
 
 lint: $(VENV)/.tests ## style, types, import rules
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .

@@ -35,9 +35,11 @@ def bundled(request: pytest.FixtureRequest) -> Path:
     return path
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Tests of the screen wait for a third of their time: so there are more workers than cores."""
-    return 2 * len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Tests of the screen wait for a third of their time: so there are more workers than cores. For a minute's tests
+    (`-n logical`) it would take longer to start them."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if config.option.numprocesses == "logical" else 2 * cores
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = """
 import pytest
 from tests.needs import needs
@@ -35,6 +37,7 @@ def run(folder: Path, *, ci: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_in_ci_only_known_skips_pass(tmp_path: Path) -> None:
     code, said = run(tmp_path, ci="true")
     assert code == 1
@@ -43,6 +46,7 @@ def test_in_ci_only_known_skips_pass(tmp_path: Path) -> None:
     assert not told[2].startswith("  ")
 
 
+@pytest.mark.slow
 def test_elsewhere_each_skip_is_a_line(tmp_path: Path) -> None:
     code, said = run(tmp_path, ci="")
     assert code == 0

@@ -27,6 +27,7 @@ def node_at(exchange: Exchange, path: str) -> Node | None:
     return message.tree.find(rest) if message is not None else None
 
 
+@pytest.mark.slow
 def test_the_bytes_lead_to_every_exchange_that_is_on_a_thread(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         rows: dict[Thread, list[int]] = {}

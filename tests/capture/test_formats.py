@@ -99,6 +99,7 @@ def test_standard_input_gives_the_same_exchanges(way: str) -> None:
     assert said(done.stdout.splitlines(), 1) == clean()
 
 
+@pytest.mark.slow
 def test_standard_input_that_is_a_file_is_read_like_one(tmp_path: Path) -> None:
     path = written(tmp_path, COMPRESSIONS["gzip"](pcapng(clean_packets())))
     for given in (CLEAN, path):

@@ -89,6 +89,7 @@ def carried(blocks: list[Block], cuts: Sequence[int], *, taking: bool) -> tuple[
     return sorted(found), bytes_carried
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_the_whole(bundled: Path) -> None:
     blocks = packets(bundled)
     cuts = [len(blocks) * part // 7 for part in range(1, 7)]
@@ -149,6 +150,7 @@ def test_what_goes_along_does_not_grow_with_what_was_read() -> None:
     assert max(sizes) < 200_000 < sum(len(data) for data in made) / 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", [path for path in CAPTURES if path.stem.startswith("trouble")], ids=lambda path: path.stem
 )

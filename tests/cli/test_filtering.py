@@ -49,6 +49,7 @@ def test_the_limit_counts_what_fits(names: str, wanted: str) -> None:
         assert some == whole[:limit]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--limit", "2"), ("-f", "json")])
 @pytest.mark.parametrize("wanted", ["api == FetchSnapshot", "request.acks == 77"])
 def test_nothing_that_fits_is_code_1_and_one_line(wanted: str, more: tuple[str, ...]) -> None:
@@ -57,6 +58,7 @@ def test_nothing_that_fits_is_code_1_and_one_line(wanted: str, more: tuple[str, 
     assert done.stderr.decode() == f"kdissect: -Y {wanted}: fits none of 60 rows\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["pcapng", "json", "mermaid"])
 @pytest.mark.parametrize(("more", "rows"), [((), 60), (("--rows", "1-5,9"), 6)])
 def test_an_export_of_nothing_is_code_1_one_line_and_no_file(
@@ -126,6 +128,7 @@ def test_export_takes_the_rows_that_fit(tmp_path: Path) -> None:
     assert kdissect("export", JAVA, "-Y", "api == FetchSnapshot", "-w", out).returncode == 1
 
 
+@pytest.mark.slow
 def test_who_has_no_filter_imports_no_parser() -> None:
     words = "import sys; from dissector.cli.show import show; from dissector.cli.formats import Format; "
     words += f"show([{JAVA!r}], Format.JSON, None); sys.exit('lark' in sys.modules or 're2' in sys.modules)"

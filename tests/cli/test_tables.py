@@ -22,6 +22,7 @@ def test_a_folder_with_captures_and_any_url_are_tables(folder: str) -> None:
     assert not are_tables([JAVA, JAVA])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["show", "stats", "open"])
 @pytest.mark.parametrize("option", [("--master", "local[2]"), ("--remote", "sc://h"), ("--conf", "a=b"), ("-v",)])
 def test_where_spark_runs_is_for_tables(command: str, option: tuple[str, ...]) -> None:
@@ -38,6 +39,7 @@ def test_a_diff_of_captures_has_no_cluster() -> None:
     assert b"are for tables" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "why"),
     [

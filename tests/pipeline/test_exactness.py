@@ -69,6 +69,7 @@ def test_parts_of_a_bundled_capture_are_what_show_prints(bundled: Path, how: dic
     assert_shown([bundled], **how)
 
 
+@pytest.mark.slow
 @given(how=dealt)
 @FEW
 @pytest.mark.parametrize("name", QUICK)

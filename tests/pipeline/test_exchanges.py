@@ -152,6 +152,7 @@ def test_frames_that_were_kept_give_the_same_trees() -> None:
         assert names[0] == names[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["java", "librdkafka-pipelined", "java-sasl-plain", "java-streams"])
 def test_damage_changes_nothing(name: str, tmp_path: Path) -> None:
     # Every ninth packet is missing, and of the others only 250 bytes are there.

@@ -260,6 +260,7 @@ def in_time(blocks: list[Block]) -> list[Block]:
     return found
 
 
+@pytest.mark.slow
 def test_a_connection_has_its_row_once(tmp_path: Path) -> None:
     """Open over many files, or closed in the middle of one."""
     path = next(path for path in CAPTURES if path.stem == "librdkafka-pipelined")

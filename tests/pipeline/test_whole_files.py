@@ -82,6 +82,7 @@ def transcript() -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["gzip", "hex", "pcap, no times", "raw IP", "two at once"])
 def test_files_of_any_form_are_what_show_prints(tmp_path: Path, form: str) -> None:
     found = packets(JAVA)
@@ -126,6 +127,7 @@ SAMPLES = {
 KEPT_OF = {"cut", "damaged", "damaged pcap", "gzip, damaged inside", "gzip, cut", "log, cut", "log, then others"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_is_wrong_is_told_as_show_does(tmp_path: Path, name: str) -> None:
     data = SAMPLES[name]()

@@ -118,6 +118,7 @@ def test_the_host_in_a_message_is_still_that_of_the_packets() -> None:
     assert again.body["brokers"][0]["host"] == redactor.addresses.of("10.9.8.77") != "10.9.8.77"
 
 
+@pytest.mark.slow
 def test_internal_records_are_still_what_they_were() -> None:
     with Capture([str(PCAPS / "kraft-quorum.pcapng")]) as capture:
         redactor, kinds = Redactor(), set()

@@ -37,6 +37,7 @@ def compressed(codec: str, data: bytes) -> tuple[int, bytes]:
     return number, CODECS[number].compress(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gzip", "snappy", "raw snappy", "lz4", "zstd"])
 @given(chance=seeds, pieces=st.integers(4, 150))
 def test_a_section_keeps_its_size_and_says_what_is_left(name: str, chance: random.Random, pieces: int) -> None:

@@ -56,6 +56,7 @@ def test_ipv6_goes_through_every_link_type_and_tunnel(name: str) -> None:
     assert not reading.transport.ignored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [0, 1, 199])
 @pytest.mark.parametrize("name", WAYS)
 def test_what_a_snap_length_cuts_off_is_known_by_its_size(name: str, kept: int) -> None:

@@ -46,6 +46,7 @@ def test_a_fitted_text_has_exactly_its_width(text: str, width: int, tail: bool) 
         assert fitted.rstrip() == text.rstrip()
 
 
+@pytest.mark.slow
 @two
 @pytest.mark.parametrize("width", [58, 78, 98, 140, 200])
 def test_every_line_of_every_list_fills_its_width(a: str, b: str, width: int) -> None:

@@ -94,6 +94,7 @@ async def test_a_step_is_no_jump_and_the_last_row_is_one() -> None:
         assert screen.row == 1
 
 
+@pytest.mark.slow
 async def test_a_place_is_gone_to_with_its_side_and_field() -> None:
     async with opened(JAVA) as screen:
         await screen.press("j")

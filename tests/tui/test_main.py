@@ -12,6 +12,7 @@ from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (160, 50), (200, 60)])
 async def test_it_opens_at_every_size_with_list_fields_and_bytes(size: tuple[int, int]) -> None:
     async with opened(JAVA, size=size) as screen:
@@ -34,6 +35,7 @@ async def test_keys_move_through_the_list() -> None:
         assert screen.row == 0
 
 
+@pytest.mark.slow
 async def test_a_long_name_gives_way_to_what_the_title_says(tmp_path: Path) -> None:
     copy = tmp_path / f"{'long-' * 30}.pcapng"
     copy.symlink_to(JAVA)
@@ -50,6 +52,7 @@ async def test_the_list_follows_its_cursor() -> None:
         assert "DeleteTopics" in screen.lines()
 
 
+@pytest.mark.slow
 async def test_enter_goes_to_the_fields_and_tab_round_the_panes() -> None:
     async with opened(JAVA) as screen:
         assert screen.main.focused is screen.list
@@ -72,6 +75,7 @@ async def test_r_shows_the_other_side() -> None:
         assert screen.main.model.side == "request"
 
 
+@pytest.mark.slow
 async def test_brackets_stay_on_the_connection() -> None:
     async with opened(JAVA) as screen:
         await to(screen, "CreateTopics")
@@ -97,6 +101,7 @@ async def test_e_goes_to_what_is_wrong() -> None:
         assert screen.row == first
 
 
+@pytest.mark.slow
 async def test_help_shows_the_keys_and_goes_away() -> None:
     async with opened(JAVA) as screen:
         await screen.pilot.press("question_mark")
@@ -107,6 +112,7 @@ async def test_help_shows_the_keys_and_goes_away() -> None:
         assert isinstance(screen.pilot.app.screen, MainScreen)
 
 
+@pytest.mark.slow
 async def test_backslash_gives_the_pane_the_screen_and_back() -> None:
     async with opened(JAVA) as screen:
         height = screen.list.size.height
@@ -128,6 +134,7 @@ async def test_a_long_info_shows_that_it_was_cut() -> None:
         assert line.rstrip(" ▁▂▃▄▅▆▇█").endswith("…")
 
 
+@pytest.mark.slow
 async def test_without_colours_the_choice_is_still_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(JAVA) as screen:
@@ -145,6 +152,7 @@ async def test_ctrl_s_saves_a_picture(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "ApiVersions" in picture.read_text()
 
 
+@pytest.mark.slow
 async def test_a_capture_without_kafka_is_a_clear_screen(tmp_path: Path) -> None:
     path = tmp_path / "none.pcap"
     path.write_bytes(pcap([]))
@@ -154,6 +162,7 @@ async def test_a_capture_without_kafka_is_a_clear_screen(tmp_path: Path) -> None
         await screen.press("j", "enter", "r", "e", "right_square_bracket", "tab")
 
 
+@pytest.mark.slow
 async def test_a_truncated_file_is_said_on_the_screen(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcapng"
     path.write_bytes(Path(JAVA).read_bytes()[:30_001])
@@ -172,6 +181,7 @@ async def test_words_from_the_wire_stay_words(tmp_path: Path) -> None:
         assert not {c for c in drawn if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"}
 
 
+@pytest.mark.slow
 async def test_a_log_segment_is_a_list_of_batches() -> None:
     async with opened(LEDGER) as screen:
         await screen.press("j", "enter", "down", "down")

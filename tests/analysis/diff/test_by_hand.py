@@ -46,6 +46,7 @@ def test_matching_what_is_matched_anyway_changes_nothing() -> None:
     assert {pair[:2] for pair in diff(a, b, rows=rows).pairs} >= set(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("b", ["librdkafka-1", "kafka-python-1", "aiokafka-1"])
 def test_a_difference_stands_at_a_node_of_its_name(b: str) -> None:
     comparison = compared(bundled(JAVA), bundled(f"compare-{b}"))

@@ -28,6 +28,7 @@ def entries(comparison: Comparison, *, swapped: bool) -> Counter[tuple[object, .
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_swapping_the_sides_swaps_what_is_said(one: str, other: str) -> None:
     there, back = compared(bundled(one), bundled(other)), compared(bundled(other), bundled(one))
@@ -46,6 +47,7 @@ def test_every_exchange_is_in_one_pair(one: str, other: str) -> None:
         assert len(rows) == len(set(rows)) == side.exchanges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_what_a_pair_shows_has_an_entry(one: str, other: str) -> None:
     comparison = compared(bundled(one), bundled(other))

@@ -19,6 +19,7 @@ WORDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.text() | st.lists(st.sampled_from(WORDS)).map(" ".join) | st.lists(st.sampled_from(WORDS)).map("".join))
 @example("!" * 5_000 + "api")
 @example("(" * 20_000 + "api" + ")" * 20_000)

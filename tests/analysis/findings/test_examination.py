@@ -20,6 +20,7 @@ RECORDED = sorted(PCAPS.glob("trouble-*.pcapng"))
 QUICK = [path for path in RECORDED if path.stem != "trouble-slow"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
 @pytest.mark.parametrize("step", [1, 7])
 def test_steps_make_no_difference(recorded: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,7 @@ def finished(recording: Recording) -> None:
     assert not recording.failure
 
 
+@pytest.mark.slow
 @needs_rights
 @pytest.mark.parametrize("interface", ["lo", "any"])
 def test_what_is_followed_is_what_the_file_has(tmp_path: Path, interface: str) -> None:
@@ -92,6 +93,7 @@ def test_each_packet_of_loopback_is_there_once(tmp_path: Path) -> None:
             assert capture.connections == 1
 
 
+@pytest.mark.slow
 @needs_rights
 def test_other_programs_read_the_file(tmp_path: Path) -> None:
     needs("capinfos") is None or shutil.which("tshark")
@@ -119,6 +121,7 @@ def test_a_capture_without_a_name_leaves_nothing_behind(tmp_path: Path, monkeypa
             assert sum(1 for _ in capture.exchanges()) == 3
 
 
+@pytest.mark.slow
 @needs_rights
 def test_the_capture_process_ends_when_the_other_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"
@@ -244,6 +247,7 @@ def test_a_disk_that_is_full_is_told_and_what_came_before_stays(tmp_path: Path) 
     assert path.stat().st_size == before
 
 
+@pytest.mark.slow
 @needs_rights
 def test_without_the_right_to_capture_it_says_what_to_do(tmp_path: Path) -> None:
     code = (

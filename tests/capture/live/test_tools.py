@@ -51,12 +51,14 @@ def test_it_captures_what_the_filter_says(tool: str, tmp_path: Path) -> None:
         assert not recording.failure
 
 
+@pytest.mark.slow
 @needs_rights
 def test_a_filter_that_is_wrong_is_told(tool: str) -> None:
     with pytest.raises(CaptureError, match=rf"^can't capture on any: {tool}: .*(syntax error|Invalid capture filter)"):
         Recording(wanted("tcp prt 9092"))
 
 
+@pytest.mark.slow
 @needs_rights
 def test_only_dumpcap_writes_rings(tool: str, tmp_path: Path) -> None:
     ring = Ring(kilobytes=1, files=2)
