@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ahead", [0, 1, 2, len(CAPTURES)])
+@pytest.mark.spark
+@pytest.mark.parametrize("ahead", [0, 2, len(CAPTURES)])
 def test_files_have_the_same_plans_in_their_order_however_many_are_looked_over_ahead(
     spark: "SparkSession", ahead: int
 ) -> None:
@@ -37,6 +38,7 @@ def test_no_file_is_begun_when_somebody_has_asked(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_what_fails_ahead_is_met_again_by_a_task(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
