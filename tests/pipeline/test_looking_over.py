@@ -1,5 +1,6 @@
 """Files looked over while Spark starts, and those that are left to its tasks."""
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,14 +27,16 @@ def test_files_have_the_same_plans_in_their_order_however_many_are_looked_over_a
 
 
 def test_no_file_is_begun_when_somebody_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_there = threading.Event()
+
     def asked_meanwhile(path: str) -> Plan:
+        assert is_there.wait(10)
         ahead._asked.set()
         return plan(path)
 
-    ahead = Ahead([])
-    ahead._paths = CAPTURES
     monkeypatch.setattr(looking_over, "plan", asked_meanwhile)
-    ahead._look()
+    ahead = Ahead(CAPTURES)
+    is_there.set()
     assert ahead.plans() == [plan(CAPTURES[0])]
 
 
