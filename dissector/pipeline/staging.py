@@ -146,10 +146,8 @@ class _Writer:
         else:
             self._shared.append(row)
             self._rows += 1
-            get = row.get
             for name in self._long:
-                value = get(name)
-                if value is not None:
+                if value := row.get(name):
                     self._size += len(value)
         if self._rows >= MOST_ROWS or self._size >= MOST_BYTES:
             self._flush()

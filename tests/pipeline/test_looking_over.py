@@ -17,13 +17,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def _looked(paths: list[str]) -> Ahead:
+    """One that came to its end."""
+    ahead = Ahead(paths)
+    ahead._thread.join()
+    return ahead
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("ahead", [0, 2, len(CAPTURES)])
 def test_files_have_the_same_plans_in_their_order_however_many_are_looked_over_ahead(
     spark: "SparkSession", ahead: int
 ) -> None:
-    assert plans_of(spark, CAPTURES, Ahead(CAPTURES[:ahead])) == [plan(path) for path in CAPTURES]
+    looked = _looked(CAPTURES[:ahead])
+    assert len(looked.plans()) == ahead
+    assert plans_of(spark, CAPTURES, looked) == [plan(path) for path in CAPTURES]
 
 
 def test_no_file_is_begun_when_somebody_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +60,6 @@ def test_what_fails_ahead_is_met_again_by_a_task(
     paths = [str(tmp_path / "none.pcap"), *CAPTURES[:1]]
     with monkeypatch.context() as here:
         here.setattr(looking_over, "plan", fails)
-        ahead = Ahead(paths)
+        ahead = _looked(paths)
         assert ahead.plans() == []
     assert plans_of(spark, paths, ahead) == [plan(path) for path in paths]
