@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -53,9 +54,9 @@ def ingest(
                     bar.stop()
                     return go_on(spark, captures[0], out, keeping, idle)
             files = _files(captures)
-            ahead = Ahead(files) if is_here(on.remote or on.master) else None
-            with session(on) as (spark, bar):
-                outcome = run(spark, files, out, keeping, report=bar, ahead=ahead)
+            ahead = Ahead(files) if is_here(on.remote or on.master) else nullcontext()
+            with ahead as looked_over, session(on) as (spark, bar):
+                outcome = run(spark, files, out, keeping, report=bar, ahead=looked_over)
     except FolderError as error:
         return complain(str(error))
     return _tell(outcome, out)

@@ -19,22 +19,40 @@ TASKS_A_CORE: Final = 4
 """Tasks that look over many files: more cost more than they even out."""
 
 
+class _LeftError(Exception):
+    """Nobody waits for a file any more."""
+
+
 class Ahead:
-    """Files looked over one behind the other, until somebody asks. A thread begins with it at once."""
+    """Files looked over one behind the other, until somebody asks. A thread begins with it at once, and is at its end
+    when the context is left: one that was in the middle of something when Python ends would take it down."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
         self._plans: list[Plan] = []
         self._asked = threading.Event()
+        self._left = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
+
+    def __enter__(self) -> "Ahead":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._asked.set()
+        self._left.set()
+        self._thread.join()
 
     def _look(self) -> None:
         with suppress(Exception):  # a task of Spark meets it again, and it is told
             for path in self._paths:
                 if self._asked.is_set():
                     return
-                self._plans.append(plan(path))
+                self._plans.append(plan(path, between=self._stay))
+
+    def _stay(self) -> None:
+        if self._left.is_set():
+            raise _LeftError
 
     def plans(self) -> list[Plan]:
         """Those of the first files; the one that it is at is looked over to its end."""

@@ -8,6 +8,8 @@ Invariants:
 
 import hashlib
 import stat
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,6 +27,8 @@ RANGE: Final = 64 << 20
 """Bytes of a range of a large file, about."""
 READ: Final = 1 << 22
 """Bytes that are hashed at a time."""
+Between = Callable[[], None]
+"""What is called every few megabytes."""
 
 
 class Range(NamedTuple):
@@ -79,24 +83,26 @@ class Plan:
         return self.is_stored or bool(self.damage) or self.left is not None or bool(self.unread and self.digest)
 
 
-def digest_of(path: str) -> tuple[str, int]:
+def digest_of(path: str, between: Between = lambda: None) -> tuple[str, int]:
     """SHA-256 of a file, and its size. Raises `OSError`."""
     hashed, size = hashlib.sha256(), 0
     with Path(path).open("rb") as file:
         while piece := file.read(READ):
+            between()
             hashed.update(piece)
             size += len(piece)
     return hashed.hexdigest(), size
 
 
-def plan(path: str, size_of_range: int = RANGE, most: int | None = None) -> Plan:
-    """Look over a file, so many packets at a time at the `most`. What is wrong with it is in `problems`."""
+def plan(path: str, size_of_range: int = RANGE, most: int | None = None, between: Between = lambda: None) -> Plan:
+    """Look over a file, so many packets at a time at the `most`. What is wrong with it is in `problems`; what `between`
+    raises ends it."""
     made, stored = Plan(path), KafkaFiles(show_secrets=False)
     try:
         mode = Path(path).stat().st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):  # of a pipe nothing is there to be read a second time
             raise CaptureError(f"{path}: no regular file")
-        made.digest, made.size = digest_of(path)
+        made.digest, made.size = digest_of(path, between)
         store = Store()
         reader = open_capture(path, store, stored.take)
         assert isinstance(reader, Reader)
@@ -108,11 +114,11 @@ def plan(path: str, size_of_range: int = RANGE, most: int | None = None) -> Plan
     except CaptureError as error:
         _leave(made, str(error))
     else:
-        _look_over(made, reader, size_of_range, most)
-        if stored.count:
-            _count(made, stored)
-        store.release()
-        reader.close()
+        with closing(reader):
+            _look_over(made, reader, size_of_range, most, between)
+            if stored.count:
+                _count(made, stored)
+            store.release()
     for problem in made.problems:
         if problem.code == "not-read-on":  # there is no room: tables have all of a capture, or none of it
             made = Plan(path)
@@ -120,11 +126,12 @@ def plan(path: str, size_of_range: int = RANGE, most: int | None = None) -> Plan
     return made
 
 
-def _look_over(made: Plan, reader: Reader, size_of_range: int, most: int | None) -> None:
+def _look_over(made: Plan, reader: Reader, size_of_range: int, most: int | None, between: Between) -> None:
     made.has_times = reader.has_times
     links: set[int] = set()
     begun, first, mark = 0, 0, reader.mark() if reader.can_be_resumed else b""
     for batch in reader.batches(most):
+        between()
         if not len(batch):
             continue
         if not made.packets:

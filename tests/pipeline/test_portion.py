@@ -193,11 +193,8 @@ def origins_of(plans: list[Plan]) -> list[Origin]:
     return [Origin(first, each.digest, each.earliest_ns) for first, each in zip(firsts, plans, strict=True)]
 
 
-@pytest.mark.parametrize(
-    "pieces", [pytest.param(2, marks=pytest.mark.slow), 5, pytest.param(17, marks=pytest.mark.slow)]
-)
-def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path, pieces: int) -> None:
-    plans = cut(bundled, tmp_path, pieces)
+def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path) -> None:
+    plans = cut(bundled, tmp_path, pieces=(2, 5, 17)[CAPTURES.index(bundled) % 3])
     origins = origins_of(plans)
     whole = at_once(plans, origins)
     assert any(table == "connections" for table, _ in whole)
