@@ -41,6 +41,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from dissector.analysis.findings.notes import Making
+from dissector.capture.parts import Block
 from dissector.capture_file.tally import Tally
 from dissector.events import NEVER
 from dissector.findings import Finding, Severity
@@ -49,8 +50,9 @@ from dissector.pipeline.amending import WHERE, Exchanges, among, place_of, rewri
 from dissector.pipeline.arrow import frame
 from dissector.pipeline.cells import Cells
 from dissector.pipeline.committing import COMMITTED, COMPLETE, FOLLOWER, STAGE, left_of, put_in_place
+from dissector.pipeline.dealt import PLACES, by_part, nowhere
 from dissector.pipeline.folder import Folder
-from dissector.pipeline.ingest import Run, by_part, ingest, known, of_parts
+from dissector.pipeline.ingest import Run, ingest, known, of_parts
 from dissector.pipeline.looking_over import plans_of
 from dissector.pipeline.notes import ORDER, anew_of, findings_of, retell
 from dissector.pipeline.origins import Origin
@@ -225,7 +227,6 @@ class Portion(Run):
     ) -> None:  # fmt: skip
         super().__init__(spark, tables, f"follow-{batch}", plans, keeping, lambda stage, done, total: None)
         self._stage = f"{FOLLOWER}/{STAGE}"
-        self._rows = f"{self._stage}/rows"
         self._at = folder / STAGE
         self._before = folder / left_of(state.batch)
         self._after = self._at / left_of(batch)
@@ -248,17 +249,17 @@ class Portion(Run):
         """What is left of a part goes on in any case."""
         return True
 
-    def _blocks(self, parts: int) -> DataFrame:
-        """And one without any packets for each part."""
-        nothing = pickle.dumps(Tally())
-        empty = frame(self._spark, [(part, -1, b"", nothing) for part in range(parts)], source.SCHEMA)
-        return empty.union(super()._blocks(parts)) if self._segments else empty
+    def _places(self, parts: int) -> DataFrame:
+        """And one of no packets for each part."""
+        nothing = Block(-1, b"", pickle.dumps(Tally()))
+        empty = frame(self._spark, [nowhere(part, nothing) for part in range(parts)], PLACES)
+        return empty.union(super()._places(parts)) if self._segments else empty
 
     def _taught(self, dealt: DataFrame, parts: int) -> Lessons:
-        before, is_last = str(self._before), self._is_last
+        packets_at, before, is_last = self._folder.spark(self._packets), str(self._before), self._is_last
 
         def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for part, blocks in by_part(some):
+            for part, blocks in by_part(some, packets_at):
                 told = pickle.dumps(lessons(blocks, Share(part, parts), _left(before, part), is_last=is_last))
                 yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "lessons": pa.array([told])})
 
@@ -268,11 +269,12 @@ class Portion(Run):
 
     def _of_parts(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
         told, now_ns = pickle.dumps((taught, self._origins, self._keeping)), self.state.latest_ns
-        rows_at, before = self._folder.spark(self._rows), str(self._before)
+        packets_at, rows_at = self._folder.spark(self._packets), self._folder.spark(self._rows)
+        before = str(self._before)
         after = None if self._is_last else str(self._after)
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for part, blocks in by_part(some):
+            for part, blocks in by_part(some, packets_at):
                 put = None if after is None else _Place(after, part)
                 taught, origins, keeping = pickle.loads(told)
                 made = rows(blocks, Share(part, parts), _left(before, part), taught, origins, keeping, put, now_ns)
@@ -281,7 +283,7 @@ class Portion(Run):
 
         return dealt.mapInArrow(dissect, SHAPE)
 
-    def _find(self, files: list[Staged], partitions: int) -> list[Staged]:
+    def _find(self, files: list[Staged]) -> list[Staged]:
         """Findings of several connections, as they are remembered here: about exchanges that come to the tables now.
         What is about those that are there already is amended."""
         changes = self._anew(files)

@@ -21,12 +21,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from dissector.capture.parts import Block, together
 from dissector.capture_file.tally import OfPart, Tally
 from dissector.findings import Finding
 from dissector.pipeline import committing, source, wide
 from dissector.pipeline.arrow import frame
 from dissector.pipeline.committing import FOLLOWER
+from dissector.pipeline.dealt import by_part
 from dissector.pipeline.folder import Folder, FolderError
 from dissector.pipeline.looking_over import Ahead, cores, plans_of
 from dissector.pipeline.notes import findings_of
@@ -47,6 +47,8 @@ PART: Final = 64 << 20
 divided, so a part may be larger: its memory hardly depends on it."""
 ROWS_A_TASK: Final = 20_000
 """That are written by a task, at least."""
+NOTES_A_TASK: Final = 50_000
+"""That are brought together by a task, about."""
 STAGE: Final = "_runs"
 """Where runs that are not over keep what they make."""
 
@@ -156,9 +158,9 @@ def of_parts(files: Sequence[Staged]) -> list[OfPart]:
 
 
 def _left_out(dealt: DataFrame) -> list[Finding]:
-    """What is told of the files as they are dealt out: that is in blocks without packets."""
-    told = dealt.where(f.length("heads") == 0).select("data").collect()
-    return [finding for row in told for finding in pickle.loads(row.data).told]
+    """What is told of the files as they are dealt out: blocks without packets have it."""
+    told = dealt.where("tally IS NOT NULL").select("tally").collect()
+    return [finding for row in told for finding in pickle.loads(row.tally).told]
 
 
 def _be_unchanged(told: Iterable[Finding]) -> None:
@@ -177,7 +179,6 @@ class Run:
         self._folder = folder
         self._run = run
         self._stage = f"{STAGE}/{run}"
-        self._rows = f"{self._stage}/rows"
         self._plans = plans
         self._keeping = keeping
         self._report = report
@@ -186,6 +187,16 @@ class Run:
         self.problems: list[Finding] = []
         """What is known of none of the files by itself."""
 
+    @property
+    def _packets(self) -> str:
+        """The folder of packets that were dealt out."""
+        return f"{self._stage}/packets"
+
+    @property
+    def _rows(self) -> str:
+        """The folder of rows as parts write them."""
+        return f"{self._stage}/rows"
+
     def all(self, parts: int | None) -> dict[str, int]:
         """Everything, in so many parts, or as many as are enough; the counts of rows."""
         parts = parts or self._enough()
@@ -193,7 +204,7 @@ class Run:
         self.problems = _together(files).problems
         _be_unchanged(self.problems)
         with stage(self._spark, "finding", self._report):
-            files += self._find(files, parts)
+            files += self._find(files)
         counts = Counter[str]()
         for each in files:
             counts["findings" if each.table == FOUND.name else each.table] += each.rows
@@ -215,10 +226,10 @@ class Run:
 
     def _made(self, parts: int) -> list[Staged]:
         """What tasks write down of all files."""
-        made = self._of_files()
+        alone = [each for each in self._plans if each.stands_alone]
         if not self._is_dealt:
-            with stage(self._spark, f"dissecting {counted(len(self._plans), 'file')}", self._report):
-                return [Staged(*row) for row in made.collect()]
+            with stage(self._spark, f"dissecting {counted(len(alone), 'file')}", self._report):
+                return [Staged(*row) for row in self._of_files(alone).collect()] if alone else []
         dealt = self._dealt(parts)
         try:
             packets = sum(each.packets for each in self._plans)
@@ -227,9 +238,12 @@ class Run:
             with stage(self._spark, f"learning from {counted(parts, 'part')}", self._report):
                 taught = self._taught(dealt, parts)
             with stage(self._spark, f"dissecting {counted(parts, 'part')}", self._report):
-                return [Staged(*row) for row in made.union(self._of_parts(dealt, parts, taught)).collect()]
+                made = self._of_parts(dealt, parts, taught)
+                made = self._of_files(alone).union(made) if alone else made
+                return [Staged(*row) for row in made.collect()]
         finally:
             dealt.unpersist()
+            self._folder.remove(self._packets)
 
     @property
     def _is_dealt(self) -> bool:
@@ -237,18 +251,21 @@ class Run:
         return bool(self._segments)
 
     def _dealt(self, parts: int) -> DataFrame:
-        """Blocks of packets, those of a part together and in order."""
-        blocks = self._blocks(parts)
-        return blocks.repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
+        """Places of packets, those of a part together and in order."""
+        places = self._places(parts)
+        return places.repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
 
-    def _blocks(self, parts: int) -> DataFrame:
-        """Blocks of packets as they are read."""
+    def _places(self, parts: int) -> DataFrame:
+        """Where packets stand once they are dealt out."""
         read = self._spark.read.format(source.NAME)
-        return read.option("segments", source.packed(self._segments)).option("parts", str(parts)).load()
+        read = read.option("segments", source.packed(self._segments)).option("parts", str(parts))
+        return read.option("folder", self._folder.spark(self._packets)).load()
 
     def _taught(self, dealt: DataFrame, parts: int) -> Lessons:
+        packets_at = self._folder.spark(self._packets)
+
         def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, blocks in by_part(some):
+            for number, blocks in by_part(some, packets_at):
                 found = pickle.dumps(lessons(blocks, Share(number, parts)))
                 yield pa.RecordBatch.from_pydict({"lessons": pa.array([found], pa.binary())})
 
@@ -257,16 +274,16 @@ class Run:
 
     def _of_parts(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
         told = pickle.dumps((taught, self._origins, self._keeping))
-        rows_at = self._folder.spark(self._rows)
+        packets_at, rows_at = self._folder.spark(self._packets), self._folder.spark(self._rows)
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, blocks in by_part(some):
+            for number, blocks in by_part(some, packets_at):
                 for each in staged(rows(blocks, Share(number, parts), *pickle.loads(told)), rows_at):
                     yield each.batch
 
         return dealt.mapInArrow(dissect, SHAPE)
 
-    def _of_files(self) -> DataFrame:
+    def _of_files(self, alone: list[Plan]) -> DataFrame:
         """Files that are read one by one: a task each."""
         keeping, rows_at = self._keeping, self._folder.spark(self._rows)
 
@@ -276,12 +293,11 @@ class Run:
                     for each in staged(of_file(pickle.loads(one), keeping), rows_at):
                         yield each.batch
 
-        alone = [each for each in self._plans if each.stands_alone]
         told = [(number, pickle.dumps(each)) for number, each in enumerate(alone)]
         files = frame(self._spark, told, "number INT, plan BINARY")
-        return files.repartitionById(max(1, len(told)), f.col("number")).mapInArrow(read, SHAPE)
+        return files.repartitionById(len(told), f.col("number")).mapInArrow(read, SHAPE)
 
-    def _find(self, files: list[Staged], partitions: int) -> list[Staged]:
+    def _find(self, files: list[Staged]) -> list[Staged]:
         """Files of what several connections tell: of the notes of all parts."""
         notes = self._staged(NOTES, files)
         if notes is None:
@@ -294,7 +310,8 @@ class Run:
             for each in staged(found, rows_at):
                 yield each.batch
 
-        made = wide.together(notes, partitions).mapInArrow(find, SHAPE)
+        tasks = 1 + sum(each.rows for each in files if each.table == NOTES.name) // NOTES_A_TASK
+        made = wide.together(notes, tasks).mapInArrow(find, SHAPE)
         return [Staged(*row) for row in made.collect()]
 
     def _staged(self, table: Table, files: list[Staged]) -> DataFrame | None:
@@ -369,30 +386,3 @@ class Run:
             for each in self._plans
         ]  # fmt: skip
         return frame(self._spark, told, ddl(BY_NAME["captures"])).coalesce(1)
-
-
-def by_part(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Block]]]:
-    """The number of each part and its blocks, one part behind the other."""
-    ahead = _blocks(some)
-    first = next(ahead, None)
-    while first is not None:
-        rest: list[tuple[int, Block]] = []
-
-        def blocks(begin: tuple[int, Block], rest: list[tuple[int, Block]] = rest) -> Iterator[Block]:
-            yield begin[1]
-            for part, each in ahead:
-                if part != begin[0]:
-                    rest.append((part, each))
-                    return
-                yield each
-
-        yield first[0], together(blocks(first))
-        first = rest[0] if rest else None
-
-
-def _blocks(some: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Block]]:
-    for batch in some:
-        part, *columns = batch.columns
-        for row in range(batch.num_rows):
-            first, heads, data = (column[row] for column in columns)
-            yield part[row].as_py(), Block(first.as_py(), heads.as_py(), data.as_py())

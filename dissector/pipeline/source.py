@@ -1,6 +1,8 @@
-"""The Python Data Source: packets of capture files, as blocks for parts. A task reads a segment, or some small ones.
+"""The Python Data Source: packets of capture files, dealt out to parts. Its rows are their places (`dealt`). A task
+reads a segment, or some small ones.
 
-Options are texts, their names in lower case whoever wrote them: `segments` has all, `parts` says how many there are.
+Options are texts, their names in lower case whoever wrote them: `segments` has all, `parts` says how many there are,
+`folder` where packets go.
 """
 
 import base64
@@ -12,11 +14,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from dissector.pipeline.dealt import PLACES, written
 from dissector.pipeline.segments import Segment, deal
 
 NAME = "kafka_packets"
-SCHEMA = "part INT, first BIGINT, heads BINARY, data BINARY"
-_ARROW = pa.schema([("part", pa.int32()), ("first", pa.int64()), ("heads", pa.binary()), ("data", pa.binary())])
 
 
 class _Task(InputPartition):
@@ -32,18 +33,19 @@ class PacketSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        return SCHEMA
+        return PLACES
 
     def reader(self, schema: StructType) -> "PacketReader":
-        return PacketReader(unpacked(self.options["segments"]), int(self.options["parts"]))
+        return PacketReader(unpacked(self.options["segments"]), int(self.options["parts"]), self.options["folder"])
 
 
 class PacketReader(DataSourceReader):
     """Reads segments."""
 
-    def __init__(self, segments: list[Segment], parts: int) -> None:
+    def __init__(self, segments: list[Segment], parts: int, folder: str) -> None:
         self._segments = segments
         self._parts = parts
+        self._folder = folder
 
     def __getstate__(self) -> dict[str, object]:
         """What goes to every task: each is told its own segment beside it, and the others are none of its business."""
@@ -53,15 +55,8 @@ class PacketReader(DataSourceReader):
         return [_Task(some) for some in together(self._segments, 2 * self._parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        dealt = (each for segment in cast(list[Segment], partition.value) for each in deal(segment, self._parts))
-        for part, block in dealt:
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array([part], pa.int32()),
-                    *(pa.array([value], t.type) for value, t in zip(block, list(_ARROW)[1:], strict=True)),
-                ],
-                schema=_ARROW,
-            )
+        some = cast(list[Segment], partition.value)
+        yield from written((each for segment in some for each in deal(segment, self._parts)), self._folder)
 
 
 def together(segments: list[Segment], tasks: int) -> list[list[Segment]]:

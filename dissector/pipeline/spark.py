@@ -36,8 +36,6 @@ SETTINGS: Final = {
     "spark.driver.extraJavaOptions": JAVA,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
-    # A block of packets is a row: few of them at a time go to Python.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "32",
     # Rows come by capture: what writes a few partitions at once need not sort them.
     "spark.sql.maxConcurrentOutputFileWriters": "8",
     # By itself Spark reads as much in one task as gives each core one: the last core to be done is waited for.

@@ -1,0 +1,121 @@
+"""Packets that were dealt out, on their way to whoever reads a part: blocks in files of the run, and where each stands.
+
+Spark shuffles the places, and no packets: they are written once, and both passes read them from there. A task that is
+tried again writes another file, and nobody is told of the one before.
+
+Invariants:
+  * about `ROUND` bytes wait to be written, whatever is dealt out;
+  * a file is whole before anybody is told what stands in it.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from dissector.capture.parts import Block, together
+from dissector.pipeline.folder import opened
+from dissector.pipeline.segments import Dealt
+
+ROUND: Final = 16 << 20
+"""Bytes of packets that are gathered, so that those of a part stand together."""
+
+
+class Place(NamedTuple):
+    """Of a block: its heads, and its data behind them, in a file. One without packets stands in none."""
+
+    part: int
+    first: int
+    path: str | None
+    at: int
+    heads: int
+    """Bytes."""
+    data: int
+    """Bytes."""
+    tally: bytes | None
+    """What a block without packets has."""
+
+
+PLACES: Final = "part INT, first BIGINT, path STRING, at BIGINT, heads BIGINT, data BIGINT, tally BINARY"
+"""Of a place, in Spark's words."""
+_ARROW: Final = pa.schema([
+    ("part", pa.int32()), ("first", pa.int64()), ("path", pa.string()), ("at", pa.int64()), ("heads", pa.int64()),
+    ("data", pa.int64()), ("tally", pa.binary()),
+])  # fmt: skip
+
+
+def nowhere(part: int, block: Block) -> Place:
+    """The place of a block without packets."""
+    return Place(part, block.first, None, 0, 0, 0, block.data)
+
+
+def written(dealt: Iterable[Dealt], uri: str) -> Iterator[pa.RecordBatch]:
+    """Write blocks to a file of a folder, small ones of a part together; then tell their places, of `PLACES`."""
+    files, top = opened(uri)
+    files.create_dir(top, recursive=True)
+    path = f"{top}/{uuid.uuid4().hex}"
+    places: list[Place] = []
+    with files.open_output_stream(path) as file:
+        for part, block in _gathered(dealt):
+            if block.heads:
+                places.append(Place(part, block.first, path, file.tell(), len(block.heads), len(block.data), None))
+                file.write(block.heads)
+                file.write(block.data)
+            else:
+                places.append(nowhere(part, block))
+    yield pa.RecordBatch.from_pylist([each._asdict() for each in places], _ARROW)
+
+
+def _gathered(dealt: Iterable[Dealt]) -> Iterator[Dealt]:
+    """Blocks part by part, some megabytes at a time; those of each part in the order that they had."""
+    waiting: dict[int, list[Block]] = defaultdict(list)
+    size = 0
+    for part, block in dealt:
+        waiting[part].append(block)
+        size += len(block.data)
+        if size >= ROUND:
+            yield from _by_part(waiting)
+            waiting.clear()
+            size = 0
+    yield from _by_part(waiting)
+
+
+def _by_part(waiting: dict[int, list[Block]]) -> Iterator[Dealt]:
+    return (Dealt(part, block) for part, some in sorted(waiting.items()) for block in together(some))
+
+
+def by_part(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[tuple[int, Iterator[Block]]]:
+    """The number of each part and its blocks, one part behind the other, by their places in order."""
+    ahead = _read(some, uri)
+    first = next(ahead, None)
+    while first is not None:
+        rest: list[Dealt] = []
+
+        def blocks(begin: Dealt, rest: list[Dealt] = rest) -> Iterator[Block]:
+            yield begin.block
+            for each in ahead:
+                if each.part != begin.part:
+                    rest.append(each)
+                    return
+                yield each.block
+
+        yield first.part, together(blocks(first))
+        first = rest[0] if rest else None
+
+
+def _read(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[Dealt]:
+    files, _ = opened(uri)
+    with ExitStack() as stack:
+        path, file = None, None
+        for place in (Place(**row) for batch in some for row in batch.to_pylist()):
+            if place.tally is not None:
+                yield Dealt(place.part, Block(place.first, b"", place.tally))
+                continue
+            if file is None or place.path != path:
+                stack.close()
+                path, file = place.path, stack.enter_context(files.open_input_file(place.path))
+            heads, data = file.read_at(place.heads, place.at), file.read_at(place.data, place.at + place.heads)
+            yield Dealt(place.part, Block(place.first, heads, data))
