@@ -5,16 +5,19 @@ tried again writes another file, and nobody is told of the one before.
 
 Invariants:
   * about `ROUND` bytes wait to be written, whatever is dealt out;
-  * a file is whole before anybody is told what stands in it.
+  * a file is whole before anybody is told what stands in it;
+  * packets are as they were captured: where files have owners, nobody else may read these.
 """
 
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.fs
 
 from dissector.capture.parts import Block, together
 from dissector.pipeline.folder import opened
@@ -59,6 +62,8 @@ def written(dealt: Iterable[Dealt], uri: str) -> Iterator[pa.RecordBatch]:
     path = f"{top}/{uuid.uuid4().hex}"
     places: list[Place] = []
     with files.open_output_stream(path) as file:
+        if isinstance(files, pa.fs.LocalFileSystem):
+            Path(path).chmod(0o600)  # secrets are masked in tables, and not here
         for part, block in _gathered(dealt):
             if block.heads:
                 places.append(Place(part, block.first, path, file.tell(), len(block.heads), len(block.data), None))
@@ -117,5 +122,5 @@ def _read(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[Dealt]:
             if file is None or place.path != path:
                 stack.close()
                 path, file = place.path, stack.enter_context(files.open_input_file(place.path))
-            heads, data = file.read_at(place.heads, place.at), file.read_at(place.data, place.at + place.heads)
-            yield Dealt(place.part, Block(place.first, heads, data))
+            both = file.read_at(place.heads + place.data, place.at)
+            yield Dealt(place.part, Block(place.first, both[: place.heads], both[place.heads :]))

@@ -350,17 +350,20 @@ class Run:
         for column in table.columns:
             if column.of_json:
                 made = made.withColumn(column.name, f.try_parse_json(column.name))
-        to = made.coalesce(self._tasks(rows)).write.partitionBy("day", "capture")
+        to = self._gathered(made, rows).write.partitionBy("day", "capture")
         for column in table.columns:
             if column.of_json:  # no two bodies are alike
                 to = to.option(f"parquet.enable.dictionary#{column.name}.value", "false")
         to.parquet(self._folder.spark(f"{self._stage}/{name}"))
 
-    def _tasks(self, rows: int) -> int:
-        """Those that write so many rows: few, as each writes a file for every capture that it has rows of, but one for
-        each core where there are many rows."""
+    def _gathered(self, made: DataFrame, rows: int) -> DataFrame:
+        """So many rows for those that write them: few, as each writes a file for every capture that it has rows of, but
+        one for each core where there are many rows. Where captures have few rows each, those of one go to one."""
         captures = max(1, len(self._plans))  # the last rows of a ring come without any
-        return min(1 + rows // ROWS_A_TASK, max(self._cores, rows // (ROWS_A_TASK * captures)))
+        tasks = 1 + rows // ROWS_A_TASK
+        if 1 < tasks <= captures:
+            return made.repartition(tasks, "capture")
+        return made.coalesce(min(tasks, max(self._cores, rows // (ROWS_A_TASK * captures))))
 
     def _commit(self) -> None:
         """Move what was made to where it belongs; what says that it is there comes last."""

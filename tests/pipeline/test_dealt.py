@@ -1,5 +1,6 @@
 """Packets that were dealt out come back part by part, in their order, wherever their files were cut."""
 
+import stat
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -82,4 +83,5 @@ def test_small_blocks_of_a_part_stand_together(tmp_path: Path) -> None:
     [batch] = written(some, f"file://{tmp_path}")
     assert batch.column("part").to_pylist() == [0, 1, 2, 3, 4]
     [file] = tmp_path.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600, "packets have secrets"
     assert file.stat().st_size == sum(batch.column("heads").to_pylist()) + sum(batch.column("data").to_pylist())
