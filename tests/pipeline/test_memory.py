@@ -49,7 +49,7 @@ def test_how_many_parts_there_are_follows_from_what_they_hold(tmp_path: Path) ->
 
 def test_what_a_task_is_sent_does_not_grow_with_the_captures() -> None:
     [one] = segments([plan(str(PCAPS / "java.pcapng"))])
-    few, many = PacketReader([one], 3), PacketReader([one] * 10_000, 3)
+    few, many = (PacketReader(some, 3, "file:///nonexistent") for some in ([one], [one] * 10_000))
     assert len(pickle.dumps(few)) == len(pickle.dumps(many))
     assert sum(len(task.value) for task in many.partitions()) == 10_000
     task = pickle.loads(pickle.dumps(many))
