@@ -243,7 +243,8 @@ class Run:
                 return [Staged(*row) for row in made.collect()]
         finally:
             dealt.unpersist()
-            self._folder.remove(self._packets)
+            with suppress(FolderError):  # what is left goes with the run
+                self._folder.remove(self._packets)
 
     @property
     def _is_dealt(self) -> bool:
