@@ -359,10 +359,12 @@ class Run:
 
     def _gathered(self, made: DataFrame, rows: int) -> DataFrame:
         """So many rows for those that write them: few, as each writes a file for every capture that it has rows of, but
-        one for each core where there are many rows. Where captures have few rows each, those of one go to one."""
-        captures = max(1, len(self._plans))  # the last rows of a ring come without any
+        one for each core where there are many rows. Where captures have few rows each, and none has far more than its
+        share, as nobody would help with it, those of one go to one."""
+        packets = [each.packets for each in self._plans]
+        captures = max(1, len(packets))  # the last rows of a ring come without any
         tasks = 1 + rows // ROWS_A_TASK
-        if 1 < tasks <= captures:
+        if 1 < tasks <= captures and max(packets) * tasks <= 2 * sum(packets):
             return made.repartition(tasks, "capture")
         return made.coalesce(min(tasks, max(self._cores, rows // (ROWS_A_TASK * captures))))
 
