@@ -170,6 +170,7 @@ def driven(its: Terminal, panes: tuple[str, ...] = PANES) -> Output:
         its.press(keys)
         if its.process.poll() is not None:
             break
+    its.rest(1, 10)  # on a slow machine it is in the middle of a sequence
     output = Output.of(its.written)
     assert not [each for each in output.sequences if MARK in each]
     assert "Traceback" not in output.text

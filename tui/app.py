@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar, Final
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
@@ -26,7 +26,7 @@ from tui import settings
 from tui.columns import COLUMNS
 from tui.hangup import end_with_terminal
 from tui.messages import ApplyFilter, CompareWith, Keep, OpenAside
-from tui.palette import Palette
+from tui.palette import Commands, Palette
 from tui.recents import FILTERS, recent, recent_captures, remember_capture
 from tui.screens.aside import Aside
 from tui.screens.core import CoreScreen
@@ -37,6 +37,7 @@ from tui.screens.live import Begin, LiveScreen
 from tui.screens.main import MainScreen
 from tui.screens.menu import Choice, Menu
 from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
+from tui.typeahead import TypeAhead
 
 NAMED: Final = 3
 """Files of a capture that are named where it is offered."""
@@ -46,7 +47,7 @@ Opener = Callable[[Sequence[str]], Capture]
 LEFT: Final = 128 + signal.SIGINT
 
 
-class KDissectApp(App[None]):
+class KDissectApp(TypeAhead):
     """kdissect on a terminal. Without a screen to begin with it offers captures that were opened before, and `opener`
     opens them."""
 
@@ -196,6 +197,10 @@ class KDissectApp(App[None]):
     def _end(self, error: CaptureError) -> None:
         self.error = error
         self.exit(return_code=2)
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, Commands):
+            self.push_screen(Commands(id="--command-palette"))
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen(keys_of(self.screen)))

@@ -6,9 +6,20 @@ Textual's own provider takes what it shows for markup; here names are text, whoe
 from collections.abc import AsyncIterator
 
 from rich.text import Text
-from textual.command import DiscoveryHit, Hit, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Provider
+from textual.widgets import OptionList
 
 from dissector.text import clean
+from tui.screens.answering import Answering
+
+
+class Commands(CommandPalette, Answering[None]):
+    """Where one is chosen, and run: once, however often it was clicked."""
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        if self.app.screen is not self:
+            event.stop()
+            event.prevent_default()
 
 
 class Palette(Provider):

@@ -9,11 +9,11 @@ Told = ParamSpec("Told")
 
 
 def tell(screen: Widget, hear: Callable[Told, object], /, *what: Told.args, **named: Told.kwargs) -> None:
-    """Let a screen hear it on its own thread, and wait until it has. A screen that goes has lost its parts before it
-    hears of nothing more: it is not told."""
+    """Let a screen hear it on its own thread, and wait until it has. A screen that was left has lost its parts while it
+    is still attached: it is not told."""
 
     def told() -> None:
-        if screen.app.is_running and screen.is_attached:
+        if screen.app.is_running and screen.is_attached and screen.screen in screen.app.screen_stack:
             hear(*what, **named)
 
     screen.app.call_from_thread(told)

@@ -9,19 +9,19 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 
 from dissector.text import clean
 from tui.messages import CompareWith
 from tui.recents import recent_captures
+from tui.screens.answering import Dialogue
 from tui.screens.core import CoreScreen
 
 CAPTURES: Final = ("*.pcap*", "*.cap*")
 MOST_OFFERED: Final = 100
 
 
-class AskCapture(ModalScreen[str | None]):
+class AskCapture(Dialogue[str | None]):
     """Gives the path of a capture, typed or chosen; None where the user left."""
 
     DEFAULT_CSS = """

@@ -4,11 +4,12 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from tui.screens.answering import Dialogue
 
-class Asking(ModalScreen[str | None]):
+
+class Asking(Dialogue[str | None]):
     """Gives what was typed; None where the user went away."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

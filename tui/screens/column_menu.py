@@ -6,15 +6,15 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from dissector.text import clean
 from tui.columns import COLUMNS, LEAST_WIDTH, MOST_WIDTH, Column
+from tui.screens.answering import Dialogue
 
 
-class ColumnMenu(ModalScreen[None]):
+class ColumnMenu(Dialogue[None]):
     """Every column there is, those that are shown first and in their order."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

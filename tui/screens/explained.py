@@ -7,12 +7,12 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from dissector.analysis.findings import explain
 from dissector.findings import Finding
 from dissector.text import clean
+from tui.screens.answering import Dialogue
 from tui.words import MARKS
 
 
@@ -30,7 +30,7 @@ def explanation(finding: Finding) -> Text:
     return text
 
 
-class ExplainedScreen(ModalScreen[None]):
+class ExplainedScreen(Dialogue[None]):
     """One finding, or all of a row."""
 
     DEFAULT_CSS = """

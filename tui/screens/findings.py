@@ -6,7 +6,6 @@ from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.widgets import Static, Tree
 from textual.widgets.tree import TreeNode
 
@@ -14,6 +13,7 @@ from dissector.analysis.findings import explain
 from dissector.findings import Finding
 from dissector.text import clean, counted
 from tui.history import Place
+from tui.screens.answering import Dialogue
 from tui.screens.examining import Examining
 from tui.screens.explained import ExplainedScreen
 from tui.theme import bold
@@ -24,7 +24,7 @@ SECONDS_BETWEEN = 0.3
 Item = Group | tuple[int, Finding]
 
 
-class FindingsScreen(ModalScreen[tuple[int, Finding] | None]):
+class FindingsScreen(Dialogue[tuple[int, Finding] | None]):
     """Kinds with their counts; each opens to the rows that have it. Gives the row and the finding to go to."""
 
     DEFAULT_CSS = """

@@ -8,8 +8,10 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Static
+
+from tui.screens.answering import Dialogue
 
 Keys = dict[str, list[tuple[str, str]]]
 """Keys and what they do, by what they are for."""
@@ -18,7 +20,7 @@ WIDE: Final = 120
 """Screen width from which on there are two columns."""
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialogue[None]):
     """Shows keys; any of its own closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -8,14 +8,14 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from dissector.text import clean
+from tui.screens.answering import Dialogue
 from tui.screens.diff import DiffCore
 
 
-class IgnoredScreen(ModalScreen[None]):
+class IgnoredScreen(Dialogue[None]):
     """A list of sentences; any key of its own closes it."""
 
     DEFAULT_CSS = """

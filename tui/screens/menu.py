@@ -7,9 +7,10 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
+
+from tui.screens.answering import Dialogue
 
 
 class Choice(NamedTuple):
@@ -21,7 +22,7 @@ class Choice(NamedTuple):
     """A letter that chooses it at once. In a menu with such letters none moves."""
 
 
-class Menu(ModalScreen[int | None]):
+class Menu(Dialogue[int | None]):
     """Gives the place of what was chosen, from 0; None where nothing was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

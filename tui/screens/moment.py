@@ -7,16 +7,17 @@ from typing import ClassVar, Final
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
-from textual.screen import Screen, ScreenResultType
+from textual.screen import ScreenResultType
 from textual.widgets import Static
 
 from dissector.capture_file import Capture
+from tui.screens.answering import Answering
 
 SECONDS_BETWEEN: Final = 1.0
 """Looks at how much came."""
 
 
-class OfMoment(Screen[ScreenResultType]):
+class OfMoment(Answering[ScreenResultType]):
     """Who makes one says what stands in the title, and works out what is shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -8,16 +8,16 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from dissector.analysis.search import Hit, Kind, Needle, SearchError, needle
 from dissector.text import clean
 from tui.history import Place
+from tui.screens.answering import Dialogue
 from tui.screens.seeking import Go, Rows, Seeking
 
 
-class SearchScreen(ModalScreen[Needle | None]):
+class SearchScreen(Dialogue[Needle | None]):
     """Asks what to look for."""
 
     DEFAULT_CSS = """

@@ -8,12 +8,12 @@ from typing import ClassVar, Final
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
 from dissector.text import clean, size
+from tui.screens.answering import Dialogue
 from tui.telling import tell
 
 SECONDS: Final = 0.2
@@ -23,7 +23,7 @@ Pieces = Callable[[Said], Iterator[bytes]]
 """What the file holds; it says what it has to say to whom it is given. Raises `CaptureError`."""
 
 
-class Writing(ModalScreen[str | None]):
+class Writing(Dialogue[str | None]):
     """Gives what is to be said of it at the end; None where it was stopped.
 
     Invariants: no file is written over, and none is left that is not whole."""

@@ -1,0 +1,170 @@
+"""Keys and clicks that come faster than the screen answers do what they do when they come slowly."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual import events
+from textual.app import SystemCommand
+from textual.command import CommandList
+from textual.widgets import Input, OptionList
+
+from tests.tui.driving import JAVA, Screen, opened
+from tui.app import KDissectApp
+from tui.screens.asking import Asking
+from tui.screens.menu import Choice, Menu
+from tui.typeahead import LONGEST
+from tui.widgets.filter_bar import FilterBar
+
+NAMES = {"/": "slash", "?": "question_mark", "*": "asterisk", "[": "left_square_bracket", "\\": "backslash",
+         "]": "right_square_bracket", "=": "equals_sign", "+": "plus", "-": "minus", " ": "space"}  # fmt: skip
+AT_ONCE = ("/", "?", "o", "L", "C", "x", "y", "f", "escape", "enter", "j", "k", "G", "g", "z", "a", "=")
+"""Keys whose effect is there at once: what others find in a while depends on when one looks."""
+KEYS = (*AT_ONCE, "ctrl+p", "ctrl+f", "tab", "down", "up", *"tTvcmsFeE[]nNPbuwlrpihd\\+-* ")
+CELLS = st.tuples(st.integers(0, 119), st.integers(0, 39))
+FEW = max(6, settings().max_examples // 30)
+"""Examples: each opens a screen."""
+
+
+def in_one_breath(screen: Screen, *done: str | tuple[int, int]) -> None:
+    """Press keys, and click at cells, before any of it is answered."""
+    app = screen.pilot.app
+    for each in done:
+        if isinstance(each, str):
+            app.post_message(events.Key(NAMES.get(each, each), each if len(each) == 1 else None))
+            continue
+        for kind in (events.MouseDown, events.MouseUp):
+            x, y = each
+            app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
+
+
+async def answered(screen: Screen) -> None:
+    """Not all that runs is over then: a dialogue may wait for the user."""
+    app = screen.pilot.app
+    assert isinstance(app, KDissectApp)
+    await screen.until(lambda: app.is_at_rest)
+    await screen.pilot.pause()
+
+
+def place(screen: Screen) -> tuple[Any, ...]:
+    """Where the user is."""
+    app = screen.pilot.app
+    screens = [type(each).__name__ for each in app.screen_stack]
+    typed = [each.value for each in app.screen.query(Input)]
+    return screens, type(app.focused).__name__, screen.main.query_one(FilterBar).text, typed, screen.row
+
+
+@given(st.lists(st.sampled_from(AT_ONCE), min_size=2, max_size=6))
+@settings(max_examples=FEW)
+async def test_keys_in_one_breath_lead_where_they_lead_slowly(keys: Sequence[str]) -> None:
+    async with opened(JAVA) as screen:
+        for key in keys:
+            in_one_breath(screen, key)
+            await answered(screen)
+        wanted = place(screen)
+    async with opened(JAVA) as screen:
+        in_one_breath(screen, *keys)
+        await answered(screen)
+        await screen.until(lambda: place(screen) == wanted)
+
+
+@given(st.lists(st.lists(st.sampled_from(KEYS) | CELLS, max_size=6), max_size=8))
+@settings(max_examples=FEW)
+async def test_no_keys_and_clicks_bring_it_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaths: Sequence[Sequence[str | tuple[int, int]]]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # what they write
+    async with opened(JAVA) as screen:
+        for breath in breaths:
+            in_one_breath(screen, *breath)
+            await asyncio.sleep(0.02 * len(breath))
+        await answered(screen)
+        assert screen.main.is_attached
+
+
+async def test_a_filter_is_typed_in_one_breath() -> None:
+    async with opened(JAVA) as screen:
+        in_one_breath(screen, *"/api == Fetch", "enter")
+        await answered(screen)
+        await screen.until(lambda: screen.main.query_one(FilterBar).text == "api == Fetch")
+        assert screen.main.view.is_filtered
+
+
+async def test_a_key_that_is_held_counts_each_time() -> None:
+    async with opened(JAVA) as screen:
+        in_one_breath(screen, *"j" * 30, "k", *"jjj")
+        await answered(screen)
+        await screen.until(lambda: screen.row == 32)
+
+
+async def test_what_is_pasted_keeps_its_place_among_keys() -> None:
+    async with opened(JAVA) as screen:
+        in_one_breath(screen, "/", "a")
+        screen.pilot.app.post_message(events.Paste("pi == "))
+        in_one_breath(screen, *"Fetch", "enter")
+        await answered(screen)
+        await screen.until(lambda: screen.main.query_one(FilterBar).text == "api == Fetch")
+
+
+async def test_a_choice_that_is_clicked_twice_is_made_once() -> None:
+    async with opened(JAVA) as screen:
+        chosen: list[int | None] = []
+        screen.pilot.app.push_screen(Menu("Choose", [Choice("this"), Choice("that")]), chosen.append)
+        await screen.settle()
+        region = screen.pilot.app.screen.query_one(OptionList).content_region
+        in_one_breath(screen, *[(region.x + 1, region.y + 1)] * 3)
+        await answered(screen)
+        await screen.settle()
+        assert chosen == [1]
+        assert screen.pilot.app.screen is screen.main
+
+
+async def test_a_line_that_is_entered_twice_is_given_once() -> None:
+    async with opened(JAVA) as screen:
+        given: list[str | None] = []
+        screen.pilot.app.push_screen(Asking("Name", "it"), given.append)
+        await screen.settle()
+        line = screen.pilot.app.screen.query_one(Input)
+        for _ in range(2):
+            line.post_message(Input.Submitted(line, line.value))
+        await screen.settle()
+        assert given == ["it"]
+        assert screen.pilot.app.screen is screen.main
+
+
+async def test_a_command_that_is_clicked_twice_is_run_once() -> None:
+    async with opened(JAVA) as screen:
+        app, run = screen.pilot.app, []
+        run_once = SystemCommand("Ours", "", lambda: run.append(1))
+        app.get_system_commands = lambda screen: [run_once]  # type: ignore[method-assign]
+        await screen.press("ctrl+p")
+        commands = app.screen.query_one(CommandList)
+        await screen.until(lambda: commands.option_count)
+        await screen.settle()
+        region = commands.content_region
+        in_one_breath(screen, *[(region.x + 1, region.y)] * 3)
+        await answered(screen)
+        await screen.until(lambda: run)
+        await screen.settle()
+        assert run == [1]
+        assert app.screen is screen.main
+
+
+async def test_a_key_that_hangs_keeps_the_next_one_waiting_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(JAVA) as screen:
+        over = asyncio.Event()
+
+        async def hang() -> None:
+            await over.wait()
+
+        screen.list.call_later(hang)
+        in_one_breath(screen, "j", "ctrl+q")
+        began = asyncio.get_running_loop().time()
+        while screen.pilot.app.is_running and not screen.pilot.app._exit:
+            await asyncio.sleep(0.05)
+        assert asyncio.get_running_loop().time() - began < 10 * LONGEST
+        over.set()
