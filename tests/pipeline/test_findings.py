@@ -74,7 +74,7 @@ def happening(talk: Talk, now: float, chance: random.Random, sequences: Counter[
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(chance=seeds, step=st.integers(1, 300), how=dealt)
 def test_what_several_connections_tell_is_told_by_parts_that_have_one_each(
     tmp_path: Path, chance: random.Random, step: int, how: dict[str, Any]

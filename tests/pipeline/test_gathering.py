@@ -34,7 +34,8 @@ def files_of_exchanges(spark: SparkSession, counts: list[int], folder: Path) -> 
     paths = [capture(where / f"{number}.pcap", count) for number, count in enumerate(counts)]
     done = ingest.ingest(spark, paths, str(folder / "tables"), Keeping(), parts=5)
     assert done.counts["exchanges"] == sum(counts)
-    packets = {row.digest[:16]: row.packets for row in spark.read.parquet(str(folder / "tables" / "captures")).collect()}
+    captures = spark.read.parquet(str(folder / "tables" / "captures")).collect()
+    packets = {row.digest[:16]: row.packets for row in captures}
     found: dict[int, int] = {}
     for each in (folder / "tables" / "exchanges").glob("day=*/capture=*"):
         of = packets[each.name.removeprefix("capture=")]

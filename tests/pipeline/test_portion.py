@@ -201,7 +201,7 @@ def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path) -> N
     assert one_by_one(plans, origins) == whole
 
 
-few = settings(max_examples=15, phases=[phase for phase in Phase if phase is not Phase.shrink])
+few = settings(max_examples=8, phases=[phase for phase in Phase if phase is not Phase.shrink])
 """Of large examples, which would be made smaller for many minutes."""
 
 
