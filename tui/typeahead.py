@@ -63,9 +63,9 @@ class TypeAhead(App[None]):
         for each in focus.ancestors_with_self:
             await _rest([each], until)
         for _ in range(ROUNDS):
-            await _rest(self.screen.walk_children(with_self=True), until)
+            await _rest(self.screen.walk_children(with_self=True) if self.screen_stack else (), until)
             await _rest([self], until)
-        if self._typed:
+        if self._typed and self.screen_stack:  # else it is over
             self.call_later(self._deal_out, self._next(key if focus is (self.focused or self.screen) else ""))
         else:
             self._dealing = None

@@ -136,11 +136,12 @@ async def test_a_line_that_is_entered_twice_is_given_once() -> None:
         assert screen.pilot.app.screen is screen.main
 
 
-async def test_a_command_that_is_clicked_twice_is_run_once() -> None:
+async def test_a_command_that_is_clicked_twice_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[int] = []
+    ours = SystemCommand("Ours", "", lambda: run.append(1))
+    monkeypatch.setattr(KDissectApp, "get_system_commands", lambda app, screen: [ours])
     async with opened(JAVA) as screen:
-        app, run = screen.pilot.app, []
-        run_once = SystemCommand("Ours", "", lambda: run.append(1))
-        app.get_system_commands = lambda screen: [run_once]  # type: ignore[method-assign]
+        app = screen.pilot.app
         await screen.press("ctrl+p")
         commands = app.screen.query_one(CommandList)
         await screen.until(lambda: commands.option_count)
