@@ -52,9 +52,10 @@ def lines(process: subprocess.Popen[str], count: int) -> list[str]:
 
 
 def end(process: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[str, str]:
-    """What is still printed, and the summary."""
+    """What is still printed, and the summary. `communicate` would pass over lines that `readline` has buffered."""
     process.send_signal(number)
-    out, err = process.communicate(timeout=LONGEST)
+    out, err = pipe(process.stdout).read(), pipe(process.stderr).read()
+    process.wait(LONGEST)
     return out, err
 
 
