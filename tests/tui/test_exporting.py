@@ -4,11 +4,13 @@ import json
 import shlex
 import subprocess
 import sys
+import threading
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from textual.command import CommandPalette
 from textual.widgets import Input
 
 from dissector.capture_file import Capture
@@ -178,3 +180,23 @@ async def test_writing_is_stopped_and_what_was_begun_goes_away(here: Path) -> No
         while list(here.iterdir()):
             await screen.pilot.pause(0.05)
         assert ended == [None]
+
+
+async def test_what_is_written_while_something_is_over_it_is_told_when_that_is_gone(here: Path) -> None:
+    go_on = threading.Event()
+
+    def late(_: object) -> Iterator[bytes]:
+        go_on.wait(60)
+        yield b"all of it"
+
+    async with opened(JAVA) as screen:
+        ended: list[str | None] = []
+        app = screen.pilot.app
+        app.push_screen(Writing(here / "late", late), ended.append)
+        await screen.pilot.press("ctrl+p")
+        await screen.until(lambda: isinstance(app.screen, CommandPalette))
+        go_on.set()
+        await screen.settle()
+        await screen.pilot.press("escape")
+        await screen.until(lambda: app.screen is screen.main)
+        assert ended == [f"wrote {here / 'late'}, 9B"]

@@ -36,6 +36,7 @@ class Writing(Dialogue[str | None]):
         super().__init__()
         self._path = path
         self._pieces = pieces
+        self._said: str | None = None
 
     def compose(self) -> ComposeResult:
         words = Static("working", id="written", markup=False)
@@ -68,8 +69,13 @@ class Writing(Dialogue[str | None]):
             tell(self, self._end, clean("; ".join(said)))
 
     def _end(self, said: str) -> None:
-        if self.is_current:  # nobody stopped it at the last moment
-            self.dismiss(said)
+        self._said = said
+        self.dismiss(said)  # nothing happens if somebody stopped it at the last moment
+
+    def on_screen_resume(self) -> None:
+        """What was over it at the end is gone."""
+        if self._said is not None:
+            self.dismiss(self._said)
 
     def _copy(self, pieces: Iterator[bytes], write: Callable[[bytes], int]) -> bool:
         """Whether all is written: nobody stopped it."""
