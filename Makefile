@@ -43,21 +43,21 @@ lint: $(VENV)/.tests ## style, types, import rules
 	@$(BIN)/lint-imports --no-logo --verbose >/dev/null || $(BIN)/lint-imports
 
 bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter diff spark")
-	@$(BIN)/python -m tests.bench $(BENCH)
+	@$(BIN)/python -m tools.benchmarks $(BENCH)
 
 fuzz: $(VENV)/.tests ## damaged input on every core (FUZZ="--count N --seed S --minutes M")
-	@$(BIN)/python -m tests.fuzz $(FUZZ)
+	@$(BIN)/python -m tools.fuzz $(FUZZ)
 
 lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs Java 17, Maven, dumpcap or tcpdump)
-	@$(BIN)/python -m tests.lab
-	@$(BIN)/python -m tests.lab.segments
+	@$(BIN)/python -m tools.lab
+	@$(BIN)/python -m tools.lab.segments
 
 schemas: $(VENV)/.tests ## import the schema tables anew from Apache's released jars (needs Java 17, Maven)
-	@$(BIN)/python -m tests.lab.schemas
+	@$(BIN)/python -m tools.lab.schemas
 
 vectors: $(VENV)/.tests ## hold the codec against fresh messages from Apache's own (SEED=N COUNT=K; needs Java 17, Maven)
 	@echo "SEED=$(SEED) COUNT=$(COUNT)"
-	@$(BIN)/python -m tests.lab.vectors --seed $(SEED) --count $(COUNT) --out build/vectors
+	@$(BIN)/python -m tools.lab.vectors --seed $(SEED) --count $(COUNT) --out build/vectors
 	@VECTORS=build/vectors $(BIN)/python -m pytest -n auto tests/protocol/test_vectors.py
 
 clean: ## forget what was built and installed

@@ -16,9 +16,11 @@ __all__ = [
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 
-from dissector.analysis.filter import FilterError
-from dissector.capture_file import Capture
-from dissector.encoding import api_key_of, held, integer
+from dissector.capture_session import Capture
+from dissector.exchange.from_json import api_key_of, held, integer
+from dissector.exchange.inference_words import shape
+from dissector.exchange.model import Message
+from dissector.filter import FilterError
 from dissector.protocol import primitives
 from dissector.protocol.embedded.context import NOTHING_KNOWN
 from dissector.protocol.frame import answer_shape, frame_bytes, request_header
@@ -27,8 +29,6 @@ from dissector.protocol.inference.verdict import judge
 from dissector.protocol.message import PREFIX, Shape, request_shape, response_shape
 from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
-from dissector.session.exchange import Message
-from dissector.session.verdicts import shape
 
 
 def open(*paths: str | PathLike[str], show_secrets: bool = False) -> Capture:  # noqa: A001  # like `gzip.open`

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
-from dissector.capture_file import Capture
-from dissector.session.exchange import Row
+from dissector.capture_session import Capture
+from dissector.exchange.model import Row
 from tests.traffic import (
     ACK,
     FIN,

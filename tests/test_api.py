@@ -7,8 +7,8 @@ import struct
 import pytest
 
 import dissector
-from dissector.json_lines import json_line
-from dissector.session.exchange import Exchange, Row
+from dissector.exchange.model import Exchange, Row
+from dissector.exchange.to_json import json_line
 from tests.conftest import PCAPS
 from tests.traffic import request, response
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.exchange.model import Message
 from dissector.protocol.message import trace
-from dissector.session.exchange import Message
 from tests.protocol.trees import assert_tiled, same, values_of
 
 pytestmark = pytest.mark.slow

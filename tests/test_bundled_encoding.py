@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.spoken import Captured, Transcript, take
-from dissector.encoding import Held, held, token
-from dissector.json_lines import json_line
+from dissector.exchange.from_json import Held, held, token
+from dissector.exchange.to_json import json_line
 from tests.conftest import CAPTURES
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dissector
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.main import app
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dissector.capture_file import Capture
-from dissector.session.exchange import Exchange, Message
+from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange, Message
 from tests.conftest import CAPTURES
 
 pytestmark = pytest.mark.slow

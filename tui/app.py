@@ -20,8 +20,8 @@ from textual.theme import Theme
 from dissector.analysis.diff import Matches, Side
 from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted
-from dissector.capture_file import Capture
-from dissector.text import clean
+from dissector.capture_session import Capture
+from dissector.core.text import clean
 from tui import settings
 from tui.columns import COLUMNS
 from tui.hangup import end_with_terminal

@@ -6,8 +6,8 @@ Errors and warnings keep their own colours whatever else is told: who looks for 
 from enum import Enum
 from typing import Final
 
-from dissector.protocol.schema.families import FAMILIES, OTHERS, family
-from dissector.session.exchange import Row
+from dissector.exchange.model import Row
+from dissector.protocol.schema.api_groups import FAMILIES, OTHERS, family
 
 HUES: Final = 8
 """Colours that a theme has for this; as many as the colour-blind can tell apart."""

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.analysis.diff import Comparison, Matches, Side, diff
-from dissector.capture_file import Progress
-from dissector.text import clean
+from dissector.capture_session import Progress
+from dissector.core.text import clean
 from tui.loader import SECONDS_BETWEEN, SWITCH_SECONDS, load
 
 

@@ -18,7 +18,7 @@ from dissector.analysis.diff.comparison import Difference
 from dissector.analysis.diff.leaves import Path
 from dissector.analysis.diff.places import node_of
 from dissector.analysis.diff.wording import path_words
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.protocol.tree import Node
 from tui.model import Model
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from dissector.analysis.diff import Entry, Pair, Reason, Verdict
 from dissector.analysis.diff.report import item, subject
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.diff_model import SIDES, DiffModel, Line, row_of
 from tui.words import value_text
 

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from rich.cells import set_cell_size
 
-from dissector.analysis.ladder import Event, Lane
-from dissector.analysis.ladder.words import lane_words, message_words
+from dissector.analysis.sequence_diagram import Event, Lane
+from dissector.analysis.sequence_diagram.labels import lane_words, message_words
 
 WIDE: Final = 34
 """Cells from lane to lane at least."""

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from dissector.capture_file import Capture, Progress
+from dissector.capture_session import Capture, Progress
 
 SECONDS_BETWEEN = 0.15
 SWITCH_SECONDS = 0.001

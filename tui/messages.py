@@ -2,7 +2,7 @@
 
 from textual.message import Message
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tui.history import Place
 
 

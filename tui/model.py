@@ -8,10 +8,10 @@ Invariants:
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.exchange.info_column import records_in
+from dissector.exchange.model import Exchange, Message
 from dissector.protocol.tree import Node, Source
-from dissector.session.exchange import Exchange, Message
-from dissector.session.summary import records_in
 
 DEEPEST_SHADE = 3
 """Ancestors farther up share one shade."""

@@ -13,7 +13,7 @@ from dissector.analysis.stats.sections import Line as Counted
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import ApiVersion
 from dissector.analysis.stats.versions import Negotiated, negotiated
-from dissector.text import bar, clean, counted, duration, size
+from dissector.core.text import bar, clean, counted, duration, size
 from tui.widgets.line_list import Line
 
 PAGES: Final = {

@@ -9,7 +9,7 @@ from rich.text import Text
 from textual.command import CommandPalette, DiscoveryHit, Hit, Provider
 from textual.widgets import OptionList
 
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.screens.answering import Answering
 
 

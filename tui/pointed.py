@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from dissector.analysis.filter import FilterError, cell_expression, expression, parse
-from dissector.session.at_path import plain_path
-from dissector.session.exchange import Exchange
+from dissector.exchange.field_values import plain_path
+from dissector.exchange.model import Exchange
+from dissector.filter import FilterError, cell_expression, expression, parse
 from tui.columns import INFO
 from tui.model import Model
 from tui.words import path_values

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture_file import Capture, Rows
-from dissector.text import counted, duration, size
+from dissector.capture_session import Capture, Rows
+from dissector.core.text import counted, duration, size
 
 SECONDS: Final = 5
 """What the figures are of."""
@@ -54,7 +54,7 @@ class Errors:
 
     def look(self, capture: Capture) -> None:
         """Count those that came since the last time; of more than `MOST` rows the newest."""
-        from dissector.analysis.filter import parse
+        from dissector.filter import parse
 
         upto = len(capture)
         oldest = max(0, upto - MOST)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.colouring import Colouring
 from tui.columns import Columns
 from tui.folders import config_folder, write_whole

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dissector.capture_file import Capture
-from dissector.session.listing import Value
+from dissector.capture_session import Capture
+from dissector.exchange.listing import Value
 
 TOGETHER: Final = 1 << 13
 """Rows that are looked up at once: the screen waits no longer for its turn than that takes."""

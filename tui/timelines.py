@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dissector.analysis.timelines import Event, Timeline
-from dissector.text import clean, counted, seconds
+from dissector.core.text import clean, counted, seconds
 from tui.widgets.line_list import Line
 
 _KINDS: Final = {

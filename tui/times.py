@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
 
-from dissector.text import seconds
+from dissector.core.text import seconds
 
 REFERENCE: Final = "*REF*"
 _SECOND: Final = 1_000_000_000

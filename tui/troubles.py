@@ -15,11 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.findings.registry import FINDERS
-from dissector.capture_file import Capture, Rows
-from dissector.columns import Column
-from dissector.findings import Finding, Severity
-from dissector.session.exchange import Exchange, worst
+from dissector.capture_session import Capture, Rows
+from dissector.core.columns import Column
+from dissector.core.finding import Finding, Severity
+from dissector.exchange.model import Exchange, worst
+from dissector.findings.registry import FINDERS
 
 KEPT: Final = 1_000
 """Findings of a code that can be gone to."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from dissector.columns import Column
+from dissector.core.columns import Column
 
 Rows = npt.NDArray[np.int64]
 _NOWHERE = -1

@@ -4,14 +4,14 @@ import struct
 
 from rich.text import Text
 
-from dissector.capture_file import Progress
+from dissector.capture_session import Progress
+from dissector.core.text import clean, counted, duration, size
+from dissector.exchange.field_paths import found, leads_into_bytes
+from dissector.exchange.listing import FACTS
+from dissector.exchange.model import Exchange, Message, Row
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, varint
-from dissector.session.exchange import Exchange, Message, Row
-from dissector.session.listing import FACTS
-from dissector.session.paths import found, leads_into_bytes
-from dissector.text import clean, counted, duration, size
 
 LONGEST_VALUE = 64
 MOST_VALUES = 16

@@ -6,11 +6,11 @@ Whatever the wire had in it is cleaned by each form: who pastes it into a shell 
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from dissector.evidence.command import command
-from dissector.json_text import dumps
+from dissector.core.json_text import dumps
+from dissector.core.text import clean, seconds
+from dissector.exchange.field_values import ABSENT, value_at
+from dissector.export.command_line import command
 from dissector.protocol.tree import Node
-from dissector.session.at_path import ABSENT, value_at
-from dissector.text import clean, seconds
 from tui.model import Model
 from tui.words import field_label, row_cells
 

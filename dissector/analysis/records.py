@@ -8,9 +8,9 @@ Invariants:
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from dissector.exchange.model import Message
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.records.batch import Batch, Header, Record
-from dissector.session.exchange import Message
 from dissector.storage.segment import partition_of
 
 NO_SEQUENCE: Final = -1

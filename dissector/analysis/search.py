@@ -19,13 +19,13 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange, Message
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.enums import enums, members
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import Node
-from dissector.session.exchange import Exchange, Message
 
 MOST: Final = 10_000
 """Hits of a message that are told; who wants more needs another word."""

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from dissector.findings import Finding, Severity
+from dissector.core.finding import Finding, Severity
 
 MOST_KEPT: Final = 10_000
 """Of them whose places are kept."""

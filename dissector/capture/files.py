@@ -17,20 +17,20 @@ import numpy as np
 from dissector.capture.compression import MAGIC_SIZE, codec_of
 from dissector.capture.errors import CaptureError, Damage, NoRoomError, Place
 from dissector.capture.hex_capture import captured
-from dissector.capture.parts import Part, PartReader
+from dissector.capture.partition import Part, PartReader
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
 from dissector.capture.pcapng import Pcapng
 from dissector.capture.pcapng_blocks import SECTION
-from dissector.capture.pcapng_notes import Notes
+from dissector.capture.pcapng_options import Notes
 from dissector.capture.sources import Followed, Made, Mapped, Source, Spooled
 from dissector.capture.spool import SpoolFullError
 from dissector.capture.streams import FileStream, PipeStream
 from dissector.conversation.hex_text import form_of
-from dissector.events import PacketBatch, UInt8
-from dissector.findings import Finding
-from dissector.limits import BATCH_BYTES, DEFAULT, Limits
-from dissector.store import Store
+from dissector.core.batches import PacketBatch, UInt8
+from dissector.core.finding import Finding
+from dissector.core.limits import BATCH_BYTES, DEFAULT, Limits
+from dissector.core.store import Store
 
 STDIN: Final = "-"
 PCAPNG: Final = SECTION.to_bytes(4, "big")

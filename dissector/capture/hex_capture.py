@@ -5,7 +5,7 @@ from dissector.conversation import Conversation, packets, pcapng
 from dissector.conversation.hex_text import Form, HexError
 from dissector.conversation.transcript import turns_of
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
-from dissector.findings import Finding, Severity
+from dissector.core.finding import Finding, Severity
 
 
 def captured(name: str, data: bytes, form: Form, *, unmarked_from_client: bool) -> tuple[bytes, list[Finding]]:

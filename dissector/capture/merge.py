@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.files import Reader
-from dissector.capture.parts import PartReader
+from dissector.capture.partition import PartReader
 from dissector.capture.spool import Spool, SpoolFullError
-from dissector.events import Int64, PacketBatch
-from dissector.findings import Finding, Severity
-from dissector.limits import Limits
-from dissector.store import Store
+from dissector.core.batches import Int64, PacketBatch
+from dissector.core.finding import Finding, Severity
+from dissector.core.limits import Limits
+from dissector.core.store import Store
 
 _LEAST: Final = -(1 << 63)
 _COPIED: Final = 1 << 12

@@ -17,12 +17,12 @@ from typing import Final
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage
-from dissector.capture.gather import Ints, heads, unsigned, words
-from dissector.capture.lanes import Looks, hop
+from dissector.capture.integers import Ints, heads, unsigned, words
+from dissector.capture.parallel_scan import Looks, hop
 from dissector.capture.pcap_records import MAGICS, NOWHERE, Sense, layout_of, next_record
-from dissector.events import PacketBatch, UInt8
-from dissector.findings import Finding
-from dissector.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
+from dissector.core.batches import PacketBatch, UInt8
+from dissector.core.finding import Finding
+from dissector.core.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
 
 FILE_HEADER: Final = 24
 LARGEST_PACKET: Final = 262_144

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.gather import Flags, Ints, Order, UInt32, places_where
-from dissector.capture.lanes import mark
-from dissector.events import UInt8
+from dissector.capture.integers import Flags, Ints, Order, UInt32, places_where
+from dissector.capture.parallel_scan import mark
+from dissector.core.batches import UInt8
 
 CHAIN: Final = 3
 """Records in a row that make sense are not chance."""

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.capture.errors import CaptureError, Damage, mismatch
-from dissector.capture.gather import Ints, Order, heads, unsigned, words
-from dissector.capture.lanes import Looks, hop, mark
+from dissector.capture.integers import Ints, Order, heads, unsigned, words
+from dissector.capture.parallel_scan import Looks, hop, mark
 from dissector.capture.pcapng_blocks import (
     BYTE_ORDER_MAGIC,
     DECRYPTION_SECRETS,
@@ -40,10 +40,10 @@ from dissector.capture.pcapng_blocks import (
     next_block,
     order_at,
 )
-from dissector.capture.pcapng_notes import COMMENT, Notes, options
-from dissector.events import PacketBatch, UInt8, UInt16
-from dissector.findings import Finding
-from dissector.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
+from dissector.capture.pcapng_options import COMMENT, Notes, options
+from dissector.core.batches import PacketBatch, UInt8, UInt16
+from dissector.core.finding import Finding
+from dissector.core.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
 
 TAKEN: Final = frozenset((SECTION, INTERFACE, NAME_RESOLUTION, INTERFACE_STATISTICS, DECRYPTION_SECRETS))
 """Blocks that say something beside packets."""

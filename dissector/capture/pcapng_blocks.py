@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from dissector.capture.gather import Flags, Order, UInt32, places_where
-from dissector.events import UInt8
+from dissector.capture.integers import Flags, Order, UInt32, places_where
+from dissector.core.batches import UInt8
 
 SECTION: Final = 0x0A0D0D0A
 INTERFACE: Final = 1

@@ -17,9 +17,9 @@ import numpy as np
 from dissector.capture.compression import MAGIC_SIZE, Decompression, DecompressionError, codec_of
 from dissector.capture.spool import Spool, SpoolFullError
 from dissector.capture.streams import GATHER, STEP, WAIT, Stream
-from dissector.events import UInt8
-from dissector.findings import Finding, Severity
-from dissector.store import Store
+from dissector.core.batches import UInt8
+from dissector.core.finding import Finding, Severity
+from dissector.core.store import Store
 
 _NAP: Final = 0.02
 """Seconds between two looks at a file that grows."""

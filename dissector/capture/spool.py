@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from dissector.events import UInt8
-from dissector.store import Store
+from dissector.core.batches import UInt8
+from dissector.core.store import Store
 
 _LEAST_AHEAD: Final = 1 << 20
 _MOST_AHEAD: Final = 1 << 28

@@ -11,8 +11,7 @@ from dissector.analysis.diff import Matches, Side, diff, matrix
 from dissector.analysis.diff.objects import comparison_object, matrix_object
 from dissector.analysis.diff.rendering import html, markdown, text
 from dissector.analysis.diff.report import Block, compared, tabled
-from dissector.analysis.filter import Filter
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.filtering import wanted
 from dissector.cli.formats import DiffFormat
@@ -21,8 +20,9 @@ from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import read_with_progress
 from dissector.cli.show import nothing_found
 from dissector.cli.tables import are_tables, is_folder
-from dissector.collecting import collecting_seldom
-from dissector.json_text import dumps
+from dissector.core.garbage_collection import collecting_seldom
+from dissector.core.json_text import dumps
+from dissector.filter import Filter
 
 RENDERERS: Final = {DiffFormat.TEXT: text, DiffFormat.MARKDOWN: markdown, DiffFormat.HTML: html}
 AS_A_WHOLE: Final = "what each side does as a whole, beside each other: captures are compared field by field"

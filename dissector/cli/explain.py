@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from textwrap import wrap
 
-from dissector.analysis.findings import CODES, Explanation
-from dissector.analysis.findings import explain as finding
 from dissector.cli.explain_reference import REFERENCES
 from dissector.cli.outcome import complain
 from dissector.cli.pages import DIM, NAME, NOTE, TITLE, TYPE, Line, print_lines, table, title
 from dissector.cli.trees import shown
+from dissector.core.text import counted
+from dissector.findings import CODES, Explanation
+from dissector.findings import explain as finding
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.explain.changes import Step, history
 from dissector.protocol.explain.diagram import diagram
@@ -20,7 +21,6 @@ from dissector.protocol.explain.subject import Subject, SubjectError, find
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.model import Message
 from dissector.protocol.tree import Node
-from dissector.text import counted
 
 MOST_NEAR = 4
 WIDTH = 96

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from textwrap import wrap
 from typing import Final
 
-from dissector.analysis.findings import CODES
-from dissector.analysis.findings import explain as finding
 from dissector.cli.pages import DIM, NAME, TITLE, TYPE, Line, table, title
+from dissector.findings import CODES
+from dissector.findings import explain as finding
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.explain.diagram import RULER, diagram, draw
 from dissector.protocol.explain.reference import (

@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 
 from dissector.capture import CaptureError
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import examine_with_progress, read_with_progress
 from dissector.cli.show import nothing_found
-from dissector.evidence.forms import ENDINGS, Form
-from dissector.sharing import NotCarriedError, Order, check, shared
-from dissector.text import counted
+from dissector.core.text import counted
+from dissector.export.exporter import NotCarriedError, Order, check, shared
+from dissector.export.forms import ENDINGS, Form
 
 STDOUT: Final = "-"
 LARGEST: Final = 10**15

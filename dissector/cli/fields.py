@@ -16,13 +16,13 @@ from typing import Any, Final
 import orjson
 
 from dissector.capture import CaptureError
-from dissector.capture_file import Capture, Rows
-from dissector.json_lines import exchange_object
-from dissector.json_text import encodable
-from dissector.session.exchange import Exchange
-from dissector.session.listing import FACTS
-from dissector.session.paths import SIDES, bodies, found, header_fields, leads, leads_into_bytes, paths
-from dissector.text import clean
+from dissector.capture_session import Capture, Rows
+from dissector.core.json_text import encodable
+from dissector.core.text import clean
+from dissector.exchange.field_paths import SIDES, bodies, found, header_fields, leads, leads_into_bytes, paths
+from dissector.exchange.listing import FACTS
+from dissector.exchange.model import Exchange
+from dissector.exchange.to_json import exchange_object
 
 TOGETHER: Final = 1 << 14
 """Rows that are printed at once where the index has them."""

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
-from dissector.text import counted
+from dissector.core.text import counted
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
-    from dissector.analysis.filter import Filter, FilterError
+    from dissector.filter import Filter, FilterError
 
 WIDTH: Final = 72
 """Characters of a filter that are shown, around the place that is wrong."""
@@ -16,7 +16,7 @@ def wanted(text: str | None, option: str = "-Y") -> "Filter | None":
     """The filter, if there is one. Raises `CaptureError`, with notes that show where it is wrong."""
     if text is None:
         return None
-    from dissector.analysis.filter import FilterError, parse
+    from dissector.filter import FilterError, parse
 
     try:
         return parse(text)
@@ -26,7 +26,7 @@ def wanted(text: str | None, option: str = "-Y") -> "Filter | None":
 
 def _told(error: "FilterError", option: str) -> CaptureError:
     """The filter itself, and a mark below the column."""
-    from dissector.text import clean
+    from dissector.core.text import clean
 
     told = CaptureError(f"{option}: {error}")
     start = max(0, error.column - WIDTH // 2)

@@ -14,12 +14,12 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.printing import Printing
-from dissector.limits import DEFAULT
+from dissector.core.limits import DEFAULT
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
-    from dissector.analysis.filter import Filter
+    from dissector.filter import Filter
 
 Rows = npt.NDArray[np.int64]
 

@@ -16,11 +16,11 @@ from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.spark import session
 from dissector.cli.tables import NOT_KEPT, is_folder, opened, tables_of, told_empty
 from dissector.conversation import End, Packet, Turn, pcapng
-from dissector.conversation.growing import Growing
-from dissector.session.exchange import Exchange
+from dissector.conversation.packet_writer import Growing
+from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:
-    from dissector.analysis.filter import Filter
+    from dissector.filter import Filter
     from dissector.pipeline.reading import Tables
 
 NO_PACKETS: Final = "entries of Kafka's own files alone, which no packets carried: show prints them"

@@ -12,7 +12,7 @@ from dissector.cli.cluster import Cluster
 from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
 from dissector.cli.spark import need, session
 from dissector.cli.tables import is_directory
-from dissector.text import clean
+from dissector.core.text import clean
 
 if TYPE_CHECKING:
     from dissector.pipeline.ingest import Outcome

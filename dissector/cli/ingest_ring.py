@@ -4,8 +4,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from dissector.cli.outcome import NEGATIVE, complain
+from dissector.core.text import clean
 from dissector.pipeline.ring import QUIET
-from dissector.text import clean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

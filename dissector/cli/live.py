@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
 from dissector.capture.live import LOOPBACK, Recording, Ring, Wanted, interfaces, silence_words, source
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.follow import follow
 from dissector.cli.outcome import complain, nobody_reads
 from dissector.cli.printing import Printing
-from dissector.text import clean, counted
+from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
-    from dissector.analysis.filter import Filter
+    from dissector.filter import Filter
 
 KAFKA_PORT: Final = 9092
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -26,7 +26,7 @@ from dissector.cli.options import (
 )
 from dissector.cli.outcome import complain
 from dissector.cli.schema_commands import schema
-from dissector.evidence.forms import Form
+from dissector.export.forms import Form
 
 
 class _OpensFiles(TyperGroup):

@@ -6,7 +6,7 @@ import select
 import sys
 from typing import Final
 
-from dissector.text import clean
+from dissector.core.text import clean
 
 NEGATIVE: Final = 1
 """The question had a negative answer: nothing matched, or there is a difference."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from dissector.text import clean
+from dissector.core.text import clean
 
 Line = list[tuple[str, str]]
 

@@ -7,7 +7,7 @@ from typing import Final
 from dissector.analysis.stats import Statistics
 from dissector.analysis.stats.over_time import OverTime
 from dissector.cli.pages import DIM, NAME, TYPE, Line
-from dissector.text import bar, duration, size
+from dissector.core.text import bar, duration, size
 
 LEVELS: Final = "▁▂▃▄▅▆▇█"
 SHADES: Final = "░▒▓█"

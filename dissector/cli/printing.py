@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from dissector.capture import CaptureError
-from dissector.capture_file import Capture, Rows
+from dissector.capture_session import Capture, Rows
 from dissector.cli.fields import TABLE, are_of_the_index, exchange_lines, index_lines, names_line, parse
 from dissector.cli.formats import Format
 from dissector.cli.rows import head_line, row_line
 from dissector.cli.trees import exchange_lines as tree_lines
-from dissector.json_lines import json_line
-from dissector.session.exchange import Exchange
+from dissector.exchange.model import Exchange
+from dissector.exchange.to_json import json_line
 
 
 @dataclass(frozen=True)

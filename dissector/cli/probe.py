@@ -7,12 +7,12 @@ from dissector.cli.formats import ProbeFormat
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, title, write_out
 from dissector.cli.trees import exchange_lines
-from dissector.json_lines import json_line
+from dissector.exchange.model import Exchange
+from dissector.exchange.to_json import json_line
 from dissector.probe.connection import Address, Connection, ProbeError
 from dissector.probe.dialogue import Answers, ask_all
 from dissector.probe.offers import compare, guess
 from dissector.protocol.wire.writing import EncodeError
-from dissector.session.exchange import Exchange
 
 
 def probe(text: str, form: ProbeFormat, timeout: float, client_id: str, *, topics: bool) -> int:

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from dissector.capture_file import Capture
-from dissector.text import counted
+from dissector.capture_session import Capture
+from dissector.core.text import counted
 
 WORTH_A_BAR: Final = 1 << 25
 """Bytes below which reading is over before a bar could be read."""

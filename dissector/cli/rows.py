@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from dissector.session.exchange import Row
-from dissector.text import clean, duration, seconds, size
+from dissector.core.text import clean, duration, seconds, size
+from dissector.exchange.model import Row
 
 _LAYOUT: Final = "{:>6} {:>12} {:>5} {:<24} {:>3} {:>7} {:>7} {:>7} {:>9}  {}"
 _HEAD: Final = ("No.", "Time", "Conn", "API", "v", "Corr", "Out", "In", "Latency", "Info")

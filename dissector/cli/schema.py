@@ -9,8 +9,8 @@ from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table
 from dissector.protocol.explain.release_diff import MessageDiff, Side, diff, kinds, side
 from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.imported import folder, labels
-from dissector.protocol.schema.importer.keep import remove
-from dissector.protocol.schema.importer.take import Taken, take
+from dissector.protocol.schema.importer.import_release import Taken, take
+from dissector.protocol.schema.importer.user_releases import remove
 from dissector.protocol.schema.loader import entries, message
 
 

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence, Set
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.follow import follow
@@ -15,8 +15,8 @@ from dissector.cli.tables import are_tables
 from dissector.cli.tables import show as show_tables
 from dissector.cli.whole_file import WholeFile
 from dissector.cli.workers import WorkerError
-from dissector.collecting import collecting_seldom
-from dissector.text import counted
+from dissector.core.garbage_collection import collecting_seldom
+from dissector.core.text import counted
 
 
 def show(

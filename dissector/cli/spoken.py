@@ -7,10 +7,10 @@ from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.conversation.pcapng import LATEST
 from dissector.conversation.transcript import frame_lines
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
-from dissector.encoding import REQUEST, RESPONSE, Held, held, integer, token
+from dissector.core.text import clean, counted
+from dissector.exchange.decoder import UNANSWERED
+from dissector.exchange.from_json import REQUEST, RESPONSE, Held, held, integer, token
 from dissector.protocol.wire.writing import EncodeError
-from dissector.session.lookup import UNANSWERED
-from dissector.text import clean, counted
 
 Line = Mapping[str, object]
 _SIDES: Final = {REQUEST: True, RESPONSE: False}

@@ -15,7 +15,7 @@ from dissector.analysis.stats.over_time import OverTime
 from dissector.analysis.stats.sections import SECTIONS, Line, api_name, api_words
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import ApiVersion, Tally
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.filtering import nothing_fits, wanted
 from dissector.cli.formats import By, StatsFormat
@@ -26,12 +26,12 @@ from dissector.cli.plots import pictures
 from dissector.cli.progress import read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
 from dissector.cli.tables import are_tables, opened, summary, told_empty
-from dissector.collecting import collecting_seldom
-from dissector.json_text import dumps
-from dissector.text import counted, duration, size
+from dissector.core.garbage_collection import collecting_seldom
+from dissector.core.json_text import dumps
+from dissector.core.text import counted, duration, size
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
-    from dissector.analysis.filter import Filter
+    from dissector.filter import Filter
 
 _NONE: Final = np.zeros(0, np.int64)
 FIRST: Final = 10

@@ -13,13 +13,13 @@ from dissector.cli.formats import Format
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.printing import Printing
 from dissector.cli.spark import Bar, session
-from dissector.session.exchange import Exchange
-from dissector.text import clean, counted
+from dissector.core.text import clean, counted
+from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dissector.analysis.filter import Filter
+    from dissector.filter import Filter
     from dissector.pipeline.reading import Tables
 
 NOT_KEPT: Final = "frames were not kept (ingest --frames keeps them): these were written anew from what they hold"

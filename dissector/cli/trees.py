@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.cli.rows import row_line
+from dissector.core.text import clean, counted
+from dissector.exchange.info_column import session_words
+from dissector.exchange.model import Exchange, Message
 from dissector.protocol.tree import Node
-from dissector.session.exchange import Exchange, Message
-from dissector.session.summary import session_words
-from dissector.text import clean, counted
 
 LONGEST: Final = 96
 """Characters of a value; the rest is counted."""

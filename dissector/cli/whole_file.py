@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.capture_file import Capture, Rows
+from dissector.capture_session import Capture, Rows
 from dissector.cli.formats import Format
 from dissector.cli.printing import Printing
 from dissector.cli.progress import examine_with_progress
 from dissector.cli.workers import print_rows
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
-    from dissector.analysis.filter import Filter
+    from dissector.filter import Filter
 
 TOGETHER: Final = 1 << 10
 """Rows that are asked whether they fit before those that do are printed."""
@@ -113,7 +113,7 @@ class WholeFile:
         """Those of these rows that may fit, by the index alone."""
         if self._fitting is None:
             return rows
-        from dissector.analysis.filter.selection import candidates
+        from dissector.filter.selection import candidates
 
         found = candidates(self._fitting, self._capture, rows)
         if not self._fitting.asks_told:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
-from dissector import limits
+from dissector.core import limits
 
 MOST_REPEATED: Final = limits.DEFAULT.frame_size
 """Bytes that one ``*`` of a dump may stand for."""

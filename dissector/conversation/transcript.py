@@ -7,9 +7,9 @@ is still read right. A prefix that can't be is left to the framing. Either is to
 from collections.abc import Iterator
 from typing import Final
 
-from dissector import limits
 from dissector.conversation.hex_text import Form, entries
 from dissector.conversation.turns import Turn
+from dissector.core import limits
 
 PREFIX: Final = 4
 _WIDTH: Final = 32

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from dissector.json_text import encodable
+from dissector.core.json_text import encodable
 from dissector.pipeline.tables import PARTITIONS, Table
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ Invariant: what is left out because it has no room is told, never silent.
 
 from typing import Any, Final, NamedTuple
 
-from dissector.analysis.packing import BYTES
-from dissector.json_text import dumps
+from dissector.core.json_text import dumps
+from dissector.pipeline.packing import BYTES
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 
 MOST: Final = 16 << 20

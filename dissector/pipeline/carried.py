@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final
 
-from dissector.analysis.packing import Packer
 from dissector.analysis.records import Carried, carries
-from dissector.json_lines import Body
+from dissector.exchange.model import Message
+from dissector.exchange.to_json import Body
 from dissector.pipeline.cells import Cells, Several
+from dissector.pipeline.packing import Packer
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import Header
-from dissector.session.exchange import Message
 
 _WORD: Final = 1 << 63
 Columns = dict[str, Sequence[Any]]

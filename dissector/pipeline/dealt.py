@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.fs
 
-from dissector.capture.parts import Block, together
+from dissector.capture.partition import Block, together
 from dissector.pipeline.folder import opened
 from dissector.pipeline.segments import Dealt
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import orjson
 
-from dissector.json_text import dumps
+from dissector.core.json_text import dumps
+from dissector.exchange.model import Message, Row
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
-from dissector.protocol.records.writing import records_bytes
+from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.wire.writing import EncodeError
-from dissector.session.exchange import Message, Row
 from dissector.storage import indexes, segment
 
 INDEX: Final = "index"

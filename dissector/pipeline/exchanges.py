@@ -12,11 +12,12 @@ from typing import Any, Final, Self
 
 import orjson
 
-from dissector.analysis.packing import as_sent, unpacked
-from dissector.encoding import held, token
-from dissector.findings import Finding, Severity
-from dissector.json_text import dumps
+from dissector.core.finding import Finding, Severity
+from dissector.core.json_text import dumps
+from dissector.exchange.from_json import held, token
+from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, Message, Row
 from dissector.pipeline.entries import entry
+from dissector.pipeline.packing import as_sent, unpacked
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.formats import ENVELOPE, FIELDS, enveloped
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
@@ -32,7 +33,6 @@ from dissector.protocol.message import (
 )
 from dissector.protocol.schema.loader import api, api_named
 from dissector.protocol.wire.writing import EncodeError
-from dissector.session.exchange import STORED, UNKNOWN_API, Exchange, Message, Row
 
 Cells = Mapping[str, Any]
 """A row of `exchanges` by column, its bodies as JSON's text; `number`, `conn`, `findings` and the file's `path`

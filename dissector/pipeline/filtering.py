@@ -11,16 +11,16 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
-from dissector.analysis.filter import Filter
-from dissector.analysis.filter.conditions import Condition, Joined, Look, Negated, OfBody, OfRow, OfSubject
-from dissector.analysis.filter.predicates import LEAST, Contains, Intervals, NoneOf, OneOf, Predicate
-from dissector.analysis.filter.row_fields import CALENDAR, RowField
-from dissector.analysis.findings import CODES
-from dissector.findings import Severity
+from dissector.core.finding import Severity
+from dissector.exchange.field_paths import SIDES
+from dissector.exchange.model import STORED
+from dissector.filter import Filter
+from dissector.filter.conditions import Condition, Joined, Look, Negated, OfBody, OfRow, OfSubject
+from dissector.filter.predicates import LEAST, Contains, Intervals, NoneOf, OneOf, Predicate
+from dissector.filter.row_fields import CALENDAR, RowField
+from dissector.findings import CODES
 from dissector.protocol.schema.loader import alternatives, apis, message
 from dissector.protocol.schema.model import Field
-from dissector.session.exchange import STORED
-from dissector.session.paths import SIDES
 
 MOST_LOOKS: Final = 24
 """Places of messages that are asked for in columns; of more only the API is."""

@@ -22,7 +22,7 @@ before what was read is read by itself, and said so.
 Invariants:
   * a micro-batch is in the tables, and what it left in its place, when `committed` says so: renames alone lead there
     from what was staged, and are done again by whoever comes after a crash. So each is there exactly once;
-  * of parts, packets and state, nothing grows with what was read but 150 bytes a connection (`capture_file.carried`).
+  * of parts, packets and state, nothing grows with what was read but 150 bytes a connection (`capture_session`).
     Of notes those of `order.PATIENCE_NS` are kept at most, in files.
 """
 
@@ -40,11 +40,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from dissector.analysis.findings.notes import Making
-from dissector.capture.parts import Block
-from dissector.capture_file.tally import Tally
-from dissector.events import NEVER
-from dissector.findings import Finding, Severity
+from dissector.capture.partition import Block
+from dissector.capture_session.tally import Tally
+from dissector.core.batches import NEVER
+from dissector.core.finding import Finding, Severity
+from dissector.findings.notes import Making
+from dissector.index.shared_state import Lessons
 from dissector.pipeline import closed_files, source
 from dissector.pipeline.amending import WHERE, Exchanges, among, place_of, rewrite_findings
 from dissector.pipeline.arrow import frame
@@ -62,8 +63,7 @@ from dissector.pipeline.portion import Left, lessons, rows
 from dissector.pipeline.ring import QUIET, Entry, entry_of
 from dissector.pipeline.staging import SHAPE, Staged, staged
 from dissector.pipeline.tables import ANEW, BY_NAME, FOUND, NOTES
-from dissector.session.lessons import Lessons
-from dissector.transport.shares import Share
+from dissector.transport.partitions import Share
 
 LATE_NS: Final = 1_000_000_000
 """Clocks and queues put packets around the end of a file out of order by less."""

@@ -21,8 +21,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from dissector.capture_file.tally import OfPart, Tally
-from dissector.findings import Finding
+from dissector.capture_session.tally import OfPart, Tally
+from dissector.core.finding import Finding
+from dissector.core.text import counted
+from dissector.index.shared_state import Lessons
 from dissector.pipeline import committing, source, wide
 from dissector.pipeline.arrow import frame
 from dissector.pipeline.committing import FOLLOWER
@@ -38,9 +40,7 @@ from dissector.pipeline.segments import CHANGED, segments
 from dissector.pipeline.staging import SHAPE, Staged, staged
 from dissector.pipeline.tables import AS_WRITTEN, BY_NAME, FOUND, NOTES, OF_PARTS, PARTITIONS, Table, ddl
 from dissector.pipeline.whole_files import of_file
-from dissector.session.lessons import Lessons
-from dissector.text import counted
-from dissector.transport.shares import Share
+from dissector.transport.partitions import Share
 
 PART: Final = 64 << 20
 """Bytes of blocks for a part, about: a task of half a minute, soon tried again, with a small spool. Connections are not

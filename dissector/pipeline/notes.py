@@ -7,9 +7,9 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from dissector.analysis.findings.found import Anew
-from dissector.analysis.findings.notes import Noted, made
-from dissector.findings import Finding
+from dissector.core.finding import Finding
+from dissector.findings.found import Anew
+from dissector.findings.notes import Noted, made
 from dissector.pipeline.cells import Cells
 from dissector.pipeline.origins import Origin, Origins
 

@@ -11,22 +11,22 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dissector.analysis.filter.subjects import ERROR
 from dissector.analysis.records import Carried, carries, of_entry
-from dissector.capture.parts import Block, Part
-from dissector.capture_file import Capture
-from dissector.capture_file.tally import OfPart, Tally
-from dissector.findings import Finding, Severity
-from dissector.json_lines import exchange_object, messages_object
+from dissector.capture.partition import Block, Part
+from dissector.capture_session import Capture
+from dissector.capture_session.tally import OfPart, Tally
+from dissector.core.finding import Finding, Severity
+from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.model import Exchange
+from dissector.exchange.to_json import exchange_object, messages_object
+from dissector.filter.subjects import ERROR
+from dissector.index.shared_state import Lessons
 from dissector.pipeline import bodies, carried
 from dissector.pipeline.cells import Cells, Made
 from dissector.pipeline.notes import NOTES, row_of
 from dissector.pipeline.origins import Origin, Origins
 from dissector.protocol.schema.errors import error_name
-from dissector.session.exchange import Exchange
-from dissector.session.lessons import Lessons
-from dissector.session.summary import ERROR_RESPONSE
-from dissector.transport.shares import Share
+from dissector.transport.partitions import Share
 
 TALLIES: Final = "tallies"
 """What stands where a table's name does with what parts left out."""

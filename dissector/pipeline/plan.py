@@ -18,10 +18,10 @@ import numpy as np
 
 from dissector.capture.errors import CaptureError, NoRoomError, Place
 from dissector.capture.files import Reader, open_capture
-from dissector.capture.parts import HEAD
-from dissector.findings import Finding, Severity
+from dissector.capture.partition import HEAD
+from dissector.core.finding import Finding, Severity
+from dissector.core.store import Store
 from dissector.storage import KafkaFiles
-from dissector.store import Store
 
 RANGE: Final = 64 << 20
 """Bytes of a range of a large file, about."""

@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissector.capture.parts import Block, Part
-from dissector.capture_file import Capture
-from dissector.capture_file.tally import OfPart, Tally
+from dissector.capture.partition import Block, Part
+from dissector.capture_session import Capture
+from dissector.capture_session.tally import OfPart, Tally
+from dissector.index.shared_state import Lessons
 from dissector.pipeline.cells import Made
 from dissector.pipeline.notes import ANEW, NOTES, anew_of, row_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Keeping, Rows, packets
-from dissector.session.lessons import Lessons
-from dissector.transport.shares import Share
+from dissector.transport.partitions import Share
 
 
 class Left(NamedTuple):

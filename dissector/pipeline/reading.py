@@ -16,14 +16,14 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from dissector.analysis.filter import Filter, parse
 from dissector.capture.errors import CaptureError
+from dissector.exchange.model import Exchange
+from dissector.filter import Filter, parse
 from dissector.pipeline.arrow import frame
 from dissector.pipeline.exchanges import exchange
 from dissector.pipeline.filtering import Narrowing, narrowing
 from dissector.pipeline.origins import SHORT
 from dissector.pipeline.tables import BY_NAME, PARTITIONS
-from dissector.session.exchange import Exchange
 
 KEY: Final = ("capture", "packet", "start")
 """What a row is found again by."""

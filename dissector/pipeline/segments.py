@@ -17,16 +17,16 @@ import numpy as np
 from dissector.capture.errors import CaptureError
 from dissector.capture.files import Reader, open_capture
 from dissector.capture.merge import Merged, part
-from dissector.capture.parts import Block, PartReader, block
+from dissector.capture.partition import Block, PartReader, block
 from dissector.capture.spool import SpoolFullError
-from dissector.capture_file.tally import Tally
-from dissector.events import Int64, PacketBatch
-from dissector.findings import Finding, Severity
-from dissector.limits import DEFAULT
+from dissector.capture_session.tally import Tally
+from dissector.core.batches import Int64, PacketBatch
+from dissector.core.finding import Finding, Severity
+from dissector.core.limits import DEFAULT
+from dissector.core.store import Store
 from dissector.pipeline.plan import Plan, Range
-from dissector.store import Store
+from dissector.transport.partitions import parts_of
 from dissector.transport.routing import Routing
-from dissector.transport.shares import parts_of
 
 BLOCK_PACKETS: Final = 8_192
 """Packets of a block at the most."""

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dissector.collecting import collecting_seldom
+from dissector.core.garbage_collection import collecting_seldom
 from dissector.pipeline.arrow import arrow_schema, column
 from dissector.pipeline.cells import Cells, Made, Several
 from dissector.pipeline.folder import opened

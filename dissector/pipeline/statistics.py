@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as f
 
-from dissector.analysis.filter import Filter
 from dissector.analysis.stats import ApiVersion, Client, Connection, Error, MessageKind, Partition, Statistics, Use
 from dissector.analysis.stats.counting import named_by
 from dissector.analysis.stats.field_bytes import Sample, paths_of
@@ -20,11 +19,12 @@ from dissector.analysis.stats.histogram import STEPS, Histogram
 from dissector.analysis.stats.over_time import SLOTS, OverTime, slot_ns
 from dissector.analysis.stats.sampling import SAMPLED
 from dissector.analysis.stats.tallies import MOST, Group, Tally, Versions, widen
+from dissector.exchange.decoder import ACKS_0
+from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.model import STORED, Exchange
+from dissector.filter import Filter
 from dissector.pipeline.reading import KEY, Tables
 from dissector.protocol.schema.enums import ERROR_CODE, number_of
-from dissector.session.exchange import STORED, Exchange
-from dissector.session.lookup import ACKS_0
-from dissector.session.summary import ERROR_RESPONSE
 
 _API: Final = ("api_key", "api_version")
 _CLIENT: Final = ("client_id", "software_name", "software_version")

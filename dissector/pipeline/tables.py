@@ -5,7 +5,7 @@ Invariants:
     rows, however they were dealt out;
   * `day` and `capture` are the partitions of all tables but `captures`: they are folders, not columns of the files.
 
-`docs/tables.md` is made of it: `python -m tests.lab.tables`.
+`docs/tables.md` is made of it: `python -m tools.lab.tables`.
 """
 
 from typing import Final, NamedTuple

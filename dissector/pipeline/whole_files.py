@@ -11,13 +11,13 @@ from typing import Final
 
 from dissector.capture.errors import CaptureError, Place
 from dissector.capture.files import Reader, open_capture
-from dissector.capture_file.tally import OfPart, Tally
+from dissector.capture_session.tally import OfPart, Tally
+from dissector.core.store import Store
 from dissector.pipeline.cells import Cells, Made
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Keeping, of_stored
 from dissector.pipeline.plan import Plan
 from dissector.pipeline.segments import changed_file
-from dissector.store import Store
 
 KEPT: Final = 64 << 10
 """Bytes of a place that could not be read."""

@@ -9,8 +9,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from dissector.analysis.findings.registry import FINDERS
-from dissector.findings import Severity
+from dissector.core.finding import Severity
+from dissector.findings.registry import FINDERS
 from dissector.pipeline.notes import BY, ORDER
 from dissector.pipeline.tables import BY_NAME, PARTITIONS
 

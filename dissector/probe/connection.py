@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, NamedTuple, NoReturn, Self
 
-from dissector.findings import Finding, Severity
+from dissector.core.finding import Finding, Severity
+from dissector.exchange.info_column import info
+from dissector.exchange.model import Exchange, Message, Row, worst
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import PREFIX, request_shape, response_shape
 from dissector.protocol.schema.headers import request_header_version
 from dissector.protocol.schema.loader import api
-from dissector.session.exchange import Exchange, Message, Row, worst
-from dissector.session.summary import info
 
 LARGEST: Final = 8 << 20
 """Bytes of an answer; metadata of 100,000 partitions is half of it."""

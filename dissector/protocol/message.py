@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from dissector import limits
-from dissector.findings import Finding, Severity
+from dissector.core import limits
+from dissector.core.finding import Finding, Severity
+from dissector.core.text import counted
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DAMAGE, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
@@ -17,15 +18,14 @@ from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.naming import name_ids
 from dissector.protocol.embedded.secrets import masked, may_hold_secrets
 from dissector.protocol.embedded.tree import TreeEmbedder
-from dissector.protocol.inference.newer import reads_as
-from dissector.protocol.records.objects import budget_of
+from dissector.protocol.inference.newer_versions import reads_as
+from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.schema.model import Api, Message
 from dissector.protocol.tree import UNPARSED, Node, Source
 from dissector.protocol.wire import WireError
-from dissector.text import counted
 
 PREFIX: Final = 4
 API_VERSIONS: Final = 18

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dissector.findings import Finding
+from dissector.core.finding import Finding
 from dissector.protocol.schema.model import Field
 
 UNPARSED = "UNPARSED"

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
 from dissector.capture.errors import Place as Damaged
-from dissector.findings import Finding
+from dissector.core.finding import Finding
+from dissector.exchange.model import Message
 from dissector.protocol.message import UNFRAMED, Decoded, Traced, Values
-from dissector.session.exchange import Message
 
 MILLISECOND: Final = 1_000_000
 LATEST: Final = (1 << 63) - 1

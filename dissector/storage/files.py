@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.capture.errors import Place as Damaged
-from dissector.columns import Column
-from dissector.findings import Finding, Severity
-from dissector.session.exchange import Exchange, Row, worst
+from dissector.core.columns import Column
+from dissector.core.finding import Finding, Severity
+from dissector.exchange.model import Exchange, Row, worst
 from dissector.storage.entry import KafkaFile, Place
 from dissector.storage.indexes import index_of
 from dissector.storage.segment import segment_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from dissector.capture.errors import Place as Damaged
-from dissector.findings import Finding, Severity
+from dissector.core.finding import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN
 from dissector.protocol.embedded.secrets import masked, note_secrets
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
@@ -21,8 +21,8 @@ from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import HEADER, Batch
 from dissector.protocol.records.compression import DecompressionError, codec_name
 from dissector.protocol.records.legacy import LegacyRecord
-from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.parts import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, PartKind, split
+from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import Node, Source
 from dissector.protocol.wire import WireError

@@ -4,14 +4,14 @@ from collections import Counter
 
 import numpy as np
 
-from dissector.events import Int64, PacketBatch, RunBatch, SegmentBatch
-from dissector.limits import Limits
-from dissector.store import Store
-from dissector.transport.flows import Flows
-from dissector.transport.peeling import Peeling
+from dissector.core.batches import Int64, PacketBatch, RunBatch, SegmentBatch
+from dissector.core.limits import Limits
+from dissector.core.store import Store
+from dissector.transport.connection_table import Flows
+from dissector.transport.header_parser import Peeling
+from dissector.transport.partitions import Share
 from dissector.transport.reassembly import Reassembler
-from dissector.transport.resent import Resent
-from dissector.transport.shares import Share
+from dissector.transport.retransmissions import Resent
 from dissector.transport.tcp import segments
 
 __all__ = ["Flows", "Resent", "Transport"]

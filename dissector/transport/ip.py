@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from dissector.transport.steps import NOT_IP, NOT_TCP, NOTHING, Goal, Numbers, Protocol, Step
-from dissector.transport.view import Header, Layer
+from dissector.transport.header_columns import Header, Layer
+from dissector.transport.next_header import NOT_IP, NOT_TCP, NOTHING, Goal, Numbers, Protocol, Step
 
 V4_HEADER: Final = 20
 V6_HEADER: Final = 40

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from dissector.transport.header_columns import Header, Layer
 from dissector.transport.ip import ETHERTYPE_V4, ETHERTYPE_V6, IP
-from dissector.transport.steps import NOT_IP, NOTHING, Numbers, Protocol, Step
-from dissector.transport.view import Header, Layer
+from dissector.transport.next_header import NOT_IP, NOTHING, Numbers, Protocol, Step
 
 LINK_ETHERNET: Final = 1
 MPLS_UNICAST: Final = 0x8847

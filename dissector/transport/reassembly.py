@@ -16,13 +16,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.columns import Column, unique
-from dissector.events import NOWHERE, RunBatch, RunKind, SegmentBatch
-from dissector.limits import Limits
-from dissector.transport.careful import MASK, CarefulDirection, Piece
-from dissector.transport.flows import ACK, FIN, RST, SYN
-from dissector.transport.resent import Resent
-from dissector.transport.straight import NOT_STARTED, Lines, batch_of, joined, straight
+from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
+from dissector.core.columns import Column, unique
+from dissector.core.limits import Limits
+from dissector.transport.connection_table import ACK, FIN, RST, SYN
+from dissector.transport.in_order import NOT_STARTED, Lines, batch_of, joined, straight
+from dissector.transport.out_of_order import MASK, CarefulDirection, Piece
+from dissector.transport.retransmissions import Resent
 
 Ints = npt.NDArray[np.int64]
 OUT_OF_WINDOW: Final = "TCP sequence number that cannot be"

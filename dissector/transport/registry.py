@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 
 from dissector.transport import ip, link, tunnels, wireless
-from dissector.transport.steps import ENCRYPTED, NOT_IP, NOT_TCP, Goal, Next, Numbers
-from dissector.transport.view import Flags, Ints
+from dissector.transport.header_columns import Flags, Ints
+from dissector.transport.next_header import ENCRYPTED, NOT_IP, NOT_TCP, Goal, Next, Numbers
 
 LINK_TYPES: Final[Mapping[int, Next]] = {
     0: link.LOOPBACK,  # NULL: BSD

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissector.events import Int64, PacketBatch
-from dissector.limits import Limits
-from dissector.store import Store
-from dissector.transport.peeling import Peeling
-from dissector.transport.shares import Marks, marks_of
+from dissector.core.batches import Int64, PacketBatch
+from dissector.core.limits import Limits
+from dissector.core.store import Store
+from dissector.transport.header_parser import Peeling
+from dissector.transport.partitions import Marks, marks_of
 from dissector.transport.tcp import located
 
 

@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.events import NOWHERE
-from dissector.limits import Limits
-from dissector.store import Store
+from dissector.core.batches import NOWHERE
+from dissector.core.limits import Limits
+from dissector.core.store import Store
 from dissector.transport.fragments import Fragments, Key
+from dissector.transport.header_columns import Ints, Layer
 from dissector.transport.ip import V4_HEADER, V6_HEADER
-from dissector.transport.steps import Numbers, Step
-from dissector.transport.view import Ints, Layer
+from dissector.transport.next_header import Numbers, Step
 
 INCOMPLETE: Final = "IP fragment without the others"
 FRAGMENT_CUT: Final = "cut off IP fragment"

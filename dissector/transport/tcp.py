@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.events import PacketBatch, SegmentBatch
-from dissector.transport.flows import Addresses, Flows
+from dissector.core.batches import PacketBatch, SegmentBatch
+from dissector.transport.connection_table import Addresses, Flows
+from dissector.transport.header_columns import Flags, Ints, Layer
+from dissector.transport.header_parser import Peeling
 from dissector.transport.ip import V4_HEADER, V6_HEADER
-from dissector.transport.peeling import Peeling
-from dissector.transport.shares import Share, marks_of
-from dissector.transport.view import Flags, Ints, Layer
+from dissector.transport.partitions import Share, marks_of
 
 LEAST_HEADER: Final = 20
 V4_MAPPED: Final = np.frombuffer(b"\0\0\xff\xff", np.uint32)[0]

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from dissector.transport.header_columns import Header, Layer
 from dissector.transport.link import SNAP
-from dissector.transport.steps import NOT_IP, Protocol, Step
-from dissector.transport.view import Header, Layer
+from dissector.transport.next_header import NOT_IP, Protocol, Step
 
 ENCRYPTED_FRAME: Final = "encrypted 802.11 frame"
 FRAGMENT: Final = "802.11 fragment"

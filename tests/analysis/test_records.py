@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.packing import Packer
 from dissector.analysis.records import NO_SEQUENCE, Carried, carries, of_entry
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.exchange.model import Message
+from dissector.pipeline.packing import Packer
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import records_with_decoded
 from dissector.protocol.records.batch import Header, Record
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
-from dissector.session.exchange import Message
 from tests.conftest import PCAPS
 from tests.protocol.records.test_batches import batch
 from tests.protocol.records.test_legacy import Made, many, wrapper

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.analysis.search import Kind, Needle, SearchError, needle
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import CaptureError, open_capture
-from dissector.limits import DEFAULT, Limits
-from dissector.store import Store
+from dissector.core.limits import DEFAULT, Limits
+from dissector.core.store import Store
 from tests.capture.test_damage import packets
 from tests.capture.test_formats import clean_packets, written
 from tests.capture.writers import COMPRESSIONS, members, pcap, pcapng

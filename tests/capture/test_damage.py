@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import CaptureError, Reader, open_capture
-from dissector.store import Store
+from dissector.core.store import Store
 from tests.traffic import block, conversation, ethernet, exchanges, pcap, pcapng
 
 PACKETS = [ethernet(packet) for packet in conversation(exchanges(3))]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import CaptureError, open_capture
-from dissector.capture_file import Capture
-from dissector.store import Store
+from dissector.capture_session import Capture
+from dissector.core.store import Store
 from tests.traffic import block, conversation, ethernet, exchanges, pcap, pcapng
 
 PACKETS = [ethernet(packet) for packet in conversation(exchanges(5))]

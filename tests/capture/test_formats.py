@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dissector.capture_file import Capture
-from dissector.json_lines import json_line
+from dissector.capture_session import Capture
+from dissector.exchange.to_json import json_line
 from tests.capture.writers import COMPRESSIONS, PCAPNGS, PCAPS, Seen, members, pcap, pcapng, seen
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS as BUNDLED

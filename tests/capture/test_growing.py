@@ -13,10 +13,10 @@ from dissector.capture.files import Format
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
 from dissector.capture.pcapng import Pcapng
-from dissector.capture_file import Capture
-from dissector.json_lines import json_line
-from dissector.limits import DEFAULT
-from dissector.store import Store
+from dissector.capture_session import Capture
+from dissector.core.limits import DEFAULT
+from dissector.core.store import Store
+from dissector.exchange.to_json import json_line
 from tests.capture.test_formats import clean, said
 from tests.capture.writers import PCAPNGS, PCAPS, Seen, pcap, pcapng
 from tests.conftest import PCAPS as BUNDLED

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import CaptureError
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.conversation.transcript import frame_lines
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS

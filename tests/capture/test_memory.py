@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 READ = """
 import resource, sys
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 with Capture(sys.argv[1:]) as capture:
     for _ in capture.read():
         pass

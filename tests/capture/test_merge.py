@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from dissector.capture import open_capture
 from dissector.capture.merge import Merged
-from dissector.capture_file import Capture
-from dissector.limits import DEFAULT, Limits
-from dissector.store import Store
+from dissector.capture_session import Capture
+from dissector.core.limits import DEFAULT, Limits
+from dissector.core.store import Store
 from tests.capture.test_formats import CLEAN, clean, clean_packets, shown, written
 from tests.capture.writers import (
     COMPRESSIONS,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture import open_capture
-from dissector.store import Store
+from dissector.core.store import Store
 from tests.capture.test_damage import packets
 from tests.capture.test_formats import clean_packets, written
 from tests.capture.writers import Seen, pcap, pcapng

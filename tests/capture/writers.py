@@ -12,7 +12,7 @@ import lz4.frame
 from backports import zstd
 
 from dissector.capture import open_capture
-from dissector.store import Store
+from dissector.core.store import Store
 from tests.traffic import block
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.cli.test_commands import JAVA, kdissect
-from tests.test_encoding import METADATA
+from tests.exchange.test_from_json import METADATA
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.export import ranges_of
 from tests.cli.test_commands import JAVA, TRANSACTIONS, kdissect
 from tests.conftest import PCAPS

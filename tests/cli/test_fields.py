@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dissector.session.listing import FACTS
+from dissector.exchange.listing import FACTS
 from tests.cli.test_commands import JAVA, TRANSACTIONS, kdissect
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture import Following
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.follow import completed, follow
 from dissector.cli.formats import Format
 from dissector.cli.printing import Printing

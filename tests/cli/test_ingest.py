@@ -14,9 +14,9 @@ from tests.needs import needs
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
 from dissector.pipeline.lock import NAME, alone
-from tests.bench.captures import chatty
 from tests.pipeline.clusters import kdissect
 from tests.pipeline.test_cluster import STAGED, once
+from tools.benchmarks.captures import chatty
 
 JAVA = str(PCAPS / "java.pcapng")
 INSTALL = "install a JRE of version 17 or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME to one\n"

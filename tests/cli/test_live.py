@@ -13,7 +13,7 @@ from typing import IO
 
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT, kdissect
 from tests.needs import needs

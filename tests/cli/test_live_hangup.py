@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT
 from tests.terminal import HANGS, Terminal, terminal

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.filter import parse
-from dissector.capture_file import Capture, Progress
+from dissector.capture_session import Capture, Progress
 from dissector.cli import whole_file
 from dissector.cli.formats import Format
 from dissector.cli.printing import Printing
 from dissector.cli.whole_file import WholeFile
-from tests.analysis.findings.test_examination import RECORDED
+from dissector.filter import parse
 from tests.conftest import PCAPS
+from tests.findings.test_examination import RECORDED
 
 FORMS = [(Format.TEXT, None), (Format.CSV, None), (Format.TEXT, "number,findings"), (Format.JSON, None),
          (Format.TEXT, "number")]  # fmt: skip
@@ -53,7 +53,7 @@ def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str
 def test_the_output_is_that_of_who_examines_first(
     form: tuple[Format, str | None], text: str | None, limit: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", 7)
+    monkeypatch.setattr("dissector.findings.examination.STEP", 7)
     monkeypatch.setattr(whole_file, "EARLY", 30)
     for paths in ([QUICK[0]], [SEGMENT, QUICK[1]]):
         out = Stdout()
@@ -71,7 +71,7 @@ def test_the_output_is_that_of_who_examines_first(
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", 1)
+    monkeypatch.setattr("dissector.findings.examination.STEP", 1)
     out = Stdout()
     monkeypatch.setattr("sys.stdout", out)
     with Capture([str(path)]) as capture:
@@ -82,7 +82,7 @@ def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", 10)
+    monkeypatch.setattr("dissector.findings.examination.STEP", 10)
     out = Stdout()
     monkeypatch.setattr("sys.stdout", out)
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
@@ -103,7 +103,7 @@ def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: py
 
 
 def test_a_limit_ends_the_examination_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.analysis.findings.examination.STEP", 10)
+    monkeypatch.setattr("dissector.findings.examination.STEP", 10)
     monkeypatch.setattr("sys.stdout", out := Stdout())
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
         for _ in capture.read():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.conversation.pcapng import LATEST
 from tests.needs import needs

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dissector.capture import open_capture
 from dissector.conversation import Packet, pcapng
 from dissector.conversation.pcapng import LATEST, LONGEST_COMMENT
-from dissector.store import Store
+from dissector.core.store import Store
 from tests.needs import needs
 
 PACKETS = st.lists(

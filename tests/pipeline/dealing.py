@@ -14,15 +14,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from dissector.analysis.packing import unpacked
-from dissector.capture_file import Capture
-from dissector.capture_file.tally import Tally
-from dissector.findings import Finding
-from dissector.json_lines import exchange_object
-from dissector.json_text import dumps
+from dissector.capture_session import Capture
+from dissector.capture_session.tally import Tally
+from dissector.core.finding import Finding
+from dissector.core.json_text import dumps
+from dissector.exchange.to_json import exchange_object
+from dissector.index.shared_state import Lessons
 from dissector.pipeline.cells import Cells, Made, Several
 from dissector.pipeline.notes import ORDER, findings_of
 from dissector.pipeline.origins import Origin, origins
+from dissector.pipeline.packing import unpacked
 from dissector.pipeline.parts import Keeping, lessons, rows
 from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
@@ -30,8 +31,7 @@ from dissector.pipeline.staging import Staged
 from dissector.pipeline.whole_files import of_file
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.loader import api
-from dissector.session.lessons import Lessons
-from dissector.transport.shares import Share
+from dissector.transport.partitions import Share
 
 KEPT = Keeping()
 Tables = dict[str, list[dict[str, Any]]]

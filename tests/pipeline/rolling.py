@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dissector.capture.files import Reader, open_capture
-from dissector.store import Store
+from dissector.core.store import Store
 
 NANOSECONDS = 0xA1B23C4D
 MOST = 1 << 18

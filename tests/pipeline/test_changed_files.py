@@ -12,13 +12,13 @@ import pytest
 
 from dissector.capture import compression, spool
 from dissector.capture.spool import Spool, SpoolFullError
-from dissector.findings import Finding
+from dissector.core.finding import Finding
+from dissector.index.shared_state import Lessons
 from dissector.pipeline.parts import Keeping, rows
 from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import Segment, deal, segments
 from dissector.pipeline.whole_files import of_file
-from dissector.session.lessons import Lessons
-from dissector.transport.shares import Share
+from dissector.transport.partitions import Share
 from tests.conftest import PCAPS
 from tests.pipeline.test_whole_files import LOGS
 
@@ -146,7 +146,7 @@ def test_of_a_compressed_file_without_room_nothing_is_taken(
 
 
 def test_what_a_spool_could_not_take_it_does_not_show(full: None) -> None:
-    from dissector.store import Store
+    from dissector.core.store import Store
 
     made = Spool(Store(), 1 << 30)
     made.append(b"some")

@@ -11,9 +11,9 @@ import pytest
 
 from dissector.analysis.diff import Side, matrix
 from dissector.analysis.diff.objects import matrix_object
-from dissector.analysis.filter import parse
-from dissector.capture_file import Capture
-from dissector.json_text import dumps
+from dissector.capture_session import Capture
+from dissector.core.json_text import dumps
+from dissector.filter import parse
 from tests.conftest import PCAPS
 from tests.needs import needs
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture.parts import Block
+from dissector.capture.partition import Block
 from dissector.pipeline import dealt
 from dissector.pipeline.dealt import by_part, nowhere, written
 from dissector.pipeline.segments import Dealt

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.conftest import CAPTURES, PCAPS, QUICK
 from tests.networks import HARMLESS, LOSSES, one_file, traffic, written
 from tests.pipeline.dealing import differences, problems, shown, tables, told

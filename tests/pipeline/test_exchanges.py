@@ -8,16 +8,16 @@ from typing import Any
 import orjson
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.rows import row_line
 from dissector.cli.trees import exchange_lines
-from dissector.json_lines import json_line
+from dissector.exchange.model import Exchange
+from dissector.exchange.to_json import json_line
 from dissector.pipeline.bodies import CONTENTS
 from dissector.pipeline.exchanges import exchange
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import Keeping, Rows
 from dissector.pipeline.tables import BY_NAME
-from dissector.session.exchange import Exchange
 from tests.conftest import PCAPS
 from tests.pipeline.dealing import one_by_one
 from tests.pipeline.test_whole_files import INDEXES, LOGS
@@ -159,8 +159,8 @@ def test_damage_changes_nothing(name: str, tmp_path: Path) -> None:
     from dissector.capture.files import open_capture
     from dissector.capture.merge import Merged
     from dissector.conversation import Packet, pcapng
-    from dissector.limits import DEFAULT
-    from dissector.store import Store
+    from dissector.core.limits import DEFAULT
+    from dissector.core.store import Store
 
     store = Store()
     merged = Merged([open_capture(str(PCAPS / f"{name}.pcapng"), store, lambda *_: True)], store, DEFAULT)

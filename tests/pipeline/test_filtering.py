@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from dissector.analysis.filter import parse
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.filter import parse
 from tests.pipeline.ingested import Ingested
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.needs import needs
 

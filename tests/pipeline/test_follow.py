@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.analysis.findings.made import Talk, heartbeat, written
 from tests.conftest import PCAPS
+from tests.findings.made import Talk, heartbeat, written
 from tests.needs import needs
 from tests.pipeline.test_portion import cut
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from dissector.analysis.diff import Side, matrix
-from dissector.analysis.filter import Filter, parse
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.found import side_of_tables, written
+from dissector.filter import Filter, parse
 from tests.conftest import PCAPS
-from tests.conversation.test_growing import said
+from tests.conversation.test_packet_writer import said
 from tests.pipeline.ingested import Ingested
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]

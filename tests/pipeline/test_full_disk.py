@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.captures import chatty
 from tests.needs import needs
+from tools.benchmarks.captures import chatty
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange
 from dissector.pipeline.tables import TABLES
 from dissector.protocol.schema.loader import apis
-from dissector.session.exchange import Exchange
 from tests.pipeline.ingested import Ingested
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def test_how_restless_groups_are(ingested: Ingested, exchanges: list[Exchange]) 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_which_errors_whom(ingested: Ingested, exchanges: list[Exchange]) -> None:
-    from dissector.analysis.filter.subjects import ERROR
+    from dissector.filter.subjects import ERROR
     from dissector.protocol.schema.errors import error_name
 
     rows = asked(ingested, "Which errors whom")

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.bench.captures import chatty
-from tests.bench.measuring import family
-from tests.bench.skewed import skewed
 from tests.conftest import PCAPS
+from tools.benchmarks.captures import chatty
+from tools.benchmarks.measuring import family
+from tools.benchmarks.skewed import skewed
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 

@@ -18,7 +18,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.pipeline.bodies import MOST
 from dissector.pipeline.ingest import Outcome, ingest
 from dissector.pipeline.parts import Keeping

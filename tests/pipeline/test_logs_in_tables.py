@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from dissector.analysis.filter import parse
 from dissector.capture import CaptureError
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.formats import Format
 from dissector.cli.printing import Printing
 from dissector.cli.show import show
 from dissector.cli.tables import lines, summary, tables_of
+from dissector.filter import parse
 from dissector.pipeline.ingest import ingest
 from dissector.pipeline.parts import Keeping
 from dissector.pipeline.reading import Tables

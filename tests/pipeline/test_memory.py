@@ -12,9 +12,9 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
 from dissector.pipeline.source import PacketReader
-from tests.bench.measuring import measured
-from tests.bench.skewed import skewed
 from tests.conftest import PCAPS
+from tools.benchmarks.measuring import measured
+from tools.benchmarks.skewed import skewed
 
 READ = """
 import sys
@@ -23,8 +23,8 @@ from dissector.pipeline.origins import origins
 from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
 from dissector.pipeline.staging import staged
-from dissector.session.lessons import Lessons
-from dissector.transport.shares import Share
+from dissector.index.shared_state import Lessons
+from dissector.transport.partitions import Share
 plans = [plan(sys.argv[1])]
 found = segments(plans)
 def blocks():

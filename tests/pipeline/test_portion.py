@@ -16,10 +16,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from dissector.analysis.findings.notes import Making
-from dissector.analysis.findings.registry import FINDERS
-from dissector.capture.parts import Block
-from dissector.findings import Severity
+from dissector.capture.partition import Block
+from dissector.core.finding import Severity
+from dissector.findings.notes import Making
+from dissector.findings.registry import FINDERS
+from dissector.index.shared_state import Lessons
 from dissector.pipeline.notes import ANEW, NOTES, ORDER, anew_of, findings_of, retell
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Keeping
@@ -28,9 +29,8 @@ from dissector.pipeline.parts import rows as rows_of_whole
 from dissector.pipeline.plan import Plan, plan
 from dissector.pipeline.portion import Left, lessons, rows
 from dissector.pipeline.segments import deal, segments
-from dissector.session.lessons import Lessons
-from dissector.transport.shares import Share
-from tests.capture_file.test_carrying import over_a_bad_network, packets
+from dissector.transport.partitions import Share
+from tests.capture_session.test_checkpointing import over_a_bad_network, packets
 from tests.conftest import CAPTURES
 from tests.pipeline.dealing import one_by_one as separate
 from tests.pipeline.test_findings import busy

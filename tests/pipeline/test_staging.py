@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dissector.analysis.records import Carried
-from dissector.capture_file.tally import Tally
+from dissector.capture_session.tally import Tally
 from dissector.pipeline.carried import rows
 from dissector.pipeline.cells import Made
 from dissector.pipeline.parts import TALLIES

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from dissector.analysis.filter import parse
 from dissector.analysis.stats import Counting, Statistics
 from dissector.analysis.stats.over_time import OverTime
 from dissector.analysis.stats.sampling import SAMPLED
 from dissector.analysis.stats.sections import SECTIONS
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.filter import parse
 from tests.pipeline.ingested import Ingested
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]

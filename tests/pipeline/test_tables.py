@@ -2,11 +2,11 @@
 
 from dissector.pipeline.arrow import arrow_schema
 from dissector.pipeline.tables import BY_NAME, OF_PARTS, TABLES
-from tests.lab.tables import PAGE, page
+from tools.lab.tables import PAGE, page
 
 
 def test_the_page_of_the_tables_is_that_of_the_pipeline() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.lab.tables"
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tools.lab.tables"
 
 
 def test_every_column_is_named_once_and_has_words() -> None:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.findings.order import CLOSED_NS, PASSED, PATIENCE_NS
-from dissector.capture_file.tally import OfPart
-from dissector.events import NEVER
+from dissector.capture_session.tally import OfPart
+from dissector.core.batches import NEVER
+from dissector.findings.order import CLOSED_NS, PASSED, PATIENCE_NS
+from dissector.index.shared_state import Lessons
 from dissector.pipeline.parts import TALLIES, Keeping
 from dissector.pipeline.portion import Left, rows
-from dissector.session.lessons import Lessons
-from dissector.transport.shares import Share
-from tests.analysis.findings.made import START, Talk, fetch, heartbeat, written
-from tests.capture_file.test_carrying import packets
+from dissector.transport.partitions import Share
+from tests.capture_session.test_checkpointing import packets
+from tests.findings.made import START, Talk, fetch, heartbeat, written
 from tests.pipeline.test_portion import origins_of, plan
 
 

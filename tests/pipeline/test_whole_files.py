@@ -17,7 +17,7 @@ import pytest
 
 from dissector.capture import CaptureError
 from dissector.capture.compression import zstd
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.conversation.transcript import frame_lines
 from dissector.pipeline.parts import Keeping
 from dissector.pipeline.plan import Plan

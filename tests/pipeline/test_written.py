@@ -7,14 +7,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from dissector.capture.parts import Block
+from dissector.capture.partition import Block
 from dissector.pipeline import staging
 from dissector.pipeline.folder import Folder, FolderError
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import Keeping, lessons, rows
 from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
-from dissector.transport.shares import Share
+from dissector.transport.partitions import Share
 from tests.conftest import PCAPS
 from tests.pipeline.dealing import one_by_one, read_back
 

@@ -12,8 +12,8 @@ from dissector.protocol.codec.writer import write
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import Batch, Header, Record
 from dissector.protocol.records.batch_writing import batch_bytes
-from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.parts import split
+from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.schema.loader import api
 from tests.cli.test_commands import kdissect
 from tests.probe.servers import mock_cluster

@@ -9,8 +9,8 @@ from typing import Any
 
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.legacy import LegacyRecord, flat
-from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.to_json import budget_of
 
 NO_TIMESTAMP = -1
 

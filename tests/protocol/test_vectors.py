@@ -18,9 +18,9 @@ from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write_value
 from dissector.protocol.message import Shape, Traced, read, request_shape, response_shape
-from dissector.protocol.records.objects import budget_of, records_object
+from dissector.protocol.records.from_json import records_bytes
+from dissector.protocol.records.to_json import budget_of, records_object
 from dissector.protocol.records.tracing import RecordTracer
-from dissector.protocol.records.writing import records_bytes
 from dissector.protocol.schema import loader
 from dissector.protocol.tree import Node, Source
 from tests.protocol import trees

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import CaptureError
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import Record
-from dissector.session.exchange import Exchange
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.protocol.records.test_batches import batch, many_records

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissector.events import NOWHERE, PacketBatch, RunBatch, RunKind
-from dissector.limits import DEFAULT, Limits
-from dissector.store import Store
+from dissector.core.batches import NOWHERE, PacketBatch, RunBatch, RunKind
+from dissector.core.limits import DEFAULT, Limits
+from dissector.core.store import Store
 from dissector.transport import Transport
 from tests.traffic import Packet, ethernet
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.limits import DEFAULT, Limits
+from dissector.core.limits import DEFAULT, Limits
 from tests.traffic import ACK, CLIENT, FIN, RST, SYN, Packet, Turn, conversation
 from tests.transport.reading import Reading, read
 

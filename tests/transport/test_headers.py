@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from dissector.events import RunKind
+from dissector.core.batches import RunKind
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, ethernet
 from tests.transport.reading import read
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture.files import open_capture
-from dissector.capture_file import Capture
-from dissector.store import Store
+from dissector.capture_session import Capture
+from dissector.core.store import Store
 from tests.needs import needs
 from tests.traffic import block
 from tests.transport.wrapping import LINKS, TUNNELS, Wrap, ethernet

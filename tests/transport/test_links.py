@@ -4,7 +4,7 @@ from pathlib import Path
 
 import dpkt
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.traffic import conversation, ethernet, exchanges, pcap
 
 PACKETS = conversation(exchanges(4))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dissector.events import RunKind
-from dissector.limits import DEFAULT
+from dissector.core.batches import RunKind
+from dissector.core.limits import DEFAULT
 from tests.traffic import ACK, FIN, Mangling, Packet, Turn, bytes_without_mark, conversation, lossy, manglings, streams
 from tests.transport.reading import Run, read
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import open_capture
-from dissector.events import NOWHERE, RunBatch
-from dissector.limits import DEFAULT, Limits
-from dissector.store import Store
+from dissector.core.batches import NOWHERE, RunBatch
+from dissector.core.limits import DEFAULT, Limits
+from dissector.core.store import Store
 from dissector.transport import Transport
 from tests.traffic import Packet, Turn, capture_of, conversation, reordered, repeated, resegmented, seeds
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.limits import DEFAULT
+from dissector.core.limits import DEFAULT
 from dissector.transport.fragments import Fragments, Key
 from dissector.transport.registry import LINK_TYPES
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, seeds

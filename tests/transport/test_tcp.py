@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dissector.limits import DEFAULT
+from dissector.core.limits import DEFAULT
 from tests.traffic import ACK, FIN, PSH, RST, SYN, Packet, Turn, bytes_without_mark, conversation, ethernet
 from tests.transport.reading import read
 

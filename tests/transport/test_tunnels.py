@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture_file.tally import Tally
-from dissector.events import RunKind
-from dissector.limits import DEFAULT
-from dissector.store import Store
+from dissector.capture_session.tally import Tally
+from dissector.core.batches import RunKind
+from dissector.core.limits import DEFAULT
+from dissector.core.store import Store
 from dissector.transport import Transport
-from dissector.transport.peeling import MOST_TUNNELS, NESTED, TOO_DEEP, Peeling
+from dissector.transport.header_columns import Layer
+from dissector.transport.header_parser import MOST_TUNNELS, NESTED, TOO_DEEP, Peeling
+from dissector.transport.next_header import ENCRYPTED, NOT_IP, NOT_TCP, Protocol, Step
 from dissector.transport.slow_path import INCOMPLETE
-from dissector.transport.steps import ENCRYPTED, NOT_IP, NOT_TCP, Protocol, Step
-from dissector.transport.view import Layer
 from tests.traffic import Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import batch, read
 from tests.transport.wrapping import (

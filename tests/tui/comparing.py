@@ -7,7 +7,7 @@ from pathlib import Path
 from textual.widgets import Static
 
 from dissector.analysis.diff import Side, Verdict
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.tui.driven import Driven
 from tui.app import KDissectApp

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from textual.widgets import Static
 
-from dissector.capture_file import Capture, Progress
+from dissector.capture_session import Capture, Progress
 from tests.conftest import PCAPS
 from tests.tui.driven import Driven
 from tui.app import KDissectApp

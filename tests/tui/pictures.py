@@ -22,7 +22,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dissector.analysis.diff import Side
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tui.app import KDissectApp
 from tui.screens.diffing import DiffScreen

@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from tests.lab.tools import require
 from tests.tui.pictures import PICTURES, draw, file_name
+from tools.lab.tools import require
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 SIZE: Final = (120, 40)

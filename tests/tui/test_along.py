@@ -1,6 +1,6 @@
 """J, } and { along what exchanges have in common."""
 
-from dissector.analysis.threads import threads_of
+from dissector.analysis.follow_keys import threads_of
 from tests.tui.driving import JAVA, opened, to
 
 

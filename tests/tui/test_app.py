@@ -10,7 +10,7 @@ from textual.command import CommandPalette
 from textual.pilot import Pilot
 
 from dissector.capture import CaptureError
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.tui.driving import JAVA, Screen, opened
 from tests.tui.test_settings import written

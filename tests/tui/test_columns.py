@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.fields import exchange_lines
 from tests.conftest import PCAPS
 from tests.tui.driving import JAVA, Screen, opened

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dissector.analysis.diff import Side
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.traffic import Turn, conversation, ethernet, pcap, request, response
 from tests.tui.comparing import AGAIN, JAVA, LIBRDKAFKA, SIZES, opened
 from tui.app import KDissectApp

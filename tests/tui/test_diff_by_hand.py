@@ -6,7 +6,7 @@ import pytest
 from textual.widgets import Input, OptionList
 
 from dissector.analysis.diff import Verdict
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.tui.comparing import JAVA, LIBRDKAFKA, Screen, opened, to_cause, to_pair
 from tui.app import KDissectApp
 from tui.screens.against import AskCapture

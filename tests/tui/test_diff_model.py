@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from dissector.analysis.diff import Side, Verdict, diff
-from dissector.capture_file import Capture
-from dissector.text import clean
+from dissector.capture_session import Capture
+from dissector.core.text import clean
 from tests.conftest import PCAPS
 from tests.terminal import terminal
 from tui.comparing import Stopped, compare

@@ -13,8 +13,8 @@ import pytest
 from textual.command import CommandPalette
 from textual.widgets import Input
 
-from dissector.capture_file import Capture
-from dissector.text import size
+from dissector.capture_session import Capture
+from dissector.core.text import size
 from tests.conftest import PCAPS
 from tests.tui.driving import JAVA, Screen, opened
 from tui.screens.exporting import FORMS

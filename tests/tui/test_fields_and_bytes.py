@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.traffic import Turn, capture_of, conversation, request
 from tests.tui.driving import JAVA, opened
 from tui.model import Model

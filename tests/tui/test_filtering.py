@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from textual.widgets import OptionList
 
-from dissector.analysis.filter import Filter
-from dissector.analysis.filter.selection import Selected
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.filter import Filter
+from dissector.filter.selection import Selected
 from tests.conftest import PCAPS
 from tests.tui.driving import JAVA, Halting, Screen, opened
 from tui.app import KDissectApp

@@ -7,10 +7,10 @@ import pytest
 from rich.style import Style
 from rich.text import Text
 
-from dissector.capture_file import Capture
-from tests.analysis.findings.made import Talk, produce, written
-from tests.analysis.findings.test_examination import grown
+from dissector.capture_session import Capture
 from tests.conftest import PCAPS
+from tests.findings.made import Talk, produce, written
+from tests.findings.test_examination import grown
 from tests.tui.driving import JAVA, opened, to
 from tui.screens.explained import ExplainedScreen
 from tui.screens.findings import FindingsScreen

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.terminal import HANGS, terminal
 from tests.tui.driving import JAVA

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dissector.analysis.ladder import Ladder, Lane, ladder_of
-from dissector.capture_file import Capture
+from dissector.analysis.sequence_diagram import Ladder, Lane, ladder_of
+from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER
 from tests.traffic import capture_of, conversation, exchanges

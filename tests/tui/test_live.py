@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 import dissector
 from dissector.capture.live import Recording, Wanted, source
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.probe.servers import frame, serving
 from tests.tui.driving import Screen

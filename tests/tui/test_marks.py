@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.conversation import pcapng
-from dissector.exporting import packets_of
+from dissector.export.packets import packets_of
 from tests.tui.driving import JAVA, opened
 from tests.tui.test_filtering import shown
 from tui.folders import state_folder, write_whole

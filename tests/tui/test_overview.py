@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dissector.analysis.stats import Counting, Statistics, Step
-from dissector.capture_file import Capture
-from dissector.text import bar
+from dissector.capture_session import Capture
+from dissector.core.text import bar
 from tests.analysis.stats.test_counting import counted
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response

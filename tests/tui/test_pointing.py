@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from dissector.analysis.filter import FilterError, parse
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.filter import FilterError, parse
 from tests.conftest import PCAPS
 from tests.tui.driving import JAVA, Screen, to
 from tui.app import KDissectApp

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture_file import Capture
-from dissector.session.exchange import Message
-from tests.analysis.findings.made import Talk, produce, written
+from dissector.capture_session import Capture
+from dissector.exchange.model import Message
+from tests.findings.made import Talk, produce, written
 from tests.tui.driving import opened
 from tests.tui.test_search import ask
 from tui.history import Place

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dissector.capture_file import Capture
-from dissector.session.listing import FACTS
+from dissector.capture_session import Capture
+from dissector.exchange.listing import FACTS
 from tests.conftest import PCAPS
 from tests.tui.driving import JAVA, Screen, opened
 from tui.columns import COLUMNS, MARKS_WIDTH

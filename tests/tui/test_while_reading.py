@@ -4,8 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from dissector.capture_file import Capture
-from dissector.session.exchange import Exchange, Row
+from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange, Row
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.driving import JAVA, Halting, Screen

@@ -1,6 +1,6 @@
 """Fields as text for the screen: a number with its name, an error with what it asks for."""
 
-from dissector.capture_file import Capture, Progress
+from dissector.capture_session import Capture, Progress
 from dissector.protocol.schema.errors import advice
 from tests.conftest import PCAPS
 from tui.words import field_label, inspector_text, progress_words

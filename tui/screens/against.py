@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, OptionList
 
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.messages import CompareWith
 from tui.recents import recent_captures
 from tui.screens.answering import Dialogue

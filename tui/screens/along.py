@@ -5,8 +5,8 @@ from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
 
-from dissector.analysis.threads import Thread, threads_of
-from dissector.text import clean
+from dissector.analysis.follow_keys import Thread, threads_of
+from dissector.core.text import clean
 from tui.history import Place
 from tui.screens.menu import Choice, Menu
 from tui.screens.seeking import Go, Rows, Seeking

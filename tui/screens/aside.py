@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from dissector.capture_file import Capture, Progress
+from dissector.capture_session import Capture, Progress
 from tui.history import Place
 from tui.screens.main import MainScreen
 

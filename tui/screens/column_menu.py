@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.columns import COLUMNS, LEAST_WIDTH, MOST_WIDTH, Column
 from tui.screens.answering import Dialogue
 

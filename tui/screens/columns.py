@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.columns import INFO, Column, column_of
 from tui.messages import AddColumn, Keep
 from tui.screens.column_menu import ColumnMenu

@@ -21,9 +21,9 @@ from textual.widgets import Footer, Static
 from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
-from dissector.capture_file import Capture, Progress
+from dissector.capture_session import Capture, Progress
+from dissector.core.text import clean, counted
 from dissector.protocol.tree import Node
-from dissector.text import clean, counted
 from tui.appearance import Appearance
 from tui.history import Place
 from tui.loader import load

@@ -19,7 +19,7 @@ from textual.worker import get_current_worker
 
 from dissector.analysis.diff import Comparison, Entry, Matches, Side
 from dissector.capture import CaptureError
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.comparing import Stopped, compare
 from tui.diff_model import SIDES, DiffModel, row_of
 from tui.diff_words import cause_text, line_text, shared

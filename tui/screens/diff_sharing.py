@@ -10,8 +10,8 @@ from dissector.analysis.diff import Comparison
 from dissector.analysis.diff.objects import comparison_object
 from dissector.analysis.diff.rendering import html, markdown, text
 from dissector.analysis.diff.report import compared
-from dissector.json_text import dumps
-from dissector.text import clean
+from dissector.core.json_text import dumps
+from dissector.core.text import clean
 from tui.diff_model import row_of
 from tui.diff_words import cause_text, line_text, pair_text
 from tui.messages import OpenAside

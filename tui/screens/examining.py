@@ -11,7 +11,7 @@ from typing import Final
 from textual import work
 from textual.worker import Worker, get_current_worker
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tui.screens.core import CoreScreen
 from tui.telling import tell
 from tui.troubles import Troubles

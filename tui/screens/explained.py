@@ -9,9 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from dissector.analysis.findings import explain
-from dissector.findings import Finding
-from dissector.text import clean
+from dissector.core.finding import Finding
+from dissector.core.text import clean
+from dissector.findings import explain
 from tui.screens.answering import Dialogue
 from tui.words import MARKS
 

@@ -8,8 +8,8 @@ from typing import ClassVar, Final, NamedTuple
 from textual import work
 from textual.binding import Binding, BindingType
 
-from dissector.evidence.command import row_words
-from dissector.evidence.forms import Form, ending
+from dissector.export.command_line import row_words
+from dissector.export.forms import Form, ending
 from tui.screens.asking import Asking
 from tui.screens.menu import Choice, Menu
 from tui.screens.whole import Whole
@@ -93,7 +93,7 @@ class Exporting(Whole):
         comments = dict.fromkeys(marks.marked, "marked") | marks.comments
 
         def pieces(said: Said) -> Iterator[bytes]:
-            from dissector.sharing import Order, shared
+            from dissector.export.exporter import Order, shared
 
             if form is Form.JSON:
                 for _ in capture.examine():  # JSON has the findings too

@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.worker import Worker, get_current_worker
 
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent, remember
 from tui.screens.core import CoreScreen
@@ -27,7 +27,7 @@ from tui.view import Rows
 from tui.widgets.filter_bar import FilterBar, Offer
 
 if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only who filters pays for it
-    from dissector.analysis.filter import Filter, FilterError
+    from dissector.filter import Filter, FilterError
 
 PAUSE: Final = 0.4
 """Seconds without a key after which it is said what is wrong."""
@@ -105,7 +105,7 @@ class Filtering(CoreScreen):
 
     def apply_filter(self, text: str) -> None:
         """Show what fits; all rows where there is no text. What is no filter is left in the bar, to be mended."""
-        from dissector.analysis.filter import FilterError, parse
+        from dissector.filter import FilterError, parse
 
         self._stop_typing()
         try:
@@ -178,7 +178,7 @@ class Filtering(CoreScreen):
     @work(thread=True, exclusive=True, group="complete")
     def _complete(self, text: str, cursor: int) -> None:
         """Beside the screen: the first time it reads all tables of the schema."""
-        from dissector.analysis.filter import complete
+        from dissector.filter import complete
 
         worker = get_current_worker()
         offers = [Offer(*each) for each in complete(text, cursor)]
@@ -196,7 +196,7 @@ class Filtering(CoreScreen):
             self._typing.stop()
 
     def _check(self, text: str) -> None:
-        from dissector.analysis.filter import FilterError, parse
+        from dissector.filter import FilterError, parse
 
         try:
             if text.strip():

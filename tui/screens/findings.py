@@ -9,9 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static, Tree
 from textual.widgets.tree import TreeNode
 
-from dissector.analysis.findings import explain
-from dissector.findings import Finding
-from dissector.text import clean, counted
+from dissector.core.finding import Finding
+from dissector.core.text import clean, counted
+from dissector.findings import explain
 from tui.history import Place
 from tui.screens.answering import Dialogue
 from tui.screens.examining import Examining

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tui.history import History, Place
 from tui.messages import ApplyFilter
 from tui.screens.core import CoreScreen

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.screens.answering import Dialogue
 from tui.screens.diff import DiffCore
 

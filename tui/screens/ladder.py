@@ -12,10 +12,10 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Static
 from textual.worker import Worker, get_current_worker
 
-from dissector.analysis.ladder import Ladder, ladder_of, mermaid, svg
-from dissector.capture_file import Capture
-from dissector.session.table import Ints
-from dissector.text import clean, counted
+from dissector.analysis.sequence_diagram import Ladder, ladder_of, mermaid, svg
+from dissector.capture_session import Capture
+from dissector.core.text import clean, counted
+from dissector.index.exchange_table import Ints
 from tui.messages import GoTo
 from tui.screens.menu import Choice, Menu
 from tui.screens.moment import OfMoment

@@ -18,8 +18,8 @@ from textual.widgets import Static
 
 from dissector.capture import CaptureError
 from dissector.capture.live import Recording, Wanted, silence_words
-from dissector.capture_file import Capture, Progress
-from dissector.text import clean, counted
+from dissector.capture_session import Capture, Progress
+from dissector.core.text import clean, counted
 from tui.pulse import Errors, Pulse, pulse
 from tui.screens.asking import Asking
 from tui.screens.main import MainScreen

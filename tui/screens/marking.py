@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 from textual.binding import Binding, BindingType
 
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.screens.asking import Asking
 from tui.screens.core import CoreScreen
 from tui.view import Rows

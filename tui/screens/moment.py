@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ScreenResultType
 from textual.widgets import Static
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tui.screens.answering import Answering
 
 SECONDS_BETWEEN: Final = 1.0

@@ -15,8 +15,8 @@ from textual.widgets import Footer, Static
 from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.stats import Counting
-from dissector.capture_file import Capture
-from dissector.text import counted
+from dissector.capture_session import Capture
+from dissector.core.text import counted
 from tui.messages import ApplyFilter
 from tui.overview import PAGES, Picture, Tab, lines_of, picture_of, tabs
 from tui.screens.moment import OfMoment

@@ -4,9 +4,9 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from dissector.analysis.filter import FilterError
-from dissector.session.at_path import plain_path
-from dissector.text import clean
+from dissector.core.text import clean
+from dissector.exchange.field_values import plain_path
+from dissector.filter import FilterError
 from tui.messages import AddColumn, ApplyFilter
 from tui.pointed import cell_filters, column_filter, field_filter
 from tui.screens.core import CoreScreen

@@ -7,8 +7,8 @@ import threading
 from textual import work
 from textual.worker import Worker, get_current_worker
 
-from dissector.capture_file import Capture
-from dissector.session.exchange import Message
+from dissector.capture_session import Capture
+from dissector.exchange.model import Message
 from tui.garbage import no_collections, set_aside, take_back
 from tui.model import Look
 from tui.screens.core import CoreScreen

@@ -5,7 +5,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tui.panes import LIST_SHARE, keep, kept
 from tui.screens.core import CoreScreen
 from tui.widgets.splitter import Splitter

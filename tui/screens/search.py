@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.widgets import Input, Static
 
 from dissector.analysis.search import Hit, Kind, Needle, SearchError, needle
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.history import Place
 from tui.screens.answering import Dialogue
 from tui.screens.seeking import Go, Rows, Seeking

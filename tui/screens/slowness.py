@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from textual.binding import Binding, BindingType
 
-from dissector.analysis.slow import slow_rows
+from dissector.analysis.slow_exchanges import slow_rows
 from tui.screens.seeking import Go, Rows, Seeking
 
 

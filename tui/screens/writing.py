@@ -12,7 +12,7 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
-from dissector.text import clean, size
+from dissector.core.text import clean, size
 from tui.screens.answering import Dialogue
 from tui.telling import tell
 

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from dissector.text import clean
+from dissector.core.text import clean
 from tui.screens.core import CoreScreen
 from tui.screens.menu import Choice, Menu
 from tui.yank import FORMS, Form, yanked

@@ -19,9 +19,9 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dissector.capture_file import Capture
-from dissector.exporting import EXPORTED
-from dissector.text import clean
+from dissector.capture_session import Capture
+from dissector.core.text import clean
+from dissector.export.packets import EXPORTED
 from tui.appearance import Appearance
 from tui.colouring import HUES
 from tui.columns import INFO, MARKS_WIDTH, Column

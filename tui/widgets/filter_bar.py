@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from dissector.text import clean
+from dissector.core.text import clean
 
 MOST_OFFERED = 200
 

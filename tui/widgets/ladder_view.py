@@ -20,8 +20,8 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dissector.analysis.ladder import Ladder
-from dissector.text import duration, seconds
+from dissector.analysis.sequence_diagram import Ladder
+from dissector.core.text import duration, seconds
 from tui.lanes import Layout, head, layout, line, scroll_to
 
 HEADS: Final = 2

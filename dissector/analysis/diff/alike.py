@@ -17,7 +17,8 @@ from typing import Final
 from dissector.analysis.diff.kinds import is_position
 from dissector.analysis.diff.leaves import INTEGERS, Leaf, leaves
 from dissector.analysis.diff.meaning import Subject, first_error, subject_of
-from dissector.protocol.embedded.inside import DECODED
+from dissector.exchange.model import Message
+from dissector.protocol.embedded.match import DECODED
 from dissector.protocol.embedded.secrets import HOLDERS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import PREFIX
@@ -25,7 +26,6 @@ from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.schema.loader import api
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import Node
-from dissector.session.exchange import Message
 
 OF_ANY_VERSION: Final = "ApiVersionsResponse"
 """May be answered in another version than was asked (KIP-511)."""

@@ -14,8 +14,8 @@ from typing import Final
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import LEAST_RECORD, Batch
 from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.objects import budget_of
 from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.wire import WireError, uvarint
 
 MOST_READ: Final = 32 << 20

@@ -9,7 +9,7 @@ from dissector.analysis.diff.gathering import Facts, Gathered
 from dissector.analysis.diff.kinds import Symbol, Value
 from dissector.analysis.diff.leaves import CLOSING, TOPIC_ID, wildcard
 from dissector.analysis.diff.wording import every, said, times, word
-from dissector.text import duration, size
+from dissector.core.text import duration, size
 
 NOTHING: Final = "-"
 """Nothing of the kind was said."""

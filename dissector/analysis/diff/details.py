@@ -12,7 +12,7 @@ from dissector.analysis.diff.meaning import Key
 from dissector.analysis.diff.moved import moved
 from dissector.analysis.diff.names import Names
 from dissector.analysis.diff.wording import about, word
-from dissector.session.exchange import Exchange
+from dissector.exchange.model import Exchange
 
 Own = dict[Path, list[tuple[Path, Value]]]
 """What one message has, by the path in the comparison: the path that the message has it at, and the value."""

@@ -21,10 +21,10 @@ from dissector.analysis.diff.leaves import UNLABELLED, Label, Path
 from dissector.analysis.diff.meaning import Key, Strand, Subject, first_error, key_of, strand_of, subject_of
 from dissector.analysis.diff.roles import Roles
 from dissector.analysis.diff.sides import Side
+from dissector.exchange.decoder import api_name
+from dissector.exchange.model import Message
+from dissector.index.exchange_table import Flag, RowKind
 from dissector.protocol.message import read
-from dissector.session.exchange import Message
-from dissector.session.lookup import api_name
-from dissector.session.table import Flag, RowKind
 
 MOST_SAID: Final = 500
 MOST_VALUES: Final = 64

@@ -9,9 +9,9 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from dissector.core.text import counted
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.schema.model import Field
-from dissector.text import counted
 
 
 class Symbol(NamedTuple):

@@ -13,13 +13,13 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.diff.kinds import POSITION, Symbol, Value, Word, is_position, value_of
+from dissector.exchange.model import Message
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, VariablePlan, plan
 from dissector.protocol.embedded.topics import NO_TOPIC_ID, RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.schema.model import Field
-from dissector.session.exchange import Message
 
 
 class Label(NamedTuple):

@@ -9,10 +9,10 @@ be tried again makes no step of its own: the exchange is a retry of what it trie
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.kinds import Symbol
+from dissector.exchange.model import Message
+from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import Values
 from dissector.protocol.schema.errors import error_name, is_retriable
-from dissector.session.exchange import Message
-from dissector.session.structs import structs_with
 
 LOOPS: Final = frozenset(
     ("ApiVersions", "FindCoordinator", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit",

@@ -5,9 +5,9 @@ from typing import Final
 
 from dissector.analysis.diff.kinds import Symbol
 from dissector.analysis.diff.leaves import IDENTIFYING, Label, Path
+from dissector.exchange.model import Message
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.tree import Node
-from dissector.session.exchange import Message
 
 ATTRIBUTES: Final = frozenset(("compression", "timestamp_type", "transactional"))
 """What a record batch has in one field's bits."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dissector.analysis.diff.comparison import Comparison, Entry, Reason, SideSummary
 from dissector.analysis.diff.matrix import Matrix
 from dissector.analysis.diff.wording import times
-from dissector.text import clean, counted
+from dissector.core.text import clean, counted
 
 
 @dataclass(frozen=True, slots=True)

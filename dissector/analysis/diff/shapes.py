@@ -18,7 +18,7 @@ from dissector.analysis.diff.leaves import Path
 from dissector.analysis.diff.meaning import LOOPS, Key
 from dissector.analysis.diff.names import Names
 from dissector.analysis.diff.wording import every, times, word
-from dissector.text import counted, duration, size
+from dissector.core.text import counted, duration, size
 
 RECORDS: Final = ("topic_data", "partition_data", "records")
 LOOSE_TURNS: Final = 2

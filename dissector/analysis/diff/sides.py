@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.analysis.filter import Filter
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.filter import Filter
 
 TOGETHER: Final = 1_024
 """Rows that are looked at together."""

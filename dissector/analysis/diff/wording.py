@@ -6,8 +6,8 @@ from typing import Final
 from dissector.analysis.diff.kinds import Symbol, Value, Word
 from dissector.analysis.diff.leaves import Label, Path, Step
 from dissector.analysis.diff.meaning import Key
+from dissector.core.text import duration
 from dissector.protocol.schema.enums import enum_of, name_of
-from dissector.text import duration
 
 MOST_SAID: Final = 4
 MOST_TEXT: Final = 60

@@ -9,8 +9,8 @@ import numpy as np
 
 from dissector.analysis.stats.histogram import BUCKETS, Histogram, Ints, buckets_of
 from dissector.analysis.stats.tallies import Tally
-from dissector.session.figures import Figures
-from dissector.session.table import Flag
+from dissector.index.exchange_table import Flag
+from dissector.index.index_columns import Figures
 
 
 def tallied(groups: Ints, rows: Figures) -> Iterator[tuple[int, Tally]]:

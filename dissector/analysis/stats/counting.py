@@ -26,13 +26,13 @@ from dissector.analysis.stats.tallies import (
     widen,
 )
 from dissector.analysis.stats.topics import named
-from dissector.capture_file import Capture
-from dissector.columns import Numbers
-from dissector.session.exchange import Exchange
-from dissector.session.figures import ENTRY, Figures
-from dissector.session.structs import structs_with
-from dissector.session.summary import ERROR_CODES, ERROR_RESPONSE
-from dissector.session.table import RowKind
+from dissector.capture_session import Capture
+from dissector.core.columns import Numbers
+from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
+from dissector.exchange.model import Exchange
+from dissector.index.exchange_table import RowKind
+from dissector.index.index_columns import ENTRY, Figures
+from dissector.protocol.codec.structs import structs_with
 
 STRETCH: Final = 1 << 16
 """Rows of the index counted at a step."""

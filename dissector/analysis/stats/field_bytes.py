@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from dissector.exchange.model import Message
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError
-from dissector.session.exchange import Message
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 _OWN: Final = re.compile(r"\.?\([^)]*\).*$")

@@ -10,7 +10,7 @@ import numpy as np
 
 from dissector.analysis.stats.field_bytes import FieldBytes, MessageKind
 from dissector.analysis.stats.histogram import Ints
-from dissector.session.figures import Figures
+from dissector.index.index_columns import Figures
 
 SAMPLED: Final = 200
 """Exchanges of an API and version at most."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from dissector.exchange.model import Message
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
-from dissector.session.exchange import Message
 
 INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 ERRORS: Final = ("error_code", "partition_error_code", "acknowledge_error_code")

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from dissector.analysis.timelines.partitions import partition_words
 from dissector.analysis.timelines.timeline import MOST_TIMELINES, Event, Phase, Timeline
+from dissector.exchange.info_column import first_error
+from dissector.exchange.model import Exchange
 from dissector.protocol.schema.errors import error_name
-from dissector.session.exchange import Exchange
-from dissector.session.summary import first_error
 
 FIND_COORDINATOR: Final = "FindCoordinator"
 LEAVES: Final = {-1: "leaves", -2: "leaves for a while, its instance id stays"}

@@ -12,9 +12,9 @@ import numpy as np
 from dissector.analysis.timelines.groups import FIND_COORDINATOR, Groups
 from dissector.analysis.timelines.timeline import Timeline
 from dissector.analysis.timelines.transactions import Transactions
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.index.exchange_table import Ints
 from dissector.protocol.schema.loader import api_named
-from dissector.session.table import Ints
 
 STRETCH: Final = 1 << 16
 """Rows of the index looked at together."""

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from dissector.analysis.timelines.partitions import partition_words
 from dissector.analysis.timelines.timeline import MOST_TIMELINES, Event, Phase, Timeline
-from dissector.session.exchange import Exchange
-from dissector.session.summary import first_error
+from dissector.exchange.info_column import first_error
+from dissector.exchange.model import Exchange
 
 
 class Transactions:

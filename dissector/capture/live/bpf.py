@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from dissector.capture.errors import CaptureError
-from dissector.text import clean
+from dissector.core.text import clean
 
 MOST_PORTS: Final = 100
 """A program may have 4,096 instructions, of which a port takes 16."""

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dissector.capture.live.wanted import ANY
+from dissector.capture.live.settings import ANY
 
 LINUX: Final = sys.platform == "linux"
 LOOPBACK: Final = "lo" if LINUX else "lo0"

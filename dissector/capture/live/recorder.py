@@ -18,11 +18,11 @@ from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
 from dissector.capture.live.bpf import compiled, ports_filter
 from dissector.capture.live.events import tell
+from dissector.capture.live.external_tools import Tool, permission_words
 from dissector.capture.live.interfaces import LINUX, Interface, interface, interfaces
-from dissector.capture.live.output import Output
 from dissector.capture.live.packet_ring import PacketRing
-from dissector.capture.live.tools import Tool, permission_words
-from dissector.capture.live.wanted import Wanted
+from dissector.capture.live.settings import Wanted
+from dissector.capture.live.writer import Output
 
 OWN_ENGINE: Final = "AF_PACKET"
 STATISTICS_SECONDS: Final = 1.0

@@ -25,7 +25,7 @@ from typing import IO, Final, Self
 from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
 from dissector.capture.live.events import Event
-from dissector.capture.live.wanted import Wanted
+from dissector.capture.live.settings import Wanted
 
 START_SECONDS: Final = 40
 """Each of the programs that may capture is waited for."""

@@ -23,7 +23,7 @@ from dissector.protocol.codec.plan import (
     wire_type,
 )
 from dissector.protocol.codec.reader import UNKNOWN_TAGS
-from dissector.protocol.records.writing import records_bytes
+from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.wire.writing import EncodeError, integer_bytes, uuid_bytes, uvarint_bytes
 
 LONGEST_STRING: Final = 0x7FFF

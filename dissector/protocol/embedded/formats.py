@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from dissector.protocol.embedded.context import Context
-from dissector.protocol.embedded.inside import DECODED, Inside, Piece, Scope, newest_version
+from dissector.protocol.embedded.match import DECODED, Inside, Piece, Scope, newest_version
 from dissector.protocol.embedded.parts import Parts
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.telemetry import metrics

@@ -8,7 +8,7 @@ from typing import Any
 from dissector.protocol.embedded.parts import Parts
 from dissector.protocol.embedded.protobuf import message_parts
 from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.objects import budget_of
+from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.wire import WireError
 
 NAME = "MetricsData"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.formats import FIELDS, inside
-from dissector.protocol.embedded.inside import Inside, Scope, piece_plan
+from dissector.protocol.embedded.match import Inside, Scope, piece_plan
 from dissector.protocol.embedded.parts import Part, Parts
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.secrets import SECRET_FIELDS, mark_secret

@@ -6,10 +6,10 @@ The values given are left as they are; where nothing is inside, they are what co
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from dissector.protocol.codec.ways import Way, way
+from dissector.protocol.codec.field_path import Way, way
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import FIELDS, inside
-from dissector.protocol.embedded.inside import DECODED, Inside, Values
+from dissector.protocol.embedded.match import DECODED, Inside, Values
 from dissector.protocol.embedded.parts import Parts
 from dissector.protocol.embedded.topics import (
     CLUSTER_METADATA,
@@ -20,7 +20,7 @@ from dissector.protocol.embedded.topics import (
     control,
 )
 from dissector.protocol.records.compression import Budget
-from dissector.protocol.records.objects import budget_of, records_object
+from dissector.protocol.records.to_json import budget_of, records_object
 from dissector.protocol.schema.loader import alternatives
 
 SUFFIX: Final = f"_{DECODED}"

@@ -12,7 +12,7 @@ from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import request_shape, response_shape, trace
 from dissector.protocol.records.batch_writing import batch_bytes
-from dissector.protocol.records.objects import budget_of
+from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.model import Message

@@ -13,9 +13,9 @@ from dissector.protocol.explain.changes import Change, changes
 from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.imported import labels
 from dissector.protocol.schema.importer.jars import read_release
-from dissector.protocol.schema.importer.keep import stored
 from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.importer.run import under_settled_names
+from dissector.protocol.schema.importer.user_releases import stored
 from dissector.protocol.schema.loader import alternatives, entries, message
 from dissector.protocol.schema.model import NONE, SchemaError, Versions
 

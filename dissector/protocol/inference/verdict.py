@@ -13,7 +13,7 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DAMAGE, reader
 from dissector.protocol.inference.evidence import Evidence
 from dissector.protocol.inference.layouts import Layout
-from dissector.protocol.inference.weigh import MisfitError, StopError, Weigher
+from dissector.protocol.inference.scoring import MisfitError, StopError, Weigher
 
 BEGIN: Final = 4
 """Where the header stands in a frame."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 import cramjam
 import numpy as np
 
-from dissector import limits
+from dissector.core import limits
 from dissector.protocol.records.lz4 import only_block, with_right_checksum
 
 XERIAL_HEADER: Final = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"

@@ -1,6 +1,6 @@
 """Messages of magic 0 and 1 as nodes; a wrapper's messages hang under it, in a source of their own."""
 
-from dissector.findings import Finding, Severity
+from dissector.core.finding import Finding, Severity
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.legacy import DEEPEST, HEADER_FIELDS, LegacyRecord, first_offset
 from dissector.protocol.records.parts import Part, PartKind

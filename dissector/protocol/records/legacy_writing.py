@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from dissector.protocol.records.compression import CODECS, DecompressionError
-from dissector.protocol.records.given import Values, integer, raw, structs, with_bytes
+from dissector.protocol.records.input_values import Values, integer, raw, structs, with_bytes
 from dissector.protocol.records.legacy import LegacyRecord
 from dissector.protocol.records.lz4 import with_wrong_checksum
-from dissector.protocol.records.objects import budget_of, message_objects
+from dissector.protocol.records.to_json import budget_of, message_objects
 from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from dissector.findings import Finding, Severity
+from dissector.core.finding import Finding, Severity
 from dissector.protocol.records.compression import Budget, DecompressionError, codec_name
 from dissector.protocol.records.parts import Part, split
 from dissector.protocol.records.spans import Spans

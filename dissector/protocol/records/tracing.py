@@ -4,7 +4,8 @@ A compressed section is a leaf of the frame; what it becomes is a source of its 
 Message sets are traced by `legacy_tracing`.
 """
 
-from dissector.findings import Finding, Severity
+from dissector.core.finding import Finding, Severity
+from dissector.core.text import counted
 from dissector.protocol.records.batch import HEADER_FIELDS, LEAST_RECORD, Batch
 from dissector.protocol.records.compression import Budget
 from dissector.protocol.records.consistency import batch_faults, order_faults
@@ -14,7 +15,6 @@ from dissector.protocol.records.sections import Sections
 from dissector.protocol.records.spans import Spans, shown, timestamp_note
 from dissector.protocol.tree import UNPARSED, Node, Source
 from dissector.protocol.wire import WireError, varint
-from dissector.text import counted
 
 
 class RecordTracer:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from dissector.analysis.diff import Comparison, Entry, Side, diff
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from dissector.cli.spoken import Captured, take
-from dissector.json_lines import json_line
+from dissector.exchange.to_json import json_line
 from tests.conftest import PCAPS
 
 Lines = list[dict[str, Any]]

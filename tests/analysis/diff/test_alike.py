@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from dissector.analysis.diff.alike import Alike, Said
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
+from dissector.exchange.model import Message
 from dissector.protocol.message import request_shape, response_shape
-from dissector.session.exchange import Message
 
 Frame = tuple[bool, int, int, Message]
 """Whether it is a request, its API key and version, the message."""

@@ -9,7 +9,7 @@ import pytest
 from dissector.analysis.diff import matrix
 from dissector.analysis.diff.rendering import html, markdown, text
 from dissector.analysis.diff.report import Block, compared, tabled
-from dissector.text import HOSTILE
+from dissector.core.text import HOSTILE
 from tests.analysis.diff.editing import Lines, bundled, edited, of, side
 from tests.analysis.diff.editing import compared as comparison_of
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dissector.analysis.stats import Client, Counting, MessageKind, Statistics, Tally, sampling, tallies
 from dissector.analysis.stats.sections import SECTIONS, api_name
 from dissector.analysis.stats.versions import negotiated
-from dissector.capture_file import Capture
-from dissector.json_lines import json_line
+from dissector.capture_session import Capture
+from dissector.exchange.to_json import json_line
 from dissector.protocol.schema.loader import apis
 from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER

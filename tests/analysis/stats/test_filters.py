@@ -2,8 +2,8 @@
 
 import pytest
 
-from dissector.analysis.filter import parse
 from dissector.analysis.stats.sections import SECTIONS
+from dissector.filter import parse
 from tests.analysis.stats.test_counting import counted, opened
 from tui.overview import PAGES, lines_of, picture_of
 

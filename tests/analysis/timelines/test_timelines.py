@@ -4,7 +4,7 @@ import pytest
 
 from dissector.analysis.timelines import Reading, Timeline, groups, transactions
 from dissector.analysis.timelines.partitions import ranges
-from dissector.capture_file import Capture
+from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
 

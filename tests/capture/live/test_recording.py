@@ -15,9 +15,9 @@ import pytest
 
 from dissector.capture import CaptureError, Following
 from dissector.capture.live import Recording, Ring, Wanted, source
-from dissector.capture.live.output import Output
 from dissector.capture.live.packet_ring import BLOCK, BLOCKS
-from dissector.capture_file import Capture
+from dissector.capture.live.writer import Output
+from dissector.capture_session import Capture
 from dissector.cli.live import summary
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.needs import needs

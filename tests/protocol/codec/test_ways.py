@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from dissector.exchange.info_column import ERROR_CODES
+from dissector.protocol.codec.field_path import holders, way
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.ways import holders, way
+from dissector.protocol.codec.structs import structs
 from dissector.protocol.schema.loader import Entry, entries
-from dissector.session.structs import structs
-from dissector.session.summary import ERROR_CODES
 from tests.protocol.made import make
 
 MESSAGES = [entry for entry in entries() if entry.type in ("request", "response") and entry.valid_versions]

@@ -13,8 +13,8 @@ from dissector.protocol.codec.json_writer import JsonWriter
 from dissector.protocol.codec.plan import plan, plan_of
 from dissector.protocol.codec.writer import write, write_value
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
+from dissector.protocol.embedded.extra_schemas import handmade
 from dissector.protocol.embedded.formats import FIELDS, enveloped
-from dissector.protocol.embedded.handmade import handmade
 from dissector.protocol.embedded.values import with_decoded
 from dissector.protocol.message import Shape, Traced, read, trace
 from dissector.protocol.schema.loader import api, message

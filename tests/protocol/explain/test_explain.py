@@ -12,7 +12,7 @@ from dissector.protocol.explain.reference import header_lines, primitive_lines
 from dissector.protocol.explain.releases import known_releases, release_order, released_in, spans
 from dissector.protocol.explain.subject import SubjectError, find
 from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.objects import budget_of
+from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.schema.importer.layout import differences
 from dissector.protocol.schema.importer.layout import layout as slots
 from dissector.protocol.schema.loader import entries, message

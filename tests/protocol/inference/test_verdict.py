@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.inference.evidence import NOTHING, Evidence
 from dissector.protocol.inference.layouts import layouts
+from dissector.protocol.inference.scoring import Weigher
 from dissector.protocol.inference.verdict import Confidence, Verdict, judge
-from dissector.protocol.inference.weigh import Weigher
 from dissector.protocol.schema.loader import alternatives, apis
 from tests.traffic import response
 

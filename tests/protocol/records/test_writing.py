@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dissector.protocol.records.batch import Record
 from dissector.protocol.records.compression import CODECS
-from dissector.protocol.records.objects import Object, records_object
-from dissector.protocol.records.writing import records_bytes
+from dissector.protocol.records.from_json import records_bytes
+from dissector.protocol.records.to_json import Object, records_object
 from dissector.protocol.wire.writing import EncodeError
 from tests.protocol.records.test_batches import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, message, wrapper

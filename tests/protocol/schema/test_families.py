@@ -1,6 +1,6 @@
 """Each API is of one family."""
 
-from dissector.protocol.schema.families import FAMILIES, OTHERS, family
+from dissector.protocol.schema.api_groups import FAMILIES, OTHERS, family
 from dissector.protocol.schema.loader import apis
 
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from dissector.protocol.schema.importer.layout import layout
 from dissector.protocol.schema.importer.merge import merge_releases
-from dissector.protocol.schema.importer.proof import disagreements
+from dissector.protocol.schema.importer.merge_check import disagreements
 from dissector.protocol.schema.importer.release import Release
+from dissector.protocol.schema.importer.resolutions import OtherLayout, Renamed, Settled, read_settled
 from dissector.protocol.schema.importer.run import UnsettledError, merged
-from dissector.protocol.schema.importer.settle import OtherLayout, Renamed, Settled, read_settled
 from dissector.protocol.schema.model import Message, SchemaError, Versions
 from dissector.protocol.schema.table import message_of
 

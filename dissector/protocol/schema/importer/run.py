@@ -13,9 +13,9 @@ from typing import Final
 
 from dissector.protocol.schema.importer.jars import read_release
 from dissector.protocol.schema.importer.merge import merge_releases
-from dissector.protocol.schema.importer.proof import alternatives, disagreements
+from dissector.protocol.schema.importer.merge_check import alternatives, disagreements
 from dissector.protocol.schema.importer.release import Release
-from dissector.protocol.schema.importer.settle import Settled, read_settled, rename
+from dissector.protocol.schema.importer.resolutions import Settled, read_settled, rename
 from dissector.protocol.schema.importer.write import Alternative, write_tables
 from dissector.protocol.schema.model import Message, SchemaError
 

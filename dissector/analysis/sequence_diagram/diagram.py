@@ -1,0 +1,186 @@
+"""The sequence of messages between clients and brokers: who sent what to whom, when, and what it waited for.
+
+A lane is a client (its client id and the host that it runs on) or a broker (its address, and its node id where the
+conversations tell it). An event is one frame on its way from one lane to another.
+
+Invariants:
+  * every frame of the chosen rows is exactly one event; entries of Kafka's files, and connections that are not Kafka,
+    have none;
+  * events are in the order of time; those of the same time in the order of rows, a request before its response;
+  * what the index has is worked out at once; words are decoded when an event is looked at. So a million rows cost as
+    much as their columns.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.capture_session import Capture
+from dissector.core.columns import Numbers
+from dissector.exchange.info_column import first_error, info
+from dissector.exchange.model import Exchange
+from dissector.index.exchange_table import Flag, Ints
+from dissector.index.index_columns import Figures
+
+Flags = npt.NDArray[np.bool_]
+Int32 = npt.NDArray[np.int32]
+_EXCHANGE: Final = "exchange"
+
+
+class Lane(NamedTuple):
+    """One who talks. Texts are as the wire has them: not cleaned."""
+
+    name: str
+    """A client id, or a broker's node."""
+    address: str
+    """A client's host, a broker's `host:port`."""
+    is_client: bool
+
+
+class Event(NamedTuple):
+    """A frame on its way. Texts are as the wire has them: not cleaned."""
+
+    number: int
+    """Its row, from 0."""
+    time_ns: int
+    is_request: bool
+    source: int
+    """The number of the lane that sent it; `target` of the one that it went to."""
+    target: int
+    connection: int
+    label: str
+    """``Fetch v12``; ``gap`` and the like for what is no message."""
+    words: str
+    """What it is about."""
+    latency_ns: int | None
+    """From the request to the response; None where not both are there."""
+    error: str
+    """The first error that a response names; empty where it names none, and for requests."""
+    depth: int
+    """Requests of these rows in flight on its connection: with this one, or before this response came."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ladder:
+    """Lanes and events: columns of what the index has, `(events,)` each; `event` decodes the words."""
+
+    capture: Capture
+    lanes: tuple[Lane, ...]
+    rows: Int32
+    """The row of each event, from 0."""
+    time_ns: Ints
+    is_request: Flags
+    source: Int32
+    target: Int32
+    depth: Int32
+    partner: Int32
+    """The other event of the same exchange; -1 where there is none."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Event]:
+        return (self.event(at) for at in range(len(self)))
+
+    def event(self, at: int) -> Event:
+        """Event `at`, from 0, with its words."""
+        number, is_request = int(self.rows[at]), bool(self.is_request[at])
+        exchange = self.capture.exchange(number)
+        row = exchange.row
+        label = row.api if row.kind == _EXCHANGE else row.kind
+        error = "" if is_request else first_error(exchange)
+        return Event(
+            number, int(self.time_ns[at]), is_request, int(self.source[at]), int(self.target[at]), row.connection,
+            label if row.version is None else f"{label} v{row.version}",
+            _words(exchange, is_request), row.latency_ns, error, int(self.depth[at]),
+        )  # fmt: skip
+
+
+def ladder_of(capture: Capture, rows: Iterable[int]) -> Ladder:
+    """The ladder of these rows, from 0, of a capture that has been read."""
+    chosen = np.unique(rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64))
+    found = capture.figures(chosen)
+    which = found.kind >= 0
+    if not which.all():  # else all columns would be there twice
+        found, chosen = found.where(which), chosen[which]
+    lanes, client, server = _lanes(capture, found)
+    row, is_request, time_ns = _events(found)
+    source = np.where(is_request, client[row], server[row])
+    return Ladder(
+        capture, lanes, chosen[row].astype(np.int32), time_ns, is_request, source, client[row] + server[row] - source,
+        _depth(found, row, is_request), _partners(row),
+    )  # fmt: skip
+
+
+def _events(found: Figures) -> tuple[Int32, Flags, Ints]:
+    """For each event the place of its row, whether it is the request, and its time; in order."""
+    there = np.stack((found.asked_size >= 0, found.answered_size >= 0), axis=1)
+    row, side = (each.astype(np.int32) for each in np.nonzero(there))
+    time_ns = np.stack((found.asked_ns, found.answered_ns), axis=1)[there]
+    order = np.argsort(time_ns, kind="stable")
+    return row[order], side[order] == 0, time_ns[order]
+
+
+def _words(exchange: Exchange, is_request: bool) -> str:
+    """What one side of an exchange is about."""
+    message = exchange.request if is_request else exchange.response
+    if message is None or exchange.facts.kind != _EXCHANGE:
+        return exchange.row.info
+    names = message.context.topic_names
+    return info(message, None, [], names) if is_request else info(None, message, exchange.own_findings, names)
+
+
+def _lanes(capture: Capture, found: Figures) -> tuple[tuple[Lane, ...], Int32, Int32]:
+    """The lanes, clients first, in the order of their first rows; the client's and the server's of each row."""
+    nodes = {address: node for node, address in capture.nodes.items()}
+    clients, servers = Numbers[Lane](), Numbers[Lane]()
+    pairs, first, inverse = np.unique(
+        found.connection << 32 | _client_ids(found), return_index=True, return_inverse=True
+    )
+    columns = np.empty((2, len(pairs)), np.int32)
+    for at in np.argsort(first).tolist():
+        connection, client_id = divmod(int(pairs[at]), 1 << 32)
+        client, server = capture.ends(connection)
+        node = nodes.get(server)
+        columns[0, at] = clients.of(Lane(capture.client_id(client_id) or "", client.rpartition(":")[0], True))
+        columns[1, at] = servers.of(Lane("" if node is None else f"node {node}", server, False))
+    columns[1] += len(clients.values)
+    return (*clients.values, *servers.values), columns[0][inverse], columns[1][inverse]
+
+
+def _client_ids(found: Figures) -> Ints:
+    """The client id of each row; where there is no request, the first that its connection has."""
+    asks = found.is_exchange & (found.asked_size >= 0)
+    connections, first = np.unique(found.connection[asks], return_index=True)
+    known = np.append(found.client_id[asks][first], 0)
+    at = np.searchsorted(connections, found.connection)
+    has = np.append(connections, -1)[at] == found.connection
+    ids: Ints = np.where(asks, found.client_id, np.where(has, known[at], 0))
+    return ids
+
+
+def _depth(found: Figures, row: Int32, is_request: Flags) -> Int32:
+    """How many requests each event's connection has in flight."""
+    waits = found.is_exchange & (found.asked_size >= 0) & (found.flags & Flag.NO_RESPONSE_EXPECTED == 0)
+    step = np.where(waits[row], np.where(is_request, 1, -1), 0).astype(np.int32)
+    connection = found.connection[row]
+    order = np.argsort(connection, kind="stable")
+    connection, steps = connection[order], step[order]
+    sums = np.cumsum(steps, dtype=np.int32)
+    first = np.flatnonzero(np.diff(connection, prepend=-1))
+    sums -= np.repeat(sums[first] - steps[first], np.diff(np.append(first, len(order))))
+    depth = np.empty(len(row), np.int32)
+    depth[order] = sums
+    return depth + np.where(is_request, 0, waits[row]).astype(np.int32)
+
+
+def _partners(row: Int32) -> Int32:
+    """Where the other event of each row stands."""
+    partner = np.full(len(row), -1, np.int32)
+    order = np.argsort(row, kind="stable").astype(np.int32)
+    same = np.flatnonzero(np.diff(row[order]) == 0)
+    partner[order[same]], partner[order[same + 1]] = order[same + 1], order[same]
+    return partner

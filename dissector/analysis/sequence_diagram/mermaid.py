@@ -1,0 +1,34 @@
+"""A ladder as a Mermaid sequence diagram: text that GitHub and others draw.
+
+Words from the wire can't be markup: every character that Mermaid may act on is written as its number (``#59;``), and so
+is the word that would end a block.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from dissector.analysis.sequence_diagram.diagram import Ladder
+from dissector.analysis.sequence_diagram.labels import event_words, lane_words
+
+_UNSAFE: Final = re.compile(r"[^\w .,/\[\]()·…|@=-]|\be(?=nd\b)", re.IGNORECASE)
+
+
+def escaped(text: str) -> str:
+    """Text that Mermaid shows as it is."""
+    return _UNSAFE.sub(lambda match: f"#{ord(match[0])};", text)
+
+
+def mermaid(ladder: Ladder) -> str:
+    """The diagram. A response is a dashed arrow; one with an error, or what is no message, ends in a cross."""
+    return "\n".join(_lines(ladder)) + "\n"
+
+
+def _lines(ladder: Ladder) -> Iterator[str]:
+    yield "sequenceDiagram"
+    for number, lane in enumerate(ladder.lanes):
+        kind = "actor" if lane.is_client else "participant"
+        yield f"    {kind} L{number} as {escaped(lane_words(lane))}"
+    for event in ladder:
+        arrow = "--x" if event.error else "->>" if event.is_request else "-->>"
+        yield f"    L{event.source}{arrow}L{event.target}: {escaped(event_words(event))}"

@@ -1,0 +1,40 @@
+"""Exchanges that took longer than their like: a look at the columns of the index, without decoding.
+
+Like are those of the same API on the same connection, where there are enough of them; else those of the API.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.capture_session import Capture
+
+Rows = npt.NDArray[np.int64]
+ENOUGH: Final = 100
+"""Exchanges that have a slowest hundredth."""
+SHARE: Final = 0.99
+
+
+def slow_rows(capture: Capture) -> Rows:
+    """The rows, from 0 and ascending, whose latency is above the 99th percentile of their like."""
+    figures = capture.figures(np.arange(len(capture)))
+    rows = np.flatnonzero(figures.has_latency)
+    latency = figures.latency_ns[rows]
+    of_api = _limits(figures.api_key[rows], latency)
+    # A connection's number and an API's key, which is an int16, as one number.
+    of_connection = _limits((figures.connection[rows] << 16) + figures.api_key[rows], latency)
+    limit = np.where(of_connection >= 0, of_connection, of_api)
+    return rows[(limit >= 0) & (latency > limit)]
+
+
+def _limits(group: Rows, latency: Rows) -> Rows:
+    """For each row the 99th percentile of its group (nearest rank), `(n,)`; -1 where the group is too small."""
+    order = np.lexsort((latency, group))
+    sizes = np.unique(group, return_counts=True)[1]
+    last = np.cumsum(sizes) - 1
+    at = last - sizes + 1 + np.ceil(sizes * SHARE).astype(np.int64) - 1
+    limit = np.where(sizes >= ENOUGH, latency[order][at], -1) if len(group) else group
+    result = np.empty_like(latency)
+    result[order] = np.repeat(limit, sizes)
+    return result

@@ -1,0 +1,184 @@
+"""Other programs that capture: dumpcap, and tcpdump where that is all there is. They have rights that we may lack.
+
+dumpcap writes pcapng and rings, tcpdump pcap. Either is ended by SIGINT, which has it write all that it holds, and what
+they say on standard error is read as it comes: that they began, which file, how many packets were dropped.
+"""
+
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final, Self
+
+from dissector.capture.errors import CaptureError
+from dissector.capture.live import events
+from dissector.capture.live.events import tell
+from dissector.capture.live.interfaces import LINUX
+from dissector.capture.live.settings import Wanted
+from dissector.core.text import clean
+
+START_SECONDS: Final = 15
+DELIVERY_SECONDS: Final = 0.4
+"""The kernel hands packets over some time after they came, and what it still holds at the end is lost."""
+END_SECONDS: Final = 10
+BUFFER_MIB: Final = 64
+_FILE: Final = re.compile(r"File: (.+)")
+_LISTENING: Final = re.compile(r"(?:tcpdump: )?listening on ")
+_CAPTURED: Final = re.compile(r"Packets(?: captured)?: (\d+)|(\d+) packets? captured")
+_DROPPED: Final = re.compile(r"Packets received/dropped on interface .*: \d+/(\d+) |(\d+) packets? dropped by kernel")
+_ASIDE: Final = re.compile(r"Capturing on |tcpdump: (?:data link type|verbose output) |\d+ packets? received by filter")
+_DENIED: Final = re.compile(r"permission|not permitted", re.IGNORECASE)
+
+
+class Tool:
+    """A program that captures, running."""
+
+    def __init__(self, name: str, program: str, wanted: Wanted) -> None:
+        self._name = name
+        self._path = wanted.path
+        words = _dumpcap(wanted) if name == "dumpcap" else _tcpdump(wanted)
+        self._process = subprocess.Popen(
+            [program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        assert self._process.stderr is not None
+        self._said = self._process.stderr.fileno()
+        os.set_blocking(self._said, False)
+        self._part = ""
+        self._words: list[str] = []
+        """Lines that mean nothing to us: why it ended, if it does."""
+        self._began = False
+        self._captured = self._dropped = 0
+
+    @classmethod
+    def start(cls, name: str, wanted: Wanted, refused: list[str]) -> Self | None:
+        """Have it capture; None where it does not, with its reason among the `refused`."""
+        program = shutil.which(name)
+        if program is None:
+            refused.append(_not_there(name))
+            return None
+        if name == "tcpdump" and wanted.ring is not None:
+            refused.append("tcpdump writes no ring of pcapng files")
+            return None
+        tool = cls(name, program, wanted)
+        deadline = time.monotonic() + START_SECONDS
+        while not tool._began and tool.heard() and time.monotonic() < deadline:
+            select.select([tool], [], [], 0.2)
+        if tool._began:
+            return tool
+        tool.end()
+        refused.append(tool.reason())
+        return None
+
+    def fileno(self) -> int:
+        """To wait on: readable when it says something."""
+        return self._said
+
+    def heard(self) -> bool:
+        """Take in what it says; False once it has ended."""
+        try:
+            data = os.read(self._said, 1 << 16)
+        except BlockingIOError:
+            return True
+        *lines, self._part = re.split(r"[\r\n]", self._part + data.decode(errors="replace"))
+        for line in lines:
+            self._take(line.strip())
+        return bool(data)
+
+    def reason(self) -> str:
+        """Why it did not begin, or go on."""
+        said = next((line for line in self._words if _DENIED.search(line)), None) or " ".join(self._words[:1])
+        return f"{self._name}: {clean(said.removeprefix(f'{self._name}: ')) or 'ended without a word'}"
+
+    def end(self) -> tuple[int, int]:
+        """End it; packets captured and dropped. Raises `CaptureError` where it had ended before, by itself."""
+        by_itself = self._process.poll()
+        if by_itself is None:
+            if self._began:
+                time.sleep(DELIVERY_SECONDS)
+            self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        while self.heard():
+            pass
+        if self._began and by_itself:
+            raise CaptureError(f"{self.reason()}; capturing ended")
+        return self._captured, self._dropped
+
+    def _take(self, line: str) -> None:
+        if match := _FILE.fullmatch(line):
+            self._begin(match[1])
+        elif _LISTENING.match(line):
+            self._begin(self._path)
+        elif match := _CAPTURED.search(line):
+            self._captured = int(match[1] or match[2])
+            tell(events.STATISTICS, captured=self._captured, dropped=self._dropped)
+        elif match := _DROPPED.search(line):
+            self._dropped = int(match[1] or match[2])
+        elif line and not _ASIDE.match(line):
+            self._words.append(line)
+
+    def _begin(self, path: str) -> None:
+        self._began = True
+        tell(events.FILE, path=path)
+
+
+def _dumpcap(wanted: Wanted) -> list[str]:
+    words = ["-n", "-i", wanted.interface, "-B", str(BUFFER_MIB), "-f", wanted.filter_words, "-w", wanted.path]
+    if wanted.ring is not None:
+        asked = {"filesize": wanted.ring.kilobytes, "duration": wanted.ring.seconds, "files": wanted.ring.files}
+        words += [word for name, count in asked.items() if count for word in ("-b", f"{name}:{count}")]
+    return words if wanted.promiscuous else [*words, "-p"]
+
+
+def _tcpdump(wanted: Wanted) -> list[str]:
+    words = [
+        "-n",
+        "-i",
+        wanted.interface,
+        "-B",
+        str(BUFFER_MIB << 10),
+        "-s",
+        "0",
+        "-U",
+        "--immediate-mode",
+        "-w",
+        wanted.path,
+    ]
+    if LINUX and os.geteuid() == 0:
+        words += ["-Z", "root"]  # else it writes as a user of its own, who may not write here
+    return [*words, *([] if wanted.promiscuous else ["-p"]), "--", wanted.filter_words]
+
+
+def _not_there(name: str) -> str:
+    """Why a program can't be run."""
+    for folder in os.get_exec_path():
+        path = Path(folder) / name
+        if path.is_file():
+            return f"{path} is for its group alone: sudo usermod -aG {path.group()} $USER, then log in anew"
+    return f"{name} is not installed"
+
+
+def permission_words(wanted: Wanted, refused: list[str]) -> str:
+    """One line on why nothing captures, and what to do."""
+    for reason in refused:
+        if "group alone" in reason:
+            return f"not allowed to capture on {wanted.interface}: run with sudo, or: {reason}"
+    told = [reason for reason in refused if not (_DENIED.search(reason) or reason.endswith("is not installed"))]
+    if told:
+        return f"can't capture on {wanted.interface}: {'; '.join(told)}"
+    denied = any(_DENIED.search(reason) for reason in refused)
+    if wanted.expression and not denied:
+        return "a filter (-f) needs dumpcap or tcpdump, and neither is installed"
+    dumpcap = shutil.which("dumpcap")
+    program = dumpcap or str(Path(sys.executable).resolve())
+    rights = "cap_net_raw,cap_net_admin+eip"
+    allow = f", or allow it for good: sudo setcap {rights} {program}" if LINUX else ""
+    return f"not allowed to capture on {wanted.interface}: run with sudo{allow}"

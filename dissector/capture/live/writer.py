@@ -1,0 +1,106 @@
+"""What the capture process writes: pcapng, to one file or to a ring of them, each complete by itself.
+
+draft-ietf-opsawg-pcapng. One section and one interface a file, an enhanced packet block a packet, statistics blocks in
+between, whose counters grow from the capture's beginning.
+
+Invariants:
+  * what was given is in the file when `packets` returns: whoever follows it may read it;
+  * a file only ever grows, by whole blocks.
+"""
+
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Final
+
+from dissector.capture.live.bpf import WHOLE_PACKETS
+from dissector.capture.live.packet_ring import Packet
+from dissector.capture.live.settings import Ring, Wanted
+from dissector.conversation.pcapng import block, interface, option, section
+
+_PACKET: Final = 6
+_STATISTICS: Final = 5
+_IF_NAME, _IF_FILTER = 2, 11
+_ISB_RECEIVED, _ISB_DROPPED_BY_SYSTEM, _ISB_DELIVERED = 4, 7, 8
+_HEAD: Final = struct.Struct("<IIIIIII")
+_FILTER_STRING: Final = b"\0"
+"""What an if_filter option begins with where the filter is text."""
+_ENDS: Final = [bytes(-size % 4) for size in range(4)]
+
+
+class Output:
+    """The file that is being written. `told` hears the path of each one that is begun, when it can be opened."""
+
+    def __init__(self, wanted: Wanted, link_type: int, told: Callable[[str], None]) -> None:
+        self._wanted = wanted
+        self._told = told
+        options = option(_IF_NAME, wanted.interface.encode())
+        options += option(_IF_FILTER, _FILTER_STRING + wanted.filter_words.encode())
+        self._head = section() + interface(link_type, WHOLE_PACKETS, options)
+        self._begun = 0
+        self._kept: deque[Path] = deque()
+        self.delivered = 0
+        """Packets written, to all files."""
+        self._file = self._begin()
+
+    def packets(self, packets: Sequence[Packet]) -> None:
+        """Append packets."""
+        parts: list[bytes | memoryview] = []
+        for time_ns, length, data in packets:
+            captured = len(data)
+            end = _ENDS[captured & 3]
+            size = captured + len(end) + 32
+            head = _HEAD.pack(_PACKET, size, 0, time_ns >> 32, time_ns & 0xFFFFFFFF, captured, length)
+            parts += (head, data, end + size.to_bytes(4, "little"))
+        self._append(b"".join(parts))
+        self.delivered += len(packets)
+        if self._wanted.ring is not None and self._is_full(self._wanted.ring):
+            self._file.close()
+            self._file = self._begin()
+
+    def statistics(self, received: int, dropped: int) -> None:
+        """Append a statistics block: packets that passed the filter, those of them that were dropped."""
+        now = time.time_ns()
+        options = b"".join(
+            option(code, count.to_bytes(8, "little"))
+            for code, count in (
+                (_ISB_RECEIVED, received),
+                (_ISB_DROPPED_BY_SYSTEM, dropped),
+                (_ISB_DELIVERED, self.delivered),
+            )
+        )
+        self._append(block(_STATISTICS, struct.pack("<III", 0, now >> 32, now & 0xFFFFFFFF) + options + bytes(4)))
+
+    def _append(self, blocks: bytes) -> None:
+        """All of it, or nothing: where the disk is full, no part of a block stays."""
+        view, before = memoryview(blocks), self._file.tell()
+        try:
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError:
+            self._file.truncate(before)
+            raise
+
+    def close(self) -> None:
+        """The file is complete."""
+        self._file.close()
+
+    def _begin(self) -> IO[bytes]:
+        path, ring = Path(self._wanted.path), self._wanted.ring
+        self._begun += 1
+        self._since = time.monotonic()
+        if ring is not None:
+            path = path.with_name(f"{path.stem}_{self._begun:05}_{time.strftime('%Y%m%d%H%M%S')}{path.suffix}")
+        file = path.open("wb", buffering=0)
+        file.write(self._head)
+        self._told(str(path))
+        self._kept.append(path)
+        if ring is not None and 0 < ring.files < len(self._kept):
+            self._kept.popleft().unlink(missing_ok=True)
+        return file
+
+    def _is_full(self, ring: Ring) -> bool:
+        full = 0 < ring.kilobytes * 1_000 <= self._file.tell()
+        return full or 0 < ring.seconds <= time.monotonic() - self._since

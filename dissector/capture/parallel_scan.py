@@ -1,0 +1,119 @@
+"""Records hopped over many at a time: what lies ahead is cut into lanes, and one step of numpy moves each by a record.
+
+A lane begins where a record plausibly does, as nobody knows where one really does before all in front of it are hopped
+over. That is proven afterwards, from the front: a lane counts if the one before it comes to stand just where it begins.
+Nor does the race look at more than lengths: what it came to is judged afterwards, all at once.
+
+Invariants:
+  * the places are those of walking from record to record, whatever the bytes: guesses cost time only;
+  * what lanes hold is bounded by the bytes that one batch spans.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.capture.integers import Flags, Ints, Order
+from dissector.core.batches import UInt8
+
+PER_LANE: Final = 128
+"""Records in a lane, about: more lanes need fewer steps, and more guesses."""
+FEWEST: Final = 48
+"""Lanes below which a step costs more than walking."""
+LONGEST: Final = 4 * PER_LANE
+"""Steps of a race: those who need more are no usual records."""
+
+Walk = Callable[[int, int, int], tuple[list[int], int]]
+"""Places of the records from one place to before another, at most so many; and where the next one stands."""
+_NONE: Final = np.zeros(0, np.int64)
+
+
+class Looks(NamedTuple):
+    """How the records of a file look to who has no time. Places are below `hop`'s `stop`."""
+
+    mark: re.Pattern[bytes]
+    """What most of them have in common, and little else has."""
+    offset: int
+    """Bytes of a record before it."""
+    sizes: Callable[[Ints], Ints]
+    """Bytes of the records at many places, more than none; whatever is there."""
+    good: Callable[[Ints, Ints], Flags]
+    """Whether records of such sizes, at such places, are what walking would find, for sure."""
+
+
+class _Lane(NamedTuple):
+    start: int
+    reached: Ints
+    end: int
+    """Where it stands."""
+
+
+def hop(data: UInt8, at: int, stop: int, most: int, mean: int, looks: Looks, walk: Walk) -> tuple[Ints, int]:
+    """Places of the records from `at` to before `stop`, at most so many, `(n,)`; and where the next one stands: sooner
+    where `walk` stops, or enough of them lie behind. `mean` is about how long one is, in bytes."""
+    ahead = min(most, (stop - at) // mean)
+    lanes: Iterable[_Lane] = ()
+    if ahead >= FEWEST * PER_LANE:
+        stop = min(stop, at + ahead * mean)
+        lanes = _lanes(data, at, stop, ahead // PER_LANE, looks)
+    pieces: list[Ints] = []
+    for start, reached, end in (*lanes, _Lane(stop, _NONE, stop)):
+        if at < start:
+            found, at = walk(at, start, most)
+            pieces.append(np.array(found, np.int64))
+        if at < start:
+            break  # what is here is no record, or not all there; or there are enough
+        if at == start:
+            pieces.append(reached)
+            at = end
+    places = np.concatenate([_NONE, *pieces])
+    return (places, at) if len(places) <= most else (places[:most], int(places[most]))
+
+
+def mark(order: Order, *words: tuple[bytes, bytes, bytes, bytes]) -> bytes:
+    """A pattern of words of 4 bytes, each given from its highest on."""
+    return b"".join(b"".join(word if order == ">" else word[::-1]) for word in words)
+
+
+def _lanes(data: UInt8, at: int, stop: int, count: int, looks: Looks) -> Iterator[_Lane]:
+    """Lanes from `at` to `stop`, in their order, each with the records that it came to."""
+    starts = np.array([at, *_guesses(data, at, stop, count, looks)], np.int64)
+    if len(starts) < FEWEST:
+        return
+    places, ends = _race(starts, np.append(starts[1:], stop), looks)
+    first = np.searchsorted(places, starts)
+    behind = np.append(first[1:], len(places))
+    after = np.append(places[1:], 0)
+    after[behind - 1] = ends
+    bad = np.append(np.flatnonzero(~looks.good(places, after - places)), len(places))
+    sound = np.minimum(bad[np.searchsorted(bad, first)], behind)
+    ends = np.where(sound < behind, places[np.minimum(sound, len(places) - 1)], ends)
+    for start, low, high, end in zip(starts.tolist(), first.tolist(), sound.tolist(), ends.tolist(), strict=True):
+        yield _Lane(start, places[low:high], end)
+
+
+def _guesses(data: UInt8, at: int, stop: int, count: int, looks: Looks) -> Iterator[int]:
+    """Where records plausibly begin: the first place in each of the stretches but the one at `at`."""
+    search, buffer, stretch = looks.mark.search, data.data, (stop - at) // count
+    for low in range(at + stretch, stop, stretch):
+        found = search(buffer, low + looks.offset, min(low + stretch, stop))
+        if found:
+            yield found.start() - looks.offset
+
+
+def _race(starts: Ints, stops: Ints, looks: Looks) -> tuple[Ints, Ints]:
+    """All lanes moved on, a record a step, until few of them have not come to their stops: all places that they came
+    to, sorted; and where each stands."""
+    ends, lanes, at = starts.copy(), np.arange(len(starts)), starts
+    steps: list[Ints] = []
+    while len(lanes) >= FEWEST and len(steps) < LONGEST:
+        steps.append(at)
+        at = at + looks.sizes(at)
+        going = at < stops
+        if not going.all():
+            ends[lanes] = at
+            lanes, stops, at = lanes[going], stops[going], at[going]
+    ends[lanes] = at
+    return np.sort(np.concatenate(steps)), ends

@@ -1,0 +1,125 @@
+"""A part of a capture: some of its packets, under the numbers that they have in the whole, as blocks that can be sent.
+
+Whoever deals a capture out makes blocks of it; whoever reads a part gets them back as batches.
+
+Invariants:
+  * a part's packets keep their order, and are read as they would be in the whole capture;
+  * their bytes go to a spool, so that memory is flat, however large the part is.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.capture.spool import Spool
+from dissector.core.batches import Int64, PacketBatch
+from dissector.core.finding import Finding
+from dissector.core.limits import Limits
+from dissector.core.store import Store
+
+HEAD: Final = 40
+"""Bytes of a packet's columns in a block."""
+ENOUGH: Final = 1 << 20
+"""Bytes of captured packets that are read at once: a small block takes nearly as long as a large one."""
+
+
+class Block(NamedTuple):
+    """Packets, one behind the other."""
+
+    first: int
+    """The number of the first."""
+    heads: bytes
+    """Number, time, bytes captured, length and link type of each, as columns of int64: `(5, n)`."""
+    data: bytes
+    """What was captured of them."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What `Capture` reads instead of a file."""
+
+    name: str
+    blocks: Iterable[Block]
+    """In capture order; gone through once."""
+    number: int = 0
+    of: int = 1
+    """How many parts there are."""
+
+
+def block(batch: PacketBatch, rows: Int64) -> Block:
+    """Some packets of a batch, by row: at least one."""
+    columns = (batch.number, batch.time_ns, batch.captured, batch.length, batch.link_type)
+    heads = np.stack([column[rows].astype("<i8") for column in columns])
+    view = memoryview(batch.data.data)
+    places = zip(batch.offset[rows].tolist(), batch.captured[rows].tolist(), strict=True)
+    return Block(int(heads[0, 0]), heads.tobytes(), b"".join([view[at : at + size] for at, size in places]))
+
+
+def together(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The same packets in the same order, small blocks as one. Those without packets stay by themselves."""
+    some: list[Block] = []
+    size = 0
+    for each in blocks:
+        if not each.heads:
+            yield each
+            continue
+        some.append(each)
+        size += len(each.data)
+        if size >= ENOUGH:
+            yield _joined(some)
+            some, size = [], 0
+    if some:
+        yield _joined(some)
+
+
+def _joined(some: list[Block]) -> Block:
+    if len(some) == 1:
+        return some[0]
+    heads = np.concatenate([np.frombuffer(each.heads, "<i8").reshape(5, -1) for each in some], axis=1)
+    return Block(some[0].first, heads.tobytes(), b"".join([each.data for each in some]))
+
+
+class PartReader:
+    """Reads a part: like a file's reader, for those who merge and those who ask what is wrong with it."""
+
+    grows = False
+    has_times = False
+    notes = None
+
+    def __init__(self, part: Part, store: Store, limits: Limits) -> None:
+        self.name = part.name
+        self.problems: list[Finding] = []
+        self._blocks = part.blocks
+        self._store = store
+        self._spool = Spool(store, limits.spooled_bytes)
+
+    @property
+    def total(self) -> int:
+        """Bytes so far: how many will come nobody knows."""
+        return self._spool.size
+
+    @property
+    def done(self) -> int:
+        """Bytes so far."""
+        return self._spool.size
+
+    def start_ns(self) -> None:
+        """Nobody puts others' packets among a part's."""
+
+    def batches(self) -> Iterator[PacketBatch]:
+        """All packets, once. Raises `SpoolFullError`: a part that is not whole is worth nothing."""
+        for each in self._blocks:
+            number, time_ns, captured, length, link_type = np.frombuffer(each.heads, "<i8").reshape(5, -1)
+            at = self._spool.size
+            self._spool.append(each.data)
+            yield PacketBatch(
+                self._spool.data, self._spool.base, number, time_ns, at + np.cumsum(captured) - captured, captured,
+                length, link_type.astype(np.uint16),
+            )  # fmt: skip
+            self._store.let_go()
+
+    def close(self) -> None:
+        """Let go of the spool."""
+        self._spool.close()

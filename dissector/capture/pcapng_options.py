@@ -1,0 +1,147 @@
+"""What a pcapng file says beside its packets: comments, names of hosts, what was dropped, secrets. All of it bounded.
+
+draft-ietf-opsawg-pcapng, 3.5 (options), 4.5 (names), 4.6 (statistics), 4.7 (secrets).
+"""
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Final
+
+import numpy as np
+
+from dissector.capture.integers import Ints, Order, unsigned
+from dissector.core.batches import UInt8
+from dissector.core.finding import Finding, Severity
+from dissector.core.limits import Limits
+
+END: Final = 0
+COMMENT: Final = 1
+ISB_IFDROP: Final = 5
+ISB_OSDROP: Final = 7
+EPB_DROPCOUNT: Final = 4
+ADDRESS_SIZES: Final = {1: 4, 2: 16}
+"""Of a record of names, by its type: IPv4 and IPv6."""
+MOST_OPTIONS: Final = 64
+"""Of one packet that are looked at."""
+
+
+def options(data: memoryview, at: int, end: int, order: Order) -> Iterator[tuple[int, bytes]]:
+    """Code and value of each option from `at` to `end`; records of names are written alike."""
+    while at + 4 <= end:
+        code, size = struct.unpack_from(order + "HH", data, at)
+        if code == END or at + 4 + size > end:
+            return
+        yield code, data[at + 4 : at + 4 + size].tobytes()
+        at += 4 + (size + 3 & ~3)
+
+
+class Notes:
+    """Of one file, through all of its sections."""
+
+    def __init__(self, name: str, limits: Limits) -> None:
+        self._name = name
+        self._limits = limits
+        self.remarks: list[str] = []
+        """Comments on sections and interfaces."""
+        self.names: dict[str, list[str]] = {}
+        """What hosts are called, by address."""
+        self._kept = 0
+        self._left = 0
+        self._dropped: dict[tuple[int, int], tuple[str, int]] = {}
+        """By section and interface: its name, and the last count of packets, which only grows."""
+        self._dropped_between = 0
+        """What packets themselves say was dropped before them."""
+        self._secrets = 0
+
+    def text(self, value: bytes) -> str | None:
+        """A comment to be kept, or None where there are enough."""
+        if self._kept >= self._limits.notes:
+            self._left += 1
+            return None
+        self._kept += 1
+        return value[: self._limits.note_bytes].decode(errors="replace")
+
+    def remark(self, value: bytes) -> None:
+        """A comment on a section or an interface."""
+        text = self.text(value)
+        if text is not None:
+            self.remarks.append(text)
+
+    def resolution(self, data: memoryview, at: int, size: int, order: Order) -> None:
+        """A block of names."""
+        for kind, value in options(data, at + 8, at + size - 4, order):
+            width = ADDRESS_SIZES.get(kind)
+            if width is None or len(value) <= width or len(self.names) >= self._limits.notes:
+                continue
+            said = value[width : width + self._limits.note_bytes].split(b"\0")
+            names = self.names.setdefault(str(ip_address(value[:width])), [])
+            names += [name.decode(errors="replace") for name in said if name][: max(0, 8 - len(names))]
+
+    def statistics(
+        self, data: memoryview, at: int, size: int, order: Order, section: int, interface_names: list[str]
+    ) -> None:
+        """A block of an interface's counters, which count from the start of capturing."""
+        which = int(struct.unpack_from(order + "I", data, at + 8)[0])
+        counts = {
+            code: int(struct.unpack(order + "Q", value)[0])
+            for code, value in options(data, at + 20, at + size - 4, order)
+            if len(value) == 8
+        }
+        name = interface_names[which] if which < len(interface_names) else ""
+        dropped = counts.get(ISB_IFDROP, 0) + counts.get(ISB_OSDROP, 0)
+        if dropped and (len(self._dropped) < self._limits.notes or (section, which) in self._dropped):
+            self._dropped[section, which] = (name or f"{which}", dropped)
+
+    def secrets(self) -> None:
+        """A block of secrets, which nobody looks into."""
+        self._secrets += 1
+
+    def of_packets(self, data: UInt8, at: Ints, end: Ints, order: Order) -> dict[int, str]:
+        """Comments by row, where options begin at `at` and end before `end`: an option of each row at a step."""
+        comments: dict[int, str] = {}
+        rows = np.flatnonzero(at + 4 <= end)
+        for _ in range(MOST_OPTIONS):
+            if not len(rows):
+                break
+            code, size = unsigned(data, at[rows], 2, order), unsigned(data, at[rows] + 2, 2, order)
+            good = (code != END) & (at[rows] + 4 + size <= end[rows])
+            rows, code, size = rows[good], code[good], size[good]
+            for n in np.flatnonzero(code == COMMENT).tolist():
+                row, start = int(rows[n]), int(at[rows[n]]) + 4
+                text = self.text(data[start : start + int(size[n])].tobytes())
+                if text is not None:
+                    comments[row] = f"{comments[row]}\n{text}" if row in comments else text
+            counted = rows[(code == EPB_DROPCOUNT) & (size == 8)]
+            if len(counted):
+                high, low = (4, 8) if order == ">" else (8, 4)
+                counts = unsigned(data, at[counted] + low, 4, order) + (
+                    unsigned(data, at[counted] + high, 4, order) << 32
+                )
+                self._dropped_between += int(np.clip(counts, 0, 1 << 40).sum())
+            at = at.copy()
+            at[rows] += 4 + (size + 3 & ~3)
+            rows = rows[at[rows] + 4 <= end[rows]]
+        return comments
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is worth telling of it."""
+        by_name: defaultdict[str, int] = defaultdict(int)
+        for name, count in self._dropped.values():
+            by_name[name] += count
+        found = [self._dropping(count, f" (interface {name})") for name, count in by_name.items()]
+        if not found and self._dropped_between:
+            found = [self._dropping(self._dropped_between, "")]
+        if self._secrets:
+            words = f"{self._name}: it holds TLS secrets ({self._secrets:,} blocks), which are not used"
+            found.append(Finding("tls-secrets", Severity.NOTE, words))
+        if self._left:
+            words = f"{self._name}: {self._left:,} more comments are not kept"
+            found.append(Finding("comments-left", Severity.NOTE, words))
+        return found
+
+    def _dropping(self, count: int, where: str) -> Finding:
+        words = f"{self._name}: {count:,} packets were dropped by the kernel while capturing{where}"
+        return Finding("packets-dropped", Severity.WARNING, words)

@@ -1,0 +1,1 @@
+"""Whether bytes are Kafka, which end is the client, and which other protocol they are."""

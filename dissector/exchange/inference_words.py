@@ -1,0 +1,75 @@
+"""A verdict in words: what an inferred response is shown as, how sure that is, what else it may be."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from dissector.core.finding import Finding, Severity
+from dissector.protocol.inference.verdict import Candidate, Confidence, Verdict
+from dissector.protocol.message import UNASKED, Shape
+
+SURE_OF_VERSION: Final = 0.9
+MOST_OTHERS: Final = 4
+"""Other candidates that are named."""
+
+
+def shape_of(candidate: Candidate) -> Shape:
+    """How to read a response that is what the candidate says."""
+    layout = candidate.layout
+    return Shape("ResponseHeader", layout.header_version, layout.api.response, candidate.version)
+
+
+def claimed(verdict: Verdict) -> Candidate | None:
+    """What the response is shown as; None where too many fit."""
+    return None if verdict.confidence is Confidence.NONE else verdict.candidates[0]
+
+
+def certainty(verdict: Verdict) -> str:
+    """How sure it is: of the API alone, where its other layouts fit too."""
+    if verdict.confidence is Confidence.SURE and verdict.candidates[0].share < SURE_OF_VERSION:
+        return "sure of the API"
+    return str(verdict.confidence)
+
+
+def shape(verdict: Verdict) -> Shape:
+    """How the response is read."""
+    best = claimed(verdict)
+    return replace(UNASKED if best is None else shape_of(best), findings=tuple(findings(verdict)))
+
+
+def findings(verdict: Verdict) -> list[Finding]:
+    """The finding that labels what is inferred; none where no layout fits."""
+    if not verdict.candidates:
+        return []
+    best, others = claimed(verdict), _shares(verdict.candidates)
+    if best is None:
+        words = f"too little to tell what it answers; it may be {others}"
+        return [Finding("inferred", Severity.NOTE, words)]
+    name = f"{best.layout.api.name} v{best.version}"
+    words = f"read as {name} by inference: {certainty(verdict)}"
+    same = [version for version in best.layout.versions if version != best.version]
+    if same:
+        words += f"; v{_ranges(same)} {'has' if len(same) == 1 else 'have'} the same layout"
+    rest = _shares(verdict.candidates[1:])
+    return [Finding("inferred", Severity.NOTE, f"{words}; else {rest}" if rest else words)]
+
+
+def _shares(candidates: Sequence[Candidate]) -> str:
+    """``Heartbeat v1-3 (69 %), EndTxn v0-2 (6 %)``."""
+    named = [
+        f"{each.layout.api.name} v{_ranges(each.layout.versions)} ({max(1, round(100 * each.share))} %)"
+        for each in candidates[:MOST_OTHERS]
+    ]
+    more = len(candidates) - MOST_OTHERS
+    return ", ".join([*named, f"{more} more"] if more > 0 else named)
+
+
+def _ranges(versions: Sequence[int]) -> str:
+    """``1-3, 5``."""
+    runs: list[list[int]] = []
+    for version in versions:
+        if runs and runs[-1][1] == version - 1:
+            runs[-1][1] = version
+        else:
+            runs.append([version, version])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)

@@ -1,0 +1,184 @@
+"""What an exchange is about, in a few words for a list: topics, partitions, records, groups, errors.
+
+Read off field names that mean the same in every API (``topics``, ``partitions``, ``group_id``, ``error_code``, …), so
+that a new API needs nothing here.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from dissector.core.finding import Finding, Severity
+from dissector.exchange.model import Exchange, Message
+from dissector.protocol.codec.structs import structs_with
+from dissector.protocol.message import Values
+from dissector.protocol.records.counting import counted
+from dissector.protocol.schema.errors import advice, error_name, is_everyday
+
+TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
+TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
+SUBJECTS: Final = ("group_id", "transactional_id", "key", "member_id", "mechanism", "client_software_name")
+SUBJECT_ARRAYS: Final = ("groups", "coordinator_keys", "group_ids", "groups_names", "transactional_ids")
+ERROR_CODES: Final = frozenset(
+    ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
+)
+RECORDS: Final = frozenset(("records",))
+MOST_TOPICS: Final = 3
+ERROR_RESPONSE: Final = "error-response"
+"""The code of the finding that a response has an error code."""
+
+
+def _errors(response: Message) -> list[tuple[int, int]]:
+    """Error codes of a response, by their names, with how often each stands there."""
+    counts: dict[int, int] = {}
+    for struct in structs_with(response.shape, response.body, ERROR_CODES):
+        for name in ERROR_CODES:
+            code = struct.get(name)
+            if isinstance(code, int) and code:
+                counts[code] = counts.get(code, 0) + 1
+    return sorted(counts.items(), key=lambda each: error_name(each[0]))
+
+
+def error_findings(response: Message) -> list[Finding]:
+    """A finding for each different error of a response: its name, then what the client should do. A step of the
+    protocol is a note and no warning."""
+    return [_error_finding(response, code, count) for code, count in _errors(response)]
+
+
+def _error_finding(response: Message, code: int, count: int) -> Finding:
+    everyday = is_everyday(response.shape.body, code)
+    words = ": ".join(filter(None, (_counted(error_name(code), count), advice(code))))
+    return Finding(ERROR_RESPONSE, Severity.NOTE if everyday else Severity.WARNING, words, "body")
+
+
+def first_error(exchange: Exchange) -> str:
+    """The name of the first error of a response, with how often it stands there; empty where there is none."""
+    return next((_without_advice(each) for each in exchange.own_findings if each.code == ERROR_RESPONSE), "")
+
+
+def _counted(name: str, count: int) -> str:
+    return f"{name} ({count} times)" if count > 1 else name
+
+
+def _without_advice(finding: Finding) -> str:
+    """An error's finding in as few words as a list has room for."""
+    return finding.message.partition(": ")[0]
+
+
+def _topics(body: Values, names: Mapping[str, str]) -> list[str]:
+    found: list[str] = []
+    for name in TOPIC_ARRAYS:
+        topics = body.get(name)
+        for topic in topics if isinstance(topics, list) else []:
+            if isinstance(topic, str):
+                found.append(topic)
+            elif isinstance(topic, dict):
+                words = _first(topic, TOPIC_NAMES)
+                if isinstance(words, str):
+                    found.append(names.get(words, words) + _partitions(topic))
+    return found
+
+
+def _first(values: Values, names: Sequence[str]) -> object:
+    """The first of these fields that says something. A generator would take twice as long."""
+    for name in names:
+        value = values.get(name)
+        if value:
+            return value
+    return None
+
+
+def _subjects(request: Values) -> list[str]:
+    """What a request is about besides topics: a group, a transaction, a member; several of them by their first."""
+    subject, several = _first(request, SUBJECTS), _first(request, SUBJECT_ARRAYS)
+    if isinstance(subject, str):
+        return [subject]
+    if not isinstance(several, list):
+        return []
+    first = several[0].get("group_id") if isinstance(several[0], dict) else several[0]
+    more = f" +{len(several) - 1}" if len(several) > 1 else ""
+    return [f"{first}{more}"] if isinstance(first, str) else []
+
+
+def session_words(fetched: dict[str, list[int]] | None) -> str:
+    """A fetch session's partitions, for a Fetch that names none."""
+    if not fetched:
+        return ""
+    topics = [topic + _ranged(numbers) for topic, numbers in fetched.items()]
+    more = f" +{len(topics) - MOST_TOPICS}" if len(topics) > MOST_TOPICS else ""
+    return "session " + " ".join(topics[:MOST_TOPICS]) + more
+
+
+def _ranged(numbers: list[int]) -> str:
+    """Partition numbers in ascending order: ``[0..5]``, ``[1,4,7]``."""
+    if len(numbers) == 1:
+        return f"[{numbers[0]}]"
+    whole = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1
+    return f"[{numbers[0]}..{numbers[-1]}]" if whole else f"[{','.join(map(str, numbers[:4]))}]"
+
+
+def _partitions(topic: Values) -> str:
+    for name in ("partitions", "partition_data", "partition_responses", "partition_indexes"):
+        partitions = topic.get(name)
+        if isinstance(partitions, list) and partitions:
+            numbers = [_index(partition) for partition in partitions]
+            known = sorted({number for number in numbers if number is not None})
+            if not known:
+                return f"[{len(partitions)}]"
+            return _ranged(known)
+    return ""
+
+
+def _index(partition: object) -> int | None:
+    if isinstance(partition, int):
+        return partition
+    if isinstance(partition, dict):
+        for name in ("partition_index", "index", "partition", "partition_id"):
+            if isinstance(partition.get(name), int):
+                return int(partition[name])
+    return None
+
+
+def records_in(message: Message) -> int:
+    """How many records a message says it has, by the batch headers alone."""
+    return _counted_records(message)[0]
+
+
+def _records(message: Message) -> str:
+    """Records in a message, in words."""
+    count, size, codecs = _counted_records(message)
+    if not size:
+        return ""
+    named = " ".join(sorted(codecs - {"none"}))
+    return f"{count} record{'s' if count != 1 else ''} {named}".rstrip()
+
+
+def _counted_records(message: Message) -> tuple[int, int, set[str]]:
+    """Records, their bytes, their codecs, from the batch headers alone; messages of before 0.11 count as they stand."""
+    count = size = 0
+    codecs: set[str] = set()
+    for struct in structs_with(message.shape, message.body, RECORDS):
+        records = struct.get("records")
+        if not isinstance(records, bytes):
+            continue
+        size += len(records)
+        held = counted(records)
+        count += held.records
+        codecs |= held.codecs
+    return count, size, codecs
+
+
+def info(request: Message | None, response: Message | None, findings: list[Finding], names: Mapping[str, str]) -> str:
+    """The words for the list; `findings` are those of both sides together, whose errors are named; `names` are those
+    of topic ids."""
+    asked, answer = request.body if request else {}, response.body if response else {}
+    words: list[str] = []
+    words += _subjects(asked)
+    topics = _topics(asked, names) or _topics(answer, names)
+    if topics:
+        more = f" +{len(topics) - MOST_TOPICS}" if len(topics) > MOST_TOPICS else ""
+        words.append(" ".join(topics[:MOST_TOPICS]) + more)
+    records = (request and _records(request)) or (response and _records(response))
+    if records:
+        words.append(records)
+    words += [_without_advice(finding) for finding in findings if finding.code == ERROR_RESPONSE]
+    return " · ".join(words)

@@ -1,0 +1,203 @@
+"""One exchange, looked at: its row in the list, its two messages, its findings. Decoded when asked, kept by nobody."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from dissector.core.finding import Finding, Severity
+from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
+from dissector.protocol.embedded.secrets import note_secrets
+from dissector.protocol.embedded.values import Opened, with_all, with_decoded
+from dissector.protocol.message import Decoded, Shape, Traced, Values, read, trace, without_secrets
+from dissector.protocol.tree import Node, Source
+
+_ORDER = list(Severity)
+STORED: Final = frozenset({"batch", "index"})
+UNKNOWN_API: Final = "?"
+"""The API of a response that nobody asked for and nothing tells."""
+
+
+class Row(NamedTuple):
+    """One line of a list of exchanges. Texts are as the wire has them: not cleaned."""
+
+    number: int
+    """From 1, in the order in which requests (or what stands alone) begin."""
+    kind: str
+    """``exchange``, ``gap``, ``unparsed`` or ``tls``; ``batch`` or ``index`` for an entry of a file of Kafka's."""
+    time_ns: int
+    connection: int
+    client: str
+    server: str
+    api: str
+    """A name with ``?`` behind it, and the version, are inferred: the request is not in the capture."""
+    version: int | None
+    correlation_id: int | None
+    client_id: str | None
+    request_size: int | None
+    response_size: int | None
+    latency_ns: int | None
+    info: str
+    severity: Severity | None
+
+
+@dataclass
+class Message:
+    """One frame. `whole` counts the bytes before the first hole; a frame captured whole has all of them there."""
+
+    time_ns: int
+    size: int
+    """Bytes on the wire, size prefix included."""
+    data: bytes
+    """Bytes captured."""
+    whole: int
+    shape: Shape
+    context: Context = NOTHING_KNOWN
+    masked: bool = False
+    """Whether secrets in `data` were replaced by asterisks."""
+    _decoded: Decoded | None = field(default=None, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of_frame(
+        cls, time_ns: int, size: int, data: bytes, whole: int, shape: Shape, context: Context, *, show_secrets: bool
+    ) -> "Message":
+        """A frame, its secrets masked unless asked for."""
+        shown = data if show_secrets else without_secrets(data, shape, whole, context)
+        return cls(time_ns, size, shown, whole, shape, context, shown is not data)
+
+    def _decode(self) -> Decoded:
+        return read(self.data, self.shape, self.whole)
+
+    @property
+    def decoded(self) -> Decoded:
+        """Its values, read when first asked for."""
+        if self._decoded is None:
+            self._decoded = self._decode()
+        return self._decoded
+
+    @cached_property
+    def traced(self) -> Traced:
+        """Its tree, the sources that this counts in, and what was found on the way."""
+        traced = trace(self.data, self.shape, self.whole, self.context)
+        if self.masked:
+            note_secrets(traced.tree)
+        return traced
+
+    @property
+    def header(self) -> Values:
+        """The header's fields; empty where it could not be read."""
+        return self.decoded.header
+
+    @property
+    def body(self) -> Values:
+        """The body's fields; empty where it could not be read."""
+        return self.decoded.body
+
+    @property
+    def rest(self) -> bytes:
+        """Bytes that neither header nor body explains."""
+        return self.decoded.rest
+
+    @property
+    def decoded_body(self) -> Values:
+        """The body, and beside its bytes (``metadata``) what they hold (``metadata_decoded``)."""
+        return self.body_with(None)
+
+    def body_with(self, opened: Opened | None) -> Values:
+        """The same, `records` fields as they are `opened`."""
+        if self.shape.token:
+            return with_decoded("SaslAuthenticateRequest", self.body, self.context)
+        if self.shape.body is None or not self.body:
+            return self.body
+        return with_all(self.shape.body, self.shape.body_version, self.body, self.context, opened)
+
+    @property
+    def tree(self) -> Node:
+        """Every field tied to its bytes."""
+        return self.traced.tree
+
+    @property
+    def sources(self) -> list[Source]:
+        """What the tree's spans count in: the frame, then decompressed sections."""
+        return self.traced.sources
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is odd about it. Damage inside record batches is found when the tree is made, and not here."""
+        findings = list(self.decoded.findings)
+        missing = self.size - len(self.data)
+        if missing:
+            words = f"{missing:,} of {self.size:,} bytes were not captured; {self.whole:,} could be read"
+            findings.append(Finding("incomplete-frame", Severity.ERROR, words))
+        return findings
+
+
+Describe = Callable[["Exchange"], str]
+
+
+class Exchange:
+    """A request and its response; either may not have been seen.
+
+    `facts` are a row without its words: `info` and `severity` may be missing there, as not every face wants what they
+    take. `describe` gives the words when `row` is first asked for.
+    """
+
+    __slots__ = ("_describe", "api_key", "facts", "fetched", "own_findings", "request", "response")
+
+    def __init__(
+        self,
+        facts: Row,
+        api_key: int | None,
+        request: Message | None,
+        response: Message | None,
+        own_findings: list[Finding] | None = None,
+        describe: Describe | None = None,
+    ) -> None:
+        self.facts = facts
+        self.api_key = api_key
+        self.request = request
+        self.response = response
+        self.own_findings = [] if own_findings is None else own_findings
+        self._describe = describe
+        self.fetched: dict[str, list[int]] | None = None
+        """What an incremental Fetch asks for: the partitions of its session, by topic. None for all else, and where the
+        session's beginning is not known."""
+
+    @property
+    def row(self) -> Row:
+        """The row, with its words."""
+        if self._describe is not None:
+            # Twice as fast as `_replace`.
+            self.facts = Row(*self.facts[:-2], info=self._describe(self), severity=worst(self.findings))
+            self._describe = None
+        return self.facts
+
+    @row.setter
+    def row(self, row: Row) -> None:
+        self.facts, self._describe = row, None
+
+    def mark(self, findings: list[Finding]) -> None:
+        """Add what rows around it tell: to its findings and, by their codes, to the words of its row."""
+        marks = " ".join(f"[{code}]" for code in dict.fromkeys(finding.code for finding in findings))
+        row = self.row
+        self.own_findings += findings
+        self.row = row._replace(info=" ".join(filter(None, (marks, row.info))), severity=worst(self.findings))
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it was read from a file of Kafka's: what is there stands where a request does."""
+        return self.facts.kind in STORED
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Everything worth saying, with paths that begin with ``request`` or ``response``."""
+        findings = list(self.own_findings)
+        for name, message in (("request", self.request), ("response", self.response)):
+            if message is not None and (found := message.findings):
+                findings += [finding.under(name) for finding in found]
+        return findings
+
+
+def worst(findings: list[Finding]) -> Severity | None:
+    """The gravest severity among findings."""
+    return max((f.severity for f in findings), key=_ORDER.index) if findings else None

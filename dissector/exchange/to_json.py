@@ -1,0 +1,120 @@
+"""An exchange as one JSON object, the layout that INTERFACE promises: Kafka's names in snake_case, bytes as hex.
+
+Numbers that are not finite are strings.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from dissector.core.json_text import dumps
+from dissector.exchange.model import UNKNOWN_API, Exchange, Message
+from dissector.protocol.codec.plan import holds, plan
+from dissector.protocol.message import Values
+
+
+def json_line(exchange: Exchange) -> bytes:
+    """The object, with a newline."""
+    return dumps(exchange_object(exchange)) + b"\n"
+
+
+Body = Callable[[Message], Values]
+
+
+def whole_body(message: Message) -> Values:
+    """All that a message's body says."""
+    return message.decoded_body
+
+
+def exchange_object(exchange: Exchange, body: Body = whole_body) -> dict[str, Any]:
+    """The object, its leaves still Python's; bodies of requests and responses as `body` gives them."""
+    facts = exchange.facts
+    if facts.kind != "exchange":
+        return _other_object(exchange)
+    return {
+        "kind": facts.kind,
+        "number": facts.number,
+        "connection": facts.connection,
+        "client": facts.client,
+        "server": facts.server,
+        "api_key": exchange.api_key,
+        "api": None if facts.api == UNKNOWN_API else facts.api,
+        "api_version": facts.version,
+        "correlation_id": facts.correlation_id,
+        "client_id": facts.client_id,
+        "latency_ns": facts.latency_ns,
+        **messages_object(exchange, body),
+        "findings": _findings(exchange),
+    }
+
+
+def messages_object(exchange: Exchange, body: Body = whole_body) -> dict[str, Any]:
+    """What the object of an exchange has of its two messages alone."""
+    return {"request": _request(exchange, body), "response": _message(exchange.response, body)}
+
+
+def _findings(exchange: Exchange) -> list[dict[str, str]]:
+    return [
+        {"code": f.code, "severity": f.severity.value, "path": f.path, "message": f.message} for f in exchange.findings
+    ]
+
+
+def _other_object(exchange: Exchange) -> dict[str, Any]:
+    """An entry of a file of Kafka's, or what is between frames."""
+    facts = exchange.facts
+    findings = {"findings": _findings(exchange)}
+    if exchange.is_stored and exchange.request is not None:
+        where = {"kind": facts.kind, "number": facts.number, "file": facts.server, "time_ns": facts.time_ns}
+        return where | {"size": facts.request_size} | exchange.request.body | findings
+    size = facts.request_size if facts.response_size is None else facts.response_size
+    told = exchange.request or exchange.response
+    token = told.decoded_body if told is not None and facts.kind == "sasl" else {}
+    head: dict[str, Any] = {
+        "kind": facts.kind,
+        "number": facts.number,
+        "connection": facts.connection,
+        "client": facts.client,
+        "server": facts.server,
+        "direction": "response" if facts.request_size is None else "request",
+        "time_ns": facts.time_ns,
+        "size": size,
+    }
+    return head | token | findings
+
+
+def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:
+    """A request; of an incremental Fetch all that its session asks for, too."""
+    value = _message(exchange.request, body)
+    if value is None or exchange.fetched is None:
+        return value
+    session = [{"topic": topic, "partitions": numbers} for topic, numbers in exchange.fetched.items()]
+    return value | {"fetch_session": session}
+
+
+def _message(message: Message | None, body: Body) -> dict[str, Any] | None:
+    if message is None:
+        return None
+    said, rest = body(message), message.rest
+    value = {
+        "time_ns": message.time_ns,
+        "size": message.size,
+        "header": message.header,
+        "body": _finite(said) if _has_floats(message.shape.body, message.shape.body_version) else said,
+    }
+    return value | {"rest": rest.hex()} if rest else value
+
+
+@cache
+def _has_floats(body: str | None, version: int) -> bool:
+    """Whether a message can hold what JSON has no number for; two in a hundred can."""
+    return body is not None and holds(plan(body, version), "float64")
+
+
+def _finite(value: Any) -> Any:
+    """The value with numbers that are not finite as strings."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    return [_finite(inner) for inner in value] if isinstance(value, list) else value

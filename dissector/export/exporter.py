@@ -1,0 +1,114 @@
+"""Chosen rows in any form to share, redacted or as they are: what is common to the command and to the screen.
+
+Invariants:
+  * what is redacted was made of a redacted copy: no form knows of anything else;
+  * nothing is written here: the caller gets pieces, and learns before the first one what can't be done.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from dissector.analysis.sequence_diagram import ladder_of, mermaid, svg
+from dissector.capture import CaptureError
+from dissector.capture_session import Capture
+from dissector.conversation import pcapng
+from dissector.core.text import counted
+from dissector.exchange.to_json import json_line
+from dissector.export.command_line import command
+from dissector.export.forms import Form
+from dissector.export.packets import NO_COMMENTS, packets_of
+from dissector.export.pytest_file import pytest_file
+from dissector.export.redaction.frames import Redactor
+from dissector.export.redaction.packets import redacted_packets
+from dissector.export.transcript import transcript
+
+
+class Order(NamedTuple):
+    """What is wanted."""
+
+    form: Form
+    redact: bool = False
+    chosen: str | None = None
+    """The row numbers from 1, as ``3,10-20``, that a command has; None for all."""
+    filter: str | None = None
+    """Of these, the rows that fit it: a command has it too."""
+    comments: Mapping[int, str] = NO_COMMENTS
+    """What the user wrote on rows, from 0. It goes into a capture, but not into a redacted one: it may quote."""
+
+
+class NotCarriedError(CaptureError):
+    """No packet brought any of the rows."""
+
+
+def check(names: Sequence[str], order: Order) -> None:
+    """Raises `CaptureError` for what can't be done with files of these names."""
+    if order.redact and order.form is Form.COMMAND:
+        raise CaptureError("redacted: a command shows the file as it is: write a redacted capture, and share that")
+    once = [name for name in names if not Path(name).is_file()]
+    if once and (order.redact or order.form is Form.PCAPNG):
+        name = "standard input" if once[0] == "-" else once[0]
+        raise CaptureError(f"{name}: export reads a capture twice: save it to a file first")
+
+
+def shared(capture: Capture, rows: Sequence[int], order: Order, told: Callable[[str], object]) -> Iterator[bytes]:
+    """What the file holds, of these rows, from 0 and ascending. The capture has been read to its end, and examined for
+    the findings of JSON. `told` hears what did not go well and yet goes on. Raises `CaptureError`: `NotCarriedError`,
+    or what `check` raises."""
+    check(capture.names, order)
+    if (order.redact or order.form is Form.PCAPNG) and not any(capture.spans(number) for number in rows):
+        which = "any row" if order.chosen is None else f"row {order.chosen}"
+        raise NotCarriedError(f"no packets carried {which}: only rows of packets can be a capture, or be redacted")
+    return _redacted(capture, rows, order.form, told) if order.redact else _pieces(capture, rows, order)
+
+
+def _pieces(capture: Capture, rows: Sequence[int], order: Order) -> Iterator[bytes]:
+    if order.form is Form.PCAPNG:
+        words = f"kdissect export: {counted(len(rows), 'row')} of {', '.join(capture.names)}"
+        return pcapng(packets_of(capture, rows, order.comments), words)
+    if order.form is Form.JSON:
+        return (json_line(capture.exchange(row)) for row in rows)
+    texts: dict[Form, Callable[[], Iterable[str]]] = {
+        Form.TRANSCRIPT: lambda: (f"{line}\n" for line in transcript(capture, rows)),
+        Form.MERMAID: lambda: [mermaid(ladder_of(capture, rows))],
+        Form.SVG: lambda: [svg(ladder_of(capture, rows))],
+        Form.PYTEST: lambda: pytest_file(capture, rows),
+        Form.COMMAND: lambda: [command(capture.names, order.chosen, order.filter) + "\n"],
+    }
+    return (piece.encode() for piece in texts[order.form]())
+
+
+def _redacted(capture: Capture, rows: Sequence[int], form: Form, told: Callable[[str], object]) -> Iterator[bytes]:
+    """The same, of a redacted capture: texts are made of a copy on the disk."""
+    if form is Form.PCAPNG:
+        yield from _redacted_capture(capture, rows, told)
+        return
+    carried = [row for row in range(len(capture)) if capture.spans(row)]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "redacted.pcapng"
+        with path.open("wb") as file:
+            file.writelines(_redacted_capture(capture, carried, told))
+        with Capture([str(path)], ports=capture.ports) as copy:
+            deque(copy.read(), maxlen=0)
+            if _known_by(copy, range(len(copy))) != _known_by(capture, carried):
+                raise CaptureError("damaged: reads otherwise once it is redacted: redact a capture (pcapng), not text")
+            number = {row: at for at, row in enumerate(carried)}
+            yield from _pieces(copy, [number[row] for row in rows if row in number], Order(form))
+
+
+def _redacted_capture(capture: Capture, rows: Sequence[int], told: Callable[[str], object]) -> Iterator[bytes]:
+    redactor = Redactor()
+    yield from pcapng(
+        redacted_packets(capture, rows, redactor), f"kdissect export --redact: {counted(len(rows), 'row')}"
+    )
+    if redactor.lost:
+        told(f"{redactor.lost:,} compressed sections did not go into their place once redacted: they are zeros")
+
+
+def _known_by(capture: Capture, rows: Sequence[int]) -> list[tuple[object, ...]]:
+    """What rows are known again by."""
+    names = ("kind", "request.time_ns", "request.size", "response.size", "correlation_id")
+    table = list(zip(*capture.columns(names, 0, len(capture)), strict=True))
+    return [table[row] for row in rows]

@@ -1,0 +1,180 @@
+"""Chosen exchanges as a capture of their own: the very packets that carried them, with comments on what each brought.
+
+Of every connection that is chosen from, packets with SYN, FIN or RST come along: so the copy tells who opened it, and
+how it ended, as the original does. What the chosen exchanges leave out is a gap in the copy. Where one of the packets
+was a fragment of an IP datagram all fragments come along, as nothing tells which of them go together.
+
+The capture's files are read twice more, a batch at a time: once to learn which packets brought which bytes of which
+stream, once to write them. Connections have the same numbers each time.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from dissector.capture import open_capture
+from dissector.capture.merge import Merged
+from dissector.capture_session import Capture, Span
+from dissector.conversation import Packet
+from dissector.core.batches import NOWHERE, Int64, PacketBatch, RunBatch, RunKind, SegmentBatch
+from dissector.core.store import Store
+from dissector.core.text import duration
+from dissector.exchange.listing import Value
+from dissector.transport import Transport
+from dissector.transport.connection_table import FIN, RST, SYN
+
+_OFFSETS: Final = 1 << 41
+"""No stream of a capture is longer: two terabytes."""
+TOGETHER: Final = 4096
+"""Rows of the index that are looked up at once."""
+EXPORTED: Final = re.compile(r"kdissect \d+: ")
+"""How the comments begin that say what a packet brought."""
+NO_COMMENTS: Final[Mapping[int, str]] = MappingProxyType({})
+_FACTS: Final = ("kind", "api", "api_version", "correlation_id", "latency_ns")
+
+
+def packets_of(capture: Capture, rows: Iterable[int], comments: Mapping[int, str] = NO_COMMENTS) -> Iterator[Packet]:
+    """The packets of these rows, from 0, in capture order. The capture has been read to its end, and can be again.
+    `comments` are what the user wrote on rows: the first packet of each has it."""
+    wanted = _Wanted(capture, rows, comments)
+    numbers = wanted.carriers(capture)
+    for batch in batches(capture, Store()):
+        for at in np.flatnonzero(np.isin(batch.number, numbers)).tolist():
+            number = int(batch.number[at])
+            start, size = int(batch.offset[at]), int(batch.captured[at])
+            written = [capture.comments[number]] if number in capture.comments else []
+            yield Packet(
+                int(batch.time_ns[at]),
+                batch.data[start : start + size].tobytes(),
+                int(batch.length[at]),
+                int(batch.link_type[at]),
+                (*written, *wanted.comments.get(number, ())),
+            )
+
+
+def _passed_over(name: str, data: object) -> bool:
+    """A file without packets has none to export."""
+    return True
+
+
+def batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
+    """All packets of the capture's files, read anew."""
+    readers = [open_capture(name, store, _passed_over, limits=capture.bounds) for name in capture.names]
+    merged = Merged(readers, store, capture.bounds)
+    try:
+        yield from (batch for batch in merged.batches() if len(batch))
+    finally:
+        store.release()
+        merged.close()
+        for reader in readers:
+            reader.close()
+
+
+class _Wanted:
+    """The stretches of streams that are wanted, and the packets that bring them."""
+
+    def __init__(self, capture: Capture, rows: Iterable[int], comments: Mapping[int, str]) -> None:
+        self.comments: defaultdict[int, list[str]] = defaultdict(list)
+        """By the packet with the frame's first byte."""
+        spans: list[Span] = []
+        for number, facts in _facts(capture, rows):
+            for place, span in enumerate(capture.spans(number)):
+                spans.append(span)
+                if place == 0 and number in comments:
+                    self.comments[span.packet].append(comments[number])
+                self.comments[span.packet].append(_words(number, *facts, of_client=span.of_client))
+        spans.sort()
+        columns = np.array([(span.direction, span.start, span.size) for span in spans], np.int64).reshape(-1, 3)
+        self._direction, self._start, size = columns.T
+        self._directions = np.unique(self._direction)
+        self._ends = self._key(self._direction, self._start + size)
+
+    def carriers(self, capture: Capture) -> Int64:
+        """Numbers of the packets, in order."""
+        store = Store()
+        transport = Transport(store, capture.bounds)
+        brought, places = _Found(), _Found()
+        numbers, fragments = [np.array(list(self.comments), np.int64)], [np.zeros(0, np.int64)]
+        for batch in batches(capture, store):
+            segments = transport.segments(batch)
+            fragments.append(batch.number[transport.fragments])
+            numbers.append(self._opened_or_closed(segments))
+            ours = np.flatnonzero(np.isin(segments.direction, self._directions))
+            places.add(segments.address[ours], segments.packet[ours])
+            brought.add(*self._brought(transport.reassemble(segments)))
+        brought.add(*self._brought(transport.finish()))
+        carriers = np.unique(np.concatenate([*numbers, _carriers(places, brought)]))
+        pieces = np.concatenate(fragments)
+        return np.union1d(carriers, pieces) if np.isin(carriers, pieces).any() else carriers
+
+    def _key(self, direction: Int64, offset: Int64) -> Int64:
+        key: Int64 = np.searchsorted(self._directions, direction).astype(np.int64) * _OFFSETS + offset
+        return key
+
+    def _brought(self, runs: RunBatch) -> tuple[Int64, Int64]:
+        """Addresses of runs that have a byte of a stretch; and their packets, which count where there is no byte."""
+        ours = np.flatnonzero(np.isin(runs.direction, self._directions) & (runs.kind != RunKind.LOST))
+        if not len(ours):
+            return ours, ours
+        direction, start = runs.direction[ours], runs.start[ours]
+        at = np.searchsorted(self._ends, self._key(direction, start), side="right")
+        inside = np.minimum(at, len(self._ends) - 1)
+        hit = (at < len(self._ends)) & (self._direction[inside] == direction)
+        rows = ours[hit & (self._start[inside] < start + runs.size[ours])]
+        return runs.address[rows], runs.packet[rows]
+
+    def _opened_or_closed(self, segments: SegmentBatch) -> Int64:
+        marks = np.flatnonzero(segments.flags & (SYN | FIN | RST))
+        ours = marks[np.isin(segments.direction[marks] >> 1, self._directions >> 1)]
+        return segments.packet[ours]
+
+
+class _Found:
+    """Addresses and packets, collected a batch at a time."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Int64, Int64]] = []
+
+    def add(self, address: Int64, packet: Int64) -> None:
+        self._parts.append((address, packet))
+
+    def columns(self) -> tuple[Int64, Int64]:
+        """All of them, by address."""
+        address, packet = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        order = np.argsort(address, kind="stable")
+        return address[order], packet[order]
+
+
+def _carriers(places: _Found, brought: _Found) -> Int64:
+    """The packets that have the bytes of runs. A run's own packet is another one where TCP had to wait for bytes before
+    it; it counts where the snap length left no byte."""
+    begins, packets = places.columns()
+    address, shown_by = brought.columns()
+    at = np.searchsorted(begins, address, side="right") - 1
+    carriers: Int64 = np.where(address == NOWHERE, shown_by, packets[np.maximum(at, 0)]) if len(begins) else shown_by
+    return carriers
+
+
+def _facts(capture: Capture, rows: Iterable[int]) -> Iterator[tuple[int, tuple[Value, ...]]]:
+    """Each row with what the index has of it: looked up a stretch at a time."""
+    for stretch, numbers in groupby(rows, lambda number: number // TOGETHER):
+        start = stretch * TOGETHER
+        table = list(zip(*capture.columns(_FACTS, start, min(start + TOGETHER, len(capture))), strict=True))
+        yield from ((number, table[number - start]) for number in numbers)
+
+
+def _words(
+    number: int, kind: Value, api: Value, version: Value, correlation_id: Value, latency_ns: Value, *, of_client: bool
+) -> str:
+    """What a packet brought, as its comment says it."""
+    if kind != "exchange":
+        return f"kdissect {number + 1}: {kind}"
+    name = f"{api or 'API not known'}" + ("" if version is None else f" v{version}")
+    after = f", after {duration(int(latency_ns))}" if latency_ns is not None and not of_client else ""
+    side = "request" if of_client else "response"
+    return f"kdissect {number + 1}: {name} {side}, correlation id {correlation_id}{after}"

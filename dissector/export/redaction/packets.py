@@ -1,0 +1,204 @@
+"""The packets of chosen exchanges, redacted: made anew around the redacted frames.
+
+A packet keeps its time, its ports, its sequence numbers, its flags, and which bytes of which stream it brings. All else
+is made: Ethernet, IP and TCP headers, addresses one for one. Nothing of a packet is copied, so nothing that was in it
+and is not known (options, tunnels, what another program sent) can be left. What brings no byte of a chosen exchange is
+not there, but SYN, FIN and RST of its connection; and so are bytes that came a second time.
+
+The capture's files are read once more, a batch at a time.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from dissector.capture_session import Capture
+from dissector.conversation import End, Packet, headers
+from dissector.core.batches import NOWHERE, Int64, RunBatch, RunKind, SegmentBatch
+from dissector.core.store import Store
+from dissector.export.packets import batches
+from dissector.export.redaction.frames import Redactor
+from dissector.transport import Transport
+from dissector.transport.connection_table import FIN, RST, SYN
+
+KEPT_FRAMES: Final = 256
+"""Redacted frames that are kept: those of a stream come in many packets."""
+LARGEST_PAYLOAD: Final = 65_000
+"""What an IP datagram has room for; what a network card puts together may be more."""
+
+
+class _Frame(NamedTuple):
+    """A frame that is wanted, and where it is in its stream."""
+
+    direction: int
+    start: int
+    end: int
+    row: int
+    of_client: bool
+
+
+class _Piece(NamedTuple):
+    """Bytes of a wanted frame that a segment brings; or none, where it only opens or closes."""
+
+    segment: int
+    """Row of `_Read`."""
+    ahead: int
+    """How many bytes of the segment's stand before them."""
+    size: int
+    captured: bool
+    """Whether the capture has them: not so behind its snap length."""
+    frame: int
+    """Number of the wanted frame; -1 for none."""
+    start: int
+    """Counted in the frame."""
+
+
+def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) -> Iterator[Packet]:
+    """The packets of these rows, from 0, in capture order. The capture has been read to its end, and can be again."""
+    wanted = sorted(_frames(capture, rows))
+    if not wanted:
+        return
+    ends = _ends(capture, wanted, redactor)
+    read = _Read(capture, wanted)
+
+    @lru_cache(maxsize=KEPT_FRAMES)
+    def content(row: int, of_client: bool) -> bytes:
+        [exchange] = capture.between(row, row + 1)
+        message = exchange.request if of_client else exchange.response
+        return b"" if message is None else redactor.frame(message.traced)[: message.whole]
+
+    for piece in read.pieces(wanted):
+        payload = b""
+        if piece.size:
+            frame = wanted[piece.frame]
+            payload = content(frame.row, frame.of_client)[piece.start : piece.start + piece.size]
+        yield from read.packets(piece, payload.ljust(piece.size, b"\x00"), ends)
+
+
+def _frames(capture: Capture, rows: Iterable[int]) -> Iterator[_Frame]:
+    for row in rows:
+        for span in capture.spans(row):
+            yield _Frame(span.direction, span.start, span.start + span.size, row, span.of_client)
+
+
+def _ends(capture: Capture, wanted: Sequence[_Frame], redactor: Redactor) -> dict[int, tuple[End, End]]:
+    """Who sends and who receives in each direction, by the addresses that they get."""
+    ends: dict[int, tuple[End, End]] = {}
+    for direction, of_client, row in {
+        each.direction: (each.direction, each.of_client, each.row) for each in wanted
+    }.values():
+        [[client], [server]] = capture.columns(("client", "server"), row, row + 1)
+        pair = _redacted_end(str(client), redactor), _redacted_end(str(server), redactor)
+        ends[direction] = pair if of_client else pair[::-1]
+        ends[direction ^ 1] = ends[direction][::-1]
+    return ends
+
+
+def _redacted_end(text: str, redactor: Redactor) -> End:
+    end = End.parse(text)
+    return End(redactor.addresses.of(end.host), end.port)
+
+
+class _Read:
+    """What the capture's files say of the connections that are chosen from: segments, and the runs that they bring."""
+
+    def __init__(self, capture: Capture, wanted: Sequence[_Frame]) -> None:
+        ours = np.unique([each.direction >> 1 for each in wanted])
+        store = Store()
+        transport = Transport(store, capture.bounds)
+        segments: list[SegmentBatch] = []
+        runs: list[RunBatch] = []
+        for batch in batches(capture, store):
+            found = transport.segments(batch)
+            segments.append(_of(found, ours))
+            runs.append(_of(transport.reassemble(found), ours))
+        runs.append(_of(transport.finish(), ours))
+        self._segments = _joined(segments)
+        self._runs = _joined(runs)
+
+    def pieces(self, wanted: Sequence[_Frame]) -> list[_Piece]:
+        """What of the wanted frames each segment brings, in capture order."""
+        found = [piece for run in self._carried() for piece in _inside(run, wanted)]
+        found += self._marks({(each.segment, each.ahead + each.size) for each in found})
+        return sorted(found)
+
+    def _carried(self) -> Iterator["_Run"]:
+        """Each run with the segment that has its bytes."""
+        segments, runs = self._segments, self._runs
+        order = np.argsort(segments.address, kind="stable")
+        there = runs.address != NOWHERE
+        at = np.searchsorted(segments.address[order], runs.address, side="right") - 1
+        by_packet = np.searchsorted(segments.packet, runs.packet)
+        row = np.where(there, order[np.maximum(at, 0)], np.minimum(by_packet, len(order) - 1))
+        ahead = np.where(there, runs.address - segments.address[row], segments.size[row])
+        # What was cut off by the snap length stands behind its segment; where that can't be told, it is left out.
+        cut = (runs.kind == RunKind.TRUNCATED) & (segments.missing[row] >= runs.size)
+        kept = np.flatnonzero((there | cut) & (segments.direction[row] == runs.direction))
+        columns = (row, ahead, there, runs.direction, runs.start, runs.size)
+        return map(_Run._make, zip(*(column[kept].tolist() for column in columns), strict=True))
+
+    def _marks(self, ends: set[tuple[int, int]]) -> Iterator[_Piece]:
+        """Segments that open or close, where no piece does it for them."""
+        segments = self._segments
+        begun = {segment for segment, _ in ends}
+        for row in np.flatnonzero(segments.flags & (SYN | FIN | RST)).tolist():
+            size = int(segments.size[row] + segments.missing[row])
+            closes = bool(segments.flags[row] & (FIN | RST))
+            if row not in begun or (closes and (row, size) not in ends):
+                yield _Piece(row, size if closes else 0, 0, True, -1, 0)
+
+    def packets(self, piece: _Piece, payload: bytes, ends: Mapping[int, tuple[End, End]]) -> Iterator[Packet]:
+        """A piece as a packet; as several where it is too large for one."""
+        segments, row = self._segments, piece.segment
+        direction, flags = int(segments.direction[row]), int(segments.flags[row])
+        time_ns, seq, ack = int(segments.time_ns[row]), int(segments.seq[row]), int(segments.ack[row])
+        last = int(segments.size[row] + segments.missing[row])
+        for at in range(0, max(len(payload), 1), LARGEST_PAYLOAD):
+            part = payload[at : at + LARGEST_PAYLOAD]
+            ahead = piece.ahead + at
+            here = flags & ~(SYN if ahead else 0) & ~(FIN | RST if ahead + len(part) < last else 0)
+            shift = ahead + (ahead > 0 and flags & SYN != 0)
+            data = headers.frame(*ends[direction], here, seq + shift, ack, part, outward=direction % 2 == 0)
+            yield Packet(time_ns, data if piece.captured else data[: len(data) - len(part)], len(data))
+
+
+class _Run(NamedTuple):
+    """A stretch of a stream."""
+
+    segment: int
+    ahead: int
+    captured: bool
+    direction: int
+    start: int
+    size: int
+
+
+def _inside(run: _Run, wanted: Sequence[_Frame]) -> Iterator[_Piece]:
+    """The parts of a run that wanted frames have."""
+    end = run.start + run.size
+    number = max(0, bisect_right(wanted, (run.direction, run.start, 1 << 62)) - 1)
+    while number < len(wanted) and wanted[number][:2] < (run.direction, end):
+        frame = wanted[number]
+        low, high = max(run.start, frame.start), min(end, frame.end)
+        if frame.direction == run.direction and low < high:
+            ahead = run.ahead + low - run.start
+            yield _Piece(run.segment, ahead, high - low, run.captured, number, low - frame.start)
+        number += 1
+
+
+Batch = TypeVar("Batch", SegmentBatch, RunBatch)
+
+
+def _of(batch: Batch, connections: Int64) -> Batch:
+    """The rows of a batch that are of these connections."""
+    rows = np.flatnonzero(np.isin(batch.direction >> 1, connections))
+    return type(batch)(*(getattr(batch, each.name)[rows] for each in fields(batch)))
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    columns = (np.concatenate([getattr(each, one.name) for each in batches]) for one in fields(batches[0]))
+    return type(batches[0])(*columns)

@@ -1,0 +1,85 @@
+"""Tokens of logins without what they say: user names become other names, all else that somebody chose asterisks.
+
+What makes a token one of its mechanism stays (RFC 4616, 5802, 7628): separators, the letters of SCRAM's attributes, its
+count of iterations, that a bearer's token is a JWT. So it reads as before, and opens nothing.
+"""
+
+import re
+from base64 import urlsafe_b64encode
+from typing import Final
+
+from dissector.export.redaction.pseudonyms import MASK, Names
+
+USER: Final = "user"
+_BOUND: Final = b"biws"
+"""SCRAM's ``c=`` of a client that binds to no channel: ``n,,`` in base64."""
+_GS2: Final = re.compile(rb"([npy](?:=[^,]*)?),(?:a=([^,]*))?,")
+_JWT: Final = re.compile(rb"(bearer +)([^.]*)\.([^.]*)\.(.*)", re.IGNORECASE | re.DOTALL)
+_BEARER: Final = re.compile(rb"(bearer +)(.*)", re.IGNORECASE | re.DOTALL)
+
+
+def redacted_token(raw: bytes, mechanism: str, names: Names) -> bytes:
+    """A token of that mechanism, of the same size."""
+    if mechanism == "PLAIN":
+        authzid, user, password = raw.split(b"\x00", 2)
+        return b"\x00".join((_user(authzid, names), _user(user, names), MASK * len(password)))
+    if mechanism.startswith("SCRAM-"):
+        return _scram(raw, names)
+    if mechanism == "OAUTHBEARER":
+        return _json(len(raw)) if raw[:1] == b"{" else _bearer(raw, names)
+    return MASK * len(raw)
+
+
+def _user(name: bytes, names: Names) -> bytes:
+    return names.of(name, USER) if name else b""
+
+
+def _gs2(raw: bytes, names: Names) -> bytes:
+    """What stands before the attributes, or nothing."""
+    found = _GS2.match(raw)
+    if found is None:
+        return b""
+    flag = found[1][:1] + (b"=" + MASK * (len(found[1]) - 2) if b"=" in found[1] else b"")
+    authzid = b"" if found[2] is None else b"a=" + _user(found[2], names)
+    return flag + b"," + authzid + b","
+
+
+def _scram(raw: bytes, names: Names) -> bytes:
+    head = _gs2(raw, names)
+    return head + b",".join(_attribute(each, names) for each in raw[len(head) :].split(b","))
+
+
+def _attribute(attribute: bytes, names: Names) -> bytes:
+    letter, value = attribute[:2], attribute[2:]
+    if (letter == b"i=" and value.isdigit()) or attribute == b"c=" + _BOUND:
+        return attribute
+    return letter + (_user(value, names) if letter == b"n=" else MASK * len(value))
+
+
+def _bearer(raw: bytes, names: Names) -> bytes:
+    """Key-value pairs, each ended by 0x01, the first one behind the header."""
+    head = _gs2(raw, names)
+    return head + b"\x01".join(_pair(pair) for pair in raw[len(head) :].split(b"\x01"))
+
+
+def _pair(pair: bytes) -> bytes:
+    key, equals, value = pair.partition(b"=")
+    if key != b"auth":
+        return (key if equals else MASK * len(key)) + equals + MASK * len(value)
+    if found := _JWT.fullmatch(value):
+        scheme, header, claims, signature = found.groups()
+        return b"auth=" + scheme + b".".join((_piece(header), _piece(claims), MASK * len(signature)))
+    if found := _BEARER.fullmatch(value):
+        return b"auth=" + found[1] + MASK * len(found[2])
+    return b"auth=" + MASK * len(value)
+
+
+def _piece(encoded: bytes) -> bytes:
+    """A JSON object that says nothing, in base64 of the same length; asterisks where there is none."""
+    size = len(encoded.rstrip(b"="))
+    made = urlsafe_b64encode(_json(size * 3 // 4)).rstrip(b"=")
+    return made + b"=" * (len(encoded) - size) if len(made) == size and size > 2 else MASK * len(encoded)
+
+
+def _json(size: int) -> bytes:
+    return b"{}".ljust(size)[:size]

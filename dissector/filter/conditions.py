@@ -1,0 +1,227 @@
+"""A filter as it is asked: of columns of the index, with answers of three values, and of one exchange, with yes or no.
+
+Invariant: where columns answer yes or no, the exchange answers the same: a property test.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dissector.exchange.field_paths import SIDES, Path, found, holds
+from dissector.exchange.model import Exchange, Message
+from dissector.filter.message_fields import HEADER
+from dissector.filter.predicates import Predicate
+from dissector.filter.row_columns import NO, OPEN, YES, Answers, IndexRows, has_any
+from dissector.filter.row_fields import EXCHANGE, RowField
+from dissector.filter.subjects import NO_ERROR, Subject
+
+
+class Condition(Protocol):
+    """Part of a filter."""
+
+    @property
+    def is_of_index(self) -> bool:
+        """Whether columns of the index answer it, but for the odd row."""
+
+    @property
+    def asks_findings(self) -> bool:
+        """Whether it is about what was found."""
+
+    @property
+    def asks_told(self) -> bool:
+        """Whether it is about what rows tell by themselves, which columns have once rows were looked at."""
+
+    def answers(self, rows: IndexRows) -> Answers:
+        """Of every row: no, yes, or that the index can't tell."""
+
+    def holds(self, exchange: Exchange, start_ns: int) -> bool:
+        """Of an exchange of a capture that began then."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Conditions of which every one has to hold, or else any. What the index answers stands first."""
+
+    parts: tuple[Condition, ...]
+    every: bool
+
+    @property
+    def is_of_index(self) -> bool:
+        return all(part.is_of_index for part in self.parts)
+
+    @property
+    def asks_findings(self) -> bool:
+        return any(part.asks_findings for part in self.parts)
+
+    @property
+    def asks_told(self) -> bool:
+        return any(part.asks_told for part in self.parts)
+
+    def answers(self, rows: IndexRows) -> Answers:
+        settled = NO if self.every else YES
+        answers = self.parts[0].answers(rows)
+        for part in self.parts[1:]:
+            if (answers == settled).all():
+                break
+            join = np.minimum if self.every else np.maximum
+            answers = join(answers, part.answers(rows))
+        return answers
+
+    def holds(self, exchange: Exchange, start_ns: int) -> bool:
+        told = (part.holds(exchange, start_ns) for part in self.parts)
+        return all(told) if self.every else any(told)
+
+
+@dataclass(frozen=True)
+class Negated:
+    """A condition that must not hold."""
+
+    of: Condition
+
+    @property
+    def is_of_index(self) -> bool:
+        return self.of.is_of_index
+
+    @property
+    def asks_findings(self) -> bool:
+        return self.of.asks_findings
+
+    @property
+    def asks_told(self) -> bool:
+        return self.of.asks_told
+
+    def answers(self, rows: IndexRows) -> Answers:
+        return np.uint8(YES) - self.of.answers(rows)
+
+    def holds(self, exchange: Exchange, start_ns: int) -> bool:
+        return not self.of.holds(exchange, start_ns)
+
+
+@dataclass(frozen=True)
+class OfRow:
+    """A field of the row; without a predicate, whether there is one."""
+
+    field: RowField
+    predicate: Predicate | None
+
+    @property
+    def is_of_index(self) -> bool:
+        return bool(self.field.cells) and not self.field.is_finding
+
+    @property
+    def asks_findings(self) -> bool:
+        return self.field.is_finding
+
+    @property
+    def asks_told(self) -> bool:
+        return self.field.is_finding
+
+    def answers(self, rows: IndexRows) -> Answers:
+        told = np.full(len(rows), NO if self.field.cells else OPEN, np.uint8)
+        for column in self.field.cells:
+            cells = column(rows)
+            told = np.maximum(told, cells.exist() if self.predicate is None else cells.fit(self.predicate))
+        return told
+
+    def holds(self, exchange: Exchange, start_ns: int) -> bool:
+        values = self.field.values(exchange, start_ns)
+        return any(self.predicate is None or self.predicate(value) for value in values)
+
+
+@dataclass(frozen=True)
+class OfSubject:
+    """What an exchange is about. That there is an error means one that is not NONE."""
+
+    subject: Subject
+    predicate: Predicate | None
+
+    is_of_index = False
+    asks_findings = False
+
+    @property
+    def asks_told(self) -> bool:
+        return self.subject.column is not None
+
+    def answers(self, rows: IndexRows) -> Answers:
+        may = np.zeros(len(rows), np.bool_)
+        for side in SIDES:
+            keys = [place.api_key for place in self.subject.places if place.side == side and place.api_key is not None]
+            may |= _may_have(rows, side, keys)
+        if self.subject.column is None:
+            return np.where(may, np.uint8(OPEN), np.uint8(NO))
+        cells = self.subject.column(rows)
+        return np.where(may, cells.exist() if self.predicate is None else cells.fit(self.predicate), np.uint8(NO))
+
+    def holds(self, exchange: Exchange, _start_ns: int) -> bool:
+        if self.predicate is None:
+            return any(value is not None and value != NO_ERROR for value in self.subject.of(exchange))
+        return any(map(self.predicate, self.subject.of(exchange)))
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is looked for at one path of a message."""
+
+    path: Path
+    opened: bool
+    predicate: Predicate | None
+
+
+@dataclass(frozen=True)
+class OfBody:
+    """A field of messages: `looks` by side and message, headers by the side's name. `api_keys` are those of each side
+    that have it; None for all, and for entries of Kafka's own files."""
+
+    looks: Mapping[tuple[str, str], tuple[Look, ...]]
+    api_keys: Mapping[str, frozenset[int | None]]
+
+    is_of_index = False
+    asks_findings = False
+    asks_told = False
+
+    def answers(self, rows: IndexRows) -> Answers:
+        told = np.zeros(len(rows), np.uint8)
+        for side, keys in self.api_keys.items():
+            of_any = (side, side) in self.looks
+            told[_may_have(rows, side, None if of_any else [key for key in keys if key is not None])] = OPEN
+        return told
+
+    def holds(self, exchange: Exchange, _start_ns: int) -> bool:
+        for side, message in zip(SIDES, (exchange.request, exchange.response), strict=True):
+            if message is None:
+                continue
+            if exchange.is_stored:
+                if self._in(message, (side, exchange.facts.kind)):
+                    return True
+            elif exchange.facts.kind == EXCHANGE and (
+                self._in(message, (side, side)) or self._in(message, (side, message.shape.body or ""))
+            ):
+                return True
+        return False
+
+    def _in(self, message: Message, which: tuple[str, str]) -> bool:
+        looks = self.looks.get(which, ())
+        if not looks:
+            return False
+        opened = message.decoded_body if any(look.opened for look in looks) else {}
+        for look in looks:
+            values: object = opened if look.opened else message.body
+            if look.path[0] == HEADER and which[0] == which[1]:
+                values = {HEADER: message.header}
+            if look.predicate is None:
+                if holds(values, look.path):
+                    return True
+            elif any(map(look.predicate, found(values, look.path))):
+                return True
+        return False
+
+
+def _may_have(rows: IndexRows, side: str, api_keys: Iterable[int] | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which rows have a message of that side of one of these APIs; responses of which nothing tells the API may."""
+    there = rows.asked if side == "request" else rows.answered
+    if api_keys is None:
+        return there
+    known = there & has_any(rows.api_key, list(api_keys))
+    return known if side == "request" else known | rows.orphans

@@ -1,0 +1,40 @@
+"""What is wrong with a filter: one plain line, the column it is about, and what was perhaps meant."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from dissector.core.text import clean
+
+
+class FilterError(ValueError):
+    """`column` counts characters of `text` from 0; `near` are words that would be right there, likeliest first."""
+
+    def __init__(self, text: str, column: int, message: str, near: tuple[str, ...] = ()) -> None:
+        told = f"; near it: {', '.join(near)}" if near else ""
+        super().__init__(clean(f"column {column + 1}: {message}{told}"))
+        self.text = text
+        self.column = column
+        self.message = message
+        self.near = near
+
+
+class MisfitError(Exception):
+    """A word that can't be compared with a field as it is asked to be; `column` is the word's."""
+
+    def __init__(self, column: int, message: str, near: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.column = column
+        self.message = message
+        self.near = near
+
+
+def nearest(word: str, names: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """The names most like a word, whatever the case; where none is alike those that begin with it, or hold it."""
+    by_folded = {name.casefold(): name for name in names}
+    folded = word.casefold()
+    found = get_close_matches(folded, by_folded, n=most, cutoff=0.6)
+    if not found:
+        begin = sorted((name for name in by_folded if name.startswith(folded)), key=len)
+        hold = sorted((name for name in by_folded if folded in name), key=len) if len(folded) > 2 else []
+        found = list(dict.fromkeys([*begin, *hold]))[:most]
+    return tuple(by_folded[name] for name in found)

@@ -1,0 +1,214 @@
+"""The grammar of filters: text to a tree of words, which mean nothing yet.
+
+``!``, ``&&``, ``||`` bind in this order, as in Wireshark; ``not``, ``and``, ``or`` are the same. What stands behind an
+operator is a value, and may be any bare word there, ``not`` too. A name by itself asks whether it exists.
+
+Invariants:
+  * any text gives a tree or a `FilterError`: its length and its depth are bounded;
+  * every word knows its column.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from dissector.filter.errors import FilterError
+
+LONGEST: Final = 1 << 16
+"""Characters of a filter."""
+DEEPEST: Final = 100
+"""Levels of parentheses that mean something."""
+GRAMMAR: Final = r"""
+    start: any
+    ?any: all (_OR all)*
+    ?all: _one (_AND _one)*
+    _one: negation | "(" any ")" | comparison | membership | existence
+    negation: _NOT _one
+    comparison: NAME (COMPARES | CONTAINS | MATCHES) value
+    membership: NAME IN "{" value ("," value)* "}"
+    existence: _EXISTS? NAME
+    value: QUOTED | WORD
+
+    _OR.2: "||" | /or(?![\w.])/i
+    _AND.2: "&&" | /and(?![\w.])/i
+    _NOT.2: /!(?!=)|not(?![\w.])/i
+    IN.2: /in(?![\w.])/i
+    _EXISTS.2: /exists(?![\w.])/i
+    CONTAINS.2: /contains(?![\w.])/i
+    MATCHES.2: /matches(?![\w.])/i
+    COMPARES.2: /==|!=|<=|>=|<|>/
+    NAME: /[A-Za-z_][\w.]*/
+    QUOTED: /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/s
+    WORD: /[^\s(){},&|!<>="']+/
+    %ignore /\s+/
+"""
+EXPECTED: Final = {
+    "_OR": "||", "_AND": "&&", "IN": "in", "CONTAINS": "contains", "MATCHES": "matches", "COMPARES": "==",
+    "LPAR": "(", "RPAR": ")", "LBRACE": "{", "RBRACE": "}", "COMMA": ",", "NAME": "a name", "WORD": "a value",
+}  # fmt: skip
+"""What stands in a text for the terminals of the grammar; those that go without saying are not there."""
+_MEANT: Final = {"=": "==", "&": "&&", "|": "||"}
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A name, an operator or a value as it stands in the text; `text` without its quotes."""
+
+    text: str
+    column: int
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A name beside one value, or several: for ``in`` any of them may fit."""
+
+    name: Word
+    operator: Word
+    values: tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Existence:
+    """A name by itself."""
+
+    name: Word
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    of: "Syntax"
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Joined by ``&&``, or else by ``||``."""
+
+    parts: tuple["Syntax", ...]
+    every: bool
+
+
+Syntax = Comparison | Existence | Negation | Together
+
+
+def read(text: str) -> Syntax:
+    """The tree of a filter. Raises `FilterError`."""
+    if len(text) > LONGEST:
+        raise FilterError(text, LONGEST, f"a filter has at most {LONGEST:,} characters")
+    if not text.strip():
+        raise FilterError(text, 0, "the filter is empty")
+    try:
+        tree: Syntax = _parser().parse(text)  # type: ignore[assignment]  # the transformer makes one
+    except UnexpectedInput as error:
+        raise _unexpected(text, error) from None
+    if _depth(tree) > DEEPEST:
+        raise FilterError(text, 0, f"more than {DEEPEST} levels of parentheses")
+    return tree
+
+
+def unquoted(text: str) -> str:
+    r"""The text of a quoted value: ``\"``, ``\\``, ``\n``, ``\t``, ``\r`` and ``\u{1b}`` are one character each."""
+    found, at, end = [], 1, len(text) - 1
+    while at < end:
+        char = text[at]
+        if char == "\\":
+            at += 1
+            char = text[at]
+            close = text.find("}", at)
+            if text.startswith("u{", at) and 0 < close - at - 2 <= 6 and _is_hex(text[at + 2 : close]):
+                number = int(text[at + 2 : close], 16)
+                char, at = chr(min(number, 0x10FFFF)), close
+            else:
+                # A backslash before anything else is one of a regular expression, and stays.
+                char = _ESCAPES.get(char, char if char in "\"'\\" else "\\" + char)
+        found.append(char)
+        at += 1
+    return "".join(found)
+
+
+def _is_hex(text: str) -> bool:
+    return text.isascii() and text.isalnum() and all(char in "0123456789abcdefABCDEF" for char in text)
+
+
+class _Builder(Transformer[Token, Syntax]):
+    """Called while the text is parsed, so that no depth of it is a depth of calls."""
+
+    def start(self, parts: list[Syntax]) -> Syntax:
+        return parts[0]
+
+    def any(self, parts: list[Syntax]) -> Syntax:
+        return Together(tuple(parts), every=False)
+
+    def all(self, parts: list[Syntax]) -> Syntax:
+        return Together(tuple(parts), every=True)
+
+    def negation(self, parts: list[Syntax]) -> Syntax:
+        [of] = parts
+        return of.of if isinstance(of, Negation) else Negation(of)
+
+    def comparison(self, parts: list[Token | Word]) -> Syntax:
+        name, operator = (part for part in parts if isinstance(part, Token))
+        asked = Word(operator.lower(), operator.start_pos or 0)
+        return Comparison(_word(name), asked, tuple(part for part in parts if isinstance(part, Word)))
+
+    membership = comparison
+
+    def existence(self, parts: list[Token]) -> Syntax:
+        return Existence(_word(parts[0]))
+
+    def value(self, parts: list[Token]) -> Word:
+        [token] = parts
+        if token.type == "QUOTED":
+            return Word(unquoted(token), token.start_pos or 0, quoted=True)
+        return _word(token)
+
+
+def _word(token: Token) -> Word:
+    return Word(str(token), token.start_pos or 0)
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
+
+
+def _unexpected(text: str, error: UnexpectedInput) -> FilterError:
+    column = min(max(error.pos_in_stream or 0, 0), len(text))
+    if isinstance(error, UnexpectedToken):
+        expected, found = error.expected, "" if error.token.type == "$END" else str(error.token)
+    else:
+        assert isinstance(error, UnexpectedCharacters)
+        expected, found = error.allowed, text[column]
+    near = tuple(word for name, word in EXPECTED.items() if name in expected and _is_open(word, text[:column]))
+    if not found:
+        return FilterError(text, len(text), "the filter ends too early", near)
+    if found in "\"'":
+        return FilterError(text, column, "the quote is not closed")
+    if found in _MEANT and text[column : column + 2] != _MEANT[found]:
+        near = (_MEANT[found],)
+    return FilterError(text, column, f"{found!r} can't stand here", near)
+
+
+def _is_open(word: str, before: str) -> bool:
+    """Whether what a word closes, or parts, was opened."""
+    opened = {")": "(", "}": "{", ",": "{"}.get(word)
+    return opened is None or before.count(opened) > before.count(")" if opened == "(" else "}")
+
+
+def _depth(tree: Syntax) -> int:
+    """How deep it is, without calls: it may be deeper than they may be."""
+    level, depth = [tree], 0
+    while level:
+        depth += 1
+        level = [part for each in level for part in _parts(each)]
+    return depth
+
+
+def _parts(tree: Syntax) -> tuple[Syntax, ...]:
+    if isinstance(tree, Negation):
+        return (tree.of,)
+    return tree.parts if isinstance(tree, Together) else ()

@@ -1,0 +1,242 @@
+"""What is asked of one value: built once from an operator and its words, and then called for each value.
+
+What asks for numbers is a set of intervals, so that it can be asked of a whole column too. No text is searched in more
+than linear time: regular expressions are RE2's, which has no backtracking.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, isfinite
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import re2
+
+from dissector.filter.errors import MisfitError
+from dissector.filter.grammar import Word
+from dissector.filter.value_types import Kind, Type, boolean, data, number, text, utf8, uuid
+
+Predicate = Callable[[object], bool]
+Flags = npt.NDArray[np.bool_]
+ORDERS: Final = ("<", "<=", ">", ">=")
+OPERATORS: Final = ("==", "!=", *ORDERS, "contains", "matches", "in")
+LEAST, MOST = -(1 << 63), (1 << 64) - 1
+"""Of all integers on the wire."""
+_TOP: Final = (1 << 63) - 1
+"""Of a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Whole numbers within any of some intervals, their ends included."""
+
+    spans: tuple[tuple[int, int], ...]
+
+    def __call__(self, value: object) -> bool:
+        return isinstance(value, int) and any(low <= value <= high for low, high in self.spans)
+
+    def of_column(self, values: npt.NDArray[np.int64]) -> Flags:
+        """Which of these are, `(n,)`."""
+        hits = np.zeros(len(values), np.bool_)
+        for low, high in self.spans:
+            if low <= _TOP and high >= LEAST:
+                hits |= (values >= max(low, LEAST)) & (values <= min(high, _TOP))
+        return hits
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Any of some values."""
+
+    wanted: frozenset[object]
+
+    def __call__(self, value: object) -> bool:
+        return value in self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class NoneOf:
+    """Any value but these; null is none."""
+
+    unwanted: frozenset[object]
+
+    def __call__(self, value: object) -> bool:
+        return value is not None and value not in self.unwanted
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """A text that has this in it, as UTF-8."""
+
+    wanted: bytes
+
+    def __call__(self, value: object) -> bool:
+        return isinstance(value, str) and self.wanted in utf8(value)
+
+
+def predicate(kind: Kind, operator: Word, words: Sequence[Word]) -> Predicate:
+    """What asks a value of this kind; null is asked about by ``== null`` and ``!= null``. Raises `MisfitError`."""
+    nulls = [word for word in words if kind.nullable and not word.quoted and word.text == "null"]
+    if nulls and operator.text in ("==", "!=", "in"):
+        others = [word for word in words if word not in nulls]
+        if operator.text == "!=":
+            return lambda value: value is not None
+        more = _predicate(kind, operator, others) if others else None
+        return lambda value: value is None or (more is not None and more(value))
+    return _predicate(kind, operator, words)
+
+
+def _predicate(kind: Kind, operator: Word, words: Sequence[Word]) -> Predicate:
+    asked = operator.text
+    if kind.type is Type.STRUCT:
+        raise MisfitError(operator.column, "it is a structure: only its fields have values")
+    if asked in ORDERS and (not kind.ordered or not (kind.is_number or kind.type in (Type.FLOAT, Type.ANY))):
+        raise MisfitError(operator.column, f"{asked} is for numbers: this is {kind.words}", ("==", "!=", "contains"))
+    if asked in ("contains", "matches"):
+        return _search(kind, operator, words[0])
+    if kind.is_number:
+        return Intervals(_spans(kind, asked, words))
+    if kind.type is Type.FLOAT:
+        return _decimal(asked, words)
+    if kind.type is Type.ANY:
+        return _anything(asked, words)
+    wanted = frozenset(_constant(kind, word) for word in words)
+    return NoneOf(wanted) if asked == "!=" else OneOf(wanted)
+
+
+def _constant(kind: Kind, word: Word) -> object:
+    match kind.type:
+        case Type.BOOLEAN:
+            return boolean(word)
+        case Type.UUID:
+            return uuid(word)
+        case Type.BYTES:
+            return data(word)
+        case _:
+            return text(word, kind)
+
+
+def _spans(kind: Kind, asked: str, words: Sequence[Word]) -> tuple[tuple[int, int], ...]:
+    if asked == "in":
+        return tuple(_between(*_ends(kind, word)) for word in words)
+    value = number(words[0], kind)
+    match asked:
+        case "==":
+            return (_between(value, value),)
+        case "!=":
+            return ((LEAST, ceil(value) - 1), (floor(value) + 1, MOST))
+        case "<":
+            return ((LEAST, ceil(value) - 1),)
+        case "<=":
+            return ((LEAST, floor(value)),)
+        case ">":
+            return ((floor(value) + 1, MOST),)
+        case _:
+            return ((ceil(value), MOST),)
+
+
+def _between(low: Fraction, high: Fraction) -> tuple[int, int]:
+    return max(ceil(low), LEAST), min(floor(high), MOST)
+
+
+def _ends(kind: Kind, word: Word) -> tuple[Fraction, Fraction]:
+    """A value by itself, or ``10..20``."""
+    first, dots, last = ("", "", "") if word.quoted else word.text.partition("..")
+    if not dots:
+        value = number(word, kind)
+        return value, value
+    low, high = number(Word(first, word.column), kind), number(Word(last, word.column + len(first) + 2), kind)
+    if low > high:
+        raise MisfitError(word.column, f"{word.text} is empty: its end is before its beginning", (f"{last}..{first}",))
+    return low, high
+
+
+_PLAIN: Final = Kind(Type.INTEGER)
+
+
+def _decimal(asked: str, words: Sequence[Word]) -> Predicate:
+    """A number is the float nearest to it; those that are none compare with nothing."""
+    ends = [(_nearest(word, low), _nearest(word, high)) for word in words for low, high in (_ends(_PLAIN, word),)]
+    low = ends[0][0]
+
+    def ask(value: object) -> bool:
+        if not isinstance(value, float | int) or not isfinite(value):
+            return False
+        match asked:
+            case "!=":
+                return value != low
+            case "<":
+                return value < low
+            case "<=":
+                return value <= low
+            case ">":
+                return value > low
+            case ">=":
+                return value >= low
+        return any(low <= value <= high for low, high in ends)
+
+    return ask
+
+
+def _nearest(word: Word, exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        raise MisfitError(word.column, f"{word.text} is too large") from None
+
+
+def _anything(asked: str, words: Sequence[Word]) -> Predicate:
+    """Values of which no table tells the type: each is compared as what it is."""
+    kinds = {
+        bool: Kind(Type.BOOLEAN), int: Kind(Type.INTEGER), float: Kind(Type.FLOAT), str: Kind(Type.TEXT),
+        bytes: Kind(Type.BYTES),
+    }  # fmt: skip
+    fitting: dict[type, Predicate] = {}
+    for each, kind in kinds.items():
+        try:
+            fitting[each] = _predicate(kind, Word(asked, words[0].column), words)
+        except MisfitError:
+            continue
+    if not fitting:
+        raise MisfitError(words[0].column, f"{words[0].text!r} is no number")
+
+    def ask(value: object) -> bool:
+        found = fitting.get(type(value))
+        return found is not None and found(value)
+
+    return ask
+
+
+def _search(kind: Kind, operator: Word, word: Word) -> Predicate:
+    """``contains`` and ``matches``, in a text, in bytes, or in what a number is called."""
+    if kind.type is Type.ANY:
+        texts, raw = (_search(Kind(each), operator, word) for each in (Type.TEXT, Type.BYTES))
+        return lambda value: (texts if isinstance(value, str) else raw)(value)
+    if kind.type is Type.BYTES:
+        within = _within(operator, word, data(word))
+        return lambda value: isinstance(value, bytes) and within(value)
+    within = _within(operator, word, utf8(word.text))
+    if kind.is_number and (kind.enum or kind.names):
+        return lambda value: isinstance(value, int) and within(kind.name_of(value).encode())
+    if kind.type not in (Type.TEXT, Type.UUID):
+        message = f"{operator.text} is for texts and bytes: this is {kind.words}"
+        raise MisfitError(operator.column, message, ("==", "<", "in"))
+    if operator.text == "contains":
+        return Contains(utf8(word.text))
+    return lambda value: isinstance(value, str) and within(utf8(value))
+
+
+def _within(operator: Word, word: Word, wanted: bytes) -> Callable[[bytes], bool]:
+    if operator.text == "contains":
+        return lambda raw: wanted in raw
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False
+    try:
+        pattern = re2.compile(utf8(word.text), options)
+    except re2.error as error:
+        told = error.args[0].decode("utf-8", "replace") if error.args else "it is too large"
+        raise MisfitError(word.column, f"no regular expression: {told.partition(':')[0]}") from None
+    return lambda raw: pattern.search(raw) is not None

@@ -1,0 +1,134 @@
+"""The rows of a capture that fit a filter, in steps so short that a screen can draw between them.
+
+Rows are narrowed on columns of the index first, a stretch at a time, and only what these leave open is decoded.
+
+Invariants:
+  * rows come in ascending order, each once; how a range is cut makes no difference;
+  * a step decodes for a few hundredths of a second, but for a single row that takes longer;
+  * who stops asking stops the work.
+"""
+
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from dissector.exchange.model import Exchange
+from dissector.filter.compiler import Filter
+from dissector.filter.row_columns import NO, OPEN, YES, Answers, IndexRows, Ints
+
+FIRST: Final = 1 << 10
+STRETCH: Final = 1 << 16
+"""Rows whose columns are looked at together: few at first, so that something is there at once."""
+STEP: Final = 0.02
+"""Seconds of decoding between two results."""
+PIECE: Final = 1 << 12
+"""Rows of which is found out together what they tell."""
+TOGETHER: Final = 64
+"""Rows that are looked up at once."""
+
+
+class Selected(NamedTuple):
+    """What a step has found."""
+
+    upto: int
+    """All rows before this one have been looked at."""
+    rows: Ints
+    """Numbers from 0, `(n,)`."""
+
+
+class Rows(Protocol):
+    """What is selected from: a capture."""
+
+    @property
+    def start_ns(self) -> int:
+        """When it began."""
+
+    def index_rows(self, rows: range | Ints) -> tuple[int, IndexRows]:
+        """How many of these rows, which stand first, are none of the index; and columns of the others."""
+
+    def at(self, rows: Ints) -> Iterator[Exchange]:
+        """The exchanges of rows, decoded on demand."""
+
+    def tell(self, rows: Ints) -> Iterator[object]:
+        """Find out in short steps what rows tell by themselves, and keep it."""
+
+
+def select(filter: Filter, capture: Rows, start: int, stop: int) -> Iterator[Selected]:
+    """The rows from `start` to before `stop` that fit."""
+    stretch = FIRST
+    while start < stop:
+        end = min(start + stretch, stop)
+        answers = narrowed(filter, capture, range(start, end))
+        if (answers == OPEN).any():
+            yield from _looked_at(filter, capture, start, answers)
+        else:
+            yield Selected(end, start + np.flatnonzero(answers))
+        start, stretch = end, min(2 * stretch, STRETCH)
+
+
+def narrowed(filter: Filter, capture: Rows, rows: range | Ints) -> Answers:
+    """What the index tells of some rows, in ascending order, `(n,)`: `columns.NO`, `OPEN`, `YES`."""
+    entries, columns = capture.index_rows(rows)
+    of_index = filter.answers(columns)
+    return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
+
+
+def candidates(filter: Filter, capture: Rows, rows: range) -> Ints:
+    """Those of some rows that may fit, by the index alone, `(n,)`."""
+    found = [np.zeros(0, np.int64)]
+    for start in range(rows.start, rows.stop, STRETCH):
+        answers = narrowed(filter, capture, range(start, min(start + STRETCH, rows.stop)))
+        found.append(start + np.flatnonzero(answers != NO))
+    return np.concatenate(found)
+
+
+def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:
+    """Which of these rows, in ascending order, fit now: for those that were answered since they were looked at."""
+    fitting = [np.zeros(0, np.int64)]
+    for start in range(0, len(rows), STRETCH):
+        some = rows[start : start + STRETCH]
+        answers = narrowed(filter, capture, some)
+        doubtful = np.flatnonzero(answers == OPEN)
+        if filter.asks_told and len(doubtful):
+            for _ in capture.tell(some[doubtful]):
+                pass
+            answers[doubtful] = narrowed(filter, capture, some[doubtful])
+            doubtful = doubtful[answers[doubtful] == OPEN]
+        for at, exchange in zip(doubtful.tolist(), capture.at(some[doubtful]), strict=True):
+            answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
+        fitting.append(some[answers == YES])
+    return np.concatenate(fitting)
+
+
+def _looked_at(filter: Filter, capture: Rows, start: int, answers: Answers) -> Iterator[Selected]:
+    """A stretch with rows that have to be looked at, result by result."""
+    doubtful = np.flatnonzero(answers == OPEN)
+    told = 0
+    begun = perf_counter()
+    for first in range(0, len(doubtful), PIECE):
+        some = doubtful[first : first + PIECE]
+        if filter.asks_told:
+            for _ in capture.tell(start + some):
+                if perf_counter() - begun > STEP:
+                    yield Selected(start + told, np.zeros(0, np.int64))
+                    begun = perf_counter()
+            answers[some] = narrowed(filter, capture, start + some)
+            some = some[answers[some] == OPEN]
+        for at, exchange in _together(capture, start, some):
+            answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
+            if perf_counter() - begun > STEP:
+                yield Selected(start + at + 1, start + told + np.flatnonzero(answers[told : at + 1]))
+                told, begun = at + 1, perf_counter()
+        upto = int(doubtful[first + PIECE]) if first + PIECE < len(doubtful) else len(answers)
+        if perf_counter() - begun > STEP or upto == len(answers):
+            yield Selected(start + upto, start + told + np.flatnonzero(answers[told:upto]))
+            told, begun = upto, perf_counter()
+
+
+def _together(capture: Rows, start: int, doubtful: Ints) -> Iterator[tuple[int, Exchange]]:
+    """The exchanges of rows of a stretch, with their places in it."""
+    for first in range(0, len(doubtful), TOGETHER):
+        some = doubtful[first : first + TOGETHER]
+        yield from zip(some.tolist(), capture.at(start + some), strict=True)

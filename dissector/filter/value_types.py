@@ -1,0 +1,202 @@
+"""What a field's values are, and what a word means among them: ``50ms``, ``8KiB``, ``Fetch``, ``0x00ff``, a time.
+
+Numbers are exact: a word is a fraction until it is compared. Names have no case; texts have.
+"""
+
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+from uuid import UUID
+
+from dissector.filter.errors import MisfitError, nearest
+from dissector.filter.grammar import Word
+from dissector.protocol.schema.enums import API_KEY, members, name_of, number_of
+from dissector.protocol.schema.loader import api_named
+
+NANOSECONDS: Final = {
+    "ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9,
+    "h": 3600 * 10**9, "d": 86400 * 10**9,
+}  # fmt: skip
+"""Units of durations."""
+BYTES: Final = {
+    "B": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "kB": 10**3, "KB": 10**3, "MB": 10**6,
+    "GB": 10**9, "TB": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "KiB": 2**10, "MiB": 2**20,
+    "GiB": 2**30, "TiB": 2**40,
+}  # fmt: skip
+"""Units of sizes and of numbers: those of ten as the list prints them."""
+_NUMBER: Final = re.compile(r"([+-]?\d{1,60}(?:\.\d{1,60})?(?:e[+-]?\d{1,3})?)([a-zA-Zµ]*)", re.ASCII)
+_HEX: Final = re.compile(r"0[xX]((?:[0-9a-fA-F]{2})*)")
+_HEX_NUMBER: Final = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]{1,32})")
+_TIME: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
+_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+class Type(StrEnum):
+    """The words that people read."""
+
+    INTEGER = "number"
+    FLOAT = "decimal number"
+    BOOLEAN = "true or false"
+    TEXT = "text"
+    UUID = "uuid"
+    BYTES = "bytes"
+    DURATION = "duration"
+    TIME = "time"
+    STRUCT = "structure"
+    ANY = "what the bytes hold"
+
+
+NUMBERS: Final = frozenset((Type.INTEGER, Type.DURATION, Type.TIME))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The values of a field. Those of a duration count `scale` nanoseconds each, as do a time's, since 1970."""
+
+    type: Type
+    enum: str | None = None
+    """What its numbers are called, among the enums of the tables; `names` are those of other numbers."""
+    names: tuple[str, ...] = ()
+    """The only texts that there are; or, of a number, what 0, 1, … are called."""
+    scale: int = 1
+    bare: int | None = 1
+    """What a number without a unit counts, in the field's own numbers; None: it has to have one."""
+    ordered: bool = True
+    nullable: bool = False
+    prefix: str = ""
+    """May stand before a number: ``C3``."""
+
+    @property
+    def is_number(self) -> bool:
+        return self.type in NUMBERS
+
+    @property
+    def members(self) -> Mapping[int, str]:
+        """Names by numbers."""
+        return members(self.enum) if self.enum else dict(enumerate(self.names))
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        return f"{self.type.value} ({self.enum})" if self.enum else self.type.value
+
+    def name_of(self, number: int) -> str:
+        """What a number is called, as text to be searched."""
+        return name_of(self.enum, number) if self.enum else self.names[number]
+
+
+def number(word: Word, kind: Kind) -> Fraction:
+    """The number that a word is, in the field's own; raises `MisfitError`."""
+    text = word.text
+    named = _named(text, kind)
+    if named is not None:
+        return Fraction(named)
+    if found := _HEX_NUMBER.fullmatch(text):
+        return Fraction(int(found[1] + found[2], 16))
+    if kind.type is Type.TIME and (at := time_ns(text)) is not None:
+        return Fraction(at, kind.scale)
+    found = _NUMBER.fullmatch(text.removeprefix(kind.prefix))
+    if found is None:
+        raise _no_number(word, kind)
+    value, unit = Fraction(found[1]), found[2]
+    if not unit:
+        if kind.bare is None and value:
+            raise MisfitError(word.column, f"{text} of what", tuple(f"{text}{each}" for each in ("ms", "s", "us")))
+        return value * (kind.bare or 1)
+    if kind.type in (Type.DURATION, Type.TIME) and unit in NANOSECONDS:
+        return value * Fraction(NANOSECONDS[unit], kind.scale)
+    if kind.type is Type.INTEGER and unit in BYTES:
+        return value * BYTES[unit]
+    units = BYTES if kind.type is Type.INTEGER else NANOSECONDS
+    raise MisfitError(word.column, f"{unit!r} is no unit of a {kind.type.value}", tuple(list(units)[:5]))
+
+
+def _named(text: str, kind: Kind) -> int | None:
+    if kind.enum == API_KEY:
+        known = api_named(text)
+        return known.key if known else None
+    if kind.enum:
+        return number_of(kind.enum, text)
+    folded = text.casefold()
+    return kind.names.index(folded) if folded in kind.names else None
+
+
+def _no_number(word: Word, kind: Kind) -> MisfitError:
+    said = f"{word.text!r}" if word.text else "an empty text"
+    if kind.enum or kind.names:
+        near = nearest(word.text, kind.members.values()) or tuple(list(kind.members.values())[:5])
+        what = {API_KEY: "API", "ErrorCode": "error"}.get(kind.enum or "", kind.enum or "of its names")
+        return MisfitError(word.column, f"{said} is no {what}" if kind.enum else f"{said} is none {what}", near)
+    examples = {Type.DURATION: ("50ms", "1.5s"), Type.TIME: ("2.5s", "2026-01-31T12:00:00Z")}.get(kind.type, ())
+    return MisfitError(word.column, f"{said} is no {kind.type.value}", examples)
+
+
+def is_time(word: Word) -> bool:
+    """Whether a word is a time of the calendar."""
+    return time_ns(word.text) is not None
+
+
+def time_ns(text: str) -> int | None:
+    """Nanoseconds since 1970 of a time as ISO 8601 has it; UTC where it does not say. None for what is none."""
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    day, clock, fraction, zone = found.groups()
+    try:
+        at = datetime.fromisoformat(f"{day}T{clock or '00:00'}{'+00:00' if zone in (None, 'Z') else zone}")
+        seconds = (at - datetime(1970, 1, 1, tzinfo=UTC)) // _SECOND
+    except (ValueError, OverflowError):
+        return None
+    return seconds * 10**9 + int((fraction or "").ljust(9, "0"))
+
+
+_SECOND: Final = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def text(word: Word, kind: Kind) -> str:
+    """A word as a text; one of the field's own names, if it has some. Raises `MisfitError`."""
+    if not kind.names:
+        return word.text
+    folded = word.text.casefold()
+    if folded not in kind.names:
+        raise MisfitError(word.column, f"nothing here is called {word.text!r}", nearest(word.text, kind.names, 5))
+    return folded
+
+
+def data(word: Word) -> bytes:
+    """Bytes: ``0x00ff``, or the UTF-8 of a text, which may be quoted."""
+    found = None if word.quoted else _HEX.fullmatch(word.text)
+    return bytes.fromhex(found[1]) if found else utf8(word.text)
+
+
+def utf8(value: str) -> bytes:
+    """A text as it was on the wire."""
+    return value.encode("utf-8", "surrogateescape" if _came_from_bytes(value) else "replace")
+
+
+def _came_from_bytes(value: str) -> bool:
+    return not any("\ud800" <= char < "\udc80" or "\udcff" < char < "\ue000" for char in value)
+
+
+def uuid(word: Word) -> str:
+    """A uuid as Kafka prints it, also from 8-4-4-4-12. Raises `MisfitError`."""
+    if _UUID.fullmatch(word.text):
+        return word.text
+    try:
+        return urlsafe_b64encode(UUID(word.text).bytes).rstrip(b"=").decode()
+    except ValueError:
+        raise MisfitError(word.column, f"{word.text!r} is no uuid", ("AAAAAAAAAAAAAAAAAAAAAQ",)) from None
+
+
+def boolean(word: Word) -> bool:
+    """Raises `MisfitError`."""
+    if word.text.casefold() not in ("true", "false"):
+        raise MisfitError(word.column, f"{word.text!r} is neither true nor false", ("true", "false"))
+    return word.text.casefold() == "true"

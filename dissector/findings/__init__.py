@@ -1,0 +1,21 @@
+"""Findings that several rows together tell, and what the code of any finding means.
+
+`Capture.examine` finds them; `explain` has the plain words.
+"""
+
+from typing import Final
+
+from dissector.findings.explanation import Explanation
+from dissector.findings.known import KNOWN
+from dissector.findings.registry import FINDERS
+
+__all__ = ["CODES", "Explanation", "explain"]
+
+_EXPLANATIONS: Final = {each.code: each for each in (*(finder.explanation for finder in FINDERS), *KNOWN)}
+CODES: Final = tuple(sorted(_EXPLANATIONS))
+"""All codes that a finding can have."""
+
+
+def explain(code: str) -> Explanation | None:
+    """What a code means; None for what is no code."""
+    return _EXPLANATIONS.get(code)

@@ -1,0 +1,110 @@
+"""How connections end: with requests in flight, or because of one that the broker would not read."""
+
+from typing import ClassVar, Final
+
+from dissector.core.batches import NEVER
+from dissector.core.finding import Severity
+from dissector.core.text import counted, duration
+from dissector.findings.explanation import Explanation
+from dissector.findings.finder import Around, RowFinder
+from dissector.findings.found import Case, Telling
+from dissector.findings.latency import WAITING
+from dissector.findings.recurring import Recent
+from dissector.findings.rows import Rows
+
+LEFT: Final = WAITING | {3, 10, 18, 71, 72}
+"""APIs that a client has in flight at any time, and leaves without harm when it ends: what waits on purpose, Metadata,
+FindCoordinator, ApiVersions, telemetry."""
+LARGEST_REQUEST: Final = 100 << 20
+"""`socket.request.max.bytes` unless a broker has another."""
+LARGE: Final = 1 << 20
+"""What is smaller is refused by no broker: `message.max.bytes` is 1 MiB, and that is answered with an error."""
+
+
+class ClosedInFlight(RowFinder):
+    """Requests whose answer can't come any more."""
+
+    explanation: ClassVar = Explanation(
+        "closed-in-flight",
+        "Closed with requests in flight",
+        Severity.WARNING,
+        "A connection was closed while requests waited for their answers. Where the client closed it, fetches, "
+        "metadata and the like do not count: clients end with those in flight every day.",
+        "A client gave up (request.timeout.ms, delivery.timeout.ms) or was killed, a broker restarted, a balancer or "
+        "firewall cut an idle connection, or the broker closed on a request that it could not read.",
+        "Whether the request took effect is not known: producers need enable.idempotence=true to send it again without "
+        "doubling. See which side sent FIN or RST first, and read that side's log at this time; "
+        "connections.max.idle.ms should be shorter on clients than on whatever stands between.",
+    )
+    at_end: ClassVar = True
+
+    def __init__(self, found: Telling, around: Around) -> None:
+        super().__init__(found, around)
+        self._cases: Recent[int, _InFlight] = Recent(_InFlight)
+
+    def take(self, rows: Rows) -> None:
+        """One case a connection, at its oldest request."""
+        unanswered = rows.unanswered
+        columns = (
+            unanswered.row, unanswered.connection, unanswered.api_key, unanswered.version, unanswered.request,
+            unanswered.asked_size, unanswered.asked_ns,
+        )  # fmt: skip
+        for row, connection, key, version, *frame, asked_ns in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            closed_ns, by_client = self.around.closed(connection)
+            if closed_ns == NEVER or (by_client and key in LEFT):
+                continue
+            if not self.around.is_offered(connection, key, version) or _is_refused(self.around, *frame):
+                continue  # told by others, who know why
+            state = self._cases.of(connection)
+            state.count += 1
+            state.first_ns, state.last_ns = min(state.first_ns, asked_ns), max(state.last_ns, asked_ns)
+            age = duration(max(0, closed_ns - state.first_ns))
+            if state.case is None:
+                words = f"the {'client' if by_client else 'broker'} closed the connection"
+                state.words, state.case = words, self.tell(row, f"{words} {age} later, before it answered", "request")
+                continue
+            state.case.retell(f"{state.words} with {counted(state.count, 'request')} in flight, the oldest {age} old")
+
+
+class _InFlight:
+    case: Case | None = None
+    words = ""
+    count = 0
+    first_ns = NEVER
+    last_ns = 0
+
+
+class OversizedRequest(RowFinder):
+    """A request that a broker refuses to read."""
+
+    explanation: ClassVar = Explanation(
+        "oversized-request",
+        "A request larger than the broker takes",
+        Severity.ERROR,
+        "A request is larger than socket.request.max.bytes (100 MiB unless the broker has another), or the connection "
+        "ended in the middle of a large one.",
+        "A broker reads the size first, and closes the connection if it is too large: the client sees a disconnect and "
+        "no error. Much too large a size often means that the bytes are not Kafka's at all: TLS or HTTP on a plain "
+        "listener, or a client that lost its place in the stream.",
+        "Lower max.request.size, batch.size or the number of partitions in one request; or raise "
+        "socket.request.max.bytes on the brokers. If the size makes no sense, check security.protocol and the port.",
+    )
+    at_end: ClassVar = True
+
+    def take(self, rows: Rows) -> None:
+        """Unanswered requests that are large."""
+        large = rows.unanswered
+        large = large.where(large.asked_size >= LARGE)
+        columns = (large.row, large.connection, large.request, large.asked_size)
+        for row, connection, frame, size in zip(*(column.tolist() for column in columns), strict=True):
+            if self.around.closed(connection)[0] != NEVER and _is_refused(self.around, frame, size):
+                words = f"the connection was closed on a request of {counted(size, 'byte')}"
+                more = "; brokers take 100 MiB unless told otherwise" if size > LARGEST_REQUEST else ""
+                self.tell(row, words + more, "request")
+
+
+def _is_refused(around: Around, frame: int, size: int) -> bool:
+    """Whether a request is too large for any broker, or large and broken off."""
+    return size > LARGEST_REQUEST or (size >= LARGE and around.captured(frame) < size)

@@ -1,0 +1,107 @@
+"""Consumers that fall behind, as far as fetches show it."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Final, NamedTuple, cast
+
+from dissector.core.finding import Severity
+from dissector.core.text import counted, duration
+from dissector.findings.explanation import Explanation
+from dissector.findings.found import Case, Telling
+from dissector.findings.noting import BodyNoter, Maker, Scope
+from dissector.findings.recurring import SECOND
+from dissector.findings.seen import Seen
+from dissector.protocol.message import Values
+
+FETCH: Final = 1
+FAR: Final = 100_000
+"""Records behind that are told whatever comes."""
+BEHIND: Final = 1_000
+"""Records behind that are told where they become more."""
+TIMES: Final = 2
+"""So many times the least that was seen is growth."""
+LEAST_NS: Final = 2 * SECOND
+"""Growth is told of after so long."""
+
+
+class _Place(NamedTuple):
+    topic: Values
+    partition: Values
+    path: str
+
+
+class Behind(NamedTuple):
+    """A fetch reads so many records before the end."""
+
+    records: int
+    time_ns: int
+    path: str
+
+
+class LagNoter(BodyNoter):
+    """Where fetches read, by client and partition."""
+
+    apis: ClassVar = frozenset((FETCH,))
+
+    def look(self, seen: Seen) -> None:
+        """Partitions whose place the request tells; a broker that replicates has other names for being behind."""
+        if cast(int, seen.request.get("replica_id", -1)) >= 0 or not seen.response.get("responses"):
+            return
+        wanted = {
+            (self.around.topic(place.topic), place.partition.get("partition")): place.partition.get("fetch_offset")
+            for place in _places(seen.request.get("topics"), "request.body.topics")
+        }
+        for place in _places(seen.response.get("responses"), "response.body.responses"):
+            topic, number = self.around.topic(place.topic), place.partition.get("partition_index")
+            end, offset = place.partition.get("high_watermark"), wanted.get((topic, number))
+            if isinstance(end, int) and isinstance(offset, int) and isinstance(number, int) and 0 <= offset <= end:
+                scope = (self.around.client(seen.connection), topic, number)
+                behind = Behind(end - offset, seen.answered_ns, f"{place.path}.high_watermark")
+                self.note(scope, seen.row, seen.place, behind)
+
+
+class ConsumerLag(Maker[Behind]):
+    """The end of a partition against where a client's fetches read."""
+
+    noter: ClassVar = LagNoter
+    explanation: ClassVar = Explanation(
+        "consumer-lag",
+        "A consumer is far behind, or falls behind",
+        Severity.WARNING,
+        "A fetch reads 100,000 records or more before the partition's high watermark; or 1,000 or more, and twice what "
+        "it was seconds before.",
+        "More is produced than the consumer takes in: it processes slowly between polls, fetches too little at a time, "
+        "or has too few members for the partitions. Behind after a start or a reset of offsets is normal and shrinks.",
+        "Look at the time between fetches: long with short answers means that the processing is slow. Else let a fetch "
+        "bring more (fetch.max.bytes, max.partition.fetch.bytes, max.poll.records), or add partitions and members.",
+    )
+
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._case: Case | None = None
+        self._least = -1
+        self._least_ns = 0
+        self._times = 0
+
+    def make(self, row: int, note: Behind) -> None:
+        """One case, told anew as it goes on."""
+        _, topic, number = self.scope
+        behind = note.records
+        if self._least < 0 or behind < self._least:
+            self._least, self._least_ns = behind, note.time_ns
+        grows = behind >= BEHIND and behind >= TIMES * self._least and note.time_ns - self._least_ns >= LEAST_NS
+        if not grows and behind < FAR:
+            return
+        words = f"{topic}[{number}] is {counted(behind, 'record')} behind"
+        self._times += 1
+        if self._case is not None:
+            self._case.retell(f"{words}, and was so in {counted(self._times, 'fetch', 'fetches')}")
+            return
+        since = duration(note.time_ns - self._least_ns)
+        more = f", where it was {self._least:,} behind {since} before" if grows else ""
+        self._case = self.tell(row, words + more, note.path, Severity.WARNING if grows else Severity.NOTE)
+
+
+def _places(topics: object, path: str) -> Iterator[_Place]:
+    for at, topic in enumerate(cast(list[Values], topics or [])):
+        for number, partition in enumerate(cast(list[Values], topic.get("partitions") or [])):
+            yield _Place(topic, partition, f"{path}[{at}].partitions[{number}]")

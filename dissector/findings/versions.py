@@ -1,0 +1,120 @@
+"""Versions: what a broker said it has, and what clients use."""
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from dissector.core.finding import Severity
+from dissector.exchange.decoder import api_name
+from dissector.findings.explanation import Explanation
+from dissector.findings.finder import Around
+from dissector.findings.found import Telling
+from dissector.findings.noting import ONE, BodyNoter, Maker, RowNoter, Scope, Sink
+from dissector.findings.recurring import Recent
+from dissector.findings.rows import Rows
+from dissector.findings.seen import Seen
+from dissector.index.exchange_table import NO_FRAME
+from dissector.protocol.message import API_VERSIONS, UNSUPPORTED_VERSION
+
+
+class NotOffered(NamedTuple):
+    """The broker has other versions."""
+
+    low: int
+    high: int
+    """Below `low` where it has none."""
+
+
+class OfferNoter(RowNoter):
+    """Versions that a broker did not name, by client, API and version."""
+
+    def take(self, rows: Rows) -> None:
+        """Of the next rows the first of each connection, API and version."""
+        which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != API_VERSIONS))
+        pairs = rows.connection[which] << 32 | (rows.api_key[which] & 0xFFFF) << 16 | (rows.version[which] & 0xFFFF)
+        some = rows.where(which[np.sort(np.unique(pairs, return_index=True)[1])])
+        columns = (some.row, some.connection, some.api_key, some.version, some.packet, some.asked_start)
+        for row, connection, key, version, *place in zip(*(column.tolist() for column in columns), strict=True):
+            if not self.around.is_offered(connection, key, version):
+                offer = NotOffered(*self.around.offered(connection).get(key, (0, -1)))
+                self.note((self.around.client(connection), key, version), row, (place[0], place[1]), offer)
+
+
+class VersionNotOffered(Maker[NotOffered]):
+    """A request that the broker said it could not read."""
+
+    noter: ClassVar = OfferNoter
+    explanation: ClassVar = Explanation(
+        "version-not-offered",
+        "A version that the broker did not offer",
+        Severity.ERROR,
+        "The request has a version outside of the range that this broker named in its ApiVersions response, or an API "
+        "that is not in it.",
+        "The client does not look at ApiVersions, keeps an answer of another broker (an older one of the same cluster, "
+        "in the middle of an upgrade), or has its versions fixed by a setting (api.version.request, "
+        "broker.version.fallback, api_version).",
+        "Use the highest version that both sides have, for each broker by itself. Brokers close the connection on what "
+        "they can't read: of all APIs ApiVersions alone is answered, with UNSUPPORTED_VERSION.",
+    )
+
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._is_told = False
+
+    def make(self, row: int, note: NotOffered) -> None:
+        """Once."""
+        if not self._is_told:
+            self._is_told = True
+            _, key, version = self.scope
+            offer = f"offered v{note.low}–v{note.high}" if note.low <= note.high else "offered no version of it"
+            words = f"{api_name(int(key))} v{version}, where the broker {offer}"
+            self.tell(row, words, "request.header.request_api_version")
+
+
+class SteppedDown(NamedTuple):
+    """A connection asks again, lower."""
+
+    version: int
+    refused: int
+    time_ns: int
+
+
+class RefusalNoter(BodyNoter):
+    """Versions of ApiVersions that a connection asked in after one was refused, by client."""
+
+    apis: ClassVar = frozenset((API_VERSIONS,))
+
+    def __init__(self, around: Around, sink: Sink) -> None:
+        super().__init__(around, sink)
+        self._refused: Recent[int, list[int]] = Recent(list)
+        """By connection: the version that was refused."""
+
+    def look(self, seen: Seen) -> None:
+        """A refusal, and then a lower version."""
+        refused = self._refused.of(seen.connection)
+        if UNSUPPORTED_VERSION in seen.errors:
+            refused[:] = [seen.version]
+        elif refused and seen.version < refused[0]:
+            note = SteppedDown(seen.version, refused.pop(), seen.asked_ns)
+            self.note((self.around.client(seen.connection),), seen.row, seen.place, note)
+
+
+class VersionSteppedDown(Maker[SteppedDown]):
+    """A client that asks again, lower."""
+
+    noter: ClassVar = RefusalNoter
+    explanation: ClassVar = Explanation(
+        "version-stepped-down",
+        "The client asks again in a lower version",
+        Severity.NOTE,
+        "ApiVersions was refused with UNSUPPORTED_VERSION, and the client asked again in one that the broker has.",
+        "The client is newer than the broker: it begins with the newest version that it knows. This is how KIP-511 "
+        "means it; it costs a round trip a connection.",
+        "Nothing, if the broker is older on purpose. Else upgrade it. A client that asks high on every connection "
+        "could remember what the broker said.",
+    )
+
+    def make(self, row: int, note: SteppedDown) -> None:
+        """Once a client."""
+        words = f"asked again with v{note.version}, as v{note.refused} was refused"
+        self.again(ONE, row, note.time_ns, words, "request.header.request_api_version", "connections")

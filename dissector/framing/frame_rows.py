@@ -1,0 +1,83 @@
+"""Collects the rows of a `FrameBatch`, from columns or one by one."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dissector.core.batches import FrameBatch, FrameKind
+from dissector.framing.pending_stream import Piece
+
+_COLUMNS = 6
+_OF_ROWS = ("direction", "kind", "start", "size", "time_ns", "packet")
+
+
+class FrameRow(NamedTuple):
+    """One row."""
+
+    direction: int
+    kind: FrameKind
+    start: int
+    size: int
+    seen: tuple[int, int]
+    """Time and packet of its first byte."""
+    pieces: list[Piece]
+
+
+class FrameRows:
+    """Rows in the making; `batch` gives them as columns and starts anew."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int, int, int, int, int]] = []
+        self._pieces: list[Piece] = []
+        self._counts: list[int] = []
+        self._batches: list[FrameBatch] = []
+
+    def add(self, row: FrameRow) -> None:
+        """One row."""
+        self._rows.append((row.direction, row.kind, row.start, row.size, *row.seen))
+        self._pieces += row.pieces
+        self._counts.append(len(row.pieces))
+
+    def add_batch(self, frames: FrameBatch) -> None:
+        """Rows that are columns already."""
+        self._batches.append(frames)
+
+    def batch(self) -> FrameBatch:
+        """All rows so far, each direction's in stream order."""
+        batches = [self._one_by_one(), *(frames for frames in self._batches if len(frames))]
+        self._rows, self._pieces, self._counts, self._batches = [], [], [], []
+        return _ordered(_joined(batches))
+
+    def _one_by_one(self) -> FrameBatch:
+        table = np.array(self._rows, np.int64).reshape(-1, _COLUMNS)
+        pieces = np.array(self._pieces, np.int64).reshape(-1, 2)
+        piece = np.zeros(len(table) + 1, np.int64)
+        np.cumsum(self._counts, out=piece[1:])
+        direction, kind, start, size, time_ns, packet = table.T
+        return FrameBatch(
+            direction, kind.astype(np.uint8), start, size, time_ns, packet, piece, pieces[:, 0], pieces[:, 1]
+        )
+
+
+def _joined(batches: list[FrameBatch]) -> FrameBatch:
+    if len(batches) == 1:
+        return batches[0]
+    columns = {name: np.concatenate([getattr(each, name) for each in batches]) for name in _OF_ROWS}
+    columns |= {
+        name: np.concatenate([getattr(each, name) for each in batches]) for name in ("piece_address", "piece_size")
+    }
+    counts = np.concatenate([np.diff(each.piece) for each in batches])
+    return FrameBatch(**columns, piece=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
+
+
+def _ordered(frames: FrameBatch) -> FrameBatch:
+    order = np.lexsort((frames.start, frames.direction))
+    if (np.diff(order) == 1).all():
+        return frames
+    counts = np.diff(frames.piece)[order]
+    piece = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    rows = np.repeat(frames.piece[:-1][order] - piece[:-1], counts) + np.arange(int(piece[-1]))
+    columns = {name: getattr(frames, name)[order] for name in _OF_ROWS}
+    return FrameBatch(
+        **columns, piece=piece, piece_address=frames.piece_address[rows], piece_size=frames.piece_size[rows]
+    )

@@ -1,0 +1,96 @@
+"""Frames cut off a stream that is held, one after the other, as far as they are there: the careful way."""
+
+import struct
+from itertools import takewhile
+from typing import Final
+
+from dissector.core.batches import NOWHERE, FrameKind
+from dissector.core.limits import Limits
+from dissector.core.store import Store
+from dissector.framing.detector import Verdict
+from dissector.framing.direction_state import State
+from dissector.framing.frame_rows import FrameRow
+from dissector.framing.pending_stream import Piece, Stream
+from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
+
+_SIZE: Final = struct.Struct(">i")
+
+
+class Cutter:
+    """Cuts. Where the place is lost the direction's mode says so, and it is stirred."""
+
+    def __init__(self, store: Store, limits: Limits, state: State) -> None:
+        self._store = store
+        self._limits = limits
+        self._state = state
+
+    def split(self, direction: int, stream: Stream) -> None:
+        """Cut off all frames that are there; what is left stays held. Where the place is lost the search is up."""
+        while stream.at < stream.end:
+            self._split_run(direction, stream)
+            missing = stream.gap()
+            if missing:
+                self._state.skip(direction, stream, FrameKind.GAP, missing)
+            elif stream.at == stream.end:
+                break
+            else:
+                size = self._frame_size(stream)
+                if size == 0 and not self._state.is_over(direction):
+                    return
+                fits = LEAST_FRAME <= size <= PREFIX + self._limits.frame_size
+                if fits or (size == PREFIX and _stands_alone(stream)):
+                    if not self._frame(direction, stream, size):
+                        return
+                    continue
+            self._state.mode.values[direction] = Verdict.SEARCH
+            self._state.stirred.add(direction)
+            return
+        self._state.next.values[direction] = stream.at
+        self._state.held.pop(direction, None)
+
+    def _split_run(self, direction: int, stream: Stream) -> None:
+        """The frames that lie whole in the run that comes next: the common case of several frames a segment."""
+        run = stream.run()
+        if run.address == NOWHERE:
+            return
+        data = self._store.read(run.address, run.size)
+        first = offset = stream.at - run.start
+        while offset + PREFIX <= run.size:
+            size = PREFIX + _SIZE.unpack_from(data, offset)[0]
+            if not LEAST_FRAME <= size <= PREFIX + self._limits.frame_size or offset + size > run.size:
+                break
+            pieces = [(run.address + offset, size)]
+            self._state.rows.add(FrameRow(direction, FrameKind.FRAME, run.start + offset, size, run.seen, pieces))
+            offset += size
+        stream.advance(offset - first)
+
+    def _frame_size(self, stream: Stream) -> int:
+        """Of the frame that begins here, prefix included; 0 where the prefix is not all there yet, -1 if it is lost."""
+        prefix = stream.peek(self._store, PREFIX) or b""
+        if len(prefix) == PREFIX:
+            return PREFIX + int.from_bytes(prefix, "big", signed=True)
+        return 0 if stream.end - stream.at < PREFIX else -1
+
+    def _frame(self, direction: int, stream: Stream, size: int) -> bool:
+        if stream.end - stream.at < size and not self._state.is_over(direction):
+            stream.need = stream.at + size
+            return False
+        pieces = stream.pieces(size)
+        missing = size - sum(length for _, length in pieces)
+        if missing:
+            pieces.append((NOWHERE, missing))
+        kind = FrameKind.FRAME if _intact(pieces) >= min(size, LEAST_HEAD) else FrameKind.UNPARSED
+        self._state.rows.add(FrameRow(direction, kind, stream.at, size, stream.run().seen, pieces))
+        stream.advance(size)
+        return True
+
+
+def _intact(pieces: list[Piece]) -> int:
+    """Bytes before the first hole."""
+    return sum(size for _, size in takewhile(lambda piece: piece[0] != NOWHERE, pieces))
+
+
+def _stands_alone(stream: Stream) -> bool:
+    """Whether a size of 0 is all that a segment has: an empty frame, with which a broker of old ended a PLAIN login."""
+    run = stream.run()
+    return run.start == stream.at and run.size == PREFIX

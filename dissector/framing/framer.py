@@ -1,0 +1,188 @@
+"""Runs in, frames out: every direction's bytes cut at Kafka's 4-byte size prefixes.
+
+Invariants, each a property test:
+  * the rows of a direction (frames, gaps, unparsed bytes) tile its stream, from where it was taken for Kafka;
+  * any way of cutting the stream into runs and batches gives the same frames;
+  * a frame of which bytes are missing is still one row; framing goes on at its end. Only where a size prefix is lost is
+    the next frame searched for (`resync`), and what was skipped is a row;
+  * what is held is bounded: a search sees two windows of `limits.resync_bytes`, and all directions together hold
+    `limits.held_runs`.
+
+What is whole in the columns goes the fast way (`chains`). What is held for more is cut one by one (`cutting`), once it
+is known what the direction is (`deciding`), and is found again where its place is lost (`seeking`). All share `state`.
+
+Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `session` has one.
+"""
+
+import numpy as np
+
+from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch
+from dissector.core.limits import Limits
+from dissector.core.store import Store
+from dissector.framing.classifier import Decider
+from dissector.framing.detector import Recogniser, Verdict
+from dissector.framing.direction_state import State
+from dissector.framing.fast_path import Chains
+from dissector.framing.frame_splitter import Cutter
+from dissector.framing.pending_stream import Stream
+from dissector.framing.resynchronizer import Seeker
+from dissector.framing.sizes import PREFIX
+
+_UNDECIDED, _PERHAPS, _FRAMES, _SEARCH, _OTHER = Verdict
+"""Bound once: members of an enum are slow to look up."""
+
+
+class Splitter:
+    """Frames every direction of a capture."""
+
+    def __init__(self, store: Store, recogniser: Recogniser, limits: Limits) -> None:
+        self._store = store
+        self._recogniser = recogniser
+        self._limits = limits
+        self._state = State()
+        self._cutter = Cutter(store, limits, self._state)
+        self._decider = Decider(store, recogniser, limits, self._state, self._cutter)
+        self._seeker = Seeker(store, recogniser, limits, self._state, self._cutter, self._decider)
+        self._held_runs = 0
+        """At most so many runs are held: what is left behind is subtracted when it matters."""
+
+    def feed(self, runs: RunBatch) -> FrameBatch:
+        """Frames that these runs complete. Runs of one direction stand together, in stream order."""
+        if len(runs):
+            self._state.grow((int(runs.direction.max()) | 1) + 1)
+            firsts = np.flatnonzero(np.diff(runs.direction, prepend=-1))
+            self._decider.recognise(runs, firsts)
+            left = self._follow(runs, firsts, np.append(firsts[1:], len(runs)))
+            for low, high in left:
+                self._take(runs, low, high)
+            self._decider.decide([int(runs.direction[low]) for low, _ in left])
+            if self._held_runs > self._limits.held_runs:
+                self._let_go()
+        return self._state.rows.batch()
+
+    def resync(self, *, final: bool = False) -> FrameBatch:
+        """Frames found in directions that lost their place. Call it until it gives none, and tell the recogniser of the
+        requests among them each time: responses are known by the requests that wait. `final`: the capture ends, what is
+        held comes out as it is."""
+        if final and not self._state.ended:
+            self._state.ended = True
+            self._end({*self._state.held, *self._state.untold})
+        for asking in (True, False):
+            for direction in sorted(d for d in self._state.stirred if self._recogniser.asks(d) == asking):
+                self._state.stirred.discard(direction)
+                self._seeker.seek(direction)
+            found = self._state.rows.batch()
+            if len(found):
+                return found
+        return self._state.rows.batch()
+
+    def ignored(self, direction: int) -> int:
+        """Bytes of a direction that is not Kafka."""
+        return int(self._state.ignored.values[direction]) if direction < len(self._state.ignored) else 0
+
+    def places(self) -> Int64:
+        """Addresses and sizes of what is held, `(2, n)`."""
+        untold = [piece for rows in self._state.untold.values() for row in rows for piece in row.pieces]
+        told_later = np.array(untold, np.int64).reshape(-1, 2).T
+        held = [stream.places() for stream in self._state.held.values()]
+        return np.concatenate([told_later[:, told_later[0] != NOWHERE], *held], axis=1)
+
+    def waits(self) -> Int64:
+        """Time and packet of the first byte that is held of each direction, `(2, n)`."""
+        held = [stream.run().seen for stream in self._state.held.values() if len(stream)]
+        return np.array(held, np.int64).reshape(-1, 2).T
+
+    def leave(self, connections: Int64) -> None:
+        """Nothing more comes of these connections: what is held of them comes out as it is, by `resync`."""
+        gone = set(connections.tolist()) if self._state.held or self._state.untold else set()
+        self._state.over = {
+            direction for direction in (*self._state.held, *self._state.untold) if direction >> 1 in gone
+        }
+        self._end(self._state.over)
+
+    def _end(self, directions: set[int]) -> None:
+        """No more bytes will come of them."""
+        held = sorted(direction for direction in directions if direction in self._state.held)
+        self._decider.decide(sorted(held, key=self._recogniser.asks, reverse=True))
+        for direction in held:
+            if direction in self._state.held and self._state.mode.values[direction] == _FRAMES:
+                self._cutter.split(direction, self._state.held[direction])
+        self._state.stirred |= directions
+
+    def _follow(self, runs: RunBatch, lows: Int64, highs: Int64) -> list[tuple[int, int]]:
+        """The common case, at once: whole frames, as far as columns can tell. Rows that are left, by direction."""
+        lows = lows.copy()
+        direction = runs.direction[lows]
+        if self._state.held:
+            for group in np.flatnonzero(np.isin(direction, np.fromiter(self._state.held, np.int64))).tolist():
+                lows[group] = self._catch_up(runs, int(lows[group]), int(highs[group]))
+        row = np.minimum(lows, len(runs) - 1)
+        at = self._state.next.values[direction]
+        fast = (self._state.mode.values[direction] == _FRAMES) & (lows < highs)
+        fast &= (runs.start[row] <= at) & (at < runs.start[row] + runs.size[row])
+        if self._state.held:
+            fast &= ~np.isin(direction, np.fromiter(self._state.held, np.int64))
+        if fast.any():
+            chains = Chains(self._store, runs, PREFIX + self._limits.frame_size)
+            stops = chains.follow(lows[fast], highs[fast], at[fast])
+            self._state.rows.add_batch(chains.frames())
+            lows[fast], self._state.next.values[direction[fast]] = np.array(stops, np.int64).T
+        other = self._state.mode.values[direction] == _OTHER
+        last = highs[other] - 1
+        self._state.ignored.values[direction[other]] += runs.start[last] + runs.size[last] - runs.start[lows[other]]
+        left = (lows < highs) & ~other
+        return list(zip(lows[left].tolist(), highs[left].tolist(), strict=True))
+
+    def _catch_up(self, runs: RunBatch, low: int, high: int) -> int:
+        """Give a direction of which something is held what that needs, and no more: the row to go on with."""
+        direction = int(runs.direction[low])
+        ends = runs.start[low:high] + runs.size[low:high]
+        first = low
+        while low < high and self._state.mode.values[direction] == _FRAMES:
+            stream = self._state.held.get(direction)
+            if stream is None:
+                break
+            upto = min(high, max(low, first + int(np.searchsorted(ends, stream.need))) + 1)
+            self._take(runs, low, upto)
+            low = upto
+            if (
+                self._state.mode.values[direction] == _FRAMES
+                and direction in self._state.held
+                and stream.at >= runs.start[upto - 1]
+            ):
+                del self._state.held[direction]
+                self._state.next.values[direction] = stream.at
+                return upto - 1
+        return low
+
+    def _take(self, runs: RunBatch, low: int, high: int) -> None:
+        """Rows of one direction go the careful way."""
+        direction = int(runs.direction[low])
+        mode = int(self._state.mode.values[direction])
+        stream = self._state.held.get(direction)
+        if stream is None:
+            stream = self._state.held[direction] = Stream(int(self._state.next.values[direction]))
+        stream.extend(runs, low, high)
+        self._held_runs += high - low
+        if mode in (_SEARCH, _PERHAPS):
+            self._state.stirred.add(direction)
+        elif mode == _FRAMES and stream.end >= stream.need:
+            self._cutter.split(direction, stream)
+
+    def _let_go(self) -> None:
+        """Too much is held: those that have waited longest come out as they are."""
+        self._held_runs = sum(map(len, self._state.held.values()))
+        if self._held_runs <= self._limits.held_runs:
+            return
+        for direction in sorted(self._state.held, key=lambda d: self._state.held[d].run().seen[1]):
+            stream = self._state.held[direction]
+            self._held_runs -= len(stream)
+            if self._state.mode.values[direction] in (_UNDECIDED, _PERHAPS):
+                self._state.leave(direction)
+            else:
+                self._state.mode.values[direction] = _SEARCH
+                self._state.searches.pop(direction, None)
+                self._state.skip(direction, stream, FrameKind.UNPARSED, stream.end - stream.at)
+                del self._state.held[direction]
+            if self._held_runs <= self._limits.held_runs // 2:
+                return

@@ -1,0 +1,127 @@
+"""All frames of a capture, as columns: where each is, when it began. Bytes stay in the store until somebody looks.
+
+A frame in one piece costs 40 bytes here; the pieces of the others (frames across segments) stand in columns beside.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.core.batches import NOWHERE, FrameBatch, Int64
+from dissector.core.columns import Column
+from dissector.core.store import Store
+
+
+class FrameTable:
+    """Growing columns of frames, gaps and unparsed bytes. A row number, once given, stays."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.direction = Column(np.int32)
+        self.start = Column(np.int64)
+        self.size = Column(np.int32)
+        self.time_ns = Column(np.int64)
+        self.packet = Column(np.int64)
+        self._address = Column(np.int64)
+        """Of a frame in one piece; else -2 - its first row in the piece columns."""
+        self._piece_address = Column(np.int64)
+        self._piece_size = Column(np.int64)
+        self._kept: Int64 = np.zeros(0, np.int64)
+        """Rows before `_first` that are there still."""
+        self._first = 0
+
+    def __len__(self) -> int:
+        return len(self.direction)
+
+    def extend(self, batch: FrameBatch) -> int:
+        """Append a batch; the row number of its first row."""
+        first = len(self)
+        self.direction.extend(batch.direction)
+        self.start.extend(batch.start)
+        self.size.extend(np.minimum(batch.size, 2**31 - 1))
+        self.time_ns.extend(batch.time_ns)
+        self.packet.extend(batch.packet)
+        counts = np.diff(batch.piece)
+        address = batch.piece_address[np.minimum(batch.piece[:-1], len(batch.piece_address) - 1)]
+        several = counts != 1
+        rows = np.repeat(several, counts)
+        firsts = np.cumsum(np.where(several, counts, 0)) - np.where(several, counts, 0)
+        address = np.where(several, -2 - (firsts + len(self._piece_address)), address)
+        self._address.extend(address)
+        self._piece_address.extend(batch.piece_address[rows])
+        self._piece_size.extend(batch.piece_size[rows])
+        return first
+
+    def contiguous(self, rows: Int64) -> Int64:
+        """The addresses of rows in one piece; a negative number for the others."""
+        return self._address.values[rows]
+
+    def _pieces(self, row: int) -> Iterator[tuple[int, int]]:
+        """Piece by piece: who wants the beginning does not pay for the rest."""
+        address, size = int(self._address.values[row]), int(self.size.values[row])
+        if address >= NOWHERE:
+            yield address, size
+            return
+        at = -2 - address
+        while size > 0:
+            piece = int(self._piece_size.values[at])
+            yield int(self._piece_address.values[at]), piece
+            size -= piece
+            at += 1
+
+    def keep(self, rows: Int64, looked_back: Int64) -> None:
+        """These rows alone, ascending, are there where the table is unpickled; their numbers stay. Of some others, that
+        are looked back at, all is there but the bytes."""
+        self._kept, self._first = rows, len(self)
+        for column in (self.direction, self.start, self.size, self.time_ns, self.packet):
+            column.keep(np.union1d(rows, looked_back))
+        self._address.keep(rows)
+        several = rows[self._address.values[rows] < NOWHERE]
+        pieces = [
+            -2 - int(self._address.values[row]) + np.arange(len(list(self._pieces(row)))) for row in several.tolist()
+        ]
+        for column in (self._piece_address, self._piece_size):
+            column.keep(np.concatenate([np.zeros(0, np.int64), *pieces]))
+
+    def places(self, rows: Int64) -> Int64:
+        """Addresses and sizes of what the capture has of these frames, `(2, n)`."""
+        address = self._address.values[rows]
+        pieces = [piece for row in rows[address < NOWHERE].tolist() for piece in self._pieces(row)]
+        whole = np.stack([address, self.size.values[rows].astype(np.int64)])[:, address >= 0]
+        several = np.array(pieces, np.int64).reshape(-1, 2).T
+        return np.concatenate([whole, several[:, several[0] >= 0]], axis=1)
+
+    def ends_short(self, rows: Int64) -> npt.NDArray[np.bool_]:
+        """Which of these frames lack bytes and have none behind them in their direction."""
+        there = np.concatenate([self._kept, np.arange(self._first, len(self))])
+        if not len(there):
+            return np.zeros(len(rows), np.bool_)
+        direction = self.direction.values[there]
+        furthest = np.full(int(direction.max()) + 1, -1)
+        np.maximum.at(furthest, direction, self.start.values[there])
+        last = self.start.values[rows] >= furthest[self.direction.values[rows]]
+        last[last] = [self.captured(row) < int(self.size.values[row]) for row in rows[last].tolist()]
+        return last
+
+    def captured(self, row: int) -> int:
+        """How many bytes of a frame the capture has."""
+        return sum(size for address, size in self._pieces(row) if address != NOWHERE)
+
+    def read(self, row: int, most: int | None = None) -> tuple[bytes, int]:
+        """A frame's captured bytes, and how many of them come before the first hole. `most` bounds what is read."""
+        parts: list[bytes] = []
+        whole: int | None = None
+        room = most if most is not None else 1 << 62
+        have = 0
+        for address, size in self._pieces(row):
+            if room <= 0:
+                break
+            if address == NOWHERE:
+                whole = have if whole is None else whole
+                continue
+            parts.append(bytes(self._store.read(address, min(size, room))))
+            have += len(parts[-1])
+            room -= len(parts[-1])
+        data = b"".join(parts)
+        return data, len(data) if whole is None else whole

@@ -1,0 +1,212 @@
+"""Frames in, rows of the index out: requests and responses of every connection, paired as they come.
+
+Invariants:
+  * every frame ends up in exactly one row: as its request, as its response, or as what could not be placed;
+  * once `finish` was called the rows do not depend on how the capture was cut into batches.
+"""
+
+from collections.abc import Set
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.core.batches import FrameBatch, FrameKind
+from dissector.core.limits import Limits
+from dissector.core.store import Store
+from dissector.detection.frame_heuristics import HEAD
+from dissector.detection.kafka_detector import Flows, KafkaRecogniser
+from dissector.detection.other_protocols import Protocol
+from dissector.index.acks import awaited
+from dissector.index.bare_sasl_tokens import BareTokens
+from dissector.index.conversation_state import Knowledge
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Flag, RowKind
+from dissector.index.frame_table import FrameTable
+from dissector.index.message_headers import RESPONSE_HEAD, ClientIds, request_heads, response_correlation_ids
+from dissector.index.pairing import NOBODY, Pairing, Waiting, key_of
+
+Ints = npt.NDArray[np.int64]
+FIN, RST = 1, 4
+_ROW_KINDS = np.array([RowKind.EXCHANGE, RowKind.GAP, RowKind.UNPARSED], np.uint8)
+
+
+class Session:
+    """Pairs frames; owns the index."""
+
+    def __init__(self, store: Store, flows: Flows, limits: Limits, ports: Set[int] = frozenset()) -> None:
+        self._store = store
+        self._flows = flows
+        self._pairing = Pairing(limits.pending_requests)
+        self.recogniser = KafkaRecogniser(flows, limits, self._pairing.outstanding, ports)
+        self._most_strangers = limits.strangers
+        self.strangers_untold = 0
+        """Connections on Kafka's port that are not Kafka and have no row: there are too many."""
+        self.frames = FrameTable(store)
+        self.table = ExchangeTable()
+        self.client_ids = ClientIds()
+        self.knowledge = Knowledge(self.frames, self.table)
+        self._tokens = BareTokens()
+        self.generation = 0
+        """Grows whenever frames came in, or rows."""
+
+    def feed(self, batch: FrameBatch) -> None:
+        """Take in frames, in any order of directions."""
+        if not len(batch):
+            return
+        self.generation += 1
+        first = self.frames.extend(batch)
+        rows = np.arange(first, first + len(batch))
+        from_client = self._from_client(batch.direction)
+        is_frame = batch.kind == FrameKind.FRAME
+        by_time = np.lexsort((batch.start, batch.packet))
+        asking = by_time[(from_client & is_frame)[by_time]]
+        requests = self._requests(batch, rows, asking)
+        answering = np.flatnonzero(is_frame & ~from_client)
+        responses = self._responses(batch, rows, answering)
+        lost = np.flatnonzero(~is_frame & ~from_client)
+        self._pairing.lost(batch.direction[lost] >> 1, batch.packet[lost])
+        asked, answers, orphans = self._pairing.pair(requests, responses)
+        self.table.answer(asked, answers)
+        self._orphans(orphans)
+        self._others(batch, rows, by_time[~is_frame[by_time]], from_client)
+
+    def is_complete(self, rows: Ints) -> npt.NDArray[np.bool_]:
+        """Which rows will stay as they are: answered, or with no answer to come any more, or no exchanges at all."""
+        table = self.table
+        waits = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.response.values[rows] == NO_FRAME)
+        waits &= table.flags.values[rows] & Flag.NO_RESPONSE_EXPECTED == 0
+        connections, inverse = np.unique(table.connection.values[rows[waits]], return_inverse=True)
+        over = np.array([_is_over(*self._flows.ended(c)) for c in connections.tolist()], np.bool_)
+        waits[waits] = ~over[inverse]
+        complete: npt.NDArray[np.bool_] = ~waits
+        return complete
+
+    def is_over(self, rows: Ints, before_ns: int) -> npt.NDArray[np.bool_]:
+        """Of which rows the connection was closed by both sides, or torn down, and begun to be so before a time."""
+        connections, inverse = np.unique(self.table.connection.values[rows], return_inverse=True)
+        over = [
+            _is_over(*self._flows.ended(each)) and self._flows.closed(each)[0] < before_ns
+            for each in connections.tolist()
+        ]
+        return np.array(over, np.bool_)[inverse]
+
+    def is_settled(self, rows: Ints) -> npt.NDArray[np.bool_]:
+        """Which rows will stay as they are whatever comes: `is_complete` believes a connection's end, and this waits
+        until nothing can come of it. A response of which the capture lacks some waits for what comes behind it."""
+        table = self.table
+        response, flags = table.response.values[rows], table.flags.values[rows]
+        exchange = table.kind.values[rows] == RowKind.EXCHANGE
+        waits = exchange & (response == NO_FRAME) & (flags & Flag.NO_RESPONSE_EXPECTED == 0)
+        answered = np.flatnonzero(exchange & (response != NO_FRAME))
+        waits[answered] = self.frames.ends_short(response[answered])
+        settled: npt.NDArray[np.bool_] = ~waits | ~np.isin(table.connection.values[rows], self._flows.open())
+        return settled
+
+    def places(self, rows: Ints) -> Ints:
+        """Addresses and sizes of the frames of these rows, and of responses that wait for requests, `(2, n)`."""
+        return self.frames.places(self._frames_of(rows))
+
+    def keep(self, rows: Ints, looked_back: Ints) -> None:
+        """Get ready to be pickled: of rows only these, ascending, will be there; and where and when frames were that
+        somebody may look back at."""
+        self.table.keep(rows)
+        self.frames.keep(self._frames_of(rows), looked_back)
+
+    def _frames_of(self, rows: Ints) -> Ints:
+        """Frames of these rows, and of responses that wait, ascending."""
+        frames = np.concatenate([self.table.request.values[rows], self.table.response.values[rows]])
+        return np.unique(np.concatenate([frames[frames != NO_FRAME].astype(np.int64), self._pairing.responses]))
+
+    def finish(self, *, settled: bool = True) -> None:
+        """The capture ends: what has no partner stays alone. Rows get their final order, if that is wanted."""
+        self.generation += 1
+        self._orphans(self._pairing.finish())
+        self._not_kafka()
+        if settled:
+            self.knowledge.rearranged()
+            self.table.settle(self.frames.start)
+
+    def leave(self, connections: Ints) -> None:
+        """Nothing more comes of these connections: what waits there stays alone."""
+        self.generation += 1
+        self._orphans(self._pairing.leave(connections))
+        self._tokens.leave(connections)
+
+    def _from_client(self, direction: Ints) -> npt.NDArray[np.bool_]:
+        """Whether each direction is that of the client."""
+        side: Ints = self.recogniser.client_side.values[direction >> 1]
+        asking: npt.NDArray[np.bool_] = side != 1 - (direction & 1)
+        return asking
+
+    def _requests(self, batch: FrameBatch, rows: Ints, asking: Ints) -> Waiting:
+        """Enter requests in the index; those that wait for a response."""
+        if not len(asking):
+            return NOBODY
+        heads = request_heads(self._store, self.frames, rows[asking], self.client_ids)
+        connection = batch.direction[asking] >> 1
+        packet = batch.packet[asking]
+        tokens = self._tokens.of_client(
+            connection, packet, heads, lambda n: self._reads_as_request(int(rows[asking[n]]))
+        )
+        if tokens.any():
+            self._add_tokens(connection[tokens], packet[tokens], request=rows[asking[tokens]])
+            return self._requests(batch, rows, asking[~tokens])
+        answered = awaited(self._store, self.frames, rows[asking], heads)
+        first = self.table.add(
+            connection, packet, request=rows[asking], api_key=heads.api_key, version=heads.version,
+            correlation_id=heads.correlation_id, client_id=heads.client_id,
+            flags=np.where(answered, 0, Flag.NO_RESPONSE_EXPECTED),
+        )  # fmt: skip
+        key = key_of(connection, heads.correlation_id)
+        return Waiting(key, np.arange(first, first + len(asking)), packet).where(answered)
+
+    def _reads_as_request(self, row: int) -> bool:
+        head, _ = self.frames.read(row, HEAD)
+        return self.recogniser.reads_as_request(head)
+
+    def _add_tokens(self, connection: Ints, packet: Ints, **frames: Ints) -> None:
+        """Bare tokens of logins are rows of their own."""
+        self.table.add(connection, packet, kind=np.full(len(connection), RowKind.SASL), **frames)
+
+    def _responses(self, batch: FrameBatch, rows: Ints, answering: Ints) -> Waiting:
+        if not len(answering):
+            return NOBODY
+        ids = response_correlation_ids(self._store, self.frames, rows[answering])
+        key = key_of(batch.direction[answering] >> 1, ids)
+        return Waiting(key, rows[answering], batch.packet[answering])
+
+    def _orphans(self, rows: Ints) -> None:
+        """Responses without a request are rows of their own; so are a server's bare tokens."""
+        connection, packet = self.frames.direction.values[rows] >> 1, self.frames.packet.values[rows]
+        tokens = self._tokens.of_server(connection, packet) | (self.frames.size.values[rows] < RESPONSE_HEAD)
+        if tokens.any():
+            self._add_tokens(connection[tokens], packet[tokens], response=rows[tokens])
+            self._orphans(rows[~tokens])
+        elif len(rows):
+            self.table.add(
+                connection, packet,
+                response=rows, api_key=np.full(len(rows), NO_FRAME), version=np.full(len(rows), NO_FRAME),
+                correlation_id=response_correlation_ids(self._store, self.frames, rows),
+            )  # fmt: skip
+
+    def _others(self, batch: FrameBatch, rows: Ints, which: Ints, from_client: npt.NDArray[np.bool_]) -> None:
+        """Gaps and unparsed bytes are rows too."""
+        if len(which):
+            client = from_client[which]
+            self.table.add(
+                batch.direction[which] >> 1, batch.packet[which], kind=_ROW_KINDS[batch.kind[which]],
+                request=np.where(client, rows[which], NO_FRAME), response=np.where(client, NO_FRAME, rows[which]),
+            )  # fmt: skip
+
+    def _not_kafka(self) -> None:
+        """Connections on Kafka's port that speak something else: a row each, up to a limit."""
+        others = self.recogniser.strangers()
+        self.strangers_untold = max(0, len(others) - self._most_strangers)
+        told = np.array(others[: self._most_strangers], np.int64)
+        tls = self.recogniser.spoken.values[told] == Protocol.TLS
+        packets = np.array([self._flows.first_packet(connection) for connection in told.tolist()], np.int64)
+        self.table.add(told, packets, kind=np.where(tls, RowKind.TLS, RowKind.UNPARSED))
+
+
+def _is_over(one: int, other: int) -> bool:
+    """Whether a connection is, by the flags that either side has sent."""
+    return bool((one | other) & RST or one & other & FIN)

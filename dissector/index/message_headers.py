@@ -1,0 +1,103 @@
+"""Request and response headers of a whole batch of frames at once.
+
+Request header: api_key INT16, api_version INT16, correlation_id INT32, client_id NULLABLE_STRING with a two-byte length
+in every version (KIP-482 left it so); response header: correlation_id INT32. Both follow the size prefix.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.core.columns import distinct
+from dissector.core.store import Store
+from dissector.index.frame_table import FrameTable
+
+REQUEST_HEAD: Final = 14
+RESPONSE_HEAD: Final = 8
+LONGEST_CLIENT_ID: Final = 256
+"""Longer ones are cut in the list; the message itself has them whole."""
+
+Rows = npt.NDArray[np.int64]
+
+
+class RequestHeads(NamedTuple):
+    """Columns beside the rows asked for."""
+
+    api_key: npt.NDArray[np.int64]
+    version: npt.NDArray[np.int64]
+    correlation_id: npt.NDArray[np.int64]
+    client_id: npt.NDArray[np.int64]
+    """Row in `ClientIds`."""
+    end: npt.NDArray[np.int64]
+    """Offset in the frame of what follows the client id."""
+
+
+class ClientIds:
+    """Client ids seen, each once; 0 is null."""
+
+    def __init__(self) -> None:
+        self.texts: list[str | None] = [None]
+        self._known: dict[bytes, int] = {}
+
+    def number(self, raw: bytes) -> int:
+        """The number of a client id."""
+        if raw not in self._known:
+            self._known[raw] = len(self.texts)
+            self.texts.append(raw.decode("utf-8", "surrogateescape"))
+        return self._known[raw]
+
+
+def _heads(store: Store, frames: FrameTable, rows: Rows, width: int) -> npt.NDArray[np.uint8]:
+    """The first `width` bytes of each frame, `(n, width)`; zeros where a frame has fewer."""
+    address = frames.contiguous(rows)
+    size = frames.size.values[rows]
+    simple = address >= 0
+    heads = np.zeros((len(rows), width), np.uint8)
+    heads[simple] = store.gather(address[simple], width)
+    if (size < width).any():
+        heads[np.arange(width) >= size[:, None]] = 0
+    for at in np.flatnonzero(~simple).tolist():
+        data, _ = frames.read(int(rows[at]), width)
+        heads[at, : len(data)] = np.frombuffer(data, np.uint8)
+    return heads
+
+
+def _signed16(heads: npt.NDArray[np.uint8], at: int) -> npt.NDArray[np.int64]:
+    return np.ascontiguousarray(heads[:, at : at + 2]).view(">i2").reshape(-1).astype(np.int64)
+
+
+def _signed32(heads: npt.NDArray[np.uint8], at: int) -> npt.NDArray[np.int64]:
+    return np.ascontiguousarray(heads[:, at : at + 4]).view(">i4").reshape(-1).astype(np.int64)
+
+
+def response_correlation_ids(store: Store, frames: FrameTable, rows: Rows) -> npt.NDArray[np.int64]:
+    """`correlation_id` of response frames."""
+    return _signed32(_heads(store, frames, rows, RESPONSE_HEAD), 4)
+
+
+def request_heads(store: Store, frames: FrameTable, rows: Rows, clients: ClientIds) -> RequestHeads:
+    """The header columns of request frames."""
+    heads = _heads(store, frames, rows, REQUEST_HEAD)
+    lengths = np.minimum(_signed16(heads, 12), frames.size.values[rows] - REQUEST_HEAD)
+    client_id = np.zeros(len(rows), np.int64)
+    named = np.flatnonzero(lengths >= 0)
+    if len(named):
+        client_id[named] = _client_ids(store, frames, rows[named], lengths[named], clients)
+    end = REQUEST_HEAD + np.maximum(lengths, 0)
+    return RequestHeads(_signed16(heads, 4), _signed16(heads, 6), _signed32(heads, 8), client_id, end)
+
+
+def _client_ids(
+    store: Store, frames: FrameTable, rows: Rows, lengths: npt.NDArray[np.int64], clients: ClientIds
+) -> npt.NDArray[np.int64]:
+    """Numbers of client ids: each different one of the batch is looked up once."""
+    lengths = np.minimum(lengths, LONGEST_CLIENT_ID)
+    longest = max(1, int(lengths.max()))
+    heads = _heads(store, frames, rows, REQUEST_HEAD + longest)[:, REQUEST_HEAD:]
+    keyed = np.zeros((len(rows), longest // 8 * 8 + 16), np.uint8)
+    keyed[:, :8] = lengths.view(np.uint8).reshape(-1, 8)
+    np.multiply(heads, np.arange(longest) < lengths[:, None], out=keyed[:, 8 : 8 + longest])
+    firsts, which = distinct(keyed.view(np.uint64))
+    numbers = [clients.number(heads[row, : lengths[row]].tobytes()) for row in firsts.tolist()]
+    return np.array(numbers, np.int64)[which]

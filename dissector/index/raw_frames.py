@@ -1,0 +1,34 @@
+"""The bytes of rows as the wire had them, many rows after each other: to be looked through for something, never to be
+shown, as secrets are not masked in them. No frame is decoded.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dissector.core.store import Store
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Ints
+from dissector.index.frame_table import FrameTable
+
+
+def raw_frames(table: ExchangeTable, frames: FrameTable, store: Store, rows: Ints) -> Iterator[tuple[bytes, bytes]]:
+    """The frames of both sides of each row of the index; empty where there is none."""
+    sides = []
+    for column in (table.request, table.response):
+        found = column.values[rows]
+        at = np.maximum(found, 0)
+        there = found != NO_FRAME
+        if len(frames):
+            address = np.where(there, frames.contiguous(at), 0)
+            size = np.where(there, frames.size.values[at], 0)
+        else:
+            address = size = np.zeros(len(rows), np.int64)
+        sides.append((found.tolist(), address.tolist(), size.tolist()))
+    for asked, answered in zip(zip(*sides[0], strict=True), zip(*sides[1], strict=True), strict=True):
+        yield _bytes(*asked, frames, store), _bytes(*answered, frames, store)
+
+
+def _bytes(frame: int, address: int, size: int, frames: FrameTable, store: Store) -> bytes:
+    if not size:
+        return b""
+    return bytes(store.read(address, size)) if address >= 0 else frames.read(frame)[0]

@@ -1,0 +1,156 @@
+"""Bodies of messages for who keeps records elsewhere: a `records` field has its bytes and what its batches say of their
+size in place of them, and back.
+
+What bytes hold follows from them alone, but for records of internal topics and control batches: in these may be ids of
+topics, and names of those are known to the conversation. They stay as they are; so does what could not be read, as that
+may be for want of what one message may cost.
+
+Invariant: `unpacked` gives what JSON has of the message, whatever was in it: a test over all captures.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Final, cast
+
+import orjson
+
+from dissector.analysis.records import Carried, Log, of_batch, of_object
+from dissector.core.json_text import dumps
+from dissector.exchange.model import Message
+from dissector.protocol.embedded.topics import RECORDS_FIELDS, TOPICS
+from dissector.protocol.embedded.values import Opened, has_names, opener, topic_of
+from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.compression import DecompressionError
+from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.to_json import (
+    Object,
+    budget_of,
+    head_object,
+    message_object,
+    records_object,
+    rest_object,
+    unread_object,
+)
+from dissector.protocol.wire import WireError
+from dissector.protocol.wire.writing import EncodeError
+
+BYTES: Final = "bytes"
+"""Where a field that is packed has its own."""
+_OF_MESSAGE: Final = ("offset", "message_size", "magic", "compression")
+_WHOLE: Final = frozenset(("records", "messages", "data", "value"))
+"""What a batch, or what is none, has one of if it is as it was."""
+
+
+class Packer:
+    """Opens the `records` fields of one message; `carried` gets the records. Where the bytes are not `kept` either, all
+    of a batch's head is there."""
+
+    def __init__(self, message: Message, carried: list[Carried], *, kept: bool = True) -> None:
+        self._context = message.context
+        self._carried = carried
+        self._kept = kept
+        self._shape = message.shape
+        self._budget = budget_of()
+
+    @cached_property
+    def _whole(self) -> Opened:
+        """What opens fields that stay as they are: few messages have such."""
+        named = has_names(self._shape.body or "", self._shape.body_version, self._context)
+        return opener(self._context, self._budget, named=named)
+
+    def __call__(self, data: bytes, topic: Object, partition: Object) -> Object:
+        """A field, its records left out."""
+        called = topic_of(topic, self._context)
+        log = Log(called or str(topic.get("topic_id")), partition.get("partition_index", partition.get("index")))
+        if called in TOPICS:
+            return self._opened(data, topic, partition, log)
+        batches: list[Object] = []
+        value: Object = {"size": len(data), "batches": batches}
+        for kind, start, end in split(data):
+            if kind is PartKind.MESSAGE:
+                batches.append(self._message(data[start:end], log))
+            elif kind is PartKind.BATCH:
+                batch = Batch.read(data[start:end])
+                if batch.is_control:
+                    batches += self._opened(data[start:end], topic, partition, log)["batches"]
+                else:
+                    batches.append(self._batch(batch, log))
+            elif not self._kept:
+                value[kind.value] = rest_object(data[start:end])
+        if data and self._kept:
+            value[BYTES] = data.hex()
+        return value
+
+    def _opened(self, data: bytes, topic: Object, partition: Object, log: Log) -> Object:
+        """A field that stays as it is."""
+        value: Object = self._whole(data, topic, partition)
+        for batch in value["batches"]:
+            self._carried += of_object(batch, log)
+        return value
+
+    def _batch(self, batch: Batch, log: Log) -> Object:
+        try:
+            self._carried += of_batch(batch, batch.records(self._budget), log)
+        except (DecompressionError, WireError) as error:
+            return head_object(batch) | unread_object(batch, error)
+        return _size_object(batch) if self._kept else head_object(batch)
+
+    def _message(self, raw: bytes, log: Log) -> Object:
+        value = message_object(raw, self._budget)
+        self._carried += of_object(value, log)
+        if "error" in value:
+            return value
+        return {name: value[name] for name in _OF_MESSAGE} if self._kept else value
+
+
+def _size_object(batch: Batch) -> Object:
+    """What a batch says of its size, as JSON has it. It takes long to have more of it in each row."""
+    return {
+        "base_offset": batch.base_offset,
+        "batch_length": batch.batch_length,
+        "compression": batch.compression,
+        "records_count": batch.records_count,
+    }
+
+
+def unpacked(body: Object, name: str) -> Object:
+    """The body of a message that was packed, as JSON has it: with its records, where bytes of fields are there."""
+    return _with_fields(body, name, _read)
+
+
+def as_sent(body: Object, name: str) -> Object:
+    """The same for who writes the message anew: with the bytes of fields, as hex. Raises `EncodeError` where they were
+    not kept: what is left of batches would make others."""
+    return _with_fields(body, name, _sent)
+
+
+def _with_fields(body: Object, name: str, made: Callable[[Object], object]) -> Object:
+    topics, partitions, field = RECORDS_FIELDS[name].split(".")
+
+    def of_partition(partition: dict[str, Any]) -> dict[str, Any]:
+        return partition | ({field: made(partition[field])} if partition.get(field) else {})
+
+    def of_topic(topic: dict[str, Any]) -> dict[str, Any]:
+        return topic | {partitions: [of_partition(each) for each in topic[partitions]]}
+
+    return body | {topics: [of_topic(topic) for topic in body[topics]]} if body.get(topics) else body
+
+
+def _sent(value: Object) -> object:
+    if BYTES in value:
+        return value[BYTES]
+    rest = (value[kind.value] for kind in (PartKind.TRUNCATED, PartKind.UNKNOWN) if kind.value in value)
+    if not all(part.keys() & _WHOLE for part in (*value["batches"], *rest)):
+        raise EncodeError("its bytes were not kept")
+    return value
+
+
+def _read(value: Object) -> Object:
+    if BYTES not in value:
+        return value
+    found = records_object(bytes.fromhex(value[BYTES]))
+    batches = [
+        packed if packed.keys() & _WHOLE else opened
+        for packed, opened in zip(value["batches"], found["batches"], strict=True)
+    ]
+    return cast(Object, orjson.loads(dumps(found | {"batches": batches})))

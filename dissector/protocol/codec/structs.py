@@ -1,0 +1,32 @@
+"""Walking plain values: what a body has anywhere in it, whatever the API.
+
+`structs` looks everywhere; `structs_with` goes straight to where a layout has certain fields, worked out once a layout.
+"""
+
+from collections.abc import Iterator
+
+from dissector.protocol.codec.field_path import holders, way
+from dissector.protocol.message import Shape, Values
+from dissector.protocol.schema.loader import alternatives
+
+
+def structs(value: object) -> Iterator[Values]:
+    """All structures in a body, outermost first."""
+    if isinstance(value, dict):
+        yield value
+        for inner in value.values():
+            if isinstance(inner, dict | list):
+                yield from structs(inner)
+    elif isinstance(value, list) and value and isinstance(value[0], dict | list):
+        for inner in value:
+            yield from structs(inner)
+
+
+def structs_with(shape: Shape, body: Values, fields: frozenset[str]) -> list[Values]:
+    """The structures of a body that have one of these fields, outermost first."""
+    if shape.body is None or not body:
+        return []
+    if alternatives(shape.body, shape.body_version):
+        return [struct for struct in structs(body) if not fields.isdisjoint(struct)]
+    to = way(shape.body, shape.body_version, fields)
+    return holders(to, body) if to is not None else []

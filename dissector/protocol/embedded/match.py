@@ -1,0 +1,67 @@
+"""One format found inside bytes: what stands before it, and the messages that it is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from dissector.protocol.codec.plan import StructPlan, plan, plan_of
+from dissector.protocol.codec.reader import DAMAGE, Reader, compile_reader
+from dissector.protocol.embedded.extra_schemas import handmade
+from dissector.protocol.primitives import Primitive
+from dissector.protocol.schema import loader
+
+Scope = Callable[[str], object]
+"""The value of the nearest enclosing field of that name; None where there is none."""
+Values = dict[str, object]
+DECODED: Final = "decoded"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A message inside: `name` is what it is called there (``decoded``, or ``header`` and ``body``)."""
+
+    name: str
+    message: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """`prefix` are numbers that stand before the pieces, with their types: ``("version", INT16)``."""
+
+    prefix: tuple[tuple[str, Primitive], ...]
+    pieces: tuple[Piece, ...]
+    whole: bool = True
+    """Whether it must end where the bytes end: not so for versions newer than known."""
+
+    def read(self, raw: bytes) -> Values | None:
+        """Its values, numbers of the prefix first; None where the bytes are no such thing."""
+        values: Values = {}
+        at = 0
+        try:
+            for name, kind in self.prefix:
+                values[name], at = kind.read(raw, at)
+            for piece in self.pieces:
+                read, at = piece_reader(piece.message, piece.version)(raw, at, len(raw))
+                values |= read if piece.name == DECODED else {piece.name: read}
+        except DAMAGE:
+            return None
+        return values if at == len(raw) or not self.whole else None
+
+
+def newest_version(message: str) -> int:
+    """The newest version that is known of a message, imported or made by hand."""
+    return (handmade().get(message) or loader.message(message)).valid_versions.high
+
+
+@lru_cache(maxsize=256)
+def piece_plan(message: str, version: int) -> StructPlan:
+    """The layout of a piece."""
+    return plan_of(handmade()[message], version) if message in handmade() else plan(message, version)
+
+
+@lru_cache(maxsize=256)
+def piece_reader(message: str, version: int) -> Reader:
+    """The compiled reader of a piece."""
+    return compile_reader(piece_plan(message, version))

@@ -1,0 +1,218 @@
+"""How well bytes fit a layout, in bits: what it would take to write them down, knowing what Kafka's fields mostly hold.
+
+The right layout makes a frame cheap (error codes are 0, strings are names, counts fit); a wrong one reads lengths as
+strings and pays for it. As all layouts weigh the same bytes, a difference of n bits says 2^n to 1.
+
+Invariants:
+  * nothing is built from the bytes but numbers; a layout that can't be right is left at the first field that shows it;
+  * no more than `STEPS` fields are looked at: for a longer frame the rest is reckoned at the rate so far, and whether
+    the layout ends where the frame ends is left to the compiled reader, once, for who still may win.
+"""
+
+import struct
+from collections.abc import Set
+from typing import Final
+
+from dissector.protocol.codec.plan import (
+    SCALARS,
+    ArrayPlan,
+    FieldPlan,
+    ScalarPlan,
+    StructPlan,
+    TypePlan,
+    VariablePlan,
+)
+from dissector.protocol.inference.number_costs import ABSURD, bits_of, plain
+from dissector.protocol.wire import WireError, uuid_text, uvarint
+
+STEPS: Final = 600
+"""Fields that are looked at."""
+LONGEST_VARINT: Final = 5
+LONGEST_CHARACTER: Final = 4
+LONGEST_LOOK: Final = 4096
+"""Bytes of a value that are looked at."""
+KNOWN_WORD: Final = 8.0
+"""What a name or an id takes that the capture has elsewhere."""
+RECORDS_GAIN: Final = 60.0
+"""How much less a blob takes that begins as record batches do: eight bytes of it are what they must be."""
+MAGIC_AT: Final = 16
+_STRUCTS: Final = {name: struct.Struct(">" + code) for name, (code, _) in SCALARS.items()} | {
+    "bool": struct.Struct("B")
+}
+"""A boolean is read as the byte it is: only 0 and 1 are sent for one."""
+_NAMELIKE: Final = bytes(range(0x30, 0x3A)) + bytes(range(0x61, 0x7B)) + bytes(range(0x41, 0x5B)) + b"._-"
+_PRINTABLE: Final = bytes(range(0x20, 0x7F))
+
+
+class MisfitError(Exception):
+    """The bytes can't be that: a length runs past the end, or it costs more than it may."""
+
+
+class StopError(Exception):
+    """As many fields as are looked at, or the end of what was captured."""
+
+
+class Weigher:
+    """Weighs messages from `at` on, up to `end`: `data` may end before, where the rest was not captured."""
+
+    def __init__(self, data: bytes, at: int, end: int, most: float, words: Set[str]) -> None:
+        self._data = data
+        self._whole = min(len(data), end)
+        self._end = end
+        self._most = most
+        self._words = words
+        self._message = ""
+        self._steps = STEPS
+        self.at = at
+        self.bits = 0.0
+
+    def message(self, plan: StructPlan) -> None:
+        """A header or a body. Raises `MisfitError` or `StopError`."""
+        self._message = plan.name
+        try:
+            self._struct(plan)
+        except WireError as error:
+            cut_off = self._whole < self._end and error.at + LONGEST_VARINT > self._whole
+            raise (StopError if cut_off else MisfitError) from None
+
+    def _pay(self, bits: float) -> None:
+        self.bits += bits
+        if self.bits > self._most:
+            raise MisfitError("dearer than another layout")
+
+    def _step(self, size: int) -> int:
+        """Where `size` bytes begin that are about to be looked at."""
+        at = self.at
+        if at + size > self._end:
+            raise MisfitError("runs past the end")
+        self._steps -= 1
+        if at + size > self._whole or self._steps < 0:
+            raise StopError
+        self.at = at + size
+        return at
+
+    def _uvarint(self) -> int:
+        value, self.at = uvarint(self._data, self._step(1))
+        return value
+
+    def _length(self, plan: VariablePlan | ArrayPlan, kind: str) -> int:
+        """A length or count; -1 for null, where there may be one."""
+        if plan.compact:
+            size = self._uvarint() - 1
+        else:
+            layout = _STRUCTS[kind]
+            size = layout.unpack_from(self._data, self._step(layout.size))[0]
+        if size < -1 or (size < 0 and not plan.nullable):
+            raise MisfitError("a length below 0")
+        return size
+
+    def _struct(self, plan: StructPlan) -> None:
+        for field in plan.fields:
+            self._value(field.type, field)
+        if plan.flexible:
+            count = self._uvarint()
+            self._pay(0.1 if not count else 6.0 + count)
+            for _ in range(count):
+                self._tagged(plan)
+
+    def _tagged(self, plan: StructPlan) -> None:
+        tag, size = self._uvarint(), self._uvarint()
+        stop = self.at + size
+        if stop > self._end:
+            raise MisfitError("tagged field runs past the end")
+        field = next((f for f in plan.tagged if f.tag == tag), None)
+        if field is None:
+            self.at = stop
+            self._pay(ABSURD + 8.0 * size)
+            return
+        if isinstance(field.type, StructPlan):
+            if not field.type.nullable or self._uvarint():
+                self._struct(field.type)
+        else:
+            self._value(field.type, field)
+        if self.at != stop:
+            raise MisfitError("tagged field of another size")
+
+    def _value(self, plan: TypePlan, field: FieldPlan) -> None:
+        match plan:
+            case ScalarPlan():
+                self._scalar(plan, field)
+            case VariablePlan():
+                self._variable(plan)
+            case ArrayPlan():
+                self._array(plan, field)
+            case StructPlan():
+                if plan.nullable:
+                    present = self._data[self._step(1)]
+                    self._pay(1.0 if present in (1, 255) else ABSURD)
+                    if present > 127:
+                        return
+                self._struct(plan)
+
+    def _scalar(self, plan: ScalarPlan, field: FieldPlan) -> None:
+        kind = plan.type
+        layout = _STRUCTS[kind]
+        at = self._step(layout.size)
+        value = layout.unpack_from(self._data, at)[0]
+        if kind == "uuid":
+            self._pay(self._uuid(value))
+        elif kind == "float64":
+            self._pay(50.0 if abs(value) < 1e15 and (not value or abs(value) > 1e-15) else 64 + ABSURD)
+        else:
+            self._pay(bits_of(self._message, field.name, kind, layout.size)(value))
+
+    def _uuid(self, raw: bytes) -> float:
+        if uuid_text(raw) in self._words:
+            return KNOWN_WORD
+        if raw[6] >> 4 == 4 and raw[8] >> 6 == 2:
+            return 122.0
+        return 12.0 if not any(raw) else 20.0 if not any(raw[:15]) else 128 + ABSURD
+
+    def _variable(self, plan: VariablePlan) -> None:
+        size = self._length(plan, "int16" if plan.type == "string" else "int32")
+        if size <= 0:
+            self._pay(3.0)
+            return
+        start, stop = self.at, self.at + size
+        if stop > self._end:
+            raise MisfitError("length runs past the end")
+        self._pay(plain(size, 4))
+        self.at = stop
+        raw = self._data[start : min(stop, self._whole, start + LONGEST_LOOK)]
+        self._pay(8.0 * (size - len(raw)) + self._content(plan.type, raw, size))
+        if stop > self._whole:
+            raise StopError
+
+    def _content(self, kind: str, raw: bytes, size: int) -> float:
+        if kind == "string":
+            return self._text(raw)
+        if kind == "records" and len(raw) > MAGIC_AT:
+            batch = int.from_bytes(raw[8:12], "big", signed=True)
+            good = raw[MAGIC_AT] <= 2 and raw[0] < 0x80 and 0 < batch < 1 << 30
+            return 8.0 * len(raw) + (-RECORDS_GAIN if good else ABSURD)
+        return 2.0 + min(self._text(raw), 8.2 * len(raw) - 6.2 * raw.count(0))
+
+    def _text(self, raw: bytes) -> float:
+        strange = raw.translate(None, _NAMELIKE)
+        if not strange:
+            return min(5.5 * len(raw), KNOWN_WORD if raw.decode() in self._words else 1e9)
+        bits = 5.5 * (len(raw) - len(strange))
+        unprintable = strange.translate(None, _PRINTABLE)
+        bits += 7.0 * (len(strange) - len(unprintable))
+        if unprintable:
+            try:
+                raw.decode()
+            except UnicodeDecodeError as error:
+                if error.start < len(raw) - LONGEST_CHARACTER:  # else it may only be cut off
+                    bits += ABSURD
+            bits += sum(24.0 if byte < 0x80 else 8.0 for byte in unprintable)
+        return bits
+
+    def _array(self, plan: ArrayPlan, field: FieldPlan) -> None:
+        count = self._length(plan, "int32")
+        self._pay(plain(count, 4))
+        if count > self._end - self.at:
+            raise MisfitError("count runs past the end")
+        for _ in range(count):
+            self._step(0)  # elements may have no bytes at all
+            self._value(plan.element, field)

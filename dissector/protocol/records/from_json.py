@@ -1,0 +1,35 @@
+"""A `records` object (`objects`) back to bytes: batches, messages, and what was neither.
+
+Sizes, counts and checksums are worked out; a field that is not given has the value that a producer would give it. A
+compressed section is taken as it stands while the records beside it are those that it holds, else made anew. A checksum
+that was said to be wrong stays wrong.
+"""
+
+from collections.abc import Mapping
+
+from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.input_values import Values, raw, structs
+from dissector.protocol.records.legacy_writing import message_bytes
+from dissector.protocol.records.parts import PartKind
+from dissector.protocol.wire.writing import EncodeError
+
+
+def records_bytes(value: Values) -> bytes:
+    """The bytes of a `records` field. Raises `EncodeError`."""
+    parts: list[bytes] = []
+    for number, each in enumerate(structs(value, "batches")):
+        try:
+            parts.append(_part(each))
+        except EncodeError as error:
+            raise error.under(f"batches[{number}]") from None
+    for kind in (PartKind.TRUNCATED, PartKind.UNKNOWN):
+        rest = value.get(kind.value)
+        if isinstance(rest, Mapping):
+            parts.append(raw(rest, "data") or b"")
+    return b"".join(parts)
+
+
+def _part(value: Values) -> bytes:
+    if "magic" not in value and "data" in value:
+        return raw(value, "data") or b""  # a message that could not be read
+    return message_bytes(value) if value.get("magic", 2) in (0, 1) else batch_bytes(value)

@@ -1,0 +1,141 @@
+"""A `records` field as the object that JSON has of it; `writing` has the way back.
+
+Names are Kafka's; `crc_valid`, `compression`, `control` and the like say what the fields beside them mean. A compressed
+section carries its own bytes too, as no two compressors agree.
+"""
+
+from typing import Any
+
+from dissector.core import limits
+from dissector.protocol.records.batch import Batch, read_records
+from dissector.protocol.records.compression import Budget, DecompressionError
+from dissector.protocol.records.legacy import LegacyRecord
+from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.wire import WireError
+
+Object = dict[str, Any]
+
+
+def budget_of(bounds: limits.Limits = limits.DEFAULT) -> Budget:
+    """What one frame may cost."""
+    return Budget(bounds.decompressed_size, bounds.decompressed_frame_size, bounds.packed_records)
+
+
+def records_object(data: bytes, budget: Budget | None = None) -> Object:
+    """A `records` field: its size, its batches and messages, and what is neither."""
+    budget = budget or budget_of()
+    value: Object = {"size": len(data), "batches": []}
+    for part in split(data):
+        raw = data[part.start : part.end]
+        if part.kind is PartKind.BATCH:
+            value["batches"].append(_batch(Batch.read(raw), budget))
+        elif part.kind is PartKind.MESSAGE:
+            value["batches"].append(message_object(raw, budget))
+        else:
+            value[part.kind.value] = rest_object(raw)
+    return value
+
+
+def rest_object(raw: bytes) -> Object:
+    """What is no batch, or none that is whole."""
+    return {"size": len(raw), "data": raw.hex()}
+
+
+def _batch(batch: Batch, budget: Budget) -> Object:
+    value = head_object(batch)
+    try:
+        records = record_objects(batch, budget)
+    except (DecompressionError, WireError) as error:
+        return value | unread_object(batch, error)
+    return value | (section_object(batch) if batch.codec else {}) | {"records": records}
+
+
+def section_object(batch: Batch) -> Object:
+    """The bytes that a batch has its records in."""
+    return {"compressed" if batch.codec else "data": batch.section.hex()}
+
+
+def unread_object(batch: Batch, error: Exception) -> Object:
+    """What stands where a batch has its records, of one that can't be read."""
+    return section_object(batch) | {"records": None, "error": str(error)}
+
+
+def head_object(batch: Batch) -> Object:
+    """A batch's header, and what it means."""
+    return {
+        "base_offset": batch.base_offset,
+        "batch_length": batch.batch_length,
+        "partition_leader_epoch": batch.partition_leader_epoch,
+        "magic": batch.magic,
+        "crc": batch.crc,
+        "crc_valid": batch.crc_valid,
+        "attributes": batch.attributes,
+        "compression": batch.compression,
+        "timestamp_type": batch.timestamp_type,
+        "transactional": batch.is_transactional,
+        "control": batch.is_control,
+        "last_offset_delta": batch.last_offset_delta,
+        "base_timestamp": batch.base_timestamp,
+        "max_timestamp": batch.max_timestamp,
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "base_sequence": batch.base_sequence,
+        "records_count": batch.records_count,
+    }
+
+
+def record_objects(batch: Batch, budget: Budget) -> list[Object]:
+    """The records of a batch. Raises `DecompressionError` or `WireError`."""
+    plain = batch.decompressed(budget)
+    objects: list[Object] = [
+        {
+            "offset": offset,
+            "timestamp": timestamp,
+            "key": key,
+            "value": value,
+            "headers": [{"key": name, "value": content} for name, content in headers] if headers else [],
+        }
+        for offset, timestamp, key, value, headers in read_records(plain, batch)
+    ]
+    if batch.is_append_time:
+        # All have the broker's time: what the wire has instead would be lost.
+        created = read_records(plain, batch._replace(attributes=0, base_timestamp=0))
+        for value, record in zip(objects, created, strict=True):
+            value["timestamp_delta"] = record.timestamp
+    return objects
+
+
+def message_object(raw: bytes, budget: Budget) -> Object:
+    """A message of before 0.11, or a wrapper of such messages."""
+    try:
+        message = LegacyRecord.read(raw)
+    except WireError as error:
+        return {"offset": int.from_bytes(raw[:8], "big", signed=True), "error": str(error), "data": raw.hex()}
+    value = _message_fields(message)
+    if message.codec:
+        value["compressed"] = (message.value or b"").hex()
+        try:
+            value["messages"] = message_objects(message, budget)
+        except (DecompressionError, WireError) as error:
+            value |= {"messages": None, "error": str(error)}
+    return value
+
+
+def message_objects(wrapper: LegacyRecord, budget: Budget) -> list[Object]:
+    """The messages of a wrapper. Raises `DecompressionError` or `WireError`."""
+    return [_message_fields(inner) for inner in wrapper.inside(budget)]
+
+
+def _message_fields(message: LegacyRecord) -> Object:
+    value: Object = {
+        "offset": message.offset,
+        "message_size": message.message_size,
+        "crc": message.crc,
+        "crc_valid": message.crc_valid,
+        "magic": message.magic,
+        "attributes": message.attributes,
+        "compression": message.compression,
+    }
+    if message.timestamp is not None:
+        value |= {"timestamp_type": message.timestamp_type, "timestamp": message.timestamp}
+    return value | {"key": message.key} | ({} if message.codec else {"value": message.value})

@@ -1,0 +1,82 @@
+"""A release that is not shipped, from its jars into the user's data folder: read, tried, kept; or refused whole."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dissector.protocol.schema.imported import is_label, labels
+from dissector.protocol.schema.importer.jars import read_release, version_of
+from dissector.protocol.schema.importer.layout import version_differences
+from dissector.protocol.schema.importer.run import under_settled_names
+from dissector.protocol.schema.importer.user_releases import in_memory, labelled, save
+from dissector.protocol.schema.index import PAIRED
+from dissector.protocol.schema.loader import api, entries, message, schema, try_import
+from dissector.protocol.schema.model import Message, SchemaError, Versions
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What an import brought: versions that are new, those that could not be taken, those that the tables have and lay
+    out otherwise."""
+
+    label: str
+    count: int
+    folder: Path
+    new: tuple[str, ...]
+    left_out: tuple[str, ...]
+    otherwise: tuple[str, ...]
+
+
+def take(jars: Sequence[Path], name: str | None) -> Taken:
+    """Import the jars of one release. Raises `SchemaError`."""
+    label = name or _label(jars)
+    if not is_label(label):
+        raise SchemaError(f"{label}: a release's name has letters, digits, and . _ + - in it")
+    if label in message("ApiVersionsRequest").releases and label not in labels():
+        raise SchemaError(f"{label}: is one of the releases that are shipped; --name gives it another name")
+    release = labelled(under_settled_names(read_release(label, jars)))
+    reasons = try_import(in_memory(release)).left_out
+    pairs = [(each, _known(each)) for each in release.messages.values()]
+    found = [(ours.name if ours else theirs.name, _new(theirs, ours)) for theirs, ours in pairs]
+    new = tuple(words for name, versions in found if name not in reasons and (words := _words(name, versions)))
+    left_out = tuple(f"{_words(name, versions)}: {reasons[name]}" for name, versions in found if name in reasons)
+    otherwise = tuple(words for theirs, ours in pairs if ours and (words := _words(ours.name, _other(theirs, ours))))
+    return Taken(label, len(release.messages), save(release), new, left_out, otherwise)
+
+
+def _known(theirs: Message) -> Message | None:
+    """What the tables have of a message: of an API's by its key, of any other by its name."""
+    known = api(theirs.api_key) if theirs.type in PAIRED and theirs.api_key is not None else None
+    if known is not None:
+        return message(known.request if theirs.type == "request" else known.response)
+    return message(theirs.name) if theirs.name in {entry.name for entry in entries()} else None
+
+
+def _label(jars: Sequence[Path]) -> str:
+    found = {version for jar in jars if (version := version_of(jar))}
+    if len(found) == 1:
+        return found.pop()
+    told = f"they are of {' and '.join(sorted(found))}" if found else "no jar says of which release it is"
+    raise SchemaError(f"{jars[0].name}: {told}: --name gives the release a name")
+
+
+def _new(theirs: Message, ours: Message | None) -> list[int]:
+    """The versions that the tables have not."""
+    return [v for v in theirs.valid_versions if ours is None or not ours.valid_versions.contains(v)]
+
+
+def _other(theirs: Message, ours: Message) -> list[int]:
+    """The versions that the tables lay out otherwise."""
+    both = ours.valid_versions.intersect(theirs.valid_versions)
+    return [v for v in both if next(version_differences(schema(ours.name, v), theirs, v), None)]
+
+
+def _words(name: str, versions: list[int]) -> str:
+    """A message and some of its versions, ``FetchRequest v0-3, v5``; empty where there are none."""
+    runs: list[Versions] = []
+    for version in versions:
+        if runs and runs[-1].high == version - 1:
+            runs[-1] = Versions(runs[-1].low, version)
+        else:
+            runs.append(Versions(version, version))
+    return f"{name} " + ", ".join(f"v{run}" for run in runs) if runs else ""

@@ -1,0 +1,94 @@
+"""The proof that merging lost nothing: every version of every release, laid out from the merged schema, is the same.
+
+Invariants:
+  * the merged messages have exactly the versions that the releases have together;
+  * for each version of each release the merged layout equals the release's own, or `settled.json` names the
+    disagreement and the release's layout is kept as an alternative;
+  * nothing is assumed of how the merge works: it is judged by its result.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from dissector.protocol.schema.importer.layout import Difference, version_differences
+from dissector.protocol.schema.importer.release import Release
+from dissector.protocol.schema.importer.resolutions import OtherLayout
+from dissector.protocol.schema.importer.write import Alternative
+from dissector.protocol.schema.model import NONE, Message, SchemaError
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A version that `release` lays out in another way than the merged schema, which follows `winner`."""
+
+    message: str
+    version: int
+    release: str
+    winner: str
+    difference: Difference
+
+    def __str__(self) -> str:
+        one = self.difference
+        return (
+            f"{self.message} v{self.version} {one.path}: "
+            f"{self.winner} says {one.ours}; {self.release} says {one.theirs}"
+        )
+
+
+def disagreements(releases: list[Release], merged: Mapping[str, Message]) -> list[Disagreement]:
+    """Every difference between what the releases (oldest first) say and what the merged messages say."""
+    _check_versions(releases, merged)
+    return [
+        Disagreement(name, version, release.label, _winner(releases, name, version), difference)
+        for release in releases
+        for name, message in release.messages.items()
+        for version in message.valid_versions
+        for difference in version_differences(merged[name], message, version)
+    ]
+
+
+def _winner(releases: list[Release], name: str, version: int) -> str:
+    """The newest release that has the version."""
+    having = [r.label for r in releases if name in r.messages and r.messages[name].valid_versions.contains(version)]
+    return having[-1]
+
+
+def _check_versions(releases: list[Release], merged: Mapping[str, Message]) -> None:
+    wanted: dict[str, set[int]] = {}
+    for release in releases:
+        for name, message in release.messages.items():
+            wanted.setdefault(name, set()).update(message.valid_versions)
+    found = {name: set(message.valid_versions) for name, message in merged.items()}
+    if wrong := sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)):
+        raise SchemaError(f"{', '.join(wrong)}: merged into other versions than the releases have")
+
+
+def alternatives(
+    releases: list[Release], found: list[Disagreement], settled: tuple[OtherLayout, ...]
+) -> tuple[list[Alternative], list[Disagreement], list[OtherLayout]]:
+    """The layouts that the decisions keep, the disagreements that none names, and the decisions that name none."""
+    by_label = {release.label: release for release in releases}
+    differing = {(d.message, d.release, d.version) for d in found}
+    kept: list[Alternative] = []
+    stale: list[OtherLayout] = []
+    named: set[tuple[str, str, int]] = set()
+    for each in settled:
+        keys = {(each.message, each.release, version) for version in each.versions}
+        if not keys <= differing:
+            stale.append(each)
+            continue
+        named |= keys
+        theirs = by_label[each.release].messages[each.message]
+        kept.append(
+            Alternative(
+                replace(
+                    theirs,
+                    valid_versions=each.versions,
+                    deprecated_versions=NONE,
+                    latest_version_unstable=False,
+                    releases={each.release: each.versions},
+                ),
+                each.release,
+            )
+        )
+    return kept, [d for d in found if (d.message, d.release, d.version) not in named], stale

@@ -1,0 +1,235 @@
+"""How connections begin and end: initial sequence numbers (ISN), who opened, FIN and RST, and when it is over.
+
+A pair of endpoints is used again and again. Another connection begins
+  * with a SYN that does not repeat the ISN of its side, or a SYN|ACK of a side whose ISN is known to be another one:
+    the SYN before it is not in the capture. But both sides may open one at once (RFC 9293, 3.5);
+  * after the end (an RST, or a FIN of either side) with bytes that stand far from where that side ended: the handshake
+    is not in the capture. What stands near is late, or sent again.
+
+`Lives` holds that rule twice, row by row (`take`) and as columns (`odd`, `note`): the columns show that of most pairs
+nothing but the usual is to be seen. The others go row by row.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.core.columns import Column, unique
+
+FIN: Final = 1
+SYN: Final = 2
+RST: Final = 4
+ACK: Final = 16
+UNKNOWN: Final = -1
+OPEN: Final = 1 << 62
+"""The packet with which a connection ended that has not."""
+NEAR: Final = 1 << 24
+"""Bytes around the end of a side within which what comes later is still of the same connection."""
+_MASK: Final = 0xFFFFFFFF
+_HALF: Final = 1 << 31
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Segments, as columns beside each other."""
+
+    entry: Ints
+    """Of the pair."""
+    higher: Bools
+    """Whether the sender is the higher end of the pair."""
+    flags: Ints
+    seq: Ints
+    ack: Ints
+    size: Ints
+    """Payload bytes, with those cut off."""
+    packet: Ints
+    time_ns: Ints
+
+    def __len__(self) -> int:
+        return len(self.packet)
+
+
+class Lives:
+    """Columns by connection, and by direction (`2 * connection + side`)."""
+
+    def __init__(self) -> None:
+        self.syn_side = Column(np.int8, UNKNOWN)
+        self.over = Column(np.int64, OPEN)
+        """The packet with which it ended."""
+        self.flags = Column(np.uint8)
+        """FIN and RST seen, by direction."""
+        self._isn = Column(np.int64, UNKNOWN)
+        self._end = Column(np.int64, UNKNOWN)
+        """By direction: the sequence number after the FIN or the RST, or after what came later."""
+
+    def grow(self, connections: int) -> None:
+        """Make room for so many."""
+        self.syn_side.grow(connections)
+        self.over.grow(connections)
+        for column in (self.flags, self._isn, self._end):
+            column.grow(2 * connections)
+
+    def put_in_order(self, before: int, order: Ints) -> None:
+        """Number the connections from `before` on anew: `order` has their old numbers, counted from there."""
+        for column in (self.syn_side, self.over):
+            column.values[before:] = column.values[before:][order]
+        for column in (self.flags, self._isn, self._end):
+            rows = column.values[2 * before :].reshape(-1, 2)
+            rows[:] = rows[order]
+
+    # Row by row.
+
+    def begins(self, number: int, side: int, row: tuple[int, ...], *, first: bool) -> bool:
+        """Whether a row (flags, seq, ack, size, packet) begins another connection; `first` if it is the first one of
+        the connection that is there."""
+        flags, seq, _, size, packet = row
+        direction = 2 * number + side
+        if flags & (SYN | RST) == SYN:
+            mine = int(self._isn.values[direction])
+            if mine != UNKNOWN:
+                return mine != seq
+            both_open = self._isn.values[direction ^ 1] != UNKNOWN and self.over.values[number] == OPEN
+            return not flags & ACK and not first and not both_open
+        late = size > 0 and packet > self.over.values[number]
+        return late and not _near(int(self._end.values[direction]), seq)
+
+    def take(self, number: int, side: int, row: tuple[int, ...]) -> None:
+        """Note what a row of this connection tells."""
+        flags, seq, ack, size, packet = row
+        direction = 2 * number + side
+        if flags & (SYN | RST) == SYN:
+            self._note_opening(number, side, seq, (ack - 1) & _MASK if flags & ACK else UNKNOWN)
+        if flags & (FIN | RST):
+            self.flags.values[direction] |= flags & (FIN | RST)
+            over = flags & RST or self.flags.values[direction] & self.flags.values[direction ^ 1] & FIN
+            if over and self.over.values[number] == OPEN:
+                self.over.values[number] = packet
+        elif not size or packet <= self.over.values[number]:
+            return
+        self._end.values[direction] = (seq + size + (flags & FIN)) & _MASK
+
+    def _note_opening(self, number: int, side: int, isn: int, answered: int) -> None:
+        of_side, of_peer = 2 * number + side, 2 * number + 1 - side
+        if answered != UNKNOWN and self._isn.values[of_peer] not in (UNKNOWN, answered):
+            return  # the answer to an attempt that is over
+        self._isn.values[of_side] = isn
+        if answered != UNKNOWN:
+            self._isn.values[of_peer] = answered
+        if self.syn_side.values[number] == UNKNOWN:
+            self.syn_side.values[number] = side if answered == UNKNOWN else 1 - side
+
+    # As columns.
+
+    def note(self, rows: Rows, connection: Ints, direction: Ints, first: Bools) -> Ints:
+        """Note what rows tell, where that is the usual. `first` marks the first rows of new pairs. Of what pairs
+        nothing was noted, as there is something unusual to see: their entries."""
+        openings = _Openings(rows, first)
+        endings = _Endings(self, rows, connection, direction)
+        odd = unique(np.concatenate([openings.odd, endings.odd]))
+        self._note_openings(rows, direction, openings, odd)
+        endings.note(odd)
+        return odd
+
+    def _note_openings(self, rows: Rows, direction: Ints, openings: "_Openings", odd: Ints) -> None:
+        usual = openings.rows[~np.isin(rows.entry[openings.rows], odd)]
+        side = direction[usual]
+        answers = (rows.flags[usual] & ACK) != 0
+        self._isn.values[side] = rows.seq[usual]
+        self._isn.values[side[answers] ^ 1] = (rows.ack[usual][answers] - 1) & _MASK
+        self.syn_side.values[side >> 1] = (side & 1) ^ answers
+
+    def ends(self) -> Column:
+        """Where each side ended, by direction."""
+        return self._end
+
+
+class _Openings:
+    """SYNs: a pair's first row, and the answer to it, are the usual; so is each of them repeated at once."""
+
+    def __init__(self, rows: Rows, first: Bools) -> None:
+        syn = np.flatnonzero((rows.flags & (SYN | RST)) == SYN)
+        syn = syn[np.argsort(rows.entry[syn], kind="stable")]
+        entry = rows.entry[syn]
+        columns = [column[syn] for column in (rows.entry, rows.higher, rows.flags & ACK, rows.seq, rows.ack)]
+        repeats = np.logical_and.reduce([_as_before(column) for column in columns])
+        syn, entry = syn[~repeats], entry[~repeats]
+        opens = first[syn]
+        answers = np.zeros(len(syn), np.bool_)
+        answers[1:] = opens[:-1] & (entry[1:] == entry[:-1]) & (rows.higher[syn[1:]] != rows.higher[syn[:-1]])
+        answers[1:] &= ((rows.flags[syn[:-1]] & ACK) == 0) & ((rows.flags[syn[1:]] & ACK) != 0)
+        answers[1:] &= ((rows.ack[syn[1:]] - 1) & _MASK) == rows.seq[syn[:-1]]
+        self.rows: Ints = syn
+        self.odd: Ints = unique(entry[~(opens | answers)])
+
+
+class _Endings:
+    """FINs, RSTs, and bytes after the end: the usual is that those stand near it."""
+
+    def __init__(self, lives: Lives, rows: Rows, connection: Ints, direction: Ints) -> None:
+        self._lives = lives
+        self._entry = rows.entry
+        self._direction = direction
+        self._closing = np.flatnonzero((rows.flags & (FIN | RST)) != 0)
+        self._flags = rows.flags[self._closing] & (FIN | RST)
+        self._numbers, self._over = self._when(connection, rows.packet)
+        over = lives.over.values[connection]
+        if len(self._numbers):
+            at = np.minimum(np.searchsorted(self._numbers, connection), len(self._numbers) - 1)
+            over = np.where(self._numbers[at] == connection, self._over[at], over)
+        late = np.flatnonzero((rows.size > 0) & (rows.packet > over))
+        marks = unique(np.concatenate([self._closing, late]))
+        self._marks = marks = marks[np.argsort(direction[marks], kind="stable")]
+        self._ends = (rows.seq[marks] + rows.size[marks] + (rows.flags[marks] & FIN)) & _MASK
+        before = np.empty_like(self._ends)
+        before[1:] = self._ends[:-1]
+        firsts = np.diff(direction[marks], prepend=-1) != 0
+        before[firsts] = lives.ends().values[direction[marks[firsts]]]
+        far = np.isin(marks, late) & (rows.flags[marks] & (SYN | RST) != SYN) & ~_near_all(before, rows.seq[marks])
+        self.odd: Ints = unique(rows.entry[marks[far]])
+
+    def _when(self, connection: Ints, packet: Ints) -> tuple[Ints, Ints]:
+        """The connections that close, and the packets with which they are over."""
+        numbers, which = np.unique(connection[self._closing], return_inverse=True)
+        side = self._direction[self._closing] & 1
+        when = packet[self._closing]
+        seen = self._lives.flags.values
+        fin = np.full((len(numbers), 2), OPEN, np.int64)
+        for of in (0, 1):
+            fin[(seen[2 * numbers + of] & FIN) != 0, of] = UNKNOWN
+        rst = self._lives.over.values[numbers]
+        ends, resets = (self._flags & FIN) != 0, (self._flags & RST) != 0
+        np.minimum.at(fin, (which[ends], side[ends]), when[ends])
+        np.minimum.at(rst, which[resets], when[resets])
+        both = fin.max(axis=1)
+        return numbers, np.minimum(rst, np.where(both == UNKNOWN, OPEN, both))
+
+    def note(self, odd: Ints) -> None:
+        """Note them, but not those of `odd` pairs."""
+        lives, direction = self._lives, self._direction
+        closing = ~np.isin(self._entry[self._closing], odd)
+        of = direction[self._closing[closing]]
+        np.bitwise_or.at(lives.flags.values, of, self._flags[closing].astype(np.uint8))
+        usual = np.isin(self._numbers, of >> 1)
+        lives.over.values[self._numbers[usual]] = self._over[usual]
+        marks = ~np.isin(self._entry[self._marks], odd)
+        lives.ends().values[direction[self._marks[marks]]] = self._ends[marks]
+
+
+def _as_before(column: npt.NDArray[np.generic]) -> Bools:
+    same = np.zeros(len(column), np.bool_)
+    same[1:] = column[1:] == column[:-1]
+    return same
+
+
+def _near(end: int, seq: int) -> bool:
+    return end == UNKNOWN or abs(((seq - end + _HALF) & _MASK) - _HALF) <= NEAR
+
+
+def _near_all(end: Ints, seq: Ints) -> Bools:
+    near: Bools = (end == UNKNOWN) | (np.abs(((seq - end + _HALF) & _MASK) - _HALF) <= NEAR)
+    return near

@@ -1,0 +1,240 @@
+"""Connections: 4-tuples of a capture, numbered; a 4-tuple used again is another connection.
+
+Invariants:
+  * endpoints are kept whole, never hashed to something that can collide;
+  * side 0 of a connection sent its first packet in the capture;
+  * what is looked up grows with the connections that are open, not with those seen: what ended is forgotten some
+    packets later, and so are the longest idle where too many are open. It happens when the capture comes to a multiple
+    of `limits.remembered_packets`, so batches make no difference. Of a connection forgotten there stay its columns.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import IPv6Address
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.core.batches import NEVER
+from dissector.core.columns import Column, distinct
+from dissector.core.limits import Limits
+from dissector.transport.connection_lifecycle import ACK, FIN, RST, SYN, Lives, Rows
+from dissector.transport.endpoint_index import WORDS, Ints, Pairs, Words, pairs_of
+
+__all__ = ["ACK", "FIN", "RST", "SYN", "Addresses", "Flows"]
+
+Addresses = npt.NDArray[np.uint8]
+Bools = npt.NDArray[np.bool_]
+_EVICTED: Final = 1 << 20
+"""Of so many pairs that were forgotten although they were open it is known when they come again."""
+
+
+class Flows:
+    """All connections seen."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._pairs = Pairs()
+        self._lives = Lives()
+        self._key = Column(f"V{8 * WORDS}")
+        """Both ends, as `pairs` has them."""
+        self._higher = Column(np.bool_)
+        """Whether side 0 is the higher end of the pair."""
+        self._packet = Column(np.int64)
+        self._time_ns = Column(np.int64)
+        self._closed_ns = Column(np.int64, NEVER)
+        self._closed_by = Column(np.int8)
+        self._period = 0
+        self._left: list[Ints] = []
+        self._evicted: Words = np.zeros(0, np.uint64)
+        """Hashes of the pairs that were forgotten although they were open, newest last."""
+        self.resumed = 0
+        """Connections that were forgotten while they were open, and then went on as new ones."""
+
+    def __len__(self) -> int:
+        return len(self._packet)
+
+    @property
+    def known(self) -> int:
+        """Pairs of endpoints that are looked up now."""
+        return len(self._pairs)
+
+    def endpoints(self, connection: int) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Address and port of side 0 and of side 1."""
+        words = np.frombuffer(self._key.values[connection].tobytes(), np.uint64)
+        ports = int(words[4])
+        low, high = (_text(words[:2].tobytes()), ports >> 16), (_text(words[2:4].tobytes()), ports & 0xFFFF)
+        return (high, low) if self._higher.values[connection] else (low, high)
+
+    def ports(self, connection: int) -> tuple[int, int]:
+        """The port of side 0 and of side 1."""
+        ports = int(np.frombuffer(self._key.values[connection].tobytes(), np.uint64)[4])
+        low, high = ports >> 16, ports & 0xFFFF
+        return (high, low) if self._higher.values[connection] else (low, high)
+
+    def syn_side(self, connection: int) -> int:
+        """The side that opened the connection, -1 where the capture did not see it."""
+        return int(self._lives.syn_side.values[connection])
+
+    def syn_sides(self, connections: Ints) -> Ints:
+        """The same for many, `(n,)`."""
+        return self._lives.syn_side.values[connections]
+
+    def first_packet(self, connection: int) -> int:
+        """The number of its first packet."""
+        return int(self._packet.values[connection])
+
+    def first_time_ns(self, connection: int) -> int:
+        """The time of its first packet."""
+        return int(self._time_ns.values[connection])
+
+    def ended(self, connection: int) -> tuple[int, int]:
+        """Which of the flags `FIN` and `RST` side 0 and side 1 have sent."""
+        flags = self._lives.flags.values
+        return int(flags[2 * connection]), int(flags[2 * connection + 1])
+
+    def closed(self, connection: int) -> tuple[int, int]:
+        """The time of its first FIN or RST, `NEVER` where none was seen; and the side that sent it."""
+        return int(self._closed_ns.values[connection]), int(self._closed_by.values[connection])
+
+    def open(self) -> Ints:
+        """Connections of which something may come, ascending."""
+        return np.sort(self._pairs.connection)
+
+    def take_left(self) -> Ints:
+        """Connections of which nothing can come any more, each told once: forgotten, or another took their place."""
+        left = np.concatenate([np.zeros(0, np.int64), *self._left])
+        self._left.clear()
+        return left
+
+    def directions(
+        self, source: tuple[Addresses, Ints], destination: tuple[Addresses, Ints],
+        flags: Ints, seq: Ints, ack: Ints, size: Ints, packet: Ints, time_ns: Ints,
+    ) -> Ints:  # fmt: skip
+        """The direction of each segment, of which `size` bytes are payload; connections that are new are entered."""
+        keys, higher = pairs_of(*source, *destination)
+        direction = np.empty(len(packet), np.int64)
+        for part in self._periods(packet):
+            columns = [column[part] for column in (flags, seq, ack, size, packet, time_ns)]
+            direction[part] = self._part(keys[part], higher[part], *columns)
+        self._note_closing(np.flatnonzero(flags & (FIN | RST)), direction, time_ns)
+        return direction
+
+    def _note_closing(self, rows: Ints, direction: Ints, time_ns: Ints) -> None:
+        """Note the first FIN or RST of each connection."""
+        rows = rows[self._closed_ns.values[direction[rows] >> 1] == NEVER][::-1]  # of several, the last one counts
+        connection = direction[rows] >> 1
+        self._closed_ns.values[connection] = time_ns[rows]
+        self._closed_by.values[connection] = direction[rows] & 1
+
+    def _periods(self, packet: Ints) -> Iterator[slice]:
+        """The rows between two places where connections are forgotten, which happens on the way."""
+        period = packet // self._limits.remembered_packets
+        cuts = [*np.flatnonzero(np.diff(period, prepend=-1)).tolist(), len(packet)]
+        for low, high in pairwise(cuts):
+            if period[low] > self._period:
+                self._period = int(period[low])
+                self._forget(self._period * self._limits.remembered_packets)
+            yield slice(low, high)
+
+    def _part(
+        self, keys: Words, higher: Bools, flags: Ints, seq: Ints, ack: Ints, size: Ints,
+        packet: Ints, time_ns: Ints,
+    ) -> Ints:  # fmt: skip
+        before = len(self)
+        entry = self._pairs.find(keys)
+        first = np.zeros(len(packet), np.bool_)
+        unknown = np.flatnonzero(entry < 0)
+        if len(unknown):
+            firsts, which = distinct(keys[unknown])
+            new = unknown[firsts]
+            first[new] = True
+            self._tell_resumed(keys[new[(flags[new] & SYN) == 0]])
+            numbers = self._enter(keys[new], higher[new], packet[new], time_ns[new])
+            entry[unknown] = self._pairs.add(keys[new], numbers, packet[new])[which]
+        self._pairs.last[entry] = packet
+        rows = Rows(entry, higher, flags, seq, ack, size, packet, time_ns)
+        connection = self._pairs.connection[entry]
+        direction: Ints = 2 * connection + (higher != self._higher.values[connection])
+        odd = self._lives.note(rows, connection, direction, first)
+        if len(odd):
+            self._left.append(self._one_by_one(rows, keys, direction, np.flatnonzero(np.isin(entry, odd))))
+            return self._in_order(before, direction)
+        return direction
+
+    def _enter(self, keys: Words, higher: Bools, packet: Ints, time_ns: Ints) -> Ints:
+        """New connections, the sender of their first packet at side 0; their numbers."""
+        first = len(self)
+        self._key.extend(keys.view(f"V{8 * WORDS}").reshape(-1))
+        self._higher.extend(higher)
+        self._packet.extend(packet)
+        self._time_ns.extend(time_ns)
+        self._closed_ns.grow(len(self))
+        self._closed_by.grow(len(self))
+        self._lives.grow(len(self))
+        return np.arange(first, len(self))
+
+    def _one_by_one(self, rows: Rows, keys: Words, direction: Ints, which: Ints) -> Ints:
+        """Rows of pairs of which something unusual is to be seen: `direction` is put right. The connections of which
+        others took the place."""
+        left: list[int] = []
+        lives, current = self._lives, self._pairs.connection
+        columns = (rows.entry, rows.higher, rows.flags, rows.seq, rows.ack, rows.size, rows.packet)
+        for at, entry, higher, *row in zip(
+            which.tolist(), *(column[which].tolist() for column in columns), strict=True
+        ):
+            number = int(current[entry])
+            side = int(higher != self._higher.values[number])
+            values = tuple(row)
+            if lives.begins(number, side, values, first=values[-1] == self.first_packet(number)):
+                one = slice(at, at + 1)
+                left.append(number)
+                [number] = self._enter(keys[one], rows.higher[one], rows.packet[one], rows.time_ns[one]).tolist()
+                current[entry], side = number, 0
+            lives.take(number, side, values)
+            direction[at] = 2 * number + side
+        return np.array(left, np.int64)
+
+    def _in_order(self, before: int, direction: Ints) -> Ints:
+        """Number the connections from `before` on by their first packets; the directions, put right."""
+        order = np.argsort(self._packet.values[before:])
+        if (np.diff(order) == 1).all():
+            return direction
+        number = np.arange(len(self))
+        number[before + order] = np.arange(before, len(self))
+        for column in (self._key, self._higher, self._packet, self._time_ns):
+            column.values[before:] = column.values[before:][order]
+        self._lives.put_in_order(before, order)
+        self._pairs.connection[:] = number[self._pairs.connection]
+        self._left[-1] = number[self._left[-1]]
+        anew: Ints = 2 * number[direction >> 1] + (direction & 1)
+        return anew
+
+    def _forget(self, packet: int) -> None:
+        """The capture has come to `packet`: what ended long enough ago leaves, and what is too much."""
+        connection = self._pairs.connection
+        stay = self._lives.over.values[connection] >= packet - self._limits.remembered_packets
+        surplus = int(stay.sum()) - self._limits.connections
+        if surplus > 0:
+            staying = np.flatnonzero(stay)
+            idle = staying[np.argsort(self._pairs.last[staying], kind="stable")[:surplus]]
+            stay[idle] = False
+            hashes = self._pairs.hashed(self._pairs.keys[idle])
+            self._evicted = np.concatenate([self._evicted, hashes])[-_EVICTED:]
+        if not stay.all():
+            self._left.append(connection[~stay])
+            self._pairs.keep(stay)
+
+    def _tell_resumed(self, keys: Words) -> None:
+        """Count those that were forgotten while they were open."""
+        if len(self._evicted) and len(keys):
+            self.resumed += int(np.isin(self._pairs.hashed(keys), self._evicted).sum())
+
+
+@lru_cache(maxsize=1024)
+def _text(address: bytes) -> str:
+    """An address for people."""
+    whole = IPv6Address(address)
+    return str(whole.ipv4_mapped or whole)

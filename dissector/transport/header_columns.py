@@ -1,0 +1,129 @@
+"""A protocol's headers in many packets at once: where they begin, where what they carry ends, their fields as columns.
+
+Invariants:
+  * nothing is read past what was captured of a packet: whoever reads a header has asked for `room` before;
+  * rows ascend: they are packets of one batch, in capture order.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.core.batches import PacketBatch, UInt8
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+class Header:
+    """The first bytes of a header, `(n, size)`. Fields are named by their offset; they come as int64, `(n,)`."""
+
+    def __init__(self, data: UInt8) -> None:
+        self._data = data
+
+    def u8(self, at: int) -> Ints:
+        return self._data[:, at].astype(np.int64)
+
+    def u16(self, at: int) -> Ints:
+        """Big-endian, as nearly all are."""
+        return self._field(at, ">u2")
+
+    def u32(self, at: int) -> Ints:
+        return self._field(at, ">u4")
+
+    def little16(self, at: int) -> Ints:
+        return self._field(at, "<u2")
+
+    def small16(self, at: int) -> Ints:
+        """A number below 256 in the byte order of the host that wrote it: of both readings the smaller one."""
+        return np.minimum(self._field(at, ">u2"), self._field(at, "<u2"))
+
+    def small32(self, at: int) -> Ints:
+        """A number below 65,536 in the byte order of the host that wrote it."""
+        return np.minimum(self._field(at, ">u4"), self._field(at, "<u4"))
+
+    def raw(self, at: int, width: int) -> UInt8:
+        """`(n, width)` bytes."""
+        return self._data[:, at : at + width]
+
+    def _field(self, at: int, kind: str) -> Ints:
+        width = np.dtype(kind).itemsize
+        return self._data[:, at : at + width].view(kind)[:, 0].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A protocol in the packets `rows` of a batch. Places are absolute in `data`; all columns are `(n,)`."""
+
+    data: UInt8
+    base: int
+    """The store's address of `data[0]`; `NOWHERE` while it is not in the store."""
+    rows: Ints
+    at: Ints
+    """Where the protocol's header begins."""
+    captured: Ints
+    """Past the last captured byte of the packet."""
+    end: Ints
+    """Past the protocol's last byte, as what is around it says; past `captured` where the packet was cut."""
+    ip: Ints
+    """Where the innermost IP header so far begins; of no meaning before there is one."""
+    depth: int = 0
+    """IP headers so far; the same in all rows."""
+
+    @classmethod
+    def of(cls, packets: PacketBatch) -> "Layer":
+        """The link layer of a batch."""
+        at = packets.offset
+        rows = np.arange(len(packets), dtype=np.int64)
+        return cls(packets.data, packets.base, rows, at, at + packets.captured, at + packets.length, at)
+
+    @classmethod
+    def joined(cls, layers: "list[Layer]") -> "Layer":
+        """Layers of the same data and depth as one."""
+        if len(layers) == 1:
+            return layers[0]
+        order = np.argsort(np.concatenate([layer.rows for layer in layers]), kind="stable")
+        columns = [(layer.rows, layer.at, layer.captured, layer.end, layer.ip) for layer in layers]
+        rows, at, captured, end, ip = (np.concatenate(column)[order] for column in zip(*columns, strict=True))
+        return cls(layers[0].data, layers[0].base, rows, at, captured, end, ip, layers[0].depth)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def room(self) -> Ints:
+        """Bytes that can be read."""
+        return np.minimum(self.captured, self.end) - self.at
+
+    def header(self, size: int) -> Header:
+        """The next `size` bytes; there is room for them in every row."""
+        return Header(self._bytes(self.at, size))
+
+    def ip_header(self, size: int) -> Header:
+        """The first `size` bytes of the innermost IP header."""
+        return Header(self._bytes(self.ip, size))
+
+    def _bytes(self, at: Ints, size: int) -> UInt8:
+        if not len(at):
+            return np.zeros((0, size), np.uint8)
+        # Every place of the region as an item that overlaps the next one: so one packet's bytes are one copy.
+        windows = np.ndarray((len(self.data) - size + 1,), f"V{size}", self.data.data, strides=(1,))
+        return windows[at].view(np.uint8).reshape(-1, size)
+
+    def behind(self, size: int | Ints, end: Ints | None = None) -> "Layer":
+        """What follows a header of this size; it ends at `end`, or where the header's own protocol does."""
+        return replace(self, at=self.at + size, end=self.end if end is None else end)
+
+    def where(self, keep: Flags) -> "Layer":
+        """Some of the rows."""
+        if keep.all():
+            return self
+        return Layer(
+            self.data, self.base, self.rows[keep], self.at[keep], self.captured[keep], self.end[keep], self.ip[keep],
+            self.depth,
+        )  # fmt: skip
+
+    def split(self, good: Flags) -> "tuple[Layer, Layer]":
+        """The good rows, and the others."""
+        return self.where(good), self.where(~good)

@@ -1,0 +1,72 @@
+"""What reading a protocol's header leads to: the vocabulary that protocols, their registry and the peeling share.
+
+A protocol gives a number and the list that the number is from, as headers do; it names the next protocol only where no
+number does.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.transport.header_columns import Header, Ints, Layer
+
+NOT_IP: Final = "not IP"
+NOT_TCP: Final = "not TCP"
+ORDINARY: Final = frozenset({NOT_IP, NOT_TCP})
+"""Reasons to leave a packet out that cannot hide Kafka."""
+ENCRYPTED: Final = "encrypted tunnel"
+NOTHING: Final = 0xFFFF
+"""A number that stands for no protocol in any list."""
+
+
+class Numbers(Enum):
+    """Lists of numbers that say which protocol comes next. All have 16 bits."""
+
+    LINK_TYPE = auto()
+    """LINKTYPE_ values of the tcpdump group."""
+    ETHERTYPE = auto()
+    """IEEE 802; up to 1,500 it is a length, and LLC follows."""
+    IP_PROTOCOL = auto()
+    IP_FRAGMENT = auto()
+    """IP protocols once more, of an IPv4 packet that is a fragment."""
+    NEXT_HEADER = auto()
+    """IP protocols and the extension headers of IPv6."""
+    UDP_PORT = auto()
+
+
+class Goal(Enum):
+    """Where peeling ends."""
+
+    TCP = auto()
+    SLOW_PATH = auto()
+    """Fragments, put together one by one: of IPv4 from their payload on, of IPv6 from their fragment header on."""
+
+
+class Step(NamedTuple):
+    """Rows that go on in the same way: by number, with a protocol, at a goal, or left out for a reason."""
+
+    layer: Layer
+    to: "Numbers | Next"
+    number: Ints | int = 0
+
+    @property
+    def numbers(self) -> Ints:
+        """The number of each row."""
+        return np.broadcast_to(np.asarray(self.number), len(self.layer))
+
+
+class Protocol(NamedTuple):
+    """How to get over one header."""
+
+    name: str
+    size: int
+    """Bytes of it that `read` looks at; packets with less room never come there."""
+    read: Callable[[Layer, Header], Iterable[Step]]
+    runt: str = ""
+    """What a packet is that was sent with less than `size` bytes; damaged where empty."""
+
+
+Next = Protocol | Goal | str
+"""A string is the reason why packets are left out."""

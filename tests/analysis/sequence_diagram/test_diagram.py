@@ -1,0 +1,138 @@
+"""Every frame of the chosen rows is on the ladder once, and no name is markup in a picture of it."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.analysis.sequence_diagram import Lane, ladder_of, mermaid, svg
+from dissector.analysis.sequence_diagram.mermaid import escaped
+from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange
+from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation, exchanges, request, response
+
+SOME = ["java-classic", "librdkafka-pipelined", "plain-socket-sasl-v0", "two-brokers"]
+HOSTILE = "\x1b]0;owned\x07</text><script>alert(1)</script>&lt;\"'\nend\nL0->>L1: forged;%%{init}\u202e]]>\ud800"
+
+
+def opened(*paths: str) -> Capture:
+    capture = Capture(paths)
+    for _ in capture.read():
+        pass
+    return capture
+
+
+def frames_of(exchange: Exchange) -> list[tuple[int, bool, int]]:
+    """Row, side and time of each of its frames."""
+    facts = exchange.facts
+    number = facts.number - 1
+    if facts.kind == "exchange":
+        found = [(True, exchange.request), (False, exchange.response)]
+        return [(number, side, message.time_ns) for side, message in found if message is not None]
+    return [(number, facts.request_size is not None, facts.time_ns)]
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_every_frame_of_the_chosen_rows_is_there_once_in_order_of_time(name: str) -> None:
+    with opened(str(PCAPS / f"{name}.pcapng")) as capture:
+        rows = range(3, len(capture), 2)
+        ladder = ladder_of(capture, rows)
+        events = list(ladder)
+        expected = Counter(frame for number in rows for frame in frames_of(capture.exchange(number)))
+    assert Counter((event.number, event.is_request, event.time_ns) for event in events) == expected
+    assert [event.time_ns for event in events] == sorted(event.time_ns for event in events)
+    for at, partner in enumerate(ladder.partner.tolist()):
+        if partner >= 0:
+            assert events[partner].number == events[at].number
+            assert ladder.partner[partner] == at
+            assert (events[at].source, events[at].target) == (events[partner].target, events[partner].source)
+
+
+def test_lanes_are_clients_by_name_and_host_and_brokers_by_node() -> None:
+    with opened(str(PCAPS / "java-classic.pcapng")) as capture:
+        ladder = ladder_of(capture, range(len(capture)))
+    assert ladder.lanes[0] == Lane("adminclient-1", "127.0.0.1", True)
+    assert ladder.lanes[-1] == Lane("node 1", "127.0.0.1:9092", False)
+    assert [lane.is_client for lane in ladder.lanes] == [True] * 4 + [False]
+
+
+def test_depth_counts_requests_in_flight_on_the_connection(tmp_path: Path) -> None:
+    turns = exchanges(6, pipelined=3)
+    with opened(capture_of(tmp_path, conversation(turns))) as capture:
+        events = list(ladder_of(capture, range(len(capture))))
+    assert [(event.is_request, event.depth) for event in events] == [
+        (True, 1), (True, 2), (True, 3), (False, 3), (False, 2), (False, 1),
+    ] * 2  # fmt: skip
+
+
+def test_an_error_stands_on_the_response_alone() -> None:
+    with opened(str(PCAPS / "java-classic.pcapng")) as capture:
+        events = [event for event in ladder_of(capture, range(len(capture))) if event.number == 13]
+    assert [(event.label, event.error) for event in events] == [
+        ("JoinGroup v9", ""),
+        ("JoinGroup v9", "MEMBER_ID_REQUIRED"),
+    ]
+    assert "MEMBER_ID_REQUIRED" not in events[0].words
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> str:
+    name = HOSTILE.encode("utf-8", "surrogatepass")
+    topic = len(name).to_bytes(2, "big") + name
+    answer = bytes(4) + (1).to_bytes(4, "big") + b"\x00\x03" + topic + bytes(4)
+    turns = [
+        Turn(True, request(1, client_id=name, body=(1).to_bytes(4, "big") + topic)),
+        Turn(False, response(1, answer)),
+    ]
+    return capture_of(tmp_path, conversation(turns))
+
+
+def test_svg_is_xml_with_an_arrow_a_frame_whatever_names_are(hostile: str) -> None:
+    with opened(hostile) as capture:
+        picture = svg(ladder_of(capture, range(len(capture))))
+    root = ElementTree.fromstring(picture)
+    tags = Counter(node.tag.rpartition("}")[2] for node in root.iter())
+    assert tags["script"] == 0
+    assert len([node for node in root.iter() if node.get("marker-end")]) == 2
+    words = [node.text or "" for node in root.iter() if node.tag.endswith("text")]
+    assert any("<script>alert(1)</script>" in text for text in words)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", picture)
+
+
+def test_mermaid_has_a_line_a_frame_whatever_names_are(hostile: str) -> None:
+    with opened(hostile) as capture:
+        lines = mermaid(ladder_of(capture, range(len(capture)))).splitlines()
+    assert lines[0] == "sequenceDiagram"
+    assert len(lines) == 1 + 2 + 2
+    assert re.fullmatch(r" {4}actor L0 as [^;]*(#\d+;[^;]*)*", lines[1])
+    for line in lines[3:]:
+        assert re.fullmatch(r" {4}L[01]-?-(>>|x)L[01]: ([^#;<>:%{}\n]|#\d+;)*", line)
+
+
+@given(st.text())
+def test_mermaid_shows_the_text_that_was_given(text: str) -> None:
+    safe = escaped(text)
+    assert re.sub(r"#(\d+);", lambda match: chr(int(match[1])), safe) == text
+    assert not re.search(r"[;#:<>%{}\n\"']", re.sub(r"#\d+;", "", safe))
+    assert not re.search(r"\bend\b", safe, re.IGNORECASE)
+
+
+def test_no_rows_make_an_empty_picture() -> None:
+    with opened(str(PCAPS / "java.pcapng")) as capture:
+        ladder = ladder_of(capture, [])
+    assert len(ladder) == 0
+    assert mermaid(ladder) == "sequenceDiagram\n"
+    ElementTree.fromstring(svg(ladder))
+
+
+def test_bars_say_what_requests_took() -> None:
+    with opened(str(PCAPS / "librdkafka-pipelined.pcapng")) as capture:
+        ladder = ladder_of(capture, range(len(capture)))
+        bars = [node for node in ElementTree.fromstring(svg(ladder)).iter() if node.get("class") == "bar"]
+    assert len(bars) == int((ladder.partner >= 0).sum()) // 2
+    assert len({bar.get("x") for bar in bars}) > 1, "requests in flight together stand side by side"

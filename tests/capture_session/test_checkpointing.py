@@ -1,0 +1,181 @@
+"""A capture put down and taken up between any two packets has the rows of one that is read at once."""
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissector.capture.files import Reader, open_capture
+from dissector.capture.partition import Block, Part, block
+from dissector.capture_session import Capture
+from dissector.core.store import Store
+from dissector.exchange.to_json import exchange_object
+from tests.conftest import CAPTURES
+from tests.traffic import conversation, ethernet, exchanges
+
+Row = tuple[int, int, str]
+BLOCK = 64
+"""Packets that are read in one go: that their number makes no difference is shown elsewhere, and one by one is slow."""
+
+
+def packets(path: Path) -> list[Block]:
+    """The packets of a capture, a block each."""
+    store = Store()
+    reader = open_capture(str(path), store, lambda name, data: True)
+    assert isinstance(reader, Reader)
+    found = [block(batch, np.array([row])) for batch in reader.batches() for row in range(len(batch))]
+    store.release()
+    reader.close()
+    return found
+
+
+def together(blocks: Sequence[Block]) -> Iterator[Block]:
+    """The same packets in larger blocks."""
+    for at in range(0, len(blocks), BLOCK):
+        some = blocks[at : at + BLOCK]
+        heads = np.concatenate([np.frombuffer(each.heads, "<i8").reshape(5, -1) for each in some], axis=1)
+        yield Block(some[0].first, heads.tobytes(), b"".join(each.data for each in some))
+
+
+def described(capture: Capture, rows: Sequence[int]) -> list[Row]:
+    """Rows as anybody sees them, but for their numbers."""
+    found = []
+    for number in rows:
+        exchange = capture.exchange(number)
+        told = exchange_object(exchange)
+        del told["number"]
+        spans = capture.spans(number)
+        found.append(
+            (
+                capture.begins(range(number, number + 1))[0][0],
+                spans[0].start if spans else -1,
+                json.dumps([told, exchange.row.info], default=str),
+            )
+        )
+    return found
+
+
+def at_once(blocks: list[Block]) -> list[Row]:
+    with Capture([Part("all", together(blocks))]) as capture:
+        for _ in capture.read():
+            pass
+        return sorted(described(capture, range(len(capture))))
+
+
+def carried(blocks: list[Block], cuts: Sequence[int], *, taking: bool) -> tuple[list[Row], list[int]]:
+    """The same, put down at each cut: all rows at the end, or those that are `taking` whenever they are settled; and
+    how many bytes went along each time."""
+    found: list[Row] = []
+    bytes_carried: list[int] = []
+    state = b""
+    edges = [0, *sorted(cuts), len(blocks)]
+    for low, high in pairwise(edges):
+        with Capture([Part("some", together(blocks[low:high]))], carried=state) as capture:
+            is_last = high == len(blocks)
+            for _ in capture.read(settled=False) if is_last else capture.go_on():
+                pass
+            if taking or is_last:
+                found += described(capture, capture.take_settled().tolist())
+            if is_last:
+                break
+            state = capture.carry()
+            bytes_carried.append(len(state))
+    return sorted(found), bytes_carried
+
+
+@pytest.mark.slow
+def test_rows_are_those_of_the_whole(bundled: Path) -> None:
+    blocks = packets(bundled)
+    cuts = [len(blocks) * part // 7 for part in range(1, 7)]
+    whole = at_once(blocks)
+    assert carried(blocks, cuts, taking=False)[0] == whole
+    assert carried(blocks, cuts, taking=True)[0] == whole, "rows that are taken when they are settled"
+
+
+@pytest.mark.slow
+@settings(max_examples=20)
+@given(st.data())
+def test_it_may_be_put_down_at_any_packet(data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(CAPTURES))
+    blocks = packets(path)
+    cuts = data.draw(st.lists(st.integers(0, len(blocks) - 1), max_size=12, unique=True))
+    assert carried(blocks, cuts, taking=False)[0] == at_once(blocks)
+
+
+def over_a_bad_network(blocks: list[Block], chance: random.Random) -> list[Block]:
+    """Packets lost, in another order, twice, and numbered anew."""
+    left = [each for each in blocks if chance.random() > 0.05]
+    for at in range(len(left) - 1):
+        if chance.random() < 0.05:
+            left[at], left[at + 1] = left[at + 1], left[at]
+    twice = [each for one in left for each in ([one, one] if chance.random() < 0.05 else [one])]
+    found = []
+    for number, each in enumerate(twice):
+        heads = np.frombuffer(each.heads, "<i8").reshape(5, -1).copy()
+        heads[0] = number
+        found.append(Block(number, heads.tobytes(), each.data))
+    return found
+
+
+@pytest.mark.slow
+@settings(max_examples=20)
+@given(st.sampled_from(CAPTURES), st.integers(0, 1 << 32))
+def test_damage_makes_no_difference(path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    blocks = over_a_bad_network(packets(path), chance)
+    cuts = [chance.randrange(len(blocks)) for _ in range(8)] if blocks else []
+    whole = at_once(blocks)
+    assert carried(blocks, cuts, taking=False)[0] == whole
+    taken = carried(blocks, cuts, taking=True)[0]
+    assert [row[:2] for row in taken] == [row[:2] for row in whole], "what is inferred may differ, but no row is lost"
+
+
+@pytest.mark.slow
+def test_what_goes_along_does_not_grow_with_what_was_read() -> None:
+    """One connection without an end, sixty times as long as what is carried on."""
+    made = [ethernet(packet) for packet in conversation(exchanges(6_000, size=400))]
+    blocks = [
+        Block(n, np.array([[n], [n * 1_000_000], [len(data)], [len(data)], [1]], "<i8").tobytes(), data)
+        for n, data in enumerate(made)
+    ]
+    rows, sizes = carried(blocks, range(200, len(blocks), 200), taking=True)
+    assert len(rows) == 6_000
+    assert max(sizes[1:]) < 1.2 * sizes[1]
+    assert max(sizes) < 200_000 < sum(len(data) for data in made) / 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path", [path for path in CAPTURES if path.stem.startswith("trouble")], ids=lambda path: path.stem
+)
+def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
+    """The examination goes along, with what its finders remember."""
+    blocks = packets(path)
+    with Capture([Part("all", together(blocks))]) as capture:
+        for _ in capture.read(settled=False):
+            pass
+        for _ in capture.examine():
+            pass
+        begun = [packet for packet, _ in capture.begins(range(len(capture)))]
+        whole = sorted((begun[row], finding.code) for row, finding in capture.troubles())
+    assert whole, "a trouble has its finding"
+    found, state = [], b""
+    for low in range(0, len(blocks), 40):
+        with Capture([Part("some", together(blocks[low : low + 40]))], carried=state) as capture:
+            is_last = low + 40 >= len(blocks)
+            for _ in capture.read(settled=False) if is_last else capture.go_on():
+                pass
+            for _ in capture.examine():
+                pass
+            told = dict(capture.troubles())
+            settled = capture.take_settled()
+            begins = zip(settled.tolist(), capture.begins(settled), strict=True)
+            found += [(packet, told[row].code) for row, (packet, _) in begins if row in told]
+            state = b"" if is_last else capture.carry()
+    assert sorted(found) == whole

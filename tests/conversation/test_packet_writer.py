@@ -1,0 +1,51 @@
+"""Turns made into packets as they come read as what was said."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.conversation import End, Packet, Turn, pcapng
+from dissector.conversation.packet_writer import Growing
+from dissector.exchange.model import Exchange
+from tests.conftest import PCAPS
+
+
+def said(exchange: Exchange) -> tuple[object, ...]:
+    sides = [
+        message and (message.time_ns, message.size, message.data) for message in (exchange.request, exchange.response)
+    ]
+    return exchange.facts.time_ns, exchange.facts.client, exchange.facts.server, exchange.facts.api, *sides
+
+
+def again(path: Path, rows: list[Exchange]) -> list[Exchange]:
+    """Rows in their order, written a row at a time, and read."""
+    made, packets = Growing(), list[Packet]()
+    for each in rows:
+        facts = each.facts
+        made.begin(facts.connection, End.parse(facts.client), End.parse(facts.server))
+        packets += made.packets(facts.time_ns)
+        for message, of_client in ((each.request, True), (each.response, False)):
+            if message is not None:
+                missing = message.size - len(message.data)
+                made.say(facts.connection, Turn(message.time_ns, of_client, message.data, missing))
+    packets += made.packets()
+    assert [packet.time_ns for packet in packets] == sorted(packet.time_ns for packet in packets)
+    path.write_bytes(b"".join(pcapng(packets, "made")))
+    with Capture([str(path)], ports=frozenset({9092, 9094})) as capture:
+        for _ in capture.read():
+            pass
+        return list(capture.exchanges())
+
+
+@pytest.mark.parametrize("name", ["java", "librdkafka-pipelined", "java-sasl-plain"])
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_rows_that_were_chosen_come_back(name: str, share: float, tmp_path: Path) -> None:
+    with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        rows = [each for each in capture.exchanges() if each.facts.kind == "exchange"]
+    rows = [each for each in rows if random.Random(each.facts.number).random() < share]
+    found = again(tmp_path / "made.pcapng", rows)
+    assert sorted(map(said, found), key=repr) == sorted(map(said, rows), key=repr)

@@ -1,0 +1,132 @@
+"""Columns hold what was put into them, in memory or in a file; equal rows are found."""
+
+import os
+import pickle
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.core import columns
+from dissector.core.columns import Column, distinct, unique
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("extend"), st.lists(st.integers(0, 2**31 - 1), max_size=3000)),
+        st.tuples(st.just("grow"), st.integers(0, 9000)),
+        st.tuples(st.just("let_go"), st.none()),
+    ),
+    max_size=12,
+)
+
+
+@pytest.fixture(params=["memory", "file", "no room"])
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where columns live."""
+    if request.param != "memory":
+        monkeypatch.setattr(columns, "_FILED", 1 << 12)
+        monkeypatch.setattr(columns, "_STEP", 1 << 12)
+    if request.param == "no room":
+        monkeypatch.setattr(tempfile, "mkstemp", refused)
+    return str(request.param)
+
+
+def refused() -> tuple[int, str]:
+    raise OSError(28, "No space left on device")
+
+
+@given(steps=steps, default=st.sampled_from([0, -1, 7]), dtype=st.sampled_from([np.int64, np.int32]))
+def test_a_column_holds_what_was_put_into_it(
+    place: str, steps: list[tuple[str, Any]], default: int, dtype: type
+) -> None:
+    column, held = Column(dtype, default), list[int]()
+    for step, value in steps:
+        if step == "extend":
+            column.extend(value)
+            held += value
+        elif step == "grow":
+            column.grow(value)
+            held += [default] * (value - len(held))
+        else:
+            column.let_go()
+        assert len(column) == len(held)
+        assert column.values.dtype == dtype
+    assert column.values.tolist() == held
+
+
+def test_what_is_written_through_a_view_stays(place: str) -> None:
+    column = Column(np.int64)
+    column.grow(5000)
+    column.values[1000:2000] = 9
+    old = column.values
+    column.let_go()
+    column.grow(500_000)
+    assert old[999:2001].tolist() == [0, *[9] * 1000, 0]
+    assert column.values[999:2001].tolist() == [0, *[9] * 1000, 0]
+    assert int(column.values.sum()) == 9000
+
+
+def test_a_large_column_keeps_few_pages_resident() -> None:
+    column = Column(np.int64)
+    before = resident()
+    for _ in range(64):
+        column.extend(np.arange(1 << 17))  # 64 MiB in all
+    assert int(column.values[-1]) == (1 << 17) - 1
+    assert resident() - before < 16 << 20
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+@given(rows=st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=60))
+def test_of_equal_rows_the_first_is_told(rows: list[tuple[int, int, int]]) -> None:
+    firsts, which = distinct(np.array(rows, np.uint64))
+    different = list(dict.fromkeys(rows))
+    assert firsts.tolist() == [rows.index(row) for row in different]
+    assert which.tolist() == [different.index(row) for row in rows]
+
+
+def test_rows_that_share_their_sums_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_FACTORS", np.ones(64, np.uint64))
+    rows = [(1, 2), (2, 1), (0, 3), (2, 1), (1, 2)]
+    firsts, which = distinct(np.array(rows, np.uint64))
+    assert firsts.tolist() == [0, 1, 2]
+    assert which.tolist() == [0, 1, 2, 1, 0]
+
+
+@given(values=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3)))
+def test_values_come_once_each_in_order(values: list[int]) -> None:
+    assert unique(np.array(values, np.int64)).tolist() == sorted(set(values))
+
+
+@given(st.lists(st.integers(1, 2**31 - 1), max_size=5000), st.sets(st.integers(0, 4999)))
+def test_a_column_pickled_has_the_rows_that_were_kept(place: str, values: list[int], rows: set[int]) -> None:
+    column = Column(np.int64)
+    column.extend(values)
+    kept = np.array(sorted(row for row in rows if row < len(values)), np.int64)
+    column.keep(kept)
+    again = pickle.loads(pickle.dumps(column))
+    expected = np.zeros(len(values), np.int64)
+    expected[kept] = np.array(values, np.int64)[kept]
+    assert again.values.tolist() == expected.tolist()
+    again.extend([5] * 600)
+    again.grow(len(again) + 3)
+    assert again.values.tolist() == [*expected.tolist(), *[5] * 600, 0, 0, 0]
+
+
+def test_rows_that_are_gone_take_no_room() -> None:
+    column = Column(np.int64)
+    column.grow(3_000_000)
+    column.values[2_000_000] = 7
+    column.keep(np.array([2_000_000]))
+    data = pickle.dumps(column)
+    assert len(data) < 1_000
+    again = pickle.loads(data)
+    assert again.values[2_000_000] == 7
+    assert os.fstat(again._file).st_blocks * 512 < 1 << 20 < os.fstat(again._file).st_size

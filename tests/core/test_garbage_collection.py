@@ -1,0 +1,30 @@
+"""Cycles are looked for seldom while a command reads and prints, and as usual before and behind."""
+
+import gc
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.cli.formats import Format
+from dissector.cli.show import show
+from dissector.core.garbage_collection import COLLECT_AFTER
+from tests.conftest import PCAPS
+
+
+def test_show_collects_seldom_while_it_reads(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    usual = gc.get_threshold()
+    seen = []
+
+    class Watched(Capture):
+        def read(self, **how: bool):
+            seen.append(gc.get_threshold()[0])
+            return super().read(**how)
+
+    monkeypatch.setattr("dissector.cli.show.Capture", Watched)
+    assert show([str(PCAPS / "java.pcapng")], Format.TEXT, None, None, "api_key") == 0
+    assert seen == [COLLECT_AFTER]
+    assert gc.get_threshold() == usual
+    assert show([str(PCAPS / "java.pcapng")], Format.TEXT, 1, None, None) == 0
+    assert gc.get_threshold() == usual

@@ -1,0 +1,47 @@
+"""What columns tell of heads is what is told of each alone."""
+
+import struct
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.core.limits import Limits
+from dissector.detection import other_protocols
+from dissector.detection.frame_heuristics import HEAD, Requests, is_cut_short, is_printable
+
+CLIENT_IDS = st.sampled_from([b"", b"app-1", b"caf\xc3\xa9", b"a\x1bb", b"\x7f", b"x" * 50, b"x" * 51])
+HEADS = st.builds(
+    lambda size, key, version, length, name, more: struct.pack(">ihhih", size, key, version, 7, length) + name + more,
+    st.sampled_from([10, 15, 44, 60, 1000, 1 << 23, 1 << 25, 1 << 29, -1]),
+    st.sampled_from([-1, 0, 3, 18, 68, 100, 999]) | st.integers(-1, 100),
+    st.sampled_from([-1, 0, 1, 4, 99]),
+    st.sampled_from([-2, -1, 0, 5, 50, 51]),
+    CLIENT_IDS,
+    st.binary(max_size=HEAD),
+)
+
+
+@given(heads=st.lists(HEADS | st.binary(min_size=14, max_size=HEAD), min_size=1, max_size=20))
+def test_a_request_that_is_plain_by_columns_is_one_by_itself(heads: list[bytes]) -> None:
+    requests = Requests(Limits().frame_size)
+    columns = np.stack([np.frombuffer(head[:HEAD].ljust(HEAD, b"?"), np.uint8) for head in heads])
+    plain = requests.plain(columns, np.array([len(head) for head in heads]))
+    for head in (head[:HEAD] for head, told in zip(heads, plain.tolist(), strict=True) if told):
+        assert requests.is_request(head)
+        assert is_printable(head)
+        assert not is_cut_short(head)
+        assert other_protocols.told(head) is None
+
+
+def test_what_clients_begin_with_is_plain() -> None:
+    """ApiVersions, with and without a client id, as clients of today and of 2016 send it."""
+    heads = [
+        struct.pack(">ihhih", 20, 18, 3, 0, 5) + b"app-1" + bytes(5),
+        struct.pack(">ihhih", 10, 18, 0, -1, -1),
+        struct.pack(">ihhih", 14, 3, 1, 1, -1) + bytes(4),
+    ]
+    columns = np.stack([np.frombuffer(head.ljust(HEAD, b"?"), np.uint8) for head in heads])
+    sizes = np.array([len(head) for head in heads])
+    assert Requests(Limits().frame_size).plain(columns, sizes).all()
+    assert not Requests(Limits().frame_size).plain(columns, sizes - 1)[1]

@@ -1,0 +1,127 @@
+"""How many responses are recognised without their requests, held against what the whole captures say they are.
+
+The figures are printed, and must not fall.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange
+from dissector.index.exchange_table import NO_FRAME, RowKind
+from dissector.protocol.inference.evidence import NOTHING
+from dissector.protocol.inference.verdict import Confidence, Verdict, judge
+from tests.index.inferred_rows import FIRST_PORT, conversations, told_again
+
+pytestmark = pytest.mark.slow
+
+Pair = tuple[int, int]
+
+
+@dataclass
+class Score:
+    """Right and wrong, by API and by what was said of it."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+    right: Counter[str] = field(default_factory=Counter)
+    layouts: int = 0
+    among_three: int = 0
+    said: Counter[Confidence] = field(default_factory=Counter)
+    said_right: Counter[Confidence] = field(default_factory=Counter)
+
+    def enter(self, verdict: Verdict, name: str, truth: Pair) -> None:
+        """One response judged. A layout is right where the true version is among those that share it."""
+        found = [(each.layout.api.key, each.layout.versions) for each in verdict.candidates]
+        fits = [key == truth[0] and truth[1] in versions for key, versions in found]
+        right = bool(found) and found[0][0] == truth[0]
+        self.asked[name] += 1
+        self.right[name] += right
+        self.layouts += fits[:1] == [True]
+        self.among_three += any(fits[:3])
+        self.said[verdict.confidence] += 1
+        self.said_right[verdict.confidence] += right
+
+    def share(self, count: int) -> float:
+        return count / self.asked.total()
+
+    def told(self, title: str) -> str:
+        """The figures in words, and the APIs that are taken for another one."""
+        wrong = ", ".join(f"{name} {self.right[name]}/{n}" for name, n in self.asked.items() if self.right[name] < n)
+        said = ", ".join(f"{word} {n} ({self.said_right[word] / n:.0%} right)" for word, n in self.said.items())
+        return (
+            f"\n{title}: {self.asked.total()} responses: API {self.share(self.right.total()):.1%}, "
+            f"layout too {self.share(self.layouts):.1%}, among the first three {self.share(self.among_three):.1%}"
+            f"\n  {said}\n  not always right: {wrong}"
+        )
+
+
+def truth_of(exchange: Exchange) -> Pair:
+    assert exchange.api_key is not None
+    assert exchange.response is not None
+    return exchange.api_key, exchange.response.shape.body_version
+
+
+def lone_rows(capture: Capture) -> Iterator[tuple[int, int, bytes]]:
+    """Responses without a request: number of the row, connection in the capture that is told again, bytes."""
+    table, frames = capture._session.table, capture._session.frames
+    for number in range(len(capture)):
+        if table.kind.values[number] == RowKind.EXCHANGE and table.request.values[number] == NO_FRAME:
+            data, _ = frames.read(int(table.response.values[number]))
+            (_, client), _ = capture._transport.flows.endpoints(int(table.connection.values[number]))
+            yield number, client - FIRST_PORT, data
+
+
+def verdict_of(capture: Capture, number: int) -> Verdict:
+    """What is inferred for a row."""
+    session = capture._session
+    session.knowledge.learn(session.generation)
+    frame, connection = int(session.table.response.values[number]), int(session.table.connection.values[number])
+    return capture._lookup._inference.verdict(frame, connection, session.generation)
+
+
+def score_without(folder: Path, share: float) -> Score:
+    """Judge in captures that have that share of the requests."""
+    score = Score()
+    chance = random.Random(7)
+    for exchanges in conversations():
+        kept = {each.row.number for each in exchanges if chance.random() < share}
+        truth = {(each.row.connection, each.response.data): each for each in exchanges if each.response is not None}
+        with Capture([told_again(folder, exchanges, kept)], show_secrets=True) as capture:
+            for _ in capture.read():
+                pass
+            for number, connection, data in lone_rows(capture):
+                true = truth[connection, data]
+                score.enter(verdict_of(capture, number), true.row.api, truth_of(true))
+    return score
+
+
+def test_lone_frames_are_mostly_recognised(capsys: pytest.CaptureFixture[str]) -> None:
+    score = Score()
+    for exchanges in conversations():
+        for each in exchanges:
+            assert each.response is not None
+            data = each.response.data
+            score.enter(judge(data, len(data), len(data), NOTHING), each.row.api, truth_of(each))
+    with capsys.disabled():
+        print(score.told("frames by themselves"))
+    assert score.share(score.right.total()) > 0.86
+
+
+@pytest.mark.parametrize(("kept", "floor"), [(0.0, 0.86), (0.5, 0.87)])
+def test_responses_without_requests_are_mostly_recognised(
+    tmp_path: Path,
+    kept: float,
+    floor: float,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    score = score_without(tmp_path, kept)
+    with capsys.disabled():
+        print(score.told(f"{kept:.0%} of the requests there"))
+    assert score.share(score.right.total()) > floor
+    assert score.share(score.among_three) > 0.96
+    assert score.said_right[Confidence.SURE] > 0.99 * score.said[Confidence.SURE]

@@ -1,0 +1,118 @@
+"""Names and addresses in place of others; which words stay; tokens of logins."""
+
+import json
+from base64 import urlsafe_b64encode
+from ipaddress import ip_address, ip_network
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.export.redaction.addresses import Addresses
+from dissector.export.redaction.pseudonyms import Names
+from dissector.export.redaction.sasl_tokens import redacted_token
+from dissector.protocol.embedded.sasl import sasl_token
+
+PRIVATE = [ip_network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16")]
+
+
+@given(st.lists(st.binary(min_size=4, max_size=40), unique=True))
+def test_a_name_has_one_replacement_of_its_size_and_no_other_has_it(names: list[bytes]) -> None:
+    book = Names()
+    made = [book.of(name, "topic") for name in names]
+    assert [len(each) for each in made] == [len(name) for name in names]
+    assert len(set(made)) == len(names)
+    assert all(each != name for each, name in zip(made, names, strict=True))
+    assert [book.of(name, "group") for name in names] == made
+
+
+def test_replacements_say_what_is_named_as_far_as_there_is_room() -> None:
+    book = Names()
+    assert book.of(b"orders-2024", "topic") == b"topic-00001"
+    assert book.of(b"pay", "topic") == b"to1"
+    assert book.of(b"x", "topic") == b"1"
+    assert book.of(b"", "topic") == b""
+
+
+def test_where_names_run_out_they_share_asterisks() -> None:
+    book = Names()
+    made = [book.of(bytes([number]), "topic") for number in range(60)]
+    assert len(set(made[:34])) == 34
+    assert set(made[40:]) == {b"*"}
+
+
+@given(st.lists(st.ip_addresses(v=4).map(str), unique=True, max_size=50))
+def test_an_ipv4_address_keeps_its_length_and_its_kind(addresses: list[str]) -> None:
+    book = Addresses()
+    made = [book.of(each) for each in addresses]
+    assert len(set(made)) == len(made)
+    for was, now in zip(addresses, made, strict=True):
+        assert len(now) == len(was)
+        assert ip_address(now).is_loopback == ip_address(was).is_loopback
+        assert all(ip_address(now) in network for network in PRIVATE if ip_address(was) in network)
+        assert (now == was) == (ip_address(was).is_loopback or ip_address(was).is_unspecified)
+
+
+@given(st.lists(st.ip_addresses(v=6).map(str), unique=True, max_size=50))
+def test_an_ipv6_address_becomes_one_that_nobody_has(addresses: list[str]) -> None:
+    book = Addresses()
+    made = [book.of(each) for each in addresses]
+    assert len(set(made)) == len(made)
+    assert all(ip_address(each).version == 6 for each in made)
+
+
+def test_private_networks_stay_private() -> None:
+    book = Addresses()
+    assert book.of("192.168.1.77").startswith("192.168.")
+    assert book.of("10.20.30.40").startswith("10.")
+    assert book.of("172.16.0.1").startswith("172.16.")
+    assert book.of("127.0.0.1") == "127.0.0.1"
+    assert book.of("fe80::1:2:3").startswith("fe80::")
+    assert book.of("fd12:3456::1").startswith("fd00::")
+    assert book.of("2a00:1450::8").startswith("2001:db8::")
+
+
+def jwt(claims: dict[str, str]) -> bytes:
+    pieces = [json.dumps(each).encode() for each in ({"alg": "none"}, claims)]
+    return b".".join(urlsafe_b64encode(each).rstrip(b"=") for each in pieces) + b".c2lnbmF0dXJl"
+
+
+TOKENS = {
+    "PLAIN": [b"\x00alice\x00alice-secret", b"admin\x00alice\x00secret word"],
+    "SCRAM-SHA-256": [
+        b"n,,n=alice,r=fyko+d2lbbFgONRv9qkxdawL", b"n,a=admin,n=alice,r=fyko+d2lbbFgONRv9qkxdawL",
+        b"r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZV,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+        b"c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZV,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+        b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", b"e=other-secret-words",
+    ],
+    "OAUTHBEARER": [
+        b"n,,\x01auth=Bearer " + jwt({"sub": "alice", "scope": "secret"}) + b"\x01\x01",
+        b"n,a=alice,\x01auth=bearer opaque-secret-token\x01extra=secret-word\x01\x01",
+        b'{"status":"invalid_token","scope":"secret"}',
+    ],
+    "GSSAPI": [b"`\x82\x02alice-secret"],
+}  # fmt: skip
+
+
+def test_a_token_reads_as_before_and_says_nothing() -> None:
+    names = Names()
+    for mechanism, tokens in TOKENS.items():
+        for token in tokens:
+            made = redacted_token(token, mechanism, names)
+            was, now = sasl_token(token, mechanism), sasl_token(made, mechanism)
+            assert was is not None
+            assert now is not None
+            assert len(made) == len(token)
+            assert [(each.name, each.start, each.end) for each in now.parts] == [
+                (each.name, each.start, each.end) for each in was.parts
+            ]
+            for word in (b"alice", b"admin", b"secret", b"fyko", b"W22Z", b"dHzb", b"6rri", b"c2ln", b"opaque"):
+                assert word not in made
+            assert not any(piece in made for piece in token.split(b"Bearer ")[-1].split(b".")[:2] if b"ey" in piece)
+
+
+def test_the_user_of_a_login_is_the_same_in_every_message() -> None:
+    names = Names()
+    plain = redacted_token(b"\x00alice\x00alice-secret", "PLAIN", names)
+    scram = redacted_token(b"n,,n=alice,r=fyko", "SCRAM-SHA-512", names)
+    assert plain.split(b"\x00")[1] == names.of(b"alice", "user")
+    assert b"n=" + names.of(b"alice", "user") in scram

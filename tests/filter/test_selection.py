@@ -1,0 +1,127 @@
+"""Rows as a screen asks for them: in steps, in any cut, while the capture grows."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dissector
+from dissector.capture_session import Capture
+from dissector.filter import parse, selection
+from tests.conftest import PCAPS
+from tests.filter.asking import bundled, opened
+from tests.traffic import Turn, capture_of, conversation, request, response
+
+FILTERS = ("api == Fetch", "error", "latency > 2ms && topic", "!(api == Fetch)", "records.key || version > 3")
+SEGMENT = str(min((PCAPS / "segments").rglob("*.log")))
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(st.sampled_from(FILTERS), st.lists(st.integers(0, 250), max_size=4), st.booleans(), st.integers(1, 40))
+def test_any_cut_of_a_capture_gives_the_same_rows(text: str, cuts: list[int], eager: bool, stretch: int) -> None:
+    wanted = parse(text)
+    capture = opened(bundled("java"), SEGMENT)
+    with pytest.MonkeyPatch.context() as patch:
+        whole = [row for found in capture.select(wanted) for row in found.rows.tolist()]
+        patch.setattr(selection, "FIRST", stretch)
+        patch.setattr(selection, "STRETCH", stretch * 3)
+        patch.setattr(selection, "TOGETHER", stretch)
+        patch.setattr(selection, "STEP", -1.0 if eager else 1e9)  # a result for each row, or none before the end
+        places = [0, *sorted(min(cut, len(capture)) for cut in cuts), len(capture)]
+        rows, upto = [], 0
+        for start, stop in pairwise(places):
+            for found in capture.select(wanted, start, stop):
+                assert upto <= found.upto <= stop
+                assert all(upto <= row < found.upto for row in found.rows.tolist())
+                rows, upto = rows + found.rows.tolist(), found.upto
+            assert upto == stop
+        assert rows == whole
+
+
+def test_what_is_behind_the_last_row_asked_for_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+    at = Capture.at
+
+    def watched(self: Capture, rows: object) -> object:
+        for exchange in at(self, rows):
+            looked_at.append(exchange.facts.number)
+            yield exchange
+
+    monkeypatch.setattr(selection, "STEP", -1.0)
+    capture = opened("librdkafka-pipelined")
+    monkeypatch.setattr(Capture, "at", watched)
+    steps = capture.select(parse("request.acks == ALL"))
+    first = next(found for found in steps if len(found.rows))
+    steps.close()
+    assert looked_at
+    assert max(looked_at) <= first.upto
+
+
+@pytest.mark.parametrize(
+    ("text", "apis"),
+    [
+        ("request.max_wait_ms > 0", {"Fetch"}),
+        ("request.acks == ALL", {"Produce"}),
+        ("api == Fetch && error_code != 0", {"Fetch"}),
+        ("error", set()),  # a column of its own
+        ("api_key == 3 and topic", {"Metadata"}),
+        ("latency < 0ns && error", set()),
+        ("api == Fetch && (max_wait_ms == 1 || request.acks == ALL)", {"Fetch"}),
+    ],
+)
+def test_only_apis_that_can_fit_are_decoded(text: str, apis: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = set()
+    at = Capture.at
+
+    def watched(self: Capture, rows: object) -> object:
+        for exchange in at(self, rows):
+            looked_at.add(exchange.facts.api)
+            yield exchange
+
+    capture = opened("java")
+    monkeypatch.setattr(Capture, "at", watched)
+    for _ in capture.select(parse(text)):
+        pass
+    assert looked_at == apis
+
+
+def test_fields_of_the_row_decode_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "api == Fetch && latency > 1us && client_id contains a && server contains 9092 && size > 1 && time >= 0s"
+    wanted = parse(text)
+    assert wanted.is_of_index
+    capture = opened("java")
+    monkeypatch.setattr(Capture, "at", None)
+    assert sum(len(found.rows) for found in capture.select(wanted))
+
+
+def test_a_row_that_is_answered_later_fits_then(tmp_path: Path) -> None:
+    silent, answered = tmp_path / "silent", tmp_path / "answered"
+    turns = [Turn(True, request(n)) for n in range(3)]
+    silent.mkdir()
+    answered.mkdir()
+    capture = opened(capture_of(silent, conversation(turns)))
+    assert capture.matching(parse("response"), np.arange(3)).tolist() == []
+    assert capture.matching(parse("!response"), np.arange(3)).tolist() == [0, 1, 2]
+    capture = opened(capture_of(answered, conversation([*turns, Turn(False, response(1))])))
+    assert capture.matching(parse("response"), np.array([1, 2])).tolist() == [1]
+
+
+def test_exchanges_of_a_filter_are_those_that_fit() -> None:
+    with dissector.open(PCAPS / "java.pcapng") as capture:
+        found = list(capture.exchanges("api == Fetch && latency > 50ms"))
+        assert found
+        assert all(each.row.api == "Fetch" and (each.row.latency_ns or 0) > 50_000_000 for each in found)
+        everything = list(capture.exchanges())
+    assert len(everything) > len(found)
+
+
+def test_a_bad_filter_is_told_before_anything_is_read() -> None:
+    with dissector.open(PCAPS / "java.pcapng") as capture:
+        with pytest.raises(dissector.FilterError, match="Fetch") as told:
+            capture.exchanges("api == Ftech")
+        assert (told.value.column, told.value.near) == (7, ("Fetch",))
+        assert not len(capture)

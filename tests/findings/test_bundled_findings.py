@@ -1,0 +1,58 @@
+"""Every bundled capture has exactly these findings of several rows: each was looked at, and is true.
+
+`trouble-…` show what they are called after, once. What is told of the others: the encoder joins a group in every
+version; franz-go begins with an ApiVersions that the broker lacks; java-admin asks for a coordinator while the
+offsets topic is made; kafka-python and sarama, told that the broker is old, use versions that it no longer has; a
+controller that lost the election is asked on; a broker shuts down on a replica's fetch.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from dissector.findings.registry import FINDERS
+from tests.findings.made import troubles
+
+pytestmark = pytest.mark.slow
+
+EXPECTED = {
+    "encoder": [(16, "slow"), (115, "rebalance-loop")],
+    "franz-go": [(1, "version-stepped-down")],
+    "java-admin": [(54, "error-storm")],
+    "kafka-python-as-0.11": [(row, "version-not-offered") for row in (48, 55, 57, 59)],
+    "kraft-quorum": [(245, "error-storm")],
+    "plain-socket": [(1, "version-stepped-down")],
+    "sarama-1.0.0": [(row, "version-not-offered") for row in (45, 48, 54)],
+    "trouble-closed-in-flight": [(1, "closed-in-flight")],
+    "trouble-consumer-lag": [(16, "consumer-lag")],
+    "trouble-duplicate-correlation-id": [(3, "duplicate-correlation-id")],
+    "trouble-error-storm": [(10, "error-storm")],
+    "trouble-everyday-error-again": [(4, "everyday-error-again")],
+    "trouble-fetch-session-error": [(6, "fetch-session-error")],
+    "trouble-metadata-storm": [(33, "metadata-storm")],
+    "trouble-near-loss": [(9, "near-loss")],
+    "trouble-oversized-request": [(1, "oversized-request")],
+    "trouble-rebalance-loop": [(82, "rebalance-loop")],
+    "trouble-retried-batch": [(8, "retried-batch")],
+    "trouble-sequence-gap": [(9, "sequence-gap")],
+    "trouble-slow": [(41, "slow")],
+    "trouble-throttled": [(12, "throttled")],
+    "trouble-tiny-batches": [(57, "tiny-batches")],
+    "trouble-uncompressed-batches": [(10, "uncompressed-batches")],
+    "trouble-version-not-offered": [(1, "version-not-offered")],
+    "two-brokers": [(186, "closed-in-flight")],
+}
+MADE = {"out-of-order-response"}
+"""What no recording shows, as no broker does it: Kafka's reads a connection's next request when it has answered the one
+before."""
+
+
+def test_it_has_these_findings_and_no_others(bundled: Path) -> None:
+    found = [(row, finding.code) for row, finding in troubles(str(bundled))]
+    assert found == EXPECTED.get(bundled.stem, [])
+
+
+def test_each_class_is_shown_by_a_recording_unless_none_can() -> None:
+    shown = {code for rows in EXPECTED.values() for _, code in rows}
+    assert shown | MADE == {finder.explanation.code for finder in FINDERS}
+    assert not shown & MADE

@@ -1,0 +1,145 @@
+"""The pass: the same findings however the rows come, bounded, and in every face."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.capture_session import Capture
+from dissector.core.finding import Finding, Severity
+from dissector.findings.explanation import Explanation
+from dissector.findings.found import Found
+from dissector.findings.recurring import Recent
+from tests.conftest import PCAPS
+from tests.findings.made import Talk, grown, heartbeat, produce, troubles, written
+
+RECORDED = sorted(PCAPS.glob("trouble-*.pcapng"))
+QUICK = [path for path in RECORDED if path.stem != "trouble-slow"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("step", [1, 7])
+def test_steps_make_no_difference(recorded: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = troubles(str(recorded))
+    monkeypatch.setattr("dissector.findings.examination.STEP", step)
+    assert troubles(str(recorded)) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
+def test_rows_that_come_while_it_is_examined_are_found_as_well(recorded: Path, tmp_path: Path) -> None:
+    whole = recorded.read_bytes()
+    cuts = [len(whole) * n // 12 for n in range(1, 12)]
+    rows: list[tuple[int, Finding]] = []
+    for capture in grown(tmp_path / "growing.pcapng", whole, cuts):
+        for _ in capture.examine():
+            pass
+        rows = capture.troubles()
+    assert [finding.code for _, finding in rows] == [finding.code for _, finding in troubles(str(recorded))]
+
+
+def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissector.findings.examination.STEP", 5)
+    talk = Talk()
+    for n in range(60):
+        produce(talk, n)
+    path = written(tmp_path, talk)
+    with Capture([path]) as capture:
+        for _ in capture.read():
+            pass
+        steps = capture.examine()
+        assert next(steps).done == 5
+        steps.close()
+        assert not capture.troubles()
+        assert [step.done for step in capture.examine()] == [*range(10, 61, 5)]
+        assert [code for _, finding in capture.troubles() if (code := finding.code)] == ["tiny-batches"]
+
+
+@pytest.mark.parametrize("recorded", QUICK, ids=lambda path: path.stem)
+def test_several_threads_find_what_one_finds(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = troubles(str(recorded))
+    monkeypatch.setattr("dissector.findings.examination.STEP", 3)
+    with Capture([str(recorded)]) as capture:
+        for _ in capture.read():
+            pass
+        with ThreadPoolExecutor(3) as threads:
+            steps = list(threads.map(lambda _: [step.done for step in capture.examine()], range(3)))
+        assert max(done for each in steps for done in each) == len(capture)
+        assert capture.troubles() == whole
+
+
+def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path: Path) -> None:
+    talk = Talk()
+    for at in (0, 1):
+        heartbeat(talk, at, took=20, correlation_id=7)
+    with Capture([written(tmp_path, talk)]) as capture:
+        for _ in capture.read():
+            pass
+        assert capture.exchange(1).row.severity is None
+        for _ in capture.examine():
+            pass
+        for exchange in (capture.exchange(1), *capture.between(1, 2)):
+            assert [finding.code for finding in exchange.findings] == ["duplicate-correlation-id"]
+            assert exchange.row.severity is Severity.ERROR
+            assert exchange.row.info == "[duplicate-correlation-id] readers"
+        assert capture.exchange(0).row.severity is None
+        assert capture.is_trouble(1)
+
+
+def test_files_of_kafka_have_none_and_rows_behind_them_have_theirs(tmp_path: Path) -> None:
+    [segment, *_] = sorted((PCAPS / "segments").rglob("*.log"))
+    talk = Talk()
+    for at in (0, 1):
+        heartbeat(talk, at, took=20, correlation_id=7)
+    with Capture([str(segment), written(tmp_path, talk)]) as capture:
+        for _ in capture.read():
+            pass
+        steps = list(capture.examine())
+        [(row, _)] = capture.troubles()
+        assert row == len(capture) - 1
+        assert (steps[-1].done, steps[-1].total) == (len(capture), len(capture))
+        assert [finding.code for finding in capture.exchange(row).findings] == ["duplicate-correlation-id"]
+
+
+def test_so_many_of_a_code_are_kept_and_the_rest_is_counted() -> None:
+    explained = Explanation("many", "Many", Severity.NOTE, "", "", "")
+    found = Found(most=3)
+    cases = [found.tell(explained, row, "once") for row in (5, 1, 3, 2, 4)]
+    for case in cases:
+        case.retell("again")
+    assert [(row, finding.message) for row, finding in found.all()] == [(1, "again"), (3, "again"), (5, "again")]
+    assert found.take_left_out() == {"many": 2}
+    assert found.take_left_out() == {}
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_what_is_remembered_is_bounded_and_of_the_newest(keys: list[int]) -> None:
+    recent: Recent[int, list[int]] = Recent(list, most=3)
+    for key in keys:
+        recent.of(key).append(1)
+        assert len(recent) <= 3
+    newest = list(dict.fromkeys(reversed(keys)))[:3]
+    assert all(recent.of(key) for key in newest)
+
+
+@pytest.mark.parametrize("recorded", QUICK, ids=lambda path: path.stem)
+def test_findings_say_where_in_the_exchange_they_are(recorded: Path) -> None:
+    with Capture([str(recorded)]) as capture:
+        for _ in capture.read():
+            pass
+        for _ in capture.examine():
+            pass
+        for row, finding in capture.troubles():
+            side, *fields = finding.path.replace("]", "").replace("[", ".").split(".")
+            message = capture.exchange(row).request if side == "request" else capture.exchange(row).response
+            assert message is not None
+            value: object = {"header": message.header, "body": message.body}
+            for field in fields:
+                if field == "base_sequence":  # inside of the batch's bytes
+                    break
+                value = value[int(field)] if isinstance(value, list) else value[field]
+            json.dumps(value, default=str)

@@ -1,0 +1,214 @@
+"""What rows tell by themselves: kept as numbers, it is what decoding them gives, however and whenever it was found."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.capture_session import Capture
+from dissector.core.finding import Severity
+from dissector.core.store import Store
+from dissector.exchange.model import Exchange
+from dissector.filter import parse
+from dissector.filter.row_columns import OPEN, YES
+from dissector.filter.selection import narrowed
+from dissector.filter.subjects import ERROR
+from dissector.findings import CODES
+from dissector.findings.alike import Alike
+from dissector.findings.told import SEVERITIES, Told
+from dissector.protocol.codec.structs import structs
+from dissector.protocol.message import Shape, read
+from dissector.protocol.schema.enums import ERROR_CODE, members
+from tests.conftest import CAPTURES, PCAPS
+from tests.findings.made import Talk, heartbeat, written
+from tests.findings.test_examination import grown
+
+NAMES = ("java", "trouble-error-storm", "trouble-rebalance-loop", "java-sasl-refused", "plain-socket-message-sets")
+QUICK = [path for path in CAPTURES if path.stem in NAMES]
+
+
+def decoded(exchange: Exchange) -> Told:
+    """What a row tells, as whoever looks at it sees it."""
+    severity = exchange.row.severity
+    return Told(
+        frozenset(finding.code for finding in exchange.findings),
+        -1 if severity is None else SEVERITIES.index(severity),
+        frozenset(ERROR.of(exchange)),
+    )
+
+
+def kept(capture: Capture) -> list[Told | None]:
+    """What the columns have of each row, of what it tells by itself and with others; None where it is not known."""
+    entries = next((n for n in range(len(capture)) if not capture.exchange(n).is_stored), len(capture))
+    rows = np.arange(len(capture) - entries)
+    (numbers, own), (others, several) = capture.own(rows), capture.several(rows)
+    told: list[Told | None] = [None] * entries
+    for number, other in zip(numbers.tolist(), others.tolist(), strict=True):
+        one, two = own[number], several[other]
+        both = Told(one.codes | two.codes, max(one.severity, two.severity), one.errors)
+        told.append(both if number else None)
+    return told
+
+
+def tell(capture: Capture, rows: Iterable[int]) -> None:
+    for _ in capture.tell(np.array(sorted(rows), np.int64)):
+        pass
+
+
+def opened(path: Path, *, examined: bool = False) -> Capture:
+    capture = Capture([str(path)])
+    for _ in capture.read():
+        pass
+    for _ in capture.examine() if examined else ():
+        pass
+    return capture
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
+@pytest.mark.parametrize("examined", [False, True])
+def test_it_is_what_decoding_gives(path: Path, examined: bool) -> None:
+    agrees(path, examined=examined)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("examined", [False, True])
+def test_of_every_capture_it_is_what_decoding_gives(path: Path, examined: bool) -> None:
+    agrees(path, examined=examined)
+
+
+def agrees(path: Path, *, examined: bool) -> None:
+    """Every row is told, as decoding has it; and every code, severity and error is answered with just these rows."""
+    with opened(path, examined=examined) as capture:
+        expected = [decoded(exchange) for exchange in capture.between(0, len(capture))]
+        tell(capture, range(len(capture)))
+        assert kept(capture) == expected
+        asked = {f"finding == {code}": [code in told.codes for told in expected] for code in CODES}
+        asked |= {f"severity == {name.value}": [told.severity == n for told in expected]
+                  for n, name in enumerate(Severity)}  # fmt: skip
+        asked |= {f"severity >= {name.value}": [told.severity >= n for told in expected]
+                  for n, name in enumerate(Severity)}  # fmt: skip
+        asked |= {f"error == {name}": [code in told.errors for told in expected]
+                  for code, name in members(ERROR_CODE).items()}  # fmt: skip
+        asked |= {
+            "finding": [bool(told.codes) for told in expected],
+            "severity": [told.severity >= 0 for told in expected],
+            "error": [bool(told.errors - {0}) for told in expected],
+        }
+        for text, fits in asked.items():
+            answers = narrowed(parse(text), capture, range(len(capture)))
+            assert not (answers == OPEN).any(), text
+            assert (answers == YES).tolist() == fits, text
+            assert narrowed(parse(f"!({text})"), capture, range(len(capture))).tolist() == (YES - answers).tolist()
+
+
+@cache
+def told_of(name: str) -> list[Told]:
+    with opened(PCAPS / f"{name}.pcapng") as capture:
+        return [decoded(exchange) for exchange in capture.between(0, len(capture))]
+
+
+@pytest.mark.slow
+@given(st.sampled_from(NAMES), st.data())
+def test_the_order_of_steps_makes_no_difference(name: str, data: st.DataObject) -> None:
+    with opened(PCAPS / f"{name}.pcapng") as capture:
+        rows = st.sets(st.integers(0, len(capture) - 1))
+        for some in data.draw(st.lists(rows, max_size=4)):
+            tell(capture, some)
+            assert all(now in (None, then) for now, then in zip(kept(capture), told_of(name), strict=True))
+        for text in ("error", "severity >= warning", "finding == unanswered"):
+            wanted = parse(text)
+            fits = [n for n, each in enumerate(capture.exchanges()) if wanted.matches(each)]
+            assert [row for found in capture.select(wanted) for row in found.rows.tolist()] == fits
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
+def test_while_a_capture_grows_nothing_is_kept_that_changes_later(path: Path, tmp_path: Path) -> None:
+    whole = path.read_bytes()
+    early: list[Told | None] = []
+    for capture in grown(tmp_path / "growing.pcapng", whole, [len(whole) * n // 9 for n in range(1, 9)]):
+        for _ in capture.examine():
+            pass
+        tell(capture, range(len(capture)))
+        now = kept(capture)
+        codes = [told.codes if told is not None else None for told in now]
+        assert all(one is None or one.codes <= (two or set()) for one, two in zip(early, codes, strict=False))
+        assert all(one is None or two is None or one.errors == two.errors for one, two in zip(early, now, strict=False))
+        early = now
+        if capture.is_read:
+            assert now == [decoded(exchange) for exchange in capture.between(0, len(capture))]
+
+
+def test_findings_of_several_rows_count_where_nothing_else_is_found(tmp_path: Path) -> None:
+    talk = Talk()
+    for at in (0, 1):
+        heartbeat(talk, at, took=20, correlation_id=7)
+    with opened(Path(written(tmp_path, talk))) as capture:
+        wanted = parse("severity == error && finding == duplicate-correlation-id")
+        tell(capture, range(2))
+        assert not capture.matching(wanted, np.arange(2)).tolist()
+        for _ in capture.examine():
+            pass
+        assert narrowed(wanted, capture, range(2)).tolist() == [0, YES]
+
+
+def test_several_threads_tell_what_one_tells() -> None:
+    with opened(PCAPS / "java.pcapng") as capture, ThreadPoolExecutor(3) as threads:
+        list(threads.map(lambda first: tell(capture, range(first, len(capture), 2)), (0, 1, 0)))
+        assert kept(capture) == told_of("java")
+
+
+@cache
+def frames() -> list[tuple[int, int, Shape, bytes]]:
+    """Whole frames of real conversations: API, version, shape, bytes."""
+    found: list[tuple[int, int, Shape, bytes]] = []
+    for path in QUICK:
+        with opened(path) as capture:
+            for each in capture.between(0, len(capture)):
+                found += [
+                    (each.api_key, each.row.version or 0, message.shape, message.data)
+                    for message in (each.request, each.response)
+                    if message is not None and each.api_key is not None and message.whole == message.size < 600
+                ]
+    return found
+
+
+@given(st.data())
+def test_frames_like_others_read_as_these_do(data: st.DataObject) -> None:
+    """A frame is learned, and bytes of it are changed: what still counts as alike says what it said."""
+    key, version, shape, whole = data.draw(st.sampled_from(frames()))
+    changes = st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255))
+    store, column = Store(), np.ones(1, np.int64)
+    alike = Alike(store)
+    for _ in range(2):
+        alike.learn(key, version, shape, whole, 5)
+    for at, byte in data.draw(st.lists(changes, min_size=1, max_size=40)):
+        changed = whole[:at] + bytes([byte]) + whole[at + 1 :]
+        address = store.add(changed) * column
+        if alike.among(key * column, version * column, address, len(whole) * column)[0]:
+            assert said(changed, shape) == said(whole, shape)
+
+
+def said(data: bytes, shape: Shape) -> tuple[list[str], list[object]]:
+    read_as = read(data, shape)
+    errors = [
+        value for struct in structs(read_as.body) for name, value in struct.items() if name.endswith("error_code")
+    ]
+    return [finding.code for finding in read_as.findings], errors
+
+
+def test_most_rows_of_a_busy_capture_are_told_without_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(PCAPS / "librdkafka-pipelined.pcapng") as capture:
+        lookup, read_rows = capture._lookup, []
+        look = lookup.exchanges
+        monkeypatch.setattr(lookup, "exchanges", lambda rows: look(read_rows.append(len(rows)) or rows))
+        monkeypatch.setattr("dissector.findings.own.TOGETHER", 64)
+        tell(capture, range(len(capture)))
+        assert 0 < sum(read_rows) < len(capture) // 2

@@ -1,0 +1,167 @@
+"""Frames do not depend on how their stream was cut; rows tile the stream; lost places are found again."""
+
+import random
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch, RunKind
+from dissector.core.limits import DEFAULT, Limits
+from dissector.core.store import Store
+from dissector.framing import Evidence, Heads, Splitter, Verdict
+from tests.traffic import request, response, seeds
+
+Row = tuple[int, int, int, bytes]
+"""Kind, stream offset, size, bytes (``?`` for those that are missing)."""
+
+
+class Metadata:
+    """Frames begin as Metadata requests do."""
+
+    alone = True
+    inside = True
+
+    def strong(self, words: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        return words >> 16 == 3
+
+    def judge(self, head: bytes, packet: int) -> Evidence:
+        return Evidence.STRONG if head[4:6] == b"\x00\x03" and len(head) >= 14 else Evidence.NONE
+
+    def together(self, heads: list[bytes], ends: int) -> bool:
+        return True
+
+
+class Anything:
+    """Takes every stream for Kafka; it begins as is told."""
+
+    def __init__(self, begins: Verdict = Verdict.FRAMES) -> None:
+        self._begins = begins
+        self.findings: list[int] = []
+
+    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
+        return self._begins
+
+    def begin(self, directions: Int64, heads: npt.NDArray[np.uint8], sizes: Int64) -> npt.NDArray[np.bool_]:
+        return np.full(len(directions), self._begins is Verdict.FRAMES)
+
+    def asks(self, direction: int) -> bool:
+        return True
+
+    def heads(self, direction: int) -> Heads:
+        return Metadata()
+
+    def expects(self, direction: int) -> bool:
+        return False
+
+    def found(self, direction: int, head: bytes) -> None:
+        self.findings.append(direction)
+
+
+def split(
+    stream: bytes, cuts: list[int], missing: set[int], batch: int, bounds: Limits = DEFAULT,
+    begins: Verdict = Verdict.FRAMES,
+) -> list[Row]:  # fmt: skip
+    """The rows of a stream that comes in runs cut at `cuts`; the runs numbered in `missing` are gaps."""
+    store = Store()
+    base = store.add(stream)
+    ends = [*sorted({cut for cut in cuts if 0 < cut < len(stream)}), len(stream)]
+    starts = [0, *ends[:-1]]
+    runs = [
+        (0, RunKind.LOST if n in missing else RunKind.DATA, a, NOWHERE if n in missing else base + a, b - a, n, n)
+        for n, (a, b) in enumerate(zip(starts, ends, strict=True))
+    ]
+    splitter = Splitter(store, Anything(begins), bounds)
+    rows: list[Row] = []
+
+    def take(frames: FrameBatch) -> None:
+        for n in range(len(frames)):
+            pieces = range(int(frames.piece[n]), int(frames.piece[n + 1]))
+            parts = [(int(frames.piece_address[p]), int(frames.piece_size[p])) for p in pieces]
+            data = b"".join(b"?" * size if at == NOWHERE else bytes(store.read(at, size)) for at, size in parts)
+            rows.append((int(frames.kind[n]), int(frames.start[n]), int(frames.size[n]), data))
+
+    for at in range(0, len(runs), batch):
+        columns = np.array(runs[at : at + batch], np.int64).T
+        take(splitter.feed(RunBatch(columns[0], columns[1].astype(np.uint8), *columns[2:])))
+        take(splitter.resync())
+    while len(found := splitter.resync(final=True)):
+        take(found)
+    return rows
+
+
+@given(count=st.integers(1, 8), cuts=st.lists(st.integers(1, 400)), batch=st.integers(1, 9))
+def test_any_cutting_gives_the_same_frames(count: int, cuts: list[int], batch: int) -> None:
+    frames = [request(n, client_id=b"x" * (n * 7)) for n in range(count)]
+    rows = split(b"".join(frames), cuts, set(), batch)
+    assert [row[3] for row in rows] == frames
+    assert {row[0] for row in rows} == {FrameKind.FRAME}
+
+
+@given(chance=seeds, cuts=st.lists(st.integers(1, 400), min_size=4), batch=st.integers(1, 9))
+def test_rows_tile_the_stream_whatever_is_missing(chance: random.Random, cuts: list[int], batch: int) -> None:
+    stream = b"".join(request(n, client_id=b"x" * (n * 3)) for n in range(12))
+    missing = set(chance.sample(range(1, len(cuts)), min(2, len(cuts) - 1)))
+    rows = split(stream, cuts, missing, batch)
+    at = 0
+    for _, start, size, data in rows:
+        assert start == at
+        assert len(data) == size
+        at += size
+    assert at == len(stream)
+    whole = {data for kind, _, _, data in rows if kind == FrameKind.FRAME and b"?" not in data}
+    assert whole <= {request(n, client_id=b"x" * (n * 3)) for n in range(12)}
+
+
+@given(junk=st.binary(max_size=300), batch=st.integers(1, 5))
+def test_any_bytes_are_tiled(junk: bytes, batch: int) -> None:
+    rows = split(junk, [7, 19, 100], set(), batch) if junk else []
+    # A last frame may say that it is longer than what is there.
+    assert sum(min(size, len(junk) - start) for _, start, size, _ in rows) == len(junk)
+
+
+@pytest.mark.parametrize("begins", [Verdict.SEARCH, Verdict.PERHAPS])
+def test_a_frame_in_the_middle_of_bytes_is_found(begins: Verdict) -> None:
+    lost = b"\x00\x07rest of what was lost"
+    rows = split(lost + request(1) + request(2), [], set(), 1, begins=begins)
+    assert [(kind, data) for kind, _, _, data in rows] == [
+        (FrameKind.UNPARSED, lost), (FrameKind.FRAME, request(1)), (FrameKind.FRAME, request(2))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [b"nothing here at all", response(1) + b"??"])
+def test_nothing_is_found_where_nothing_is(stream: bytes) -> None:
+    assert split(stream, [], set(), 1, begins=Verdict.PERHAPS) == []
+    [(kind, start, size, _)] = split(stream, [], set(), 1, begins=Verdict.SEARCH)
+    assert (kind, start, size) == (FrameKind.UNPARSED, 0, len(stream))
+
+
+@given(
+    before=st.binary(max_size=40), count=st.integers(1, 6), cuts=st.lists(st.integers(1, 300)), batch=st.integers(1, 9)
+)
+def test_what_is_found_does_not_depend_on_batches(before: bytes, count: int, cuts: list[int], batch: int) -> None:
+    stream = before + b"".join(request(n, client_id=b"x" * n * 5) for n in range(1, count + 1))
+    whole = split(stream, cuts, {1}, 1 << 20, begins=Verdict.SEARCH)
+    assert split(stream, cuts, {1}, batch, begins=Verdict.SEARCH) == whole
+    assert split(stream, cuts, {1}, 1, begins=Verdict.SEARCH) == whole
+
+
+def test_what_is_held_is_bounded() -> None:
+    """Frames that never end come out as what they are: bytes without a frame."""
+    stream = (1000).to_bytes(4, "big") + request(1)[4:] + bytes(500)
+    bounds = Limits(held_runs=100)
+    rows = split(stream, list(range(1, len(stream))), set(), 10, bounds)
+    assert {row[0] for row in rows} == {FrameKind.UNPARSED}
+    assert sum(row[2] for row in rows) == len(stream)
+
+
+def test_a_size_about_the_largest_is_taken_or_passed_over_but_never_looked_at_for_ever() -> None:
+    """What the search takes for a frame's beginning, splitting must take for one too."""
+    largest = 1_000
+    for size in range(largest - 5, largest + 6):
+        stream = request(1) + size.to_bytes(4, "big") + request(2)[4:] + request(3)
+        for batch in (1, 9):
+            rows = split(stream, [11, 30], set(), batch, Limits(frame_size=largest))
+            assert sum(len(row[3].replace(b"?", b"")) for row in rows) == len(stream)

@@ -1,0 +1,55 @@
+"""The bundled conversations, told again with requests left out: captures whose truth is known."""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange
+from tests.conftest import CAPTURES
+from tests.traffic import Turn, capture_of, conversation
+
+FIRST_PORT: Final = 40_000
+MOST: Final = 3
+"""Exchanges of an API that are told of a capture: the many alike would hide the others, and take long."""
+
+
+@cache
+def conversations() -> list[list[Exchange]]:
+    """Of every bundled capture the first few paired exchanges of each API."""
+    found = []
+    for path in CAPTURES:
+        with Capture([str(path)], show_secrets=True) as capture:
+            paired = [
+                each for each in capture.exchanges() if each.request and each.response and each.row.kind != "sasl"
+            ]
+        found.append(list(sampled([each for each in paired if each.response and each.response.shape.body])))
+    return found
+
+
+def sampled(exchanges: list[Exchange]) -> Iterator[Exchange]:
+    """The first few of every API."""
+    seen: Counter[str] = Counter()
+    for exchange in exchanges:
+        seen[exchange.row.api] += 1
+        if seen[exchange.row.api] <= MOST:
+            yield exchange
+
+
+def told_again(folder: Path, exchanges: list[Exchange], kept: set[int]) -> str:
+    """A capture of the same conversations with those requests that are kept, by the number of their row."""
+    turns: dict[int, list[tuple[int, Turn]]] = {}
+    for each in exchanges:
+        assert each.request is not None
+        assert each.response is not None
+        said = turns.setdefault(each.row.connection, [])
+        if each.row.number in kept:
+            said.append((each.request.time_ns, Turn(True, each.request.data)))
+        said.append((each.response.time_ns, Turn(False, each.response.data)))
+    packets = []
+    for connection, said in turns.items():
+        said.sort(key=lambda pair: pair[0])
+        packets += conversation([turn for _, turn in said], client=("10.0.0.1", FIRST_PORT + connection))
+    return capture_of(folder, packets)

@@ -1,0 +1,101 @@
+"""What a conversation teaches, on recordings: later names apply to earlier rows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dissector.api import encode_request, encode_response
+from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange
+from dissector.exchange.to_json import json_line
+from dissector.protocol.embedded.topics import NO_TOPIC_ID
+from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation
+
+
+def exchanges(name: str) -> list[Exchange]:
+    with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+        return list(capture.exchanges())
+
+
+def notes(exchange: Exchange) -> dict[str, str]:
+    messages = filter(None, (exchange.request, exchange.response))
+    return {node.path: node.note for message in messages for node in message.tree.walk() if node.note}
+
+
+def test_topic_ids_have_names_in_the_list_the_tree_and_json() -> None:
+    seen = 0
+    for exchange in exchanges("java"):
+        if exchange.row.api != "Fetch" or exchange.request is None:
+            continue
+        line: dict[str, Any] = json.loads(json_line(exchange))
+        for n, topic in enumerate(line["request"]["body"].get("topics", ())):
+            name = topic["topic_id_decoded"]
+            assert name in exchange.row.info
+            assert notes(exchange)[f"body.topics[{n}].topic_id"] == name
+            seen += 1
+    assert seen >= 2
+
+
+def test_nodes_have_addresses_and_members_client_ids() -> None:
+    found: set[str] = set()
+    for exchange in exchanges("java-classic"):
+        found |= {f"{path.rsplit('.', 1)[-1]} {note}" for path, note in notes(exchange).items()}
+    assert "leader_id 127.0.0.1:9092" in found
+    assert any(each.startswith("member_id ") for each in found)
+
+
+def test_producers_have_their_transactional_ids() -> None:
+    names = {note for exchange in exchanges("java-transactions") for path, note in notes(exchange).items()
+             if path.endswith("producer_id")}  # fmt: skip
+    assert any("NO_PRODUCER_ID" not in name for name in names)
+
+
+def test_assignments_are_decoded_where_the_message_does_not_name_the_protocol() -> None:
+    found = 0
+    for exchange in exchanges("kafka-python-as-0.11"):
+        if exchange.row.api == "SyncGroup" and exchange.response is not None:
+            assert exchange.row.version is not None
+            assert exchange.row.version < 5
+            assert exchange.response.decoded_body["assignment_decoded"]["assigned_partitions"]
+            found += 1
+    assert found
+
+
+def test_envelopes_of_a_quorum_are_opened_on_both_sides() -> None:
+    found = 0
+    for exchange in exchanges("kraft-quorum"):
+        if exchange.row.api == "Envelope" and exchange.request is not None and exchange.response is not None:
+            asked, answered = exchange.request.decoded_body, exchange.response.decoded_body
+            assert "body" in asked["request_data_decoded"]
+            assert asked["request_principal_decoded"]["name"]
+            found += "response_data_decoded" in answered
+    assert found >= 4
+
+
+def test_a_name_that_is_learned_later_applies_to_earlier_rows(tmp_path: Path) -> None:
+    topic_id = "Zm9vYmFyYmF6cXV4MTIzNA"
+    partition = {"partition": 0, "fetch_offset": 0}
+    fetch = encode_request("Fetch", 13, {"topics": [{"topic_id": topic_id, "partitions": [partition]}]})
+    ask = encode_request("Metadata", 12, {"topics": None}, correlation_id=1)
+    told = encode_response("Metadata", 12, {"topics": [{"name": "orders", "topic_id": topic_id}]}, correlation_id=1)
+    path = capture_of(tmp_path, conversation([Turn(True, fetch), Turn(True, ask), Turn(False, told)]))
+    with Capture([path]) as capture:
+        first, _ = capture.exchanges()
+    assert first.row.info == "orders[0]"
+    assert notes(first)["body.topics[0].topic_id"] == "orders"
+
+
+def test_the_id_that_stands_for_no_topic_is_nobodys(tmp_path: Path) -> None:
+    topic = {"name": "orders", "topic_id": NO_TOPIC_ID}
+    ask = encode_request("Metadata", 12, {"topics": [topic]})
+    missing = encode_response("Metadata", 12, {"topics": [topic | {"error_code": 3}]})
+    with Capture([capture_of(tmp_path, conversation([Turn(True, ask), Turn(False, missing)]))]) as capture:
+        [exchange] = capture.exchanges()
+    assert "body.topics[0].topic_id" not in notes(exchange)
+    assert b"topic_id_decoded" not in json_line(exchange)
+
+
+def test_the_metadata_log_has_its_name_though_nobody_says_it() -> None:
+    fetches = [exchange.row.info for exchange in exchanges("kraft-quorum") if exchange.row.api == "Fetch"]
+    assert sum(info.startswith("__cluster_metadata[0]") for info in fetches) > 50

@@ -1,0 +1,21 @@
+"""The index: rows are brought in order at the end, and whoever kept their numbers learns the new ones."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.core.columns import Column
+from dissector.index.exchange_table import ExchangeTable
+
+
+@given(st.lists(st.integers(0, 30), max_size=60), st.integers(0, 10))
+def test_rows_are_found_again_when_they_got_their_final_order(packets: list[int], ordered: int) -> None:
+    """`correlation_id` tells the rows apart; a first part is in order already."""
+    packets = [*range(-ordered, 0), *packets]
+    table = ExchangeTable()
+    count = len(packets)
+    table.add(np.zeros(count, np.int64), np.array(packets, np.int64), correlation_id=np.arange(count))
+    table.settle(Column(np.int64))
+    moved = table.moved(np.arange(count))
+    assert (np.diff(table.packet.values) >= 0).all()
+    assert table.correlation_id.values[moved].tolist() == list(range(count))

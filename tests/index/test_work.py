@@ -1,0 +1,65 @@
+"""What reading costs grows with the capture, however much was lost of it: counted in calls, as no clock is steady."""
+
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dissector.capture_session import Capture
+from tests.traffic import Packet, capture_of, conversation, exchanges, lossy
+
+Network = Callable[[int], list[Packet]]
+"""The packets of one connection with so many exchanges."""
+
+
+def calls(path: str) -> int:
+    """Calls of functions while a capture is read."""
+    seen = 0
+
+    def profile(_frame: object, event: str, _arg: object) -> None:
+        nonlocal seen
+        seen += event in ("call", "c_call")
+
+    with Capture([path]) as capture:
+        sys.setprofile(profile)
+        try:
+            for _ in capture.read():
+                pass
+        finally:
+            sys.setprofile(None)
+    return seen
+
+
+def whole(count: int) -> list[Packet]:
+    return conversation(exchanges(count, pipelined=8, size=200), segment=100)
+
+
+def holed(count: int) -> list[Packet]:
+    return lossy(whole(count), random.Random(1))
+
+
+def late(count: int) -> list[Packet]:
+    """The beginning is not there, and some of the rest is not."""
+    return holed(count)[count // 10 :]
+
+
+def bytewise(count: int) -> list[Packet]:
+    """A byte a segment."""
+    return conversation(exchanges(count), segment=1)
+
+
+def bytewise_holed(count: int) -> list[Packet]:
+    return lossy(bytewise(count), random.Random(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("network", "few"), [(whole, 120), (holed, 120), (late, 250), (bytewise, 25), (bytewise_holed, 25)]
+)
+def test_ten_times_the_frames_of_one_connection_cost_ten_times_the_work(
+    tmp_path: Path, network: Network, few: int
+) -> None:
+    once = calls(capture_of(tmp_path, network(few)))
+    assert calls(capture_of(tmp_path, network(10 * few))) < 12 * once

@@ -1,0 +1,45 @@
+"""Both directions of a conversation belong to one part, the same in every process."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.transport.partitions import Marks, Share, marks_of
+
+ends = st.tuples(st.binary(min_size=16, max_size=16), st.integers(0, 65_535))
+pairs = st.lists(st.tuples(ends, ends), min_size=1, max_size=20)
+Pairs = list[tuple[tuple[bytes, int], tuple[bytes, int]]]
+
+
+def marks(found: Pairs) -> Marks:
+    (source, from_port), (destination, to_port) = (list(zip(*each, strict=True)) for each in zip(*found, strict=True))
+    addresses = [np.frombuffer(b"".join(each), np.uint8).reshape(-1, 16) for each in (source, destination)]
+    return marks_of(addresses[0], np.array(from_port), addresses[1], np.array(to_port))
+
+
+@given(found=pairs, parts=st.integers(1, 9))
+def test_a_pair_has_one_part_in_either_direction(found: Pairs, parts: int) -> None:
+    one, other = marks(found), marks([(to, source) for source, to in found])
+    assert (one == other).all()
+    shares = np.array([Share(number, parts).has(one) for number in range(parts)])
+    assert (shares.sum(axis=0) == 1).all()
+
+
+def test_parts_are_of_a_size() -> None:
+    """Clients of one host, one port behind the other."""
+    found = marks([((bytes(16), port), (bytes(15) + b"\x01", 9092)) for port in range(20_000, 30_000)])
+    sizes = [int(Share(number, 8).has(found).sum()) for number in range(8)]
+    assert min(sizes) > 1_100
+    assert max(sizes) < 1_400
+
+
+@pytest.mark.slow
+def test_every_process_deals_alike() -> None:
+    code = "from tests.transport.test_partitions import marks; print(marks([((bytes(16), 1), (bytes(16), 2))])[0])"
+    told = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+            for _ in range(2)}  # fmt: skip
+    assert told == {f"{marks([((bytes(16), 1), (bytes(16), 2))])[0]}\n"}

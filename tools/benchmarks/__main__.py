@@ -1,0 +1,46 @@
+"""`python -m tools.benchmarks [SECTION…]`: what `kdissect` costs, beside its peers where it has any, all in one run.
+
+Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``start`` (how soon the first word comes),
+``growth`` (tenfold work), ``memory`` (1 GB), ``screen`` (1 GB on the screen), ``readers`` (compiled readers beside
+those of two Python libraries), ``filter`` (a million rows, and tshark's filters), ``diff`` (100,000 exchanges a side),
+``spark`` (1 GB to tables on one core and two, beside show and tshark; half an hour alone).
+All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. Live capture is measured apart, as
+root: `python -m tools.benchmarks.live`.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tools.benchmarks import diff, growth, memory, readers, screen, spark, speed, start
+from tools.benchmarks import filter as filters
+from tools.benchmarks.measuring import machine
+
+SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
+    "speed": speed.main,
+    "start": start.main,
+    "growth": growth.main,
+    "memory": memory.main,
+    "screen": screen.main,
+    "readers": lambda folder: readers.main(),
+    "filter": filters.main,
+    "diff": diff.main,
+    "spark": spark.main,
+}
+
+
+def main(asked: list[str]) -> None:
+    """Run the sections asked for, or all, each in a folder that is removed behind it."""
+    unknown = [name for name in asked if name not in SECTIONS]
+    if unknown:
+        raise SystemExit(f"no section {unknown[0]!r}: there are {', '.join(SECTIONS)}")
+    print(machine())
+    for name in asked or SECTIONS:
+        with tempfile.TemporaryDirectory() as folder:
+            SECTIONS[name](Path(folder))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,206 @@
+"""The captures that benchmarks read: real traffic again and again (chatty), and what the encoder made (the others).
+
+Repeated traffic goes from other client addresses at later times, so every turn has connections of its own.
+"""
+
+import random
+import struct
+from pathlib import Path
+from typing import Final
+
+import dissector
+from dissector.capture import open_capture
+from dissector.conversation import Conversation, End, Turn, packets, pcapng
+from dissector.core.store import Store
+from dissector.protocol.records.from_json import records_bytes
+
+PCAPS: Final = Path(__file__).parents[2] / "pcaps"
+CHATTY: Final = PCAPS / "librdkafka-pipelined.pcapng"
+"""An exchange in about 640 bytes of capture: 45 of them in 100 packets."""
+SERVER_PORT: Final = 9092
+BATCH_RECORDS: Final = 1_000
+RECORD: Final = 1_000
+"""Bytes of a record's value in the bulk capture."""
+_MILLISECOND: Final = 1_000_000
+_START_NS: Final = 1_790_000_000_000_000_000
+_SERVER: Final = End("127.0.0.1", SERVER_PORT)
+
+
+def chatty(target: Path, packets: int) -> None:
+    """The bundled capture again and again, until there are so many packets."""
+    repeated(CHATTY, target, packets)
+
+
+def chatty_files(folder: Path, packets: int, count: int) -> None:
+    """The same packets as so many files, one behind the other, each of whole turns."""
+    turns = -(-packets // _turn_of(CHATTY))
+    for number in range(count):
+        first, end = turns * number // count, turns * (number + 1) // count
+        repeated(CHATTY, folder / f"{number:03}.pcap", (end - first) * _turn_of(CHATTY), first)
+
+
+def _turn_of(source: Path) -> int:
+    return sum(len(batch) for batch in open_capture(str(source), Store()).batches())
+
+
+def repeated(source: Path, target: Path, packets: int, first: int = 0) -> None:
+    """A capture of `packets` packets: `source` again and again, from other addresses and at later times, from its
+    `first` repetition on."""
+    store = Store()
+    [batch] = [batch for batch in open_capture(str(source), store).batches() if len(batch)]
+    rows = list(zip(batch.offset.tolist(), batch.captured.tolist(), batch.time_ns.tolist(), strict=True))
+    span = rows[-1][2] - rows[0][2] + _MILLISECOND
+    raws = [bytes(batch.data[offset : offset + size]) for offset, size, _ in rows]
+    with target.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, int(batch.link_type[0])))
+        for turn in range(first, first - (-packets // len(rows))):
+            block = bytearray()
+            for raw, (_, size, time_ns) in zip(raws[: packets - (turn - first) * len(rows)], rows, strict=False):
+                whole, rest = divmod(time_ns + span * turn, 1_000_000_000)
+                block += struct.pack("<IIII", whole, rest, size, size) + _moved(raw, turn)
+            file.write(block)
+
+
+def _moved(raw: bytes, turn: int) -> bytes:
+    """Another client address each turn: 127.x.y.z, in an Ethernet frame with IPv4 and no options."""
+    address = bytes((127, 1 + turn // 65536, turn // 256 % 256, turn % 256))
+    at = 26 if int.from_bytes(raw[34:36], "big") != SERVER_PORT else 30
+    return raw[:at] + address + raw[at + 4 :]
+
+
+def bulk(target: Path, exchanges: int, *, batch_records: int = BATCH_RECORDS) -> None:
+    """Produce requests and Fetch responses in turn, each with a batch of about a megabyte, in segments of 1,440 bytes:
+    uncompressed, lz4, zstd, snappy, gzip."""
+    chance = random.Random(20261121)
+    sections = [_section(chance, codec, batch_records) for codec in (0, 3, 4, 2, 1)]
+    turns = [turn for number in range(exchanges) for turn in _exchange(number, sections[number // 2 % len(sections)])]
+    talk = Conversation(End("127.0.0.1", 40_001), _SERVER, turns)
+    _write(target, [talk], "large batches")
+
+
+def _section(chance: random.Random, codec: int, records: int) -> bytes:
+    """A record batch: values of words, as compressible as real ones."""
+    words = [f"{chance.getrandbits(40):x}" for _ in range(500)]
+    values = [" ".join(chance.choices(words, k=RECORD // 11)).encode().hex() for _ in range(records)]
+    batch = {
+        "base_offset": 0, "magic": 2, "attributes": codec, "base_timestamp": 1_790_000_000_000,
+        "records": [
+            {"offset": n, "timestamp": 1_790_000_000_000 + n, "key": f"{n:08x}", "value": value, "headers": []}
+            for n, value in enumerate(values)
+        ],
+    }  # fmt: skip
+    return records_bytes({"batches": [batch]})
+
+
+def _exchange(number: int, section: bytes) -> list[Turn]:
+    asked, answered = (_produce if number % 2 else _fetch)(number, section)
+    at = _START_NS + number * 2 * _MILLISECOND
+    return [Turn(at, True, asked), Turn(at + _MILLISECOND, False, answered)]
+
+
+def _produce(number: int, section: bytes) -> tuple[bytes, bytes]:
+    partition = {"index": 0, "records": section}
+    topics = [{"name": "orders", "partition_data": [partition]}]
+    asked = dissector.encode_request(
+        "Produce", 9, {"acks": -1, "timeout_ms": 30_000, "topic_data": topics},
+        correlation_id=number, client_id="bench",
+    )  # fmt: skip
+    answers = [{"name": "orders", "partition_responses": [{"index": 0, "base_offset": number * BATCH_RECORDS}]}]
+    return asked, dissector.encode_response("Produce", 9, {"responses": answers}, correlation_id=number)
+
+
+def _fetch(number: int, section: bytes) -> tuple[bytes, bytes]:
+    wanted = [{"topic": "orders", "partitions": [{"partition": 0, "fetch_offset": number * BATCH_RECORDS}]}]
+    asked = dissector.encode_request(
+        "Fetch", 12, {"max_wait_ms": 500, "min_bytes": 1, "topics": wanted}, correlation_id=number, client_id="bench"
+    )
+    partition = {"partition_index": 0, "high_watermark": 10**6, "records": section}
+    answers = [{"topic": "orders", "partitions": [partition]}]
+    return asked, dissector.encode_response("Fetch", 12, {"responses": answers}, correlation_id=number)
+
+
+def connections(target: Path, count: int) -> None:
+    """Short connections, one exchange each."""
+    talks = [
+        Conversation(End(f"10.{number // 50_000}.0.1", 10_000 + number % 50_000), _SERVER, _heartbeats(number, 1))
+        for number in range(count)
+    ]
+    _write(target, talks, "many connections")
+
+
+def pipelined(target: Path, count: int) -> None:
+    """One connection with many exchanges."""
+    _write(target, [Conversation(End("127.0.0.1", 40_001), _SERVER, _heartbeats(0, count))], "one long connection")
+
+
+def _heartbeats(first: int, count: int) -> list[Turn]:
+    """Exchanges one after the other, the first at a time of its own."""
+    turns = []
+    for number in range(count):
+        body = {"group_id": "bench", "generation_id": number, "member_id": "bench-1"}
+        asked = dissector.encode_request("Heartbeat", 4, body, correlation_id=number, client_id="bench")
+        answered = dissector.encode_response("Heartbeat", 4, {}, correlation_id=number)
+        at = _START_NS + (first + number) * _MILLISECOND
+        turns += [Turn(at, True, asked), Turn(at + _MILLISECOND // 2, False, answered)]
+    return turns
+
+
+def moving(target: Path, count: int, *, max_wait_ms: int) -> None:
+    """A client of which no two exchanges are alike to the byte: offsets, sizes and records move on."""
+    talk = Conversation(End("127.0.0.1", 40_001), _SERVER, moving_turns(count, max_wait_ms=max_wait_ms))
+    _write(target, [talk], "what moves on")
+
+
+def moving_turns(count: int, *, max_wait_ms: int) -> list[Turn]:
+    """What such a client and its server say, a request and its response in turn."""
+    chance = random.Random(20261121)
+    turns: list[Turn] = []
+    for number in range(count):
+        asked, answered = (_moving_fetch, _moving_produce, _moving_commit)[number % 3](number, chance, max_wait_ms)
+        at = _START_NS + number * _MILLISECOND
+        turns += [Turn(at, True, asked), Turn(at + _MILLISECOND // 2, False, answered)]
+    return turns
+
+
+def _moving_fetch(number: int, chance: random.Random, max_wait_ms: int) -> tuple[bytes, bytes]:
+    wanted = {"topic": "orders", "partitions": [{"partition": 0, "fetch_offset": number, "log_start_offset": number}]}
+    body = {"max_wait_ms": max_wait_ms, "session_id": 7, "session_epoch": number + 1, "topics": [wanted]}
+    records = _records(number, chance)
+    partition = {"partition_index": 0, "high_watermark": number + 9, "last_stable_offset": number, "records": records}
+    answer = {"session_id": 7, "responses": [{"topic": "orders", "partitions": [partition]}]}
+    return _exchanged("Fetch", 12, number, body, answer)
+
+
+def _moving_produce(number: int, chance: random.Random, max_wait_ms: int) -> tuple[bytes, bytes]:
+    written = {"name": "orders", "partition_data": [{"index": 0, "records": _records(number, chance)}]}
+    answered = {"name": "orders", "partition_responses": [{"index": 0, "base_offset": number}]}
+    body = {"acks": -1, "timeout_ms": max_wait_ms, "topic_data": [written]}
+    return _exchanged("Produce", 9, number, body, {"responses": [answered]})
+
+
+def _moving_commit(number: int, chance: random.Random, max_wait_ms: int) -> tuple[bytes, bytes]:
+    committed = {"name": "orders", "partitions": [{"partition_index": 0, "committed_offset": number}]}
+    body = {"group_id": "bench", "generation_id_or_member_epoch": 3, "member_id": "one", "topics": [committed]}
+    answered = {"name": "orders", "partitions": [{"partition_index": 0}]}
+    return _exchanged("OffsetCommit", 8, number, body, {"topics": [answered]})
+
+
+def _records(number: int, chance: random.Random) -> bytes:
+    """A batch of one record or a few, of any size."""
+    value = chance.randbytes(chance.randint(10, 60)).hex()
+    record = {"timestamp": _START_NS // 10**6 + number, "key": f"{number:08x}", "value": value, "headers": []}
+    records = [record | {"offset": number + n} for n in range(chance.randint(1, 5))]
+    times = {"base_timestamp": _START_NS // 10**6 + number, "producer_id": 5, "base_sequence": number}
+    return records_bytes({"batches": [{"base_offset": number, "magic": 2, **times, "records": records}]})
+
+
+def _exchanged(
+    name: str, version: int, number: int, body: dict[str, object], answer: dict[str, object]
+) -> tuple[bytes, bytes]:
+    asked = dissector.encode_request(name, version, body, correlation_id=number, client_id="bench")
+    return asked, dissector.encode_response(name, version, answer, correlation_id=number)
+
+
+def _write(target: Path, talks: list[Conversation], words: str) -> None:
+    with target.open("wb") as file:
+        file.writelines(pcapng(packets(talks), f"made for a benchmark: {words}"))

@@ -1,0 +1,96 @@
+"""Filters: rows of a million exchanges on columns of the index and in bodies; and `show -Y` beside tshark's."""
+
+import shutil
+import statistics
+import time
+from pathlib import Path
+from typing import Final
+
+from dissector.capture_session import Capture
+from dissector.filter import complete, parse
+from tools.benchmarks.captures import PCAPS, chatty
+from tools.benchmarks.measuring import KDISSECT, RUNS, head, line
+from tools.benchmarks.speed import CHATTY_PACKETS
+from tools.benchmarks.start import RUNS as STARTS
+
+PACKETS: Final = 2_210_000
+"""A million exchanges."""
+OF_ROWS: Final = (
+    "api == Fetch && latency > 50ms",
+    'client_id contains "rdk" && size > 1k',
+    'server contains ":9092" || time > 3s',
+    "!response",
+)
+OF_BODIES: Final = ("request.max_wait_ms >= 100", "request.acks == ALL && latency > 1ms", "error")
+TSHARK: Final = (
+    ("api_key == 1 && corr > 5", "kafka.api_key == 1 && kafka.correlation_id > 5"),
+    ("error", "kafka.error > 0"),
+)
+TYPED: Final = ("a", "api == Fetch && request.", "response.topics.", "error == UNK", "records.")
+
+
+def main(folder: Path) -> None:
+    """All of it."""
+    path = folder / "million.pcap"
+    chatty(path, PACKETS)
+    rows(path)
+    path = folder / "chatty.pcap"
+    chatty(path, CHATTY_PACKETS)
+    beside_tshark(path)
+    start()
+    typing()
+
+
+def rows(path: Path) -> None:
+    """In one process: seconds to the first row that fits and to the end, and the longest step."""
+    with Capture([str(path)]) as capture:
+        for _ in capture.read():
+            pass
+        capture.learn()
+        print(
+            f"\nselect, {len(capture):,} rows\n  {'':46}{'rows':>9}{'first s':>9}{'all s':>9}{'cpu s':>9}{'step s':>9}"
+        )
+        for text in (*OF_ROWS, *OF_BODIES):
+            found = [_selected(capture, text) for _ in range(RUNS if text in OF_ROWS else 1)]
+            count, *figures = (statistics.median(column) for column in zip(*found, strict=True))
+            print(f"  {text:46}{count:9,.0f}" + "".join(f"{figure:9.3f}" for figure in figures), flush=True)
+
+
+def _selected(capture: Capture, text: str) -> tuple[int, float, float, float, float]:
+    wanted = parse(text)
+    count, first, longest = 0, 0.0, 0.0
+    begun = before = time.perf_counter()
+    cpu = time.process_time()
+    for found in capture.select(wanted):
+        now = time.perf_counter()
+        count += len(found.rows)
+        first = first or (now - begun if count else 0.0)
+        longest, before = max(longest, now - before), now
+    return count, first, time.perf_counter() - begun, time.process_time() - cpu, longest
+
+
+def beside_tshark(path: Path) -> None:
+    """The same question to both."""
+    head(f"show -Y: {path.stat().st_size / 1e6:.0f} MB, 100,000 exchanges")
+    for ours, theirs in TSHARK:
+        line(f"kdissect show -Y '{ours}'", [*KDISSECT, "show", str(path), "-Y", ours])
+        if shutil.which("tshark"):
+            line(f"tshark -Y '{theirs}'", ["tshark", "-r", str(path), "-Y", theirs])
+
+
+def start() -> None:
+    """What a filter adds to the start of a command."""
+    small = str(PCAPS / "librdkafka.pcapng")
+    head("start-up, on a small capture")
+    line("kdissect show", [*KDISSECT, "show", small], STARTS)
+    line("kdissect show -Y 'api == Fetch'", [*KDISSECT, "show", small, "-Y", "api == Fetch"], STARTS)
+
+
+def typing() -> None:
+    """Milliseconds that completion takes at a key, when it has been asked before."""
+    print("\ncompletion")
+    for text in TYPED:
+        complete(text, len(text))
+        begun = time.perf_counter()
+        count = len(complete(text, len(text)))
+        print(f"  {text:46}{1000 * (time.perf_counter() - begun):9.1f} ms, {count} candidates", flush=True)

@@ -1,0 +1,51 @@
+"""`kdissect` and tshark over the same captures, in turn.
+
+The work: print API key, version, correlation id (and for us latency) of every exchange; and everything as JSON.
+tshark's Kafka dissector knows about half of the APIs and fewer versions, so it decodes less of the same bytes. It has
+no latency to print.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+from tools.benchmarks.captures import bulk, chatty
+from tools.benchmarks.measuring import KDISSECT, Figure, head, line
+
+CHATTY_PACKETS: Final = 221_000
+"""100,000 exchanges."""
+BULK_EXCHANGES: Final = 400
+FIELDS: Final = ("api_key", "api_version", "correlation_id")
+TSHARK_FIELDS: Final = ("-T", "fields", *(word for name in FIELDS for word in ("-e", f"kafka.{name}")))
+
+
+def main(folder: Path) -> None:
+    """Both kinds of capture."""
+    path = folder / "chatty.pcap"
+    chatty(path, CHATTY_PACKETS)
+    compare(f"chatty: {CHATTY_PACKETS:,} packets, 100,000 small exchanges", path)
+    path = folder / "bulk.pcapng"
+    bulk(path, BULK_EXCHANGES)
+    compare(f"bulk: {BULK_EXCHANGES:,} exchanges with a record batch of a megabyte", path)
+
+
+def compare(title: str, path: Path) -> None:
+    """Both programs on one capture, with the ratios."""
+    head(f"{title}, {path.stat().st_size / 1e6:.0f} MB")
+    show = [*KDISSECT, "show", str(path)]
+    fields = line("kdissect show --fields (with latency)", [*show, "--fields", ",".join((*FIELDS, "latency_ns"))])
+    rows = line("kdissect show (rows, with info)", show)
+    everything = line("kdissect show --format json", [*show, "-f", "json"])
+    if shutil.which("tshark") is None:
+        print("  tshark is not installed: no ratios")
+        return
+    tshark = ["tshark", "-r", str(path)]
+    named = line("tshark -T fields", [*tshark, "-Y", "kafka", *TSHARK_FIELDS])
+    told = line("tshark -T json", [*tshark, "-Y", "kafka", "-T", "json"])
+    for words, ours, peer in (("fields", fields, named), ("rows", rows, named), ("json", everything, told)):
+        _ratio(words, ours, peer)
+
+
+def _ratio(title: str, ours: Figure, peer: Figure) -> None:
+    print(f"  {title}: {peer.seconds / ours.seconds:.1f} times as fast as tshark, {peer.cpu / ours.cpu:.1f} by CPU, "
+          f"{ours.megabytes / peer.megabytes:.2f} of its memory")  # fmt: skip

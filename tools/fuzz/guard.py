@@ -1,0 +1,99 @@
+"""One case, run with bounds: what it cost, and what went wrong. Time is the CPU's, as machines are busy.
+
+`fence` keeps a whole process from taking the machine down: past it an allocation fails, and the case with it.
+"""
+
+import os
+import resource
+import signal
+import time
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import Final, NamedTuple
+
+from dissector.core import limits
+from tools.fuzz.case import Case
+from tools.fuzz.checks import check
+
+SECONDS: Final = 1.0
+"""What a case may take."""
+BOMB_SECONDS: Final = 4.0
+"""What one may take that fills the caps on purpose: plain sections are made three times, for tree, JSON and check."""
+PATIENCE: Final = 8.0
+"""When it is cut short: it is a failure then in any case."""
+MEGABYTE: Final = 1 << 20
+GROWTH: Final = 3 * limits.DEFAULT.decompressed_frame_size // MEGABYTE
+"""Megabytes that a case may need at its peak: plain sections, leaves that hold what can't be read of them, the rest."""
+TIMES_ITSELF: Final = 16
+"""And what is made of its own bytes: tree, hex, the JSON line and its copies here."""
+_FORGET_PEAK: Final = Path("/proc/self/clear_refs")
+FENCE: Final = 4 << 30
+
+
+class Failure(NamedTuple):
+    """`what` is the same for two cases that failed alike."""
+
+    what: str
+    story: str
+
+
+class Outcome(NamedTuple):
+    seconds: float
+    megabytes: int
+    """More than before, at the peak."""
+    failure: Failure | None
+
+
+class TooSlow(BaseException):
+    """A case took too long; no handler of the code under test catches it."""
+
+
+def fence() -> None:
+    """Bound what this process may allocate."""
+    resource.setrlimit(resource.RLIMIT_AS, (FENCE, FENCE))
+
+
+def _peak() -> int:
+    """The most memory that this process had since the peak was forgotten, in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def run(case: Case) -> Outcome:
+    """Check a case."""
+    if os.access(_FORGET_PEAK, os.W_OK):  # Linux; elsewhere only what goes beyond all before is seen
+        _FORGET_PEAK.write_text("5")
+    before = _peak()
+    start = time.thread_time()
+    failure = None
+    signal.signal(signal.SIGPROF, _interrupt)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    try:
+        check(case)
+    except BaseException as error:  # a panic of a Rust library is none of Exception's
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        failure = _failure(error)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    seconds, megabytes = time.thread_time() - start, _peak() - before
+    most = BOMB_SECONDS if case.kind == "bomb" else SECONDS
+    if failure is None and seconds > most:
+        failure = Failure(f"slower than {most} s, {case.kind}", f"{seconds:.2f} s")
+    if failure is None and megabytes > GROWTH + TIMES_ITSELF * len(case.data) // MEGABYTE:
+        failure = Failure(f"more than {GROWTH} MB, {case.kind}", f"{megabytes} MB")
+    return Outcome(seconds, megabytes, failure)
+
+
+def _failure(error: BaseException) -> Failure:
+    if isinstance(error, TooSlow):
+        return Failure(f"slower than {PATIENCE} s", "".join(traceback.format_exception(error)[-4:]))
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = (
+        "anywhere" if isinstance(error, RecursionError | MemoryError) else f"{Path(last.filename).name}:{last.lineno}"
+    )
+    return Failure(f"{type(error).__name__} at {place}", "".join(traceback.format_exception(error)[-6:]))
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise TooSlow

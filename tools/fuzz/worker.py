@@ -1,0 +1,98 @@
+"""One process of the fuzzer: every so many cases of a run, until there are enough or time is up. Tells its parent."""
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final
+
+from tools.fuzz import guard
+from tools.fuzz.case import CORPUS, Case
+from tools.fuzz.kinds import case_of
+from tools.fuzz.minimise import minimised
+from tools.fuzz.seeds import Seeds
+
+FOUND: Final = Path(__file__).parents[2] / "build" / "fuzz"
+EVERY: Final = 2.0
+"""Seconds between two reports."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a worker did since its last report; `slowest` and `peak` are those of all its life."""
+
+    cases: Counter[str] = field(default_factory=Counter)
+    microseconds: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    slowest: dict[str, tuple[float, int]] = field(default_factory=dict)
+    """By kind: seconds, and the case's number."""
+    peak: int = 0
+    """Megabytes that the hungriest case needed."""
+    last: int = 0
+    """Number of the last case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which cases of a run are this worker's: `first`, and every `step`-th after it, below `count`."""
+
+    seed: int
+    first: int
+    step: int
+    count: int
+    until: float
+    """`time.monotonic` when it has to end."""
+
+    @property
+    def numbers(self) -> Iterator[int]:
+        for number in range(self.first, self.count, self.step):
+            if time.monotonic() > self.until:
+                return
+            yield number
+
+
+def work(seeds: Seeds, share: Share, parent: Connection) -> None:
+    """Run the share; reports go to `parent`, None at the end."""
+    guard.fence()
+    known: set[str] = set()
+    report, next_time = Report(), time.monotonic() + EVERY
+    for number in share.numbers:
+        case = case_of(seeds, share.seed, number)
+        outcome = guard.run(case)
+        if outcome.failure is not None and outcome.failure.what.startswith("slower"):
+            outcome = guard.run(case)  # what compiled readers, or was disturbed, is not slow again
+        report.cases[case.kind] += 1
+        report.microseconds[case.kind] += int(1e6 * outcome.seconds)
+        report.slowest[case.kind] = max(report.slowest.get(case.kind, (0.0, 0)), (outcome.seconds, number))
+        report.peak, report.last = max(report.peak, outcome.megabytes), number
+        if outcome.failure is not None:
+            report.failures[outcome.failure.what] += 1
+            if outcome.failure.what not in known:
+                known.add(outcome.failure.what)
+                keep(case, outcome.failure, f"seed {share.seed}, case {number}")
+        if time.monotonic() > next_time:
+            parent.send(report)
+            report, next_time = Report(slowest=report.slowest, peak=report.peak), time.monotonic() + EVERY
+    parent.send(report)
+    parent.send(None)
+
+
+def keep(case: Case, failure: guard.Failure, origin: str) -> None:
+    """The case as it was found, and the least one like it for the corpus."""
+    FOUND.mkdir(parents=True, exist_ok=True)
+    name = f"{case.kind}-{hashlib.sha256(failure.what.encode()).hexdigest()[:8]}.json"
+    (FOUND / name).write_bytes(case.as_json(what=failure.what, origin=origin, story=failure.story))
+    if failure.what.startswith(("slower", "more", "MemoryError")):
+        return  # trying it hundreds of times would take the day
+
+    def fails(data: bytes) -> bool:
+        if case.side not in ("capture", "captures") and len(data) < 4:
+            return False
+        again = guard.run(case.with_data(data)).failure
+        return again is not None and again.what == failure.what
+
+    least = case.with_data(minimised(case.data, fails))
+    (CORPUS / name).write_bytes(least.as_json(what=failure.what, origin=origin))

@@ -1,0 +1,141 @@
+"""The clusters that the lab runs: which processes, with which settings."""
+
+from tools.lab.node import LOGS, NodePlan, Plan
+from tools.lab.tools import kafka_version
+
+PORT = 9092
+SASL_PORT = 9094
+CONTROLLER_PORT = 9093
+COMMON = """
+offsets.topic.num.partitions=4
+transaction.state.log.num.partitions=4
+group.initial.rebalance.delay.ms=0
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=true
+"""
+ALONE = f"""
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{CONTROLLER_PORT}
+controller.listener.names=CONTROLLER
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+"""
+GROUPS = """
+share.coordinator.state.topic.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.consumer.heartbeat.interval.ms=1000
+group.consumer.min.heartbeat.interval.ms=500
+group.share.heartbeat.interval.ms=1000
+group.share.min.heartbeat.interval.ms=500
+"""
+LOGIN = "org.apache.kafka.common.security"
+USERS = {"alice": "alice-secret", "bob": "bob-secret"}
+"""Made up, for loopback alone; the clients have them too. None may be the one whom an admin of the lab alters."""
+REAUTHENTICATION_MS = 2000
+PLAIN_USERS = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
+SASL = f"""
+listeners=PLAINTEXT://127.0.0.1:{PORT},SASL://127.0.0.1:{SASL_PORT},CONTROLLER://127.0.0.1:{CONTROLLER_PORT}
+advertised.listeners=PLAINTEXT://127.0.0.1:{PORT},SASL://127.0.0.1:{SASL_PORT}
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER
+listener.name.sasl.plain.sasl.jaas.config={LOGIN}.plain.PlainLoginModule required {PLAIN_USERS};
+listener.name.sasl.scram-sha-256.sasl.jaas.config={LOGIN}.scram.ScramLoginModule required;
+listener.name.sasl.scram-sha-512.sasl.jaas.config={LOGIN}.scram.ScramLoginModule required;
+listener.name.sasl.oauthbearer.sasl.jaas.config={LOGIN}.oauthbearer.OAuthBearerLoginModule required \
+  unsecuredLoginStringClaim_sub="broker";
+delegation.token.secret.key=token-secret
+listener.name.sasl.scram-sha-512.connections.max.reauth.ms={REAUTHENTICATION_MS}
+"""
+SCRAM_USERS = tuple(
+    word
+    for name, password in USERS.items()
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    for word in ("--add-scram", f"{mechanism}=[name={name},password={password}]")
+)
+
+PROPERTIES = f"log.dirs={LOGS}\n{COMMON}{ALONE}{GROUPS}{SASL}"
+
+ONE_BROKER = Plan(kafka_version(), (NodePlan("broker", PORT, PROPERTIES, SCRAM_USERS, "-Xmx1g"),))
+
+COMPARING = Plan(kafka_version(), (NodePlan("broker", PORT, f"{PROPERTIES}num.partitions=2\n", SCRAM_USERS, "-Xmx1g"),))
+"""Where topics that clients make by writing to them have two partitions."""
+
+SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots=500\n"
+"""So that who joins a quorum later is sent one, and that there is one to keep."""
+TOGETHER = """
+offsets.topic.num.partitions=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.num.partitions=1
+"""
+KEEPER = Plan(kafka_version(), (NodePlan("broker", PORT, PROPERTIES + TOGETHER + SNAPSHOTS, SCRAM_USERS, "-Xmx1g"),))
+"""What it knows of groups and of transactions is in one partition each: the later of two lines counts."""
+
+OLD_BROKER = Plan(
+    "3.9.2",
+    (NodePlan("broker", PORT, f"log.dirs={LOGS}\n{COMMON}{ALONE}{SASL}", SCRAM_USERS, "-Xmx1g"),),
+)
+"""The last release with the versions and the message sets that Kafka 4 took out."""
+
+QUORUM_PORTS = (19093, 19094, 19095)
+QUORUM = f"""
+controller.quorum.bootstrap.servers={",".join(f"127.0.0.1:{port}" for port in QUORUM_PORTS)}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+"""
+
+
+def _controller(number: int) -> NodePlan:
+    """The first is a quorum by itself; the second asks to be let in, the third waits to be asked."""
+    port = QUORUM_PORTS[number - 1]
+    name = f"controller-{number}"
+    properties = _member(number, "controller", f"CONTROLLER://127.0.0.1:{port}", f"{LOGS}/{name}")
+    properties += f"{SNAPSHOTS}controller.quorum.auto.join.enable={str(number == 2).lower()}\n"
+    formatting = ("--standalone",) if number == 1 else ("--no-initial-controllers",)
+    return NodePlan(name, port, properties, formatting, "-Xmx256m")
+
+
+def _member(number: int, roles: str, listeners: str, log_dirs: str) -> str:
+    return f"""
+process.roles={roles}
+node.id={number}
+listeners={listeners}
+log.dirs={log_dirs}
+{QUORUM}{COMMON}"""
+
+
+THREE_CONTROLLERS = Plan(
+    kafka_version(),
+    (
+        *(_controller(number) for number in (1, 2, 3)),
+        NodePlan("broker-4", PORT, _member(4, "broker", f"PLAINTEXT://127.0.0.1:{PORT}", f"{LOGS}/broker-4")),
+    ),
+    ("broker-4", "controller-1", "controller-2", "controller-3"),
+    whole=True,
+)
+"""The leader is the first controller to go, so that the others must elect another."""
+
+OTHER_PORT = 9095
+REPLICATED = """
+offsets.topic.replication.factor=2
+transaction.state.log.replication.factor=2
+transaction.state.log.min.isr=1
+"""
+FIRST = _member(
+    1, "broker,controller", f"PLAINTEXT://127.0.0.1:{PORT},CONTROLLER://127.0.0.1:{QUORUM_PORTS[0]}", f"{LOGS}/broker-1"
+)
+SECOND = _member(2, "broker", f"PLAINTEXT://127.0.0.1:{OTHER_PORT}", f"{LOGS}/broker-2a,{LOGS}/broker-2b")
+"""With two folders, so that it tells the controller which replica is in which."""
+TWO_BROKERS = Plan(
+    kafka_version(),
+    (
+        NodePlan("broker-1", PORT, FIRST + REPLICATED, ("--standalone",)),
+        NodePlan("broker-2", OTHER_PORT, SECOND + REPLICATED),
+    ),
+    ("broker-1", "broker-2"),
+    whole=True,
+)
+"""The controller goes first: else its last answer to the other broker is cut by that one's going."""

@@ -1,0 +1,36 @@
+"""What `kdissect diff` prints of the compared clients, as the files that the README shows: ``docs/*.txt``.
+
+`python -m tools.lab.reports` writes them; a test holds them equal to what is printed now, so that a change of the
+reports is read before it is committed.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from dissector.analysis.diff import diff, matrix
+from dissector.analysis.diff.rendering import text
+from dissector.analysis.diff.report import Block, compared, tabled
+from tests.analysis.diff.editing import bundled, side
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
+CLIENTS: Final = ("java", "librdkafka", "kafka-python", "aiokafka")
+
+
+def reports() -> dict[str, str]:
+    """By the name of the file, what it has to say."""
+    sides = [side(bundled(f"compare-{client}-1")) for client in CLIENTS]
+    java, librdkafka = sides[:2]
+    return {
+        "diff-java-librdkafka.txt": _printed(compared(diff(java, librdkafka))),
+        "matrix.txt": _printed(tabled(matrix(sides))),
+    }
+
+
+def _printed(blocks: Iterable[Block]) -> str:
+    return "".join(f"{line}\n" for line in text(blocks))
+
+
+if __name__ == "__main__":
+    for name, words in reports().items():
+        (DOCS / name).write_text(words, encoding="utf-8")

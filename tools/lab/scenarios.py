@@ -1,0 +1,195 @@
+"""What the lab records: a name, a client, the command that runs it. A new recording is one line."""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from tools.lab.node import Plan
+from tools.lab.plans import (
+    COMPARING,
+    OLD_BROKER,
+    ONE_BROKER,
+    OTHER_PORT,
+    PORT,
+    QUORUM_PORTS,
+    SASL_PORT,
+    THREE_CONTROLLERS,
+    TWO_BROKERS,
+)
+from tools.lab.tools import HERE, client_python, go_program, node_folder, old_classpath
+
+SERVERS, SASL_SERVERS = f"127.0.0.1:{PORT}", f"127.0.0.1:{SASL_PORT}"
+Command = Callable[[str], list[str]]
+"""Takes the class path of Java's client, gives what to run; fetches and compiles it first if it must."""
+
+
+class Scenario(NamedTuple):
+    """One recording: `pcaps/NAME.pcapng` and what goes with it."""
+
+    name: str
+    client: str
+    words: str
+    command: Command
+    plan: Plan = ONE_BROKER
+    ports: tuple[int, ...] = (PORT,)
+    needs: tuple[str, ...] = ()
+    """Programs without which this one is left out; what all need, the lab refuses to start without."""
+    before: Command | None = None
+    """What runs before anybody records."""
+
+
+def _python(program: str, *arguments: str, servers: str = SERVERS) -> Command:
+    return lambda _: [str(client_python()), str(HERE / "clients" / program), servers, *arguments]
+
+
+def _ours(program: str, *arguments: str) -> Command:
+    """A program on our own code, run by the Python that runs the lab."""
+    return lambda _: [sys.executable, "-m", f"tools.lab.clients.{program}", SERVERS, *arguments]
+
+
+def _java(*arguments: str, program: str = "LabClient", servers: str = SERVERS) -> Command:
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    return lambda classpath: ["java", "-Xmx256m", quiet, "-cp", classpath, program, servers, *arguments]
+
+
+def _old_java(release: str, program: str, topic: str) -> Command:
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    return lambda _: ["java", "-Xmx256m", quiet, "-cp", old_classpath(release), program, SERVERS, topic]
+
+
+def _node() -> Command:
+    return lambda _: ["node", str(node_folder() / "client.js"), SERVERS]
+
+
+def _go(client: str, *arguments: str) -> Command:
+    return lambda _: [str(go_program(client)), SERVERS, *arguments]
+
+
+def _pretended(release: str, codec: str) -> Scenario:
+    words = f"told that the broker is {release}: produce ({codec}), a transaction, consume, administer in old versions"
+    return Scenario(f"kafka-python-as-{release}", "kafka-python", words, _python("pretended.py", release, codec))
+
+
+def _archaic(release: str) -> Scenario:
+    words = f"told that the broker is {release}: message sets in each codec, consumed"
+    return Scenario(f"kafka-python-as-{release}", "kafka-python", words, _python("archaic.py", release), OLD_BROKER)
+
+
+def _compared(name: str, client: str, program: Callable[..., Command]) -> tuple[Scenario, ...]:
+    """Twice the same, of which a comparison should find no difference; the topics of groups are there before."""
+    words = "all defaults: 100 records with keys to a topic of 2 partitions that comes to be, consumed in a group"
+    return tuple(
+        Scenario(f"compare-{name}-{n}", client, words, program(f"{name}-orders-{n}", f"{name}-billing-{n}", "7"),
+                 COMPARING, before=program(f"{name}-warm-{n}", f"{name}-warm-{n}", "0"))
+        for n in (1, 2)
+    )  # fmt: skip
+
+
+def _trouble(finding: str, client: str, words: str) -> Scenario:
+    """What brings about a finding: `trouble-FINDING`."""
+    return Scenario(f"trouble-{finding}", client, words, _ours("troubles", finding.replace("-", "_")))
+
+
+EVERYDAY = "create a topic, produce with keys and headers in each codec, consume in a group, commit, describe, delete"
+
+LOGINS = (
+    ("plain", "log in with PLAIN, produce, consume, a delegation token from cradle to grave", "PLAIN"),
+    ("scram-sha-512", "log in with SCRAM-SHA-512, stay past the session's end, log in again on the same connection",
+     "SCRAM-SHA-512"),
+    ("oauthbearer", "log in with an unsecured token of OAUTHBEARER, produce, consume", "OAUTHBEARER"),
+    ("refused", "wrong passwords, PLAIN and SCRAM-SHA-256", "refused"),
+)  # fmt: skip
+
+SCENARIOS = (
+    Scenario("librdkafka", "confluent-kafka", EVERYDAY, _python("librdkafka.py", "everyday")),
+    Scenario("librdkafka-acks0", "confluent-kafka", "produce with acks=0", _python("librdkafka.py", "acks0")),
+    Scenario("librdkafka-pipelined", "confluent-kafka", "many produce requests in flight",
+             _python("librdkafka.py", "pipelined")),
+    Scenario("librdkafka-kip848", "confluent-kafka", "consume with the KIP-848 protocol",
+             _python("librdkafka.py", "consumer_protocol")),
+    Scenario("librdkafka-transactions", "confluent-kafka", "commit, abort, commit",
+             _python("librdkafka.py", "transactions")),
+    Scenario("kafka-python", "kafka-python", EVERYDAY, _python("pure_python.py", "everyday")),
+    _pretended("0.11", "gzip"),
+    _pretended("2.1", "snappy"),
+    _pretended("2.5", "lz4"),
+    _pretended("3.0", "zstd"),
+    Scenario("aiokafka", "aiokafka", EVERYDAY, _python("asyncio_client.py", "everyday")),
+    Scenario("java", "java", EVERYDAY, _java("everyday")),
+    Scenario("java-admin", "java", "every call of the admin client that one broker can answer", _java("admin")),
+    Scenario("java-transactions", "java", "consume, transform, produce in transactions; one is aborted",
+             _java("transactions")),
+    Scenario("java-share", "java", "a share group", _java("share")),
+    Scenario("java-share-admin", "java", "a share group's offsets listed, altered, deleted",
+             _java("shareAdmin", program="LabGroups")),
+    Scenario("java-kip848", "java", "two members of a KIP-848 group, a rebalance", _java("kip848")),
+    Scenario("java-regex", "java", "a KIP-848 group that subscribes by a pattern", _java("regex", program="LabGroups")),
+    Scenario("java-classic", "java", "two members of a classic group, a rebalance", _java("classic")),
+    Scenario("java-cooperative", "java", "static members, cooperative rebalances, members removed by the admin",
+             _java("cooperative", program="LabGroups")),
+    Scenario("java-streams", "java", "a streams group (KIP-1071) that counts words",
+             _java("streams", program="LabGroups")),
+    Scenario("sarama-1.0.0", "sarama", f"as with Kafka 1.0: {EVERYDAY}", _go("sarama", "1.0.0"), needs=("go",)),
+    Scenario("sarama-2.3.0", "sarama", f"as with Kafka 2.3: {EVERYDAY}", _go("sarama", "2.3.0"), needs=("go",)),
+    Scenario("franz-go", "franz-go", f"{EVERYDAY}, a transaction", _go("franz-go"), needs=("go",)),
+    Scenario("kafkajs", "kafkajs", f"{EVERYDAY}, a transaction", _node(), needs=("node", "npm")),
+    *(Scenario(f"java-sasl-{name}", "java", words, _java(*arguments, program="LabLogin", servers=SASL_SERVERS),
+               ports=(SASL_PORT,)) for name, words, *arguments in LOGINS),
+    Scenario("librdkafka-sasl-scram-sha-256", "confluent-kafka", "log in with SCRAM-SHA-256, produce, consume",
+             _python("librdkafka.py", "login", servers=SASL_SERVERS), ports=(SASL_PORT,)),
+    Scenario("plain-socket-sasl-v0", "plain socket", "SaslHandshake v0, tokens without headers: PLAIN, SCRAM-SHA-256",
+             _python("bare_tokens.py", "bare", servers=SASL_SERVERS), ports=(SASL_PORT,)),
+    Scenario("encoder", "kdissect", "our own encoder: from ApiVersions to LeaveGroup in every version that both have",
+             _ours("encoder")),
+    _trouble("tiny-batches", "confluent-kafka", "flush after each record"),
+    _trouble("uncompressed-batches", "confluent-kafka", "batches of 12,000 bytes without a codec"),
+    _trouble("throttled", "confluent-kafka", "a quota of 1,000 bytes a second, and more sent"),
+    _trouble("error-storm", "kdissect", "a producer whose topic is gone"),
+    _trouble("metadata-storm", "confluent-kafka", "ask for a topic that is not there, again and again"),
+    _trouble("rebalance-loop", "confluent-kafka", "members of a group that come and go"),
+    _trouble("fetch-session-error", "kdissect", "fetch in a session that the broker never had"),
+    _trouble("sequence-gap", "kdissect", "an idempotent producer that leaves out numbers"),
+    _trouble("retried-batch", "kdissect", "an idempotent producer that sends a batch twice"),
+    _trouble("consumer-lag", "kdissect", "a consumer slower than the producer"),
+    _trouble("slow", "kdissect", "many quick answers, and a slow one"),
+    _trouble("version-not-offered", "kdissect", "a version that the broker does not offer"),
+    _trouble("oversized-request", "kdissect", "a size prefix beyond socket.request.max.bytes"),
+    _trouble("closed-in-flight", "kdissect", "a client that closes while topics are made for it"),
+    _trouble("duplicate-correlation-id", "kdissect", "two requests in flight with one correlation id"),
+    _trouble("everyday-error-again", "kdissect", "a member that never takes the id that it is given"),
+    _trouble("near-loss", "kdissect", "an answer that the client's kernel drops for a tenth of a second"),
+    Scenario("plain-socket", "plain socket", "versions the broker lacks, many requests in one segment, one in drips",
+             _python("plain_socket.py", "odd")),
+    *_compared("java", "java", partial(_java, program="LabCompare")),
+    *_compared("librdkafka", "confluent-kafka", partial(_python, "librdkafka.py", "compare")),
+    *_compared("kafka-python", "kafka-python", partial(_python, "pure_python.py", "compare")),
+    *_compared("aiokafka", "aiokafka", partial(_python, "asyncio_client.py", "compare")),
+    Scenario("java-0.10.2", "java 0.10.2.2", "message sets in each codec, a group; acks=0",
+             _old_java("0.10.2.2", "OldClient", "java-0.10.2"), OLD_BROKER),
+    Scenario("java-0.11.0-admin", "java 0.11.0.3", "the first admin client, a transaction with headers",
+             _old_java("0.11.0.3", "OldAdmin", "java-0.11.0"), OLD_BROKER),
+    *(_archaic(release) for release in ("0.8.2", "0.9", "0.10")),
+    Scenario("plain-socket-message-sets", "plain socket", "message sets, magic 0 and 1, each codec, fetched as either",
+             _python("message_sets.py", "everything"), OLD_BROKER),
+    Scenario("plain-socket-old-versions", "plain socket", "versions gone from Kafka 4 that no client at hand sends",
+             _python("old_versions.py", "everything"), OLD_BROKER),
+    Scenario("kafka-python-as-0.10-sasl", "kafka-python", "told that the broker is 0.10: tokens without headers",
+             _python("archaic.py", "0.10", "login", servers=SASL_SERVERS), OLD_BROKER, (SASL_PORT,)),
+    Scenario("kraft-quorum", "java", "three controllers and a broker, from start to end: joining, voting, forwarding",
+             _java("quorum", program="LabCluster"), THREE_CONTROLLERS, (*QUORUM_PORTS, PORT)),
+    Scenario("two-brokers", "java", "two brokers, start to end: replicas, a transaction across them, a leader moved",
+             _java("brokers", program="LabCluster"), TWO_BROKERS, (PORT, OTHER_PORT, QUORUM_PORTS[0])),
+)  # fmt: skip
+
+EVENTFUL: tuple[Command, ...] = (
+    _python("librdkafka.py", "codecs"),
+    _python("librdkafka.py", "transactions"),
+    _java("transactions"),
+    _java("classic"),
+    _java("kip848"),
+    _java("share"),
+    _java("streams", program="LabGroups"),
+    _java("admin"),
+)
+"""What a broker should have seen when its files are kept."""
