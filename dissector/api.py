@@ -19,14 +19,14 @@ from os import PathLike, fspath
 from dissector.capture_session import Capture
 from dissector.exchange.from_json import api_key_of, held, integer
 from dissector.exchange.inference_words import shape
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.filter import FilterError
 from dissector.protocol import primitives
 from dissector.protocol.embedded.context import NOTHING_KNOWN
 from dissector.protocol.frame import answer_shape, frame_bytes, request_header
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import judge
-from dissector.protocol.message import PREFIX, Shape, request_shape, response_shape
+from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
 
@@ -40,16 +40,16 @@ def open(*paths: str | PathLike[str], show_secrets: bool = False) -> Capture:  #
     return Capture(names, show_secrets=show_secrets)
 
 
-def decode_request(data: bytes, *, show_secrets: bool = False) -> Message:
+def decode_request(data: bytes, *, show_secrets: bool = False) -> ExchangeMessage:
     """One request frame, its 4-byte size prefix included. Damage is told in `findings`, never raised."""
     key = int.from_bytes(data[PREFIX : PREFIX + 2], "big", signed=True)
     version = int.from_bytes(data[PREFIX + 2 : PREFIX + 4], "big", signed=True)
-    return _message(data, request_shape(key, version, data), show_secrets=show_secrets)
+    return _message(data, request_layout(key, version, data), show_secrets=show_secrets)
 
 
 def decode_response(
     data: bytes, *, api_key: int | None = None, api_version: int | None = None, show_secrets: bool = False
-) -> Message:
+) -> ExchangeMessage:
     """One response frame, its 4-byte size prefix included, to a request of that API and version.
 
     Without both it is decoded by inference: `findings` then says as what, how sure that is, and what else it may be.
@@ -58,15 +58,16 @@ def decode_response(
         return _message(data, shape(judge(data, len(data), len(data), NOTHING)), show_secrets=show_secrets)
     if api_key is None or api_version is None:
         raise TypeError("api_key and api_version are given together, or not at all")
-    return _message(data, response_shape(api_key, api_version, data), show_secrets=show_secrets)
+    return _message(data, response_layout(api_key, api_version, data), show_secrets=show_secrets)
 
 
 def encode_request(
     api: str | int, version: int, body: Mapping[str, object], *, correlation_id: int = 0, client_id: str | None = None
 ) -> bytes:
-    """A request frame, its size prefix included; `body` as `Message.body` or as JSON has it. Raises `EncodeError`."""
+    """A request frame, its size prefix included; `body` as `ExchangeMessage.body` or as JSON
+    has it. Raises `EncodeError`."""
     key, version = _api(api, version)
-    shape = request_shape(key, version)
+    shape = request_layout(key, version)
     header = request_header(shape, key, version, {"correlation_id": correlation_id, "client_id": client_id})
     return frame_bytes(shape, header, body)
 
@@ -90,5 +91,5 @@ def _api(api: str | int, version: int) -> tuple[int, int]:
     return api_key_of(api, "api"), integer({"version": version}, "version", 0, (1 << 15) - 1)
 
 
-def _message(data: bytes, shape: Shape, *, show_secrets: bool) -> Message:
-    return Message.of_frame(0, len(data), data, len(data), shape, NOTHING_KNOWN, show_secrets=show_secrets)
+def _message(data: bytes, shape: MessageLayout, *, show_secrets: bool) -> ExchangeMessage:
+    return ExchangeMessage.of_frame(0, len(data), data, len(data), shape, NOTHING_KNOWN, show_secrets=show_secrets)

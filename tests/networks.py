@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from dissector.capture_session import Capture
-from dissector.exchange.model import Row
+from dissector.exchange.model import ExchangeRow
 from tests.traffic import (
     ACK,
     FIN,
@@ -121,12 +121,12 @@ def reach(said: list[Asked], streams: Streams) -> Counter[tuple[int, bool]]:
     return +out
 
 
-def found(files: list[Path]) -> list[Row]:
+def found(files: list[Path]) -> list[ExchangeRow]:
     with Capture([str(file) for file in files]) as capture:
         return [exchange.row for exchange in capture.exchanges()]
 
 
-def read(rows: list[Row]) -> Counter[Said]:
+def read(rows: list[ExchangeRow]) -> Counter[Said]:
     """The exchanges without any fault."""
     return Counter(
         (int(row.client.rpartition(":")[2]), row.correlation_id or 0, row.request_size or 0, row.response_size or 0)
@@ -135,7 +135,7 @@ def read(rows: list[Row]) -> Counter[Said]:
     )
 
 
-def told(rows: list[Row]) -> Counter[tuple[int, bool]]:
+def told(rows: list[ExchangeRow]) -> Counter[tuple[int, bool]]:
     """Bytes that rows of any kind stand for, by stream."""
     sizes: Counter[tuple[int, bool]] = Counter()
     for row in rows:

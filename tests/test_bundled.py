@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.message import trace
 from tests.protocol.trees import assert_tiled, same, values_of
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 LARGEST = 300_000
 
 
-def messages(capture: Capture) -> list[Message]:
+def messages(capture: Capture) -> list[ExchangeMessage]:
     return [m for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
 
 

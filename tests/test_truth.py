@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange.model import Exchange, Message
+from dissector.exchange.model import Exchange, ExchangeMessage
 from tests.conftest import CAPTURES
 
 pytestmark = pytest.mark.slow
@@ -63,7 +63,7 @@ def compared(ours: Any, theirs: Any, path: str) -> Iterator[str]:
         yield path
 
 
-def scalars(message: Message | None, truth: object, path: str) -> int:
+def scalars(message: ExchangeMessage | None, truth: object, path: str) -> int:
     if truth is None:
         return 0
     assert message is not None, path

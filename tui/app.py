@@ -19,7 +19,7 @@ from textual.theme import Theme
 
 from dissector.analysis.diff import Matches, Side
 from dissector.capture import CaptureError
-from dissector.capture.live import Recording, Wanted
+from dissector.capture.live import CaptureSettings, Recording
 from dissector.capture_session import Capture
 from dissector.core.text import clean
 from tui import settings
@@ -258,7 +258,7 @@ def run_diff(a: Side, b: Side, connections: Matches = ()) -> int:
     return 2 if not (found.a.exchanges and found.b.exchanges) else 0 if found.is_same else 1
 
 
-def run_live(capture: Capture, recording: Recording, wanted: Wanted, begin: Begin) -> None:
+def run_live(capture: Capture, recording: Recording, wanted: CaptureSettings, begin: Begin) -> None:
     """Show a capture that grows, and others that the user has begun, until the user leaves."""
     _take_terminal()
     KDissectApp(LiveScreen(capture, recording, wanted, begin)).run()

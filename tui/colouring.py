@@ -6,7 +6,7 @@ Errors and warnings keep their own colours whatever else is told: who looks for 
 from enum import Enum
 from typing import Final
 
-from dissector.exchange.model import Row
+from dissector.exchange.model import ExchangeRow
 from dissector.protocol.schema.api_groups import FAMILIES, OTHERS, family
 
 HUES: Final = 8
@@ -31,7 +31,7 @@ class Colouring(Enum):
         ways = list(Colouring)
         return ways[(ways.index(self) + 1) % len(ways)]
 
-    def hue(self, row: Row, api_key: int | None) -> int | None:
+    def hue(self, row: ExchangeRow, api_key: int | None) -> int | None:
         """A row's hue, from 0; None for the usual colour."""
         if self is Colouring.CONNECTION:
             return (row.connection - 1) % HUES

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from rich.cells import set_cell_size
 
-from dissector.analysis.sequence_diagram import Event, Lane
+from dissector.analysis.sequence_diagram import Lane, SequenceEvent
 from dissector.analysis.sequence_diagram.labels import lane_words, message_words
 
 WIDE: Final = 34
@@ -93,7 +93,7 @@ def head(lanes: Sequence[Lane], shown: Layout) -> list[str]:
     return ["".join(row)[: shown.width] for row in rows]
 
 
-def line(event: Event, lanes: Sequence[Lane], shown: Layout, in_flight: dict[int, int]) -> list[Piece]:
+def line(event: SequenceEvent, lanes: Sequence[Lane], shown: Layout, in_flight: dict[int, int]) -> list[Piece]:
     """An event's line: lanes, what they have in flight, the arrow with its words."""
     marks = {
         cell: "│" if lanes[number].is_client else THICKNESS[min(8, in_flight.get(number, 0))]
@@ -108,7 +108,7 @@ def line(event: Event, lanes: Sequence[Lane], shown: Layout, in_flight: dict[int
                   shown.width, right=right)  # fmt: skip
 
 
-def _arrow(event: Event, marks: dict[int, str], low: int, high: int, width: int, *, right: bool) -> list[Piece]:
+def _arrow(event: SequenceEvent, marks: dict[int, str], low: int, high: int, width: int, *, right: bool) -> list[Piece]:
     """The arrow between two cells; a lane that is not shown is beyond the line's edge."""
     room = high - low - 1
     dash = "─" if event.is_request else "╌"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from dissector.capture_session import Capture
 from dissector.exchange.info_column import records_in
-from dissector.exchange.model import Exchange, Message
-from dissector.protocol.tree import Node, Source
+from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.protocol.tree import ByteSource, Node
 
 DEEPEST_SHADE = 3
 """Ancestors farther up share one shade."""
@@ -23,7 +23,7 @@ LONG_BYTES, LONG_RECORDS = 1 << 15, 256
 class Look:
     """One message, looked at."""
 
-    message: Message
+    message: ExchangeMessage
     parents: dict[int, Node] = field(default_factory=dict)
     """The parent of each node, by the node's id."""
 
@@ -68,7 +68,7 @@ class Model:
         self.exchange: Exchange | None = None
         self.side = "request"
         self.look: Look | None = None
-        self.unread: Message | None = None
+        self.unread: ExchangeMessage | None = None
         """The message that is shown, where no look at it was had yet."""
         self._node: Node | None = None
         self.selection: range | None = None
@@ -127,7 +127,7 @@ class Model:
 
     def _show(self, side: str) -> None:
         self.side = side
-        message: Message | None = getattr(self.exchange, side)
+        message: ExchangeMessage | None = getattr(self.exchange, side)
         self.look, self.unread = None, message
         self.node = None
         self.lit = []
@@ -145,10 +145,10 @@ class Model:
             self.look, self.unread = look, None
 
     @property
-    def source(self) -> Source | None:
+    def source(self) -> ByteSource | None:
         """The bytes to show: those that the chosen field is in."""
         if self.unread is not None:
-            return Source(0, "frame", self.unread.data)
+            return ByteSource(0, "frame", self.unread.data)
         if self.look is None:
             return None
         return self.look.message.sources[self.node.source if self.node is not None else 0]
@@ -185,5 +185,5 @@ class Model:
         return at >= 0 and self.lit[at][0] == source and offset < self.lit[at][2]
 
 
-def _is_long(message: Message) -> bool:
+def _is_long(message: ExchangeMessage) -> bool:
     return len(message.data) > LONG_BYTES or records_in(message) > LONG_RECORDS

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dissector.analysis.timelines import Event, Timeline
+from dissector.analysis.timelines import Timeline, TimelineEvent
 from dissector.core.text import clean, counted, seconds
 from tui.widgets.line_list import Line
 
@@ -35,7 +35,7 @@ def _timeline(timeline: Timeline, start_ns: int, width: int) -> Iterator[Line]:
     yield Line()
 
 
-def _event(event: Event, start_ns: int, members: Sequence[str], width: int) -> Line:
+def _event(event: TimelineEvent, start_ns: int, members: Sequence[str], width: int) -> Line:
     """Number, time, who, what, and what it is about; an error stands before what it is about."""
     room = 12 if width < _SLIM else 14 if width < _NARROW else min(40, max(map(len, members), default=14))
     who = clean(event.member)

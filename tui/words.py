@@ -8,7 +8,7 @@ from dissector.capture_session import Progress
 from dissector.core.text import clean, counted, duration, size
 from dissector.exchange.field_paths import found, leads_into_bytes
 from dissector.exchange.listing import FACTS
-from dissector.exchange.model import Exchange, Message, Row
+from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, varint
@@ -75,7 +75,7 @@ def field_label(node: Node) -> Text:
     return label
 
 
-def inspector_text(node: Node | None, message: Message | None, side: str) -> tuple[Text, Text]:
+def inspector_text(node: Node | None, message: ExchangeMessage | None, side: str) -> tuple[Text, Text]:
     """The lines at the bottom: what the field is and means; what the schema says of it, and where it is."""
     if node is None or message is None:
         return Text("choose a field, or a byte", "dim"), Text()
@@ -137,7 +137,7 @@ def _varint_reading(data: bytes, offset: int) -> str:
         return "varint –"
 
 
-def row_cells(row: Row, time: str) -> dict[str, str]:
+def row_cells(row: ExchangeRow, time: str) -> dict[str, str]:
     """A row's cells by column, cleaned; `time` is how its time is told."""
     name = "" if row.client_id is None else f"{row.client_id}: "
     return {

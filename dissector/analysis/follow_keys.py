@@ -4,7 +4,7 @@ generation, a member, a producer and its epoch, a transactional id, a fetch sess
 Read off plain values, wherever they stand in a body: Kafka's names for these are few. Topics are told by name also
 where the wire has their ids, as far as the capture teaches the names.
 
-Invariant: an exchange is on a thread exactly if `threads_of` gives it. What a thread's bytes are only saves decoding.
+Invariant: an exchange is on a thread exactly if `follow_keys` gives it. What a thread's bytes are only saves decoding.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ _GENERATION: Final = ("generation_id", "generation_id_or_member_epoch", "member_
 
 
 @dataclass(frozen=True)
-class Thread:
+class FollowKey:
     """One thing in common. Two are equal if it is the same thing."""
 
     kind: str
@@ -54,12 +54,12 @@ class Thread:
         return None
 
 
-def threads_of(exchange: Exchange) -> list[Thread]:
+def follow_keys(exchange: Exchange) -> list[FollowKey]:
     """All that an exchange is on, each once, in the order in which it says so."""
     return list(dict.fromkeys(_all(exchange)))
 
 
-def _all(exchange: Exchange) -> Iterator[Thread]:
+def _all(exchange: Exchange) -> Iterator[FollowKey]:
     for side in ("request", "response"):
         message = getattr(exchange, side)
         if message is not None:
@@ -68,7 +68,7 @@ def _all(exchange: Exchange) -> Iterator[Thread]:
     if facts.correlation_id is not None:
         mark = facts.correlation_id.to_bytes(4, "big", signed=True)
         label = f"{facts.correlation_id} on C{facts.connection}"
-        yield Thread("correlation id", label, "request.header.correlation_id", (mark,))
+        yield FollowKey("correlation id", label, "request.header.correlation_id", (mark,))
 
 
 class _Walk:
@@ -83,7 +83,7 @@ class _Walk:
         self._group = _text(asked.get("group_id")) if side == "response" else ""
         """A response does not say which group it is about: its request does."""
 
-    def values(self, value: Any, path: str, topic: str) -> Iterator[Thread]:
+    def values(self, value: Any, path: str, topic: str) -> Iterator[FollowKey]:
         if isinstance(value, list):
             for number, element in enumerate(value):
                 if isinstance(element, dict):
@@ -99,29 +99,29 @@ class _Walk:
         named = next((_text(struct.get(name)) for name in _TOPIC_NAMES if _text(struct.get(name))), "")
         return self._names.get(named, "" if named == NO_TOPIC_ID else named)
 
-    def _struct(self, struct: Mapping[str, Any], path: str, topic: str) -> Iterator[Thread]:
+    def _struct(self, struct: Mapping[str, Any], path: str, topic: str) -> Iterator[FollowKey]:
         if topic:
             yield from self._partitions(struct, path, topic)
         group = _text(struct.get("group_id")) or self._group
         if group:
-            yield Thread("group", group, f"{path}.group_id", (_bytes(group),))
+            yield FollowKey("group", group, f"{path}.group_id", (_bytes(group),))
             for name in _GENERATION:
                 if isinstance(struct.get(name), int) and struct[name] >= 0:
                     label = f"{group} generation {struct[name]}"
-                    yield Thread("group generation", label, f"{path}.{name}", (_bytes(group),))
+                    yield FollowKey("group generation", label, f"{path}.{name}", (_bytes(group),))
         for name, kind in (("member_id", "member"), ("transactional_id", "transactional id")):
             if text := _text(struct.get(name)):
-                yield Thread(kind, text, f"{path}.{name}", (_bytes(text),))
+                yield FollowKey(kind, text, f"{path}.{name}", (_bytes(text),))
         producer = struct.get("producer_id")
         if isinstance(producer, int) and producer >= 0:
             label = f"{producer} epoch {struct.get('producer_epoch', '?')}"
-            yield Thread("producer", label, f"{path}.producer_id", (producer.to_bytes(8, "big"),))
+            yield FollowKey("producer", label, f"{path}.producer_id", (producer.to_bytes(8, "big"),))
         session = struct.get("session_id")
         if isinstance(session, int) and session and self._exchange.facts.api == "Fetch":
             label = f"{session} of {self._exchange.facts.server}"
-            yield Thread("fetch session", label, f"{path}.session_id", (session.to_bytes(4, "big", signed=True),))
+            yield FollowKey("fetch session", label, f"{path}.session_id", (session.to_bytes(4, "big", signed=True),))
 
-    def _partitions(self, struct: Mapping[str, Any], path: str, topic: str) -> Iterator[Thread]:
+    def _partitions(self, struct: Mapping[str, Any], path: str, topic: str) -> Iterator[FollowKey]:
         for name in _PARTITION:
             if isinstance(struct.get(name), int):
                 yield self._partition(topic, struct[name], f"{path}.{name}")
@@ -131,10 +131,10 @@ class _Walk:
                 if isinstance(number, int):
                     yield self._partition(topic, number, f"{path}.{name}[{at}]")
 
-    def _partition(self, topic: str, number: int, path: str) -> Thread:
+    def _partition(self, topic: str, number: int, path: str) -> FollowKey:
         if topic not in self._marks:
             self._marks[topic] = self._topic_marks(topic)
-        return Thread("topic partition", f"{topic}-{number}", path, self._marks[topic])
+        return FollowKey("topic partition", f"{topic}-{number}", path, self._marks[topic])
 
     def _topic_marks(self, topic: str) -> tuple[bytes, ...]:
         """A topic on the wire: its name, and its ids."""

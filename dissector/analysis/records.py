@@ -8,9 +8,9 @@ Invariants:
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.records.batch import Batch, Header, Record
+from dissector.protocol.records.batch import Batch, BatchHeader, Record
 from dissector.storage.segment import partition_of
 
 NO_SEQUENCE: Final = -1
@@ -21,11 +21,11 @@ _SEQUENCES: Final = 1 << 31
 Body = Mapping[str, Any]
 
 
-Each = tuple[int, int | None, bytes | None, bytes | None, Sequence[Header]]
+Each = tuple[int, int | None, bytes | None, bytes | None, Sequence[BatchHeader]]
 """A record as `batch.Record` has it, the time not always."""
 
 
-class Carried(NamedTuple):
+class CarriedRecords(NamedTuple):
     """Records that stand together: those of a batch, or a message of before 0.11, which has no producer."""
 
     topic: str
@@ -57,44 +57,44 @@ class Log(NamedTuple):
     partition: int | None
 
 
-def carries(message: Message) -> bool:
+def carries(message: ExchangeMessage) -> bool:
     """Whether a message has a field for records."""
     return message.shape.body in RECORDS_FIELDS
 
 
-def of_entry(file: str, body: Body) -> Iterator[Carried]:
+def of_entry(file: str, body: Body) -> Iterator[CarriedRecords]:
     """The records of an entry of a log segment, whose folder says which log it is."""
     yield from of_object(body, Log(*partition_of(file)))
 
 
-def of_batch(batch: Batch, records: list[Record], log: Log) -> Iterator[Carried]:
+def of_batch(batch: Batch, records: list[Record], log: Log) -> Iterator[CarriedRecords]:
     """The records of a batch of magic 2, which were read."""
     if records:
-        yield Carried(
+        yield CarriedRecords(
             *log, records, batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence,
             batch.compression, batch.is_control,
         )  # fmt: skip
 
 
-def of_object(batch: Body, log: Log) -> Iterator[Carried]:
+def of_object(batch: Body, log: Log) -> Iterator[CarriedRecords]:
     """The records of a batch of magic 2, a message of before it, or a wrapper of such messages, as JSON has it."""
     if batch.get("magic") != 2:
         yield from _of_messages(batch, log, batch.get("compression", "none"))
     elif batch["records"]:
-        yield Carried(
+        yield CarriedRecords(
             *log, [_each(record) for record in batch["records"]], batch["base_offset"], batch["producer_id"],
             batch["producer_epoch"], batch["base_sequence"], batch["compression"], batch["control"],
         )  # fmt: skip
 
 
-def _of_messages(message: Body, log: Log, codec: str) -> Iterator[Carried]:
+def _of_messages(message: Body, log: Log, codec: str) -> Iterator[CarriedRecords]:
     if "messages" in message:
         for inner in message["messages"] or ():
             yield from _of_messages(inner, log, codec)
     elif "value" in message:
-        yield Carried(*log, [_each(message)], message["offset"], codec=codec)
+        yield CarriedRecords(*log, [_each(message)], message["offset"], codec=codec)
 
 
 def _each(record: Body) -> Each:
-    headers = [Header(each["key"], each["value"]) for each in record.get("headers", ())]
+    headers = [BatchHeader(each["key"], each["value"]) for each in record.get("headers", ())]
     return record["offset"], record.get("timestamp"), record["key"], record["value"], headers

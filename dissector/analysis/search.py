@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.capture_session import Capture
-from dissector.exchange.model import Exchange, Message
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.enums import enums, members
 from dissector.protocol.schema.loader import apis, message
@@ -65,7 +65,7 @@ class Needle:
     opens_records: bool
     """Whether compressed records are looked into, wherever they are."""
 
-    def hits(self, message: Message) -> list[Hit]:
+    def hits(self, message: ExchangeMessage) -> list[Hit]:
         """Where a message has it, in the order of the tree."""
         found = self._fields(message.tree) if self.kind is not Kind.HEX else {}
         order = {node: place for place, node in enumerate(message.tree.walk())}
@@ -117,13 +117,13 @@ class Needle:
     def hits_of(self, exchange: Exchange) -> Iterator[tuple[str, list[Hit]]]:
         """The hits of each side that is there."""
         for side in SIDES:
-            found: Message | None = getattr(exchange, side)
+            found: ExchangeMessage | None = getattr(exchange, side)
             if found is not None:
                 yield side, self.hits(found)
 
     def _candidates(self, capture: Capture, rows: npt.NDArray[np.int64]) -> Iterator[int]:
         """Rows that may have it."""
-        keys = capture.figures(rows).api_key
+        keys = capture.index_columns(rows).api_key
         may = (keys < 0) | np.isin(keys, np.array(sorted(self._apis()), np.int64))
         if not self.data:
             yield from rows[may].tolist()

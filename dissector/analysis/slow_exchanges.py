@@ -18,12 +18,12 @@ SHARE: Final = 0.99
 
 def slow_rows(capture: Capture) -> Rows:
     """The rows, from 0 and ascending, whose latency is above the 99th percentile of their like."""
-    figures = capture.figures(np.arange(len(capture)))
-    rows = np.flatnonzero(figures.has_latency)
-    latency = figures.latency_ns[rows]
-    of_api = _limits(figures.api_key[rows], latency)
+    index_columns = capture.index_columns(np.arange(len(capture)))
+    rows = np.flatnonzero(index_columns.has_latency)
+    latency = index_columns.latency_ns[rows]
+    of_api = _limits(index_columns.api_key[rows], latency)
     # A connection's number and an API's key, which is an int16, as one number.
-    of_connection = _limits((figures.connection[rows] << 16) + figures.api_key[rows], latency)
+    of_connection = _limits((index_columns.connection[rows] << 16) + index_columns.api_key[rows], latency)
     limit = np.where(of_connection >= 0, of_connection, of_api)
     return rows[(limit >= 0) & (latency > limit)]
 

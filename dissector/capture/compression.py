@@ -75,7 +75,7 @@ class _Gzip:
         return found
 
 
-class Codec(NamedTuple):
+class FileCodec(NamedTuple):
     """A way to compress files."""
 
     name: str
@@ -92,22 +92,22 @@ def _is_skippable(head: bytes) -> bool:
 
 
 CODECS: Final = (
-    Codec("gzip", lambda head: head.startswith(b"\x1f\x8b\x08"), _Gzip),
-    Codec("zstd", lambda head: head.startswith(b"\x28\xb5\x2f\xfd") or _is_skippable(head), _zstd),
-    Codec("lz4", lambda head: head.startswith(b"\x04\x22\x4d\x18"), LZ4FrameDecompressor),
-    Codec(
+    FileCodec("gzip", lambda head: head.startswith(b"\x1f\x8b\x08"), _Gzip),
+    FileCodec("zstd", lambda head: head.startswith(b"\x28\xb5\x2f\xfd") or _is_skippable(head), _zstd),
+    FileCodec("lz4", lambda head: head.startswith(b"\x04\x22\x4d\x18"), LZ4FrameDecompressor),
+    FileCodec(
         "xz", lambda head: head.startswith(b"\xfd7zXZ\0"), lambda: lzma.LZMADecompressor(memlimit=LARGEST_DICTIONARY)
     ),
-    Codec("bzip2", lambda head: head[:3] == b"BZh" and head[3:4].isdigit(), bz2.BZ2Decompressor),
+    FileCodec("bzip2", lambda head: head[:3] == b"BZh" and head[3:4].isdigit(), bz2.BZ2Decompressor),
 )
 
 
-def codec_of(head: bytes) -> Codec | None:
+def codec_of(head: bytes) -> FileCodec | None:
     """How a file of which `head` is the beginning is compressed; None where it is not."""
     return next((codec for codec in CODECS if codec.begins(head)), None)
 
 
-class DecompressionError(Exception):
+class FileDecompressionError(Exception):
     """Compressed bytes that can't be. Its text is the reason; `at` is about where, in compressed bytes."""
 
     def __init__(self, reason: str, at: int) -> None:
@@ -118,7 +118,7 @@ class DecompressionError(Exception):
 class Decompression:
     """One compressed file."""
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: FileCodec) -> None:
         self.codec = codec
         self._decoder: Decoder | None = None
         self._members = 0
@@ -133,13 +133,13 @@ class Decompression:
         return self._decoder is None and not self._head
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What the next compressed bytes hold, in pieces. Raises `DecompressionError`, after what came before it."""
+        """What the next compressed bytes hold, in pieces. Raises `FileDecompressionError` after what came before it."""
         for start in range(0, len(data), _FED):
             fed = data[start : start + _FED]
             try:
                 yield from self._piece(fed)
             except Errors as error:
-                raise DecompressionError(_words(error), self.at) from None
+                raise FileDecompressionError(_words(error), self.at) from None
             self.at += len(fed)
 
     def _piece(self, data: bytes) -> Iterator[bytes]:

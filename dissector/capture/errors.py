@@ -18,7 +18,7 @@ class NoRoomError(CaptureError):
     """Nothing is wrong with the file: this machine has no room for what it holds."""
 
 
-class Place(NamedTuple):
+class FilePosition(NamedTuple):
     """Bytes of a file that could not be read."""
 
     at: int
@@ -36,7 +36,7 @@ class Damage:
         self._told: list[Finding] = []
         self._more = 0
         self._more_bytes = 0
-        self.places: list[Place] = []
+        self.places: list[FilePosition] = []
         """Of all of it: as many as are kept."""
 
     @property
@@ -51,7 +51,7 @@ class Damage:
         """The file ends inside a packet or block."""
         words = f"{self._name}: packet {packet:,} at byte {at:,}: length {needed:,}, the file ends after {left:,} bytes"
         self._told.append(_finding("file-truncated", words))
-        self._keep(Place(at, left, packet, f"length {needed:,}, the file ends after {left:,} bytes"))
+        self._keep(FilePosition(at, left, packet, f"length {needed:,}, the file ends after {left:,} bytes"))
 
     def ended(self, packet: int, at: int, reason: str, left: int) -> None:
         """Bytes that can't be a packet or block, and no more of them behind."""
@@ -59,11 +59,11 @@ class Damage:
             f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {packet - 1:,} packets read, the rest is left"
         )
         self._told.append(_finding("file-damaged", words))
-        self._keep(Place(at, left, packet, reason))
+        self._keep(FilePosition(at, left, packet, reason))
 
     def skipped(self, packet: int, at: int, size: int, reason: str) -> None:
         """Bytes that can't be a packet or block, before others that are."""
-        self._keep(Place(at, size, packet, reason))
+        self._keep(FilePosition(at, size, packet, reason))
         if len(self._told) >= MOST_TOLD:
             self._more += 1
             self._more_bytes += size
@@ -71,7 +71,7 @@ class Damage:
         words = f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {size:,} bytes skipped"
         self._told.append(_finding("file-damaged", words))
 
-    def _keep(self, place: Place) -> None:
+    def _keep(self, place: FilePosition) -> None:
         if len(self.places) < MOST_KEPT:
             self.places.append(place)
 

@@ -15,15 +15,15 @@ from typing import IO, Final, Protocol, cast
 import numpy as np
 
 from dissector.capture.compression import MAGIC_SIZE, codec_of
-from dissector.capture.errors import CaptureError, Damage, NoRoomError, Place
+from dissector.capture.errors import CaptureError, Damage, FilePosition, NoRoomError
 from dissector.capture.hex_capture import captured
-from dissector.capture.partition import Part, PartReader
+from dissector.capture.partition import CapturePartition, PartReader
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
 from dissector.capture.pcapng import Pcapng
 from dissector.capture.pcapng_blocks import SECTION
-from dissector.capture.pcapng_options import Notes
-from dissector.capture.sources import Followed, Made, Mapped, Source, Spooled
+from dissector.capture.pcapng_options import PcapngOptions
+from dissector.capture.sources import CaptureSource, Followed, Made, Mapped, Spooled
 from dissector.capture.spool import SpoolFullError
 from dissector.capture.streams import FileStream, PipeStream
 from dissector.conversation.hex_text import form_of
@@ -46,7 +46,7 @@ Keeps = Callable[[str, mmap.mmap], bool]
 """Takes a file, by its name and content, that has no packets; whether it did."""
 
 
-class Format(Protocol):
+class CaptureFormat(Protocol):
     """Something that packets are read from."""
 
     base: int
@@ -83,7 +83,14 @@ class Reader:
     """One capture file. Iterating gives its packets once; `problems` is complete when that ends."""
 
     def __init__(
-        self, name: str, source: Source, store: Store, limits: Limits, keeps: Keeps, *, unmarked_from_client: bool
+        self,
+        name: str,
+        source: CaptureSource,
+        store: Store,
+        limits: Limits,
+        keeps: Keeps,
+        *,
+        unmarked_from_client: bool,
     ) -> None:
         self.name = name
         self._source = source
@@ -92,7 +99,7 @@ class Reader:
         self._keeps = keeps
         self._unmarked_from_client = unmarked_from_client
         self._told: list[Finding] = []
-        self._format: Format | None = None
+        self._format: CaptureFormat | None = None
         self._kept = False
         self._ahead: PacketBatch | None = None
         self._let_go_at = 0
@@ -127,20 +134,20 @@ class Reader:
         return self._told + self._source.problems + (self._format.problems if self._format else [])
 
     @property
-    def notes(self) -> Notes | None:
+    def notes(self) -> PcapngOptions | None:
         """Comments and names, where the format has some."""
         return self._format.notes if isinstance(self._format, Pcapng) else None
 
     @property
-    def damaged(self) -> list[Place]:
+    def damaged(self) -> list[FilePosition]:
         """Where the file could not be read."""
         return self._format.damage.places if self._format else []
 
     @property
-    def left(self) -> Place | None:
+    def left(self) -> FilePosition | None:
         """What of a compressed file, in its own bytes, could not be decompressed."""
         left = self._source.left
-        return None if left is None else Place(left.at, self.total - left.at, self.packets + 1, left.reason)
+        return None if left is None else FilePosition(left.at, self.total - left.at, self.packets + 1, left.reason)
 
     def bytes_at(self, at: int, size: int) -> bytes:
         """Some bytes of the file, or of what it holds where it is compressed, as far as it was read."""
@@ -157,7 +164,7 @@ class Reader:
 
     def resume(self, mark: bytes) -> None:
         """Read on from where a reader of the same file stood when it made `mark`."""
-        self._format = cast(Format, pickle.loads(mark))  # made by ourselves
+        self._format = cast(CaptureFormat, pickle.loads(mark))  # made by ourselves
         self._format.base = self._source.base
         self.packets = 0
 
@@ -252,7 +259,7 @@ def nobody(name: str, data: mmap.mmap) -> bool:
 
 
 def open_capture(
-    file: str | Following | Part,
+    file: str | Following | CapturePartition,
     store: Store,
     keeps: Keeps = nobody,
     *,
@@ -264,7 +271,7 @@ def open_capture(
     A pipe, compressed or not, is told by what comes: that it is no capture is raised when it is read. Hex that does not
     say who sent it is the client's, or else the server's. What `keeps` takes has no packets here.
     """
-    if isinstance(file, Part):
+    if isinstance(file, CapturePartition):
         return PartReader(file, store, limits)
     path = file.path if isinstance(file, Following) else file
     name = "standard input" if path == STDIN else path
@@ -288,7 +295,7 @@ def open_capture(
         raise
 
 
-def _source(name: str, file: IO[bytes], store: Store, limits: Limits, asked: str | Following) -> Source:
+def _source(name: str, file: IO[bytes], store: Store, limits: Limits, asked: str | Following) -> CaptureSource:
     if isinstance(asked, Following):
         return Followed(name, file, store, asked.ended)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -2,20 +2,20 @@
 
 from dissector.capture.errors import CaptureError
 from dissector.conversation import Conversation, packets, pcapng
-from dissector.conversation.hex_text import Form, HexError
+from dissector.conversation.hex_text import HexError, HexForm
 from dissector.conversation.transcript import turns_of
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.core.finding import Finding, Severity
 
 
-def captured(name: str, data: bytes, form: Form, *, unmarked_from_client: bool) -> tuple[bytes, list[Finding]]:
+def captured(name: str, data: bytes, form: HexForm, *, unmarked_from_client: bool) -> tuple[bytes, list[Finding]]:
     """A pcapng file, and what is to be said of it. Raises `CaptureError`."""
     try:
         said, problems = turns_of(data, form, unmarked_from_client=unmarked_from_client)
     except HexError as error:
         raise CaptureError(f"{name}: {error}") from None
     words = f"{name}: {form.value}, not a capture: addresses and times are made up"
-    if form is not Form.MARKED:
+    if form is not HexForm.MARKED:
         words += f", and the {'client' if unmarked_from_client else 'server'} is taken to have sent it"
     findings = [Finding("made-up", Severity.NOTE, words)]
     findings += [Finding("frame-size", Severity.WARNING, f"{name}: {problem}") for problem in problems]

@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class CapturePartition:
     """What `Capture` reads instead of a file."""
 
     name: str
@@ -88,7 +88,7 @@ class PartReader:
     has_times = False
     notes = None
 
-    def __init__(self, part: Part, store: Store, limits: Limits) -> None:
+    def __init__(self, part: CapturePartition, store: Store, limits: Limits) -> None:
         self.name = part.name
         self.problems: list[Finding] = []
         self._blocks = part.blocks

@@ -25,7 +25,7 @@ NOT_YET: Final = -2
 NOWHERE: Final = -1
 
 
-class Layout(NamedTuple):
+class PcapLayout(NamedTuple):
     """How records are written."""
 
     order: Order
@@ -37,8 +37,8 @@ class Layout(NamedTuple):
 
 _SIZES: Final = {0xA1B2C3D4: (16, 24, 20), 0xA1B2CD34: (24, 28), 0xA1B23C4D: (16,)}
 """Sizes of the header under a magic, the usual one first."""
-MAGICS: Final[dict[bytes, tuple[Layout, ...]]] = {
-    struct.pack(f"{order}I", magic): tuple(Layout(order, 10**9 if magic == 0xA1B23C4D else 10**6, n) for n in sizes)
+MAGICS: Final[dict[bytes, tuple[PcapLayout, ...]]] = {
+    struct.pack(f"{order}I", magic): tuple(PcapLayout(order, 10**9 if magic == 0xA1B23C4D else 10**6, n) for n in sizes)
     for order in ("<", ">")
     for magic, sizes in _SIZES.items()
 }
@@ -47,7 +47,7 @@ MAGICS: Final[dict[bytes, tuple[Layout, ...]]] = {
 class Sense(NamedTuple):
     """What makes sense as a record of this file."""
 
-    layout: Layout
+    layout: PcapLayout
     largest: int
     second: int | None
     """When the last good packet came."""
@@ -107,7 +107,7 @@ class Sense(NamedTuple):
         return True
 
 
-def layout_of(magic: bytes, data: UInt8, at: int, largest: int, *, ended: bool) -> Layout | None:
+def layout_of(magic: bytes, data: UInt8, at: int, largest: int, *, ended: bool) -> PcapLayout | None:
     """The layout of a file: the first under its magic in which the first records make sense, else the usual one; None
     where more bytes will tell."""
     for layout in MAGICS[magic] if len(MAGICS[magic]) > 1 else ():

@@ -40,7 +40,7 @@ from dissector.capture.pcapng_blocks import (
     next_block,
     order_at,
 )
-from dissector.capture.pcapng_options import COMMENT, Notes, options
+from dissector.capture.pcapng_options import COMMENT, PcapngOptions, options
 from dissector.core.batches import PacketBatch, UInt8, UInt16
 from dissector.core.finding import Finding
 from dissector.core.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
@@ -70,7 +70,7 @@ UNDESCRIBED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class PcapngInterface:
     """A clock and a link type. A time is `ticks * numerator // denominator + offset_ns` nanoseconds."""
 
     link_type: int
@@ -85,7 +85,7 @@ class Interface:
 class _Section:
     order: Order = "<"
     number: int = 0
-    interfaces: list[Interface] = field(default_factory=list)
+    interfaces: list[PcapngInterface] = field(default_factory=list)
 
 
 class Pcapng:
@@ -105,7 +105,7 @@ class Pcapng:
         self.damage = Damage(name)
         self._mismatches = (0, 0)
         """How many blocks say two lengths, and the first one's packet."""
-        self.notes = Notes(name, limits)
+        self.notes = PcapngOptions(name, limits)
         self.packets = 0
         self.done = 0
         self.over = False
@@ -267,7 +267,7 @@ class Pcapng:
         elif kind == DECRYPTION_SECRETS:
             self.notes.secrets()
 
-    def _interface(self, data: memoryview, at: int, size: int, order: Order) -> Interface:
+    def _interface(self, data: memoryview, at: int, size: int, order: Order) -> PcapngInterface:
         link_type, snaplen = struct.unpack_from(order + "H2xI", data, at + 8)
         numerator, denominator, offset_ns, name = 1000, 1, 0, ""
         for code, value in options(data, at + 16, at + size - 4, order):
@@ -281,7 +281,7 @@ class Pcapng:
             elif code == COMMENT:
                 self.notes.remark(value)
         offset_ns = max(-FARTHEST, min(offset_ns, FARTHEST))
-        return Interface(link_type, snaplen, numerator, denominator, offset_ns, name)
+        return PcapngInterface(link_type, snaplen, numerator, denominator, offset_ns, name)
 
     def _is_cut(self, data: UInt8, *, ended: bool) -> bool:
         """Whether the file ends inside the packet here, as far as one can see."""
@@ -371,10 +371,10 @@ class Pcapng:
 
 
 def _clock(
-    interfaces: list[Interface], which: Ints, ticks: npt.NDArray[np.uint64], simple: npt.NDArray[np.bool_]
+    interfaces: list[PcapngInterface], which: Ints, ticks: npt.NDArray[np.uint64], simple: npt.NDArray[np.bool_]
 ) -> tuple[Ints, UInt16]:
     """Times and link types of packets; those of an interface that was never described are in microseconds."""
-    known = [*interfaces, Interface(UNDESCRIBED, 0)]
+    known = [*interfaces, PcapngInterface(UNDESCRIBED, 0)]
     which = np.minimum(which, len(interfaces))
     if which.min() == which.max():  # one interface is the rule: its numbers then need no columns
         known, which = [known[int(which[0])]], np.zeros(1, np.int64)

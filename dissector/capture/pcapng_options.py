@@ -37,7 +37,7 @@ def options(data: memoryview, at: int, end: int, order: Order) -> Iterator[tuple
         at += 4 + (size + 3 & ~3)
 
 
-class Notes:
+class PcapngOptions:
     """Of one file, through all of its sections."""
 
     def __init__(self, name: str, limits: Limits) -> None:

@@ -14,9 +14,9 @@ from typing import IO, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from dissector.capture.compression import MAGIC_SIZE, Decompression, DecompressionError, codec_of
+from dissector.capture.compression import MAGIC_SIZE, Decompression, FileDecompressionError, codec_of
 from dissector.capture.spool import Spool, SpoolFullError
-from dissector.capture.streams import GATHER, STEP, WAIT, Stream
+from dissector.capture.streams import GATHER, STEP, WAIT, InputStream
 from dissector.core.batches import UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
@@ -26,7 +26,7 @@ _NAP: Final = 0.02
 NOTHING: Final = np.zeros(0, np.uint8)
 
 
-class Left(NamedTuple):
+class RemainingBytes(NamedTuple):
     """The rest of a file that a decoder could not undo."""
 
     at: int
@@ -34,7 +34,7 @@ class Left(NamedTuple):
     reason: str
 
 
-class Source(Protocol):
+class CaptureSource(Protocol):
     """Bytes to be read as a capture. Progress is `done` of `total`; a `total` of 0 is not known."""
 
     base: int
@@ -42,7 +42,7 @@ class Source(Protocol):
     grows: bool
     """Whether bytes come when they like; those of other sources are there for who asks for `more`."""
     problems: list[Finding]
-    left: Left | None
+    left: RemainingBytes | None
     """Where decoding stopped early, and why."""
 
     @property
@@ -71,7 +71,7 @@ class Mapped:
 
     ended = True
     grows = False
-    left: Left | None = None
+    left: RemainingBytes | None = None
 
     def __init__(self, file: IO[bytes], store: Store) -> None:
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -103,7 +103,7 @@ class Made:
     ended = True
     grows = False
 
-    def __init__(self, data: bytes, store: Store, original: Source) -> None:
+    def __init__(self, data: bytes, store: Store, original: CaptureSource) -> None:
         self._original = original
         self.problems = original.problems
         self.left = original.left
@@ -130,7 +130,7 @@ class Made:
 class Spooled:
     """What a stream brings, plain or undone by a decoder, in a spool."""
 
-    def __init__(self, name: str, stream: Stream, store: Store, most: int) -> None:
+    def __init__(self, name: str, stream: InputStream, store: Store, most: int) -> None:
         self._name = name
         self._stream = stream
         self._head: bytes | None = b""
@@ -143,7 +143,7 @@ class Spooled:
         self.ended = False
         self.grows = stream.total == 0
         self.problems: list[Finding] = []
-        self.left: Left | None = None
+        self.left: RemainingBytes | None = None
 
     @property
     def data(self) -> UInt8:
@@ -167,9 +167,9 @@ class Spooled:
                 self._spool.append(piece)
         except SpoolFullError as error:
             self._end("not-read-on", f"{error}; the rest is left")
-        except DecompressionError as error:
+        except FileDecompressionError as error:
             words = f"{self._codec} data damaged at byte {error.at:,}: {error}; the rest is left"
-            self.left = Left(error.at, f"{self._codec} data damaged: {error}")
+            self.left = RemainingBytes(error.at, f"{self._codec} data damaged: {error}")
             self._end("file-damaged", words)
 
     def _next(self, seconds: float) -> bytes | None:
@@ -223,7 +223,7 @@ class Followed:
 
     grows = True
     total = 0
-    left: Left | None = None
+    left: RemainingBytes | None = None
 
     def __init__(self, name: str, file: IO[bytes], store: Store, ended: Callable[[], bool]) -> None:
         self._name = name

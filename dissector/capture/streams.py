@@ -17,7 +17,7 @@ STEP: Final = 8 << 20
 _PIECE: Final = 1 << 20
 
 
-class Stream(Protocol):
+class InputStream(Protocol):
     """Where bytes come from. `done` are read of `total`, which is 0 where nobody knows."""
 
     done: int

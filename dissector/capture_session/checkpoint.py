@@ -20,21 +20,21 @@ from dissector.core.batches import Int64
 from dissector.core.store import Excerpt, Store
 
 if TYPE_CHECKING:
-    from dissector.exchange.decoder import Lookup
+    from dissector.exchange.decoder import ExchangeDecoder
     from dissector.findings.examination import Examination
-    from dissector.framing import Splitter
-    from dissector.index.indexer import Session
+    from dissector.framing import Framer
+    from dissector.index.indexer import Indexer
     from dissector.transport import Transport
 
 
-class Carried(NamedTuple):
+class Checkpoint(NamedTuple):
     """What `capture_session` is made of."""
 
     store: Store
     transport: "Transport"
-    session: "Session"
-    splitter: "Splitter"
-    lookup: "Lookup"
+    session: "Indexer"
+    splitter: "Framer"
+    lookup: "ExchangeDecoder"
     examination: "Examination | None"
     unsettled: Int64
     looked_upto: int
@@ -42,16 +42,16 @@ class Carried(NamedTuple):
     start_ns: int
 
 
-def put_down(carried: Carried, excerpt: Excerpt) -> bytes:
+def checkpoint(carried: Checkpoint, excerpt: Excerpt) -> bytes:
     """As bytes, with an excerpt of the store."""
     out = io.BytesIO()
     _Pickler(out, carried.store, excerpt).dump(carried)
     return out.getvalue()
 
 
-def taken_up(data: bytes) -> Carried:
+def restore(data: bytes) -> Checkpoint:
     """The other way."""
-    return cast(Carried, pickle.loads(data))
+    return cast(Checkpoint, pickle.loads(data))
 
 
 class _Pickler(pickle.Pickler):

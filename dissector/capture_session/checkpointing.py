@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from dissector.capture_session.checkpoint import Carried, put_down
+from dissector.capture_session.checkpoint import Checkpoint, checkpoint
 from dissector.capture_session.examining import Examining
 from dissector.capture_session.indexed import Rows
 from dissector.capture_session.reading import Progress
@@ -72,8 +72,8 @@ class Carrying(Examining):
         if examination is not None:
             examination.found.keep(untaken, examination.remembers, self._place)
         self._session.keep(rows, looked_back)
-        return put_down(
-            Carried(
+        return checkpoint(
+            Checkpoint(
                 self._store, self._transport, self._session, self._splitter, self._lookup, examination,
                 self._unsettled, self._looked_upto, self.packets, self.start_ns,
             ), excerpt,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from dissector.capture_session.indexed import Indexed, Rows
 from dissector.core.finding import Severity
-from dissector.exchange.model import Exchange, Row
+from dissector.exchange.model import Exchange, ExchangeRow
 
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
@@ -50,7 +50,7 @@ class Decoding(Indexed):
                 self._count_files(exchange)
             yield exchange
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> ExchangeRow:
         """Row `number`, from 0, for a list; its frames are decoded for the words."""
         return self.exchange(number).row
 

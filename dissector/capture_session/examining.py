@@ -9,7 +9,7 @@ import numpy.typing as npt
 from dissector.capture_session.decoding import Decoding
 from dissector.capture_session.indexed import Rows
 from dissector.capture_session.reading import Progress
-from dissector.capture_session.tally import untold
+from dissector.capture_session.tally import omitted_findings
 from dissector.core.finding import Finding
 from dissector.exchange.model import Exchange
 from dissector.findings.examination import Examination
@@ -58,7 +58,7 @@ class Examining(Decoding):
         if self._finished and self._examination is not None:
             left_out = Counter(self._examination.found.take_left_out())
             self.tally.findings += left_out
-            self.problems += untold(left_out)
+            self.problems += omitted_findings(left_out)
 
     def take_notes(self) -> list[Noted]:
         """What was noted since the last time, for `analysis.findings.notes.made`: each is taken once."""

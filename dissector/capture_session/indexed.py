@@ -12,9 +12,9 @@ import numpy.typing as npt
 from dissector.capture_session.reading import Reading
 from dissector.exchange.listing import FACTS, Value
 from dissector.index.exchange_table import NO_FRAME
-from dissector.index.index_columns import ENTRY, Figures, figures
+from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
 from dissector.index.raw_frames import raw_frames
-from dissector.index.shared_state import Lessons
+from dissector.index.shared_state import SharedState
 
 Rows = npt.NDArray[np.int64]
 
@@ -110,11 +110,11 @@ class Indexed(Reading):
         """Learn now what the conversations teach, and not when the first exchange is decoded."""
         self._lookup.learn()
 
-    def lessons(self) -> Lessons:
+    def lessons(self) -> SharedState:
         """What this capture, a part of a larger one that was read to its end, teaches those who read other parts."""
         return self._lookup.lessons()
 
-    def take(self, lessons: Lessons) -> None:
+    def take(self, lessons: SharedState) -> None:
         """What all parts together teach: for a part that was read to its end, before it is looked at."""
         self._lookup.take(lessons)
 
@@ -135,22 +135,22 @@ class Indexed(Reading):
                 column += [cast(int, value) + added[name] for value in more] if entries and name in added else more
         return columns
 
-    def figures(self, rows: Rows) -> Figures:
+    def index_columns(self, rows: Rows) -> IndexColumns:
         """What the index has of these rows, from 0, as numbers; an entry's size stands where a request's does."""
         entries = len(self._files)
         is_entry = rows < entries
         if not is_entry.any():
-            found = figures(self._session.table, self._session.frames, rows - entries)
+            found = index_columns(self._session.table, self._session.frames, rows - entries)
             return found._replace(connection=found.connection + self._files.count)
-        others = self.figures(rows[~is_entry])
+        others = self.index_columns(rows[~is_entry])
         columns = []
-        for name, column in zip(Figures._fields, others, strict=True):
+        for name, column in zip(IndexColumns._fields, others, strict=True):
             whole = np.full(
                 len(rows), -1 if name in ("api_key", "version", "answered_size") else ENTRY if name == "kind" else 0
             )
             whole[~is_entry] = column
             columns.append(whole)
-        made = Figures(*columns)
+        made = IndexColumns(*columns)
         made.asked_size[is_entry] = self._files.sizes()[rows[is_entry]]
         made.connection[is_entry] = [self._files.file_of(number) for number in rows[is_entry].tolist()]
         return made
@@ -162,7 +162,7 @@ class Indexed(Reading):
         return self._session.knowledge.nodes
 
     def client_id(self, number: int) -> str | None:
-        """The client id of that number in `Figures`."""
+        """The client id of that number in `IndexColumns`."""
         return self._session.client_ids.texts[number]
 
     def ends(self, connection: int) -> tuple[str, str]:

@@ -9,20 +9,20 @@ import numpy as np
 
 from dissector.capture.files import Following, make_room, open_capture
 from dissector.capture.merge import Merged
-from dissector.capture.partition import Part
-from dissector.capture_session.checkpoint import taken_up
-from dissector.capture_session.tally import Tally
+from dissector.capture.partition import CapturePartition
+from dissector.capture_session.checkpoint import restore
+from dissector.capture_session.tally import CaptureTally
 from dissector.core import limits
 from dissector.core.finding import Finding
 from dissector.core.store import Store
-from dissector.exchange.decoder import Lookup
+from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.listing import Listing
-from dissector.framing import Splitter
-from dissector.index.indexer import Session
-from dissector.index.shared_state import Lessons
+from dissector.framing import Framer
+from dissector.index.indexer import Indexer
+from dissector.index.shared_state import SharedState
 from dissector.storage import KafkaFiles
 from dissector.transport import Transport
-from dissector.transport.partitions import Share
+from dissector.transport.partitions import Partition
 
 ELSEWHERE: Final = 1 << 62
 """Behind all packets: what was learned elsewhere holds where none of them says otherwise."""
@@ -33,7 +33,7 @@ class Opened:
 
     def __init__(
         self,
-        paths: Sequence[str | Following | Part],
+        paths: Sequence[str | Following | CapturePartition],
         bounds: limits.Limits = limits.DEFAULT,
         *,
         asked: tuple[int, int] | None = None,
@@ -42,7 +42,7 @@ class Opened:
         show_secrets: bool = False,
         carried: bytes = b"",
     ) -> None:
-        before = taken_up(carried) if carried else None
+        before = restore(carried) if carried else None
         self._store = Store() if before is None else before.store
         self._files = KafkaFiles(show_secrets=show_secrets)
         """What has no packets: its rows come before those of exchanges."""
@@ -57,13 +57,15 @@ class Opened:
             self._splitter, self._lookup = before.splitter, before.lookup
         else:
             self._transport = Transport(self._store, bounds, _share(paths))
-            self._session = Session(self._store, self._transport.flows, bounds, ports)
-            self._splitter = Splitter(self._store, self._session.recogniser, bounds)
-            self._lookup = Lookup(
+            self._session = Indexer(self._store, self._transport.flows, bounds, ports)
+            self._splitter = Framer(self._store, self._session.recogniser, bounds)
+            self._lookup = ExchangeDecoder(
                 self._session, self._store, self._transport.flows, self._splitter.ignored, asked,
                 show_secrets=show_secrets,
             )  # fmt: skip
-        self._session.knowledge.take(Lessons(topics={each: (ELSEWHERE, name) for each, name in (topics or {}).items()}))
+        self._session.knowledge.take(
+            SharedState(topics={each: (ELSEWHERE, name) for each, name in (topics or {}).items()})
+        )
         self._examination = before.examination if before is not None else None
         self._unsettled = before.unsettled if before is not None else np.zeros(0, np.int64)
         """Rows that were not settled when somebody took those that were; and from which row on nobody looked."""
@@ -72,14 +74,14 @@ class Opened:
         self.bounds = bounds
         self.ports = ports
         self.names = [
-            path.path if isinstance(path, Following) else path.name if isinstance(path, Part) else path
+            path.path if isinstance(path, Following) else path.name if isinstance(path, CapturePartition) else path
             for path in paths
         ]
         self.comments: dict[int, str] = {}
         """What somebody wrote on packets, by the packet's number."""
         self.problems: list[Finding] = []
         """What is wrong with the files themselves, and which packets could not be looked into."""
-        self.tally = Tally()
+        self.tally = CaptureTally()
         """The same of a capture that is read, as counts."""
         self._finished = False
         self._lock = threading.Lock()
@@ -156,9 +158,9 @@ class Opened:
         return self._transport.ignored
 
 
-def _share(paths: Sequence[str | Following | Part]) -> Share | None:
+def _share(paths: Sequence[str | Following | CapturePartition]) -> Partition | None:
     """What a part of a capture has of it, which is read by itself."""
     match paths:
-        case [Part(number=number, of=of)]:
-            return Share(number, of)
+        case [CapturePartition(number=number, of=of)]:
+            return Partition(number, of)
     return None

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.capture_session.opened import Opened
-from dissector.capture_session.tally import Tally
+from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import PacketBatch, RunBatch
 
 
@@ -49,10 +49,10 @@ class Reading(Opened):
                 self._take(batch)
             yield Progress(self.done, self.total, self.packets, len(self))
 
-    def _counted(self) -> Tally:
+    def _counted(self) -> CaptureTally:
         """What could not be read."""
         of_files = [problem for reader in self._readers for problem in reader.problems]
-        return Tally(
+        return CaptureTally(
             self._files.problems + of_files + self._merged.problems, Counter(self._transport.ignored),
             self._transport.flows.resumed, self._session.strangers_untold, self._transport.resent.left_out,
         )  # fmt: skip

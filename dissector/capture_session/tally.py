@@ -15,7 +15,7 @@ from dissector.transport.reassembly import OUT_OF_WINDOW
 
 
 @dataclass
-class Tally:
+class CaptureTally:
     """Counts. Of a part `ignored` has what the fragments of IP datagrams came to, which all parts see alike."""
 
     told: list[Finding] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Tally:
     """Others that are not kept, by code."""
 
     @classmethod
-    def together(cls, dealt: Iterable["Tally"], parts: Iterable["Tally"]) -> "Tally":
+    def together(cls, dealt: Iterable["CaptureTally"], parts: Iterable["CaptureTally"]) -> "CaptureTally":
         """Of a whole: what was counted as it was dealt out, and what its parts counted."""
         whole, alike = cls(), Counter[str]()
         for each in dealt:
@@ -56,16 +56,16 @@ class Tally:
         near_losses = Counter({"near-loss": self.near_losses})
         return [
             *self.told, *_left_out(self.ignored), *_forgotten(self.forgotten), *_strangers(self.strangers),
-            *untold(near_losses), *untold(self.findings),
+            *omitted_findings(near_losses), *omitted_findings(self.findings),
         ]  # fmt: skip
 
 
-class OfPart(NamedTuple):
+class PartitionTally(NamedTuple):
     """What a part tells of itself as a whole."""
 
-    dealt: list[Tally]
+    dealt: list[CaptureTally]
     """What was left out as its packets were dealt."""
-    tally: Tally
+    tally: CaptureTally
     waits_from: int = NEVER
     """The packet of the first request of which notes may come yet, where the part is carried on."""
 
@@ -96,7 +96,7 @@ def _strangers(count: int) -> list[Finding]:
     return [Finding("strangers", Severity.WARNING, words)]
 
 
-def untold(counts: Counter[str]) -> list[Finding]:
+def omitted_findings(counts: Counter[str]) -> list[Finding]:
     """A line about findings that are not kept, as there are too many of a code."""
     words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()) if count)
     return [Finding("findings-left-out", Severity.NOTE, f"more was found than is kept: {words}")] if words else []

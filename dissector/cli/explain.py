@@ -12,14 +12,14 @@ from dissector.core.text import counted
 from dissector.findings import CODES, Explanation
 from dissector.findings import explain as finding
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.explain.changes import Step, history
+from dissector.protocol.explain.changes import VersionChanges, history
 from dissector.protocol.explain.diagram import diagram
 from dissector.protocol.explain.example import Example, example
 from dissector.protocol.explain.layout import layout
 from dissector.protocol.explain.releases import known_releases, released_in
-from dissector.protocol.explain.subject import Subject, SubjectError, find
+from dissector.protocol.explain.subject import ExplainSubject, SubjectError, find
 from dissector.protocol.schema.headers import request_header_version, response_header_version
-from dissector.protocol.schema.model import Message
+from dissector.protocol.schema.model import MessageSchema
 from dissector.protocol.tree import Node
 
 MOST_NEAR = 4
@@ -54,7 +54,7 @@ def _finding(found: Explanation) -> Iterator[Line]:
         yield from ([("  " + line, "")] for line in wrap(words, WIDTH))
 
 
-def _page(subject: Subject, version: int) -> Iterator[Line]:
+def _page(subject: ExplainSubject, version: int) -> Iterator[Line]:
     yield from _head(subject, version)
     for message in subject.messages:
         yield from _layout(message, version)
@@ -67,7 +67,7 @@ def _page(subject: Subject, version: int) -> Iterator[Line]:
         yield from _example(message, version)
 
 
-def _head(subject: Subject, version: int) -> Iterator[Line]:
+def _head(subject: ExplainSubject, version: int) -> Iterator[Line]:
     message = subject.messages[0]
     key = f", API key {subject.api.key}" if subject.api else f" ({message.type})"
     yield [(f"{subject.name} v{version}{key}", TITLE)]
@@ -89,7 +89,7 @@ def _head(subject: Subject, version: int) -> Iterator[Line]:
         yield [(f"  once called    {', '.join(message.aliases)}", "")]
 
 
-def _layout(message: Message, version: int) -> Iterator[Line]:
+def _layout(message: MessageSchema, version: int) -> Iterator[Line]:
     yield from title(f"{message.name} v{version}, the fields")
     rows = [
         (
@@ -106,7 +106,7 @@ def _layout(message: Message, version: int) -> Iterator[Line]:
     yield from table(head, rows, (NAME, TYPE, "", "", "", DIM, DIM))
 
 
-def _history(message: Message, version: int) -> Iterator[Line]:
+def _history(message: MessageSchema, version: int) -> Iterator[Line]:
     yield from title(f"{message.name}, version by version")
     for step in history(message):
         marks = "".join(f", {mark}" for mark in step.marks)
@@ -115,13 +115,13 @@ def _history(message: Message, version: int) -> Iterator[Line]:
         yield from ([("    " + words, "")] for words in _changes(step, message))
 
 
-def _changes(step: Step, message: Message) -> list[str]:
+def _changes(step: VersionChanges, message: MessageSchema) -> list[str]:
     if step.version == message.valid_versions.low:
         return ["the first version"]
     return [str(change) for change in step.changes] or ["the same layout: only its meaning changed"]
 
 
-def _example(message: Message, version: int) -> Iterator[Line]:
+def _example(message: MessageSchema, version: int) -> Iterator[Line]:
     made = example(message, version)
     yield from title(f"{message.name} v{version}, an example of {counted(len(made.data), 'byte')}")
     yield [("  offset  bytes                    field", DIM)]

@@ -14,7 +14,7 @@ from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import examine_with_progress, read_with_progress
 from dissector.cli.show import nothing_found
 from dissector.core.text import counted
-from dissector.export.exporter import NotCarriedError, Order, check, shared
+from dissector.export.exporter import ExportRequest, NotCarriedError, check, shared
 from dissector.export.forms import ENDINGS, Form
 
 STDOUT: Final = "-"
@@ -36,7 +36,7 @@ def export(
     """Write; the exit code: 0, or 1 where no exchange was chosen. `chosen` is as `ranges_of` takes it, None for all; of
     these, the rows that fit the filter."""
     form = form or _form_of(out)
-    order = Order(form, redact, chosen, filter)
+    order = ExportRequest(form, redact, chosen, filter)
     ranges = None if chosen is None else ranges_of(chosen)
     fitting = wanted(filter)
     check(files, order)

@@ -16,7 +16,7 @@ from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.spark import session
 from dissector.cli.tables import NOT_KEPT, is_folder, opened, tables_of, told_empty
 from dissector.conversation import End, Packet, Turn, pcapng
-from dissector.conversation.packet_writer import Growing
+from dissector.conversation.packet_writer import PacketWriter
 from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def written(tables: "Tables", fitting: "Filter | None", path: Path) -> Found:
 
     def packets() -> Iterator[Packet]:
         nonlocal rows
-        made = Growing()
+        made = PacketWriter()
         for row in _said(tables, fitting):
             rows += 1
             said, names = pickle.loads(row.said)

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
-from dissector.capture.live import LOOPBACK, Recording, Ring, Wanted, interfaces, silence_words, source
+from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, RingSettings, interfaces, silence_words, source
 from dissector.capture_session import Capture
 from dissector.cli.follow import follow
 from dissector.cli.outcome import complain, nobody_reads
@@ -31,7 +31,7 @@ SILENT_SECONDS: Final = 3
 
 def wanted(
     interface: str | None, ports: list[int], expression: str, path: str, ring: list[str], *, promiscuous: bool
-) -> Wanted:
+) -> CaptureSettings:
     """What the options say. Raises `CaptureError`."""
     if expression and ports:
         raise CaptureError("-f stands in place of -p: say the ports in the filter, “tcp port 9092 and host …”")
@@ -39,12 +39,12 @@ def wanted(
         raise CaptureError("-b needs -w: what the files of the ring are called")
     if path == "-":
         raise CaptureError("-w needs a file: rows go to standard output")
-    among = Ring.parse(ring) if ring else None
-    return Wanted(interface or LOOPBACK, tuple(ports or [KAFKA_PORT]), expression, promiscuous, path, among)
+    among = RingSettings.parse(ring) if ring else None
+    return CaptureSettings(interface or LOOPBACK, tuple(ports or [KAFKA_PORT]), expression, promiscuous, path, among)
 
 
 def live(
-    wanted: Wanted,
+    wanted: CaptureSettings,
     printing: Printing | None,
     duration: float | None,
     limit: int | None,
@@ -54,10 +54,10 @@ def live(
 ) -> int:
     """Capture, and print as `printing` says or show it on the screen; the exit code: 0 however little was seen, 2 where
     capturing ended by itself."""
-    begun: list[tuple[Capture, Recording, Wanted]] = []
+    begun: list[tuple[Capture, Recording, CaptureSettings]] = []
     with ExitStack() as opened:
 
-        def begin(wanted: Wanted) -> tuple[Capture, Recording, Wanted]:
+        def begin(wanted: CaptureSettings) -> tuple[Capture, Recording, CaptureSettings]:
             recording = opened.enter_context(Recording(wanted))
             if duration is not None:
                 recording.stop_after(duration)
@@ -85,7 +85,7 @@ def live(
 def _print(
     capture: Capture,
     recording: Recording,
-    wanted: Wanted,
+    wanted: CaptureSettings,
     printing: Printing,
     limit: int | None,
     fitting: "Filter | None",
@@ -108,7 +108,7 @@ def _print(
 class Silence:
     """Says what is listened to, when nothing comes."""
 
-    def __init__(self, capture: Capture, recording: Recording, wanted: Wanted) -> None:
+    def __init__(self, capture: Capture, recording: Recording, wanted: CaptureSettings) -> None:
         self._capture = capture
         self._recording = recording
         self._wanted = wanted

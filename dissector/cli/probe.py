@@ -9,7 +9,7 @@ from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table
 from dissector.cli.trees import exchange_lines
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
-from dissector.probe.connection import Address, Connection, ProbeError
+from dissector.probe.connection import Address, BrokerConnection, ProbeError
 from dissector.probe.dialogue import Answers, ask_all
 from dissector.probe.offers import compare, guess
 from dissector.protocol.wire.writing import EncodeError
@@ -21,7 +21,7 @@ def probe(text: str, form: ProbeFormat, timeout: float, client_id: str, *, topic
     exchanges: list[Exchange] = []
     try:
         address = Address.parse(text)
-        with Connection(address, client_id, timeout) as connection:
+        with BrokerConnection(address, client_id, timeout) as connection:
             exchanges = connection.exchanges
             answers = ask_all(connection, topics=topics)
             trouble = answers.trouble

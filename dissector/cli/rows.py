@@ -3,7 +3,7 @@
 from typing import Final
 
 from dissector.core.text import clean, duration, seconds, size
-from dissector.exchange.model import Row
+from dissector.exchange.model import ExchangeRow
 
 _LAYOUT: Final = "{:>6} {:>12} {:>5} {:<24} {:>3} {:>7} {:>7} {:>7} {:>9}  {}"
 _HEAD: Final = ("No.", "Time", "Conn", "API", "v", "Corr", "Out", "In", "Latency", "Info")
@@ -14,7 +14,7 @@ def head_line() -> str:
     return _LAYOUT.format(*_HEAD)
 
 
-def row_line(row: Row, start_ns: int) -> str:
+def row_line(row: ExchangeRow, start_ns: int) -> str:
     """One row as a line; texts cleaned."""
     client = "" if row.client_id is None else f"{row.client_id}: "
     return _LAYOUT.format(

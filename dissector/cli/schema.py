@@ -6,10 +6,10 @@ from textwrap import wrap
 
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table
-from dissector.protocol.explain.release_diff import MessageDiff, Side, diff, kinds, side
+from dissector.protocol.explain.release_diff import MessageDiff, ReleaseSide, diff, kinds, side
 from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.imported import folder, labels
-from dissector.protocol.schema.importer.import_release import Taken, take
+from dissector.protocol.schema.importer.import_release import ImportedNames, take
 from dissector.protocol.schema.importer.user_releases import remove
 from dissector.protocol.schema.loader import entries, message
 
@@ -19,7 +19,7 @@ def import_release(jars: Sequence[str], name: str | None) -> int:
     return print_lines(_taken(take([Path(jar) for jar in jars], name)))
 
 
-def _taken(taken: Taken) -> Iterator[Line]:
+def _taken(taken: ImportedNames) -> Iterator[Line]:
     yield [(f"{taken.label}: {taken.count} messages, kept in {taken.folder}", TITLE)]
     if taken.new:
         yield from _listed("new", taken.new)
@@ -63,7 +63,7 @@ def diff_releases(one: str, other: str) -> int:
     return NEGATIVE if found else 0
 
 
-def _difference(one: Side, other: Side, found: list[MessageDiff]) -> Iterator[Line]:
+def _difference(one: ReleaseSide, other: ReleaseSide, found: list[MessageDiff]) -> Iterator[Line]:
     counts = f"{len(one.versions)} and {len(other.versions)} messages, {len(found)} differ"
     yield [(f"{one.label} and {other.label}", TITLE), (f"  {counts}", DIM)]
     for mine, theirs in ((one, other), (other, one)):

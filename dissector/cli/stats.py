@@ -104,8 +104,8 @@ def _of_tables(
 
 def _over_time(capture: Capture, rows: Ints | None) -> OverTime | None:
     """Latencies of these rows, or of all; None where nothing was answered."""
-    figures = capture.figures(np.arange(len(capture)) if rows is None else rows)
-    answered = figures.where(figures.has_latency)
+    index_columns = capture.index_columns(np.arange(len(capture)) if rows is None else rows)
+    answered = index_columns.where(index_columns.has_latency)
     return OverTime.of(answered.asked_ns, answered.latency_ns)
 
 

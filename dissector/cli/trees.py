@@ -6,7 +6,7 @@ from typing import Final
 from dissector.cli.rows import row_line
 from dissector.core.text import clean, counted
 from dissector.exchange.info_column import session_words
-from dissector.exchange.model import Exchange, Message
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.tree import Node
 
 LONGEST: Final = 96
@@ -26,7 +26,7 @@ def exchange_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
     yield ""
 
 
-def _message(name: str, message: Message) -> Iterator[str]:
+def _message(name: str, message: ExchangeMessage) -> Iterator[str]:
     yield f"  {name}, {counted(message.size, 'byte')}"
     for node in message.tree.children:
         yield from _node(node, 2, message.tree.source)

@@ -37,7 +37,7 @@ class HexError(ValueError):
         super().__init__(f"line {line}: {reason}")
 
 
-class Form(Enum):
+class HexForm(Enum):
     """How the bytes are written."""
 
     MARKED = "hex transcript"
@@ -45,7 +45,7 @@ class Form(Enum):
     BARE = "bare hex"
 
 
-class Entry(NamedTuple):
+class HexFrame(NamedTuple):
     """Bytes that were sent in one go."""
 
     line: int
@@ -61,29 +61,29 @@ class _Line(NamedTuple):
     text: str
 
 
-def form_of(head: bytes) -> Form | None:
+def form_of(head: bytes) -> HexForm | None:
     """The form of a text of which `head` is the beginning; None where it is no hex."""
     if b"\0" in head:
         return None
     for line in _lines(head):
         if _MARK.match(line.text):
-            return Form.MARKED
+            return HexForm.MARKED
         dump = _dump(line.text)
         if dump and (dump.re is _COLON_DUMP or not int(dump["offset"], 16)):
-            return Form.DUMP
-        return Form.BARE if _DIGITS.fullmatch("".join(line.text.split())) else None
+            return HexForm.DUMP
+        return HexForm.BARE if _DIGITS.fullmatch("".join(line.text.split())) else None
     return None
 
 
-def entries(data: bytes, form: Form) -> Iterator[Entry]:
+def entries(data: bytes, form: HexForm) -> Iterator[HexFrame]:
     """What stands in a text. One without marks is one entry. Raises `HexError`."""
     lines = _lines(data)
-    if form is Form.MARKED:
+    if form is HexForm.MARKED:
         yield from _marked(lines)
         return
     first = next(lines)
-    rest = _dumped if form is Form.DUMP else _bare
-    yield Entry(first.number, _FIRST, None, b"".join(rest(first, lines)))
+    rest = _dumped if form is HexForm.DUMP else _bare
+    yield HexFrame(first.number, _FIRST, None, b"".join(rest(first, lines)))
 
 
 def _lines(data: bytes) -> Iterator[_Line]:
@@ -94,7 +94,7 @@ def _lines(data: bytes) -> Iterator[_Line]:
             yield _Line(number, text)
 
 
-def _marked(lines: Iterator[_Line]) -> Iterator[Entry]:
+def _marked(lines: Iterator[_Line]) -> Iterator[HexFrame]:
     begun: tuple[int, re.Match[str]] | None = None
     parts: list[bytes] = []
     for line in lines:
@@ -112,11 +112,11 @@ def _marked(lines: Iterator[_Line]) -> Iterator[Entry]:
         yield _entry(*begun, parts)
 
 
-def _entry(line: int, mark: re.Match[str], parts: list[bytes]) -> Entry:
+def _entry(line: int, mark: re.Match[str], parts: list[bytes]) -> HexFrame:
     data = b"".join(parts)
     if not data:
         raise HexError(line, f"no bytes behind {mark['way']}")
-    return Entry(line, int(mark["connection"] or _FIRST), mark["way"] == ">", data)
+    return HexFrame(line, int(mark["connection"] or _FIRST), mark["way"] == ">", data)
 
 
 def _bare(first: _Line, lines: Iterator[_Line]) -> Iterator[bytes]:

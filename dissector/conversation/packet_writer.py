@@ -16,7 +16,7 @@ from dissector.conversation.turns import End, Turn
 LAST: Final = 1 << 63
 
 
-class Growing:
+class PacketWriter:
     """Conversations by numbers of the caller's."""
 
     def __init__(self) -> None:

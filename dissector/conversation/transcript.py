@@ -7,7 +7,7 @@ is still read right. A prefix that can't be is left to the framing. Either is to
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.conversation.hex_text import Form, entries
+from dissector.conversation.hex_text import HexForm, entries
 from dissector.conversation.turns import Turn
 from dissector.core import limits
 
@@ -25,7 +25,7 @@ def frame_lines(data: bytes, *, from_client: bool, connection: int = 1) -> Itera
         yield f"{mark} {data[at : at + _WIDTH].hex(' ', -_GROUP)}"
 
 
-def turns_of(data: bytes, form: Form, *, unmarked_from_client: bool) -> tuple[dict[int, list[Turn]], list[str]]:
+def turns_of(data: bytes, form: HexForm, *, unmarked_from_client: bool) -> tuple[dict[int, list[Turn]], list[str]]:
     """What a text says on each connection, and what is wrong with its sizes. Raises `HexError`.
 
     A turn's time is its number: it tells the order, and nobody takes it for a time."""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.framing import Evidence
+from dissector.framing import FrameEvidence
 from dissector.protocol.schema.loader import apis
 
 REQUEST_HEAD: Final = 14
@@ -49,11 +49,11 @@ Words = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-_NONE, _FAIR, _STRONG = Evidence.NONE, Evidence.FAIR, Evidence.STRONG
+_NONE, _FAIR, _STRONG = FrameEvidence.NONE, FrameEvidence.FAIR, FrameEvidence.STRONG
 """Bound once: members of an enum are slow to look up."""
 
 
-class Requests:
+class RequestHeuristics:
     """How requests begin."""
 
     alone = True
@@ -94,7 +94,7 @@ class Requests:
         fits[fits] = self._plain[key[fits], version[fits]]
         return fits
 
-    def judge(self, head: bytes, packet: int) -> Evidence:
+    def judge(self, head: bytes, packet: int) -> FrameEvidence:
         if not self.is_request(head) or not is_printable(head):
             return _NONE
         if is_named(head):
@@ -124,7 +124,7 @@ class Requests:
         return REQUEST_HEAD - 4 <= size <= self._largest and -1 <= length <= size - (REQUEST_HEAD - 4)
 
 
-class Responses:
+class ResponseHeuristics:
     """How responses begin: with the id of a request that was seen before. Another id, near those that wait, may answer
     a request that was not seen; where the connection is not `known` to be Kafka's, several with ids that go up may."""
 
@@ -140,7 +140,7 @@ class Responses:
     def strong(self, words: Words, lengths: Words) -> Mask:
         return np.isin(words, self._ids)
 
-    def judge(self, head: bytes, packet: int) -> Evidence:
+    def judge(self, head: bytes, packet: int) -> FrameEvidence:
         identifier = int.from_bytes(head[4:8], "big", signed=True)
         asked = self._waiting.get(identifier)
         if asked is not None and asked < packet:
@@ -152,21 +152,21 @@ class Responses:
         return (self._known or _is_series(heads, ends)) and _go_up(heads, _NEAR)
 
 
-class Either:
+class EitherHeuristics:
     """How frames begin on a port that says nothing: where segments begin, as a request with a client's name (if this
     side `may_ask`) or as responses."""
 
     alone = False
     inside = False
 
-    def __init__(self, requests: Requests, *, may_ask: bool) -> None:
+    def __init__(self, requests: RequestHeuristics, *, may_ask: bool) -> None:
         self._requests = requests
         self._may_ask = may_ask
 
     def strong(self, words: Words, lengths: Words) -> Mask:
         return np.ones(len(words), np.bool_)
 
-    def judge(self, head: bytes, packet: int) -> Evidence:
+    def judge(self, head: bytes, packet: int) -> FrameEvidence:
         if self._may_ask and self._requests.judge(head, packet) is _STRONG:
             return _STRONG
         return _FAIR if head[4] <= 0x7F else _NONE

@@ -27,17 +27,17 @@ from dissector.detection import other_protocols
 from dissector.detection.frame_heuristics import (
     PRODUCE,
     Bytes,
-    Either,
+    EitherHeuristics,
     Mask,
-    Requests,
-    Responses,
+    RequestHeuristics,
+    ResponseHeuristics,
     is_cut_short,
     is_named,
     is_printable,
     produces,
 )
-from dissector.detection.other_protocols import Protocol as Spoken
-from dissector.framing import Evidence, Heads, Verdict
+from dissector.detection.other_protocols import OtherProtocol as Spoken
+from dissector.framing import Classification, FrameEvidence, FrameHeuristics
 
 KAFKA_PORTS: Final = frozenset({9092})
 NOBODY: Final = -1
@@ -45,7 +45,7 @@ Outstanding = Callable[[int], Mapping[int, int]]
 """Correlation ids of a connection's requests that wait for a response, each with the packet of the oldest."""
 
 
-class Flows(Protocol):
+class Endpoints(Protocol):
     """What this module asks of the connection table."""
 
     def __len__(self) -> int:
@@ -79,29 +79,31 @@ class Flows(Protocol):
         """Which of the flags FIN and RST side 0 and side 1 have sent; 0 where none."""
 
 
-class KafkaRecogniser:
+class KafkaDetector:
     """Decides for each direction; remembers the client's side of each connection that speaks Kafka. `ports` are those
     that the user says are Kafka's."""
 
-    def __init__(self, flows: Flows, limits: Limits, outstanding: Outstanding, ports: Set[int] = frozenset()) -> None:
+    def __init__(
+        self, flows: Endpoints, limits: Limits, outstanding: Outstanding, ports: Set[int] = frozenset()
+    ) -> None:
         self._flows = flows
         self._ports_of = lru_cache(maxsize=1024)(flows.ports)
         self._ports = ports
         self._outstanding = outstanding
-        self._requests = Requests(limits.frame_size)
+        self._requests = RequestHeuristics(limits.frame_size)
         self.client_side = Column(np.int8, NOBODY)
         """Side of each connection's client, `NOBODY` where it does not speak Kafka, as far as is known."""
         self.spoken = Column(np.uint8)
         """What each connection speaks that does not speak Kafka, as `strangers.Protocol`."""
 
-    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
+    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
         """What a direction is of which `head` is seen first."""
         connection, side = divmod(direction, 2)
         self._grow(connection + 1)
         if self.client_side.values[connection] != NOBODY:
             return self._verdict_known(connection, side, head, from_start=from_start)
         if self.spoken.values[connection] >= Spoken.UNKNOWN and self._flows.syn_side(connection) >= 0:
-            return Verdict.OTHER
+            return Classification.OTHER
         return self._verdict_unknown(connection, side, head, from_start=from_start, final=final)
 
     def begin(self, directions: Int64, heads: Bytes, sizes: Int64) -> Mask:
@@ -122,45 +124,47 @@ class KafkaRecogniser:
         self.spoken.grow(connections)
         self.client_side.grow(connections)
 
-    def _verdict_known(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Verdict:
+    def _verdict_known(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Classification:
         """Of a connection that speaks Kafka: frames begin where its stream begins, else they are searched for."""
         if not from_start or self._flows.syn_side(connection) < 0:
-            return Verdict.SEARCH
+            return Classification.SEARCH
         asks = self.client_side.values[connection] == side
-        return Verdict.SEARCH if asks and not self.is_request(head) else Verdict.FRAMES
+        return Classification.SEARCH if asks and not self.is_request(head) else Classification.FRAMES
 
-    def _verdict_unknown(self, connection: int, side: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
+    def _verdict_unknown(
+        self, connection: int, side: int, head: bytes, *, from_start: bool, final: bool
+    ) -> Classification:
         opener = self._flows.syn_side(connection)
         begins = from_start and opener >= 0
         if self._is_stranger(connection, head, begins=begins, asks=opener == side):
-            return Verdict.OTHER
+            return Classification.OTHER
         server = self._said_server(connection)
         if opener == side and not final and is_cut_short(head):
-            return Verdict.UNDECIDED
+            return Classification.UNDECIDED
         asks = opener == side or (opener < 0 and self.kafka_side(connection) != side)
         if asks and self._is_first(connection, side, head):
             self.client_side.values[connection] = side
-            return Verdict.FRAMES
+            return Classification.FRAMES
         if begins and opener == side:
             return self._verdict_at_start(connection, side)
         if server is not None:
             self.client_side.values[connection] = 1 - server
             return self._verdict_known(connection, side, head, from_start=from_start)
         if begins and self.kafka_side(connection) == side:
-            return self._verdict_of_silence(connection, side, head) if final else Verdict.UNDECIDED
-        return Verdict.PERHAPS
+            return self._verdict_of_silence(connection, side, head) if final else Classification.UNDECIDED
+        return Classification.PERHAPS
 
-    def _verdict_of_silence(self, connection: int, side: int, head: bytes) -> Verdict:
+    def _verdict_of_silence(self, connection: int, side: int, head: bytes) -> Classification:
         """Of a server on Kafka's port of which all was captured, but nothing of what its client said: the ports are
         believed, unless its first bytes are no response."""
-        if Responses({}, known=True).judge(head, 0) is Evidence.NONE:
-            return Verdict.PERHAPS
+        if ResponseHeuristics({}, known=True).judge(head, 0) is FrameEvidence.NONE:
+            return Classification.PERHAPS
         self.client_side.values[connection] = 1 - side
-        return Verdict.FRAMES
+        return Classification.FRAMES
 
     def _is_stranger(self, connection: int, head: bytes, *, begins: bool, asks: bool) -> bool:
         """Whether a connection is known not to be Kafka; what it is by the looks of it is noted."""
-        spoken = other_protocols.told(head)
+        spoken = other_protocols.other_protocol(head)
         if spoken is None or (spoken is Spoken.ZOOKEEPER and not asks):
             spoken = Spoken(max(Spoken.DOUBTFUL, int(self.spoken.values[connection])))
         self.spoken.values[connection] = spoken
@@ -168,14 +172,14 @@ class KafkaRecogniser:
             return False
         return spoken is Spoken.TLS or self._said_server(connection) is None
 
-    def _verdict_at_start(self, connection: int, side: int) -> Verdict:
+    def _verdict_at_start(self, connection: int, side: int) -> Classification:
         """Of a client whose first bytes are no request."""
         if self._said_server(connection) == 1 - side:
             self.client_side.values[connection] = side
-            return Verdict.SEARCH
+            return Classification.SEARCH
         if self.spoken.values[connection] == Spoken.DOUBTFUL:
             self.spoken.values[connection] = Spoken.UNKNOWN
-        return Verdict.OTHER
+        return Classification.OTHER
 
     def _is_first(self, connection: int, side: int, head: bytes) -> bool:
         """Whether a request at the beginning of what was seen is enough to take a connection for Kafka."""
@@ -195,7 +199,7 @@ class KafkaRecogniser:
         connection, side = divmod(direction, 2)
         server = self.kafka_side(connection)
         if server is None:
-            server = 1 - side if self._requests.judge(head, 0) is Evidence.STRONG else side
+            server = 1 - side if self._requests.judge(head, 0) is FrameEvidence.STRONG else side
         self.client_side.values[connection] = 1 - server
 
     def expects(self, direction: int) -> bool:
@@ -229,15 +233,15 @@ class KafkaRecogniser:
         client = self.client(connection)
         return self.kafka_side(connection) != side if client == NOBODY else client == side
 
-    def heads(self, direction: int) -> Heads:
+    def heads(self, direction: int) -> FrameHeuristics:
         """How frames of this direction begin."""
         connection = direction >> 1
         known = self.client(connection) != NOBODY
         if not known and self.kafka_side(connection) is None:
-            return Either(self._requests, may_ask=self._flows.syn_side(connection) in (-1, direction & 1))
+            return EitherHeuristics(self._requests, may_ask=self._flows.syn_side(connection) in (-1, direction & 1))
         if self.asks(direction):
             return self._requests
-        return Responses(self._outstanding(connection), known=known)
+        return ResponseHeuristics(self._outstanding(connection), known=known)
 
     def strangers(self) -> list[int]:
         """Connections on Kafka's port with data that is not Kafka's."""

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Final
 
 
-class Protocol(IntEnum):
+class OtherProtocol(IntEnum):
     """What a TCP connection speaks."""
 
     NOTHING = 0
@@ -39,52 +39,53 @@ class Protocol(IntEnum):
 
 
 _NAMES: Final = {
-    Protocol.NOTHING: "without data",
-    Protocol.DOUBTFUL: "unknown",
-    Protocol.UNKNOWN: "unknown",
-    Protocol.HTTP2: "HTTP/2",
-    Protocol.ZOOKEEPER: "ZooKeeper",
-    Protocol.POSTGRESQL: "PostgreSQL",
-    Protocol.MYSQL: "MySQL",
-    Protocol.MONGODB: "MongoDB",
-    Protocol.REDIS: "Redis",
-    Protocol.SMTP_OR_FTP: "SMTP or FTP",
+    OtherProtocol.NOTHING: "without data",
+    OtherProtocol.DOUBTFUL: "unknown",
+    OtherProtocol.UNKNOWN: "unknown",
+    OtherProtocol.HTTP2: "HTTP/2",
+    OtherProtocol.ZOOKEEPER: "ZooKeeper",
+    OtherProtocol.POSTGRESQL: "PostgreSQL",
+    OtherProtocol.MYSQL: "MySQL",
+    OtherProtocol.MONGODB: "MongoDB",
+    OtherProtocol.REDIS: "Redis",
+    OtherProtocol.SMTP_OR_FTP: "SMTP or FTP",
 }
 
 _SIGNATURES: Final = {
     # A TLS record: type, legacy version (RFC 8446, 5.1). Records of a connection in progress look so too.
-    Protocol.TLS: rb"[\x14-\x17]\x03[\x00-\x04]",
+    OtherProtocol.TLS: rb"[\x14-\x17]\x03[\x00-\x04]",
     # A request line or a status line (RFC 9112, 3 and 4).
-    Protocol.HTTP: rb"(?:GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH) [^ \r\n]|HTTP/1\.[01] \d{3}",
+    OtherProtocol.HTTP: rb"(?:GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH) [^ \r\n]|HTTP/1\.[01] \d{3}",
     # The client's preface (RFC 9113, 3.4).
-    Protocol.HTTP2: rb"PRI \* HTTP/2\.0\r\n",
+    OtherProtocol.HTTP2: rb"PRI \* HTTP/2\.0\r\n",
     # The version exchange (RFC 4253, 4.2).
-    Protocol.SSH: rb"SSH-[12]\.\d",
+    OtherProtocol.SSH: rb"SSH-[12]\.\d",
     # ConnectRequest: size 44 or 45, protocol version 0, zxid, timeout, session, a password of 16 bytes; or a word of
     # four letters.
-    Protocol.ZOOKEEPER: rb"\0\0\0[,-]\0{4}.{8}\0[\0-\x02].{10}\0\0\0\x10|(?:ruok|stat|mntr|srvr|conf|envi|cons)\n?$",
+    OtherProtocol.ZOOKEEPER: rb"\0\0\0[,-]\0{4}.{8}\0[\0-\x02].{10}\0\0\0\x10"
+    rb"|(?:ruok|stat|mntr|srvr|conf|envi|cons)\n?$",
     # StartupMessage of protocol 3 with its first parameter, or SSLRequest.
-    Protocol.POSTGRESQL: rb"\0\0..\0\x03\0\0(?:user|database|application_name|options|replication)\0"
+    OtherProtocol.POSTGRESQL: rb"\0\0..\0\x03\0\0(?:user|database|application_name|options|replication)\0"
     rb"|\0\0\0\x08\x04\xd2\x16\x2f",
     # Protocol::HandshakeV10: size, sequence 0, version 10, the server's version.
-    Protocol.MYSQL: rb"..\0\0\x0a\d+\.\d+\.[ -~]*\0",
+    OtherProtocol.MYSQL: rb"..\0\0\x0a\d+\.\d+\.[ -~]*\0",
     # OP_MSG or OP_QUERY where the header has its opcode, little-endian.
-    Protocol.MONGODB: rb"..\0\0.{8}(?:\xdd\x07|\xd4\x07)\0\0",
+    OtherProtocol.MONGODB: rb"..\0\0.{8}(?:\xdd\x07|\xd4\x07)\0\0",
     # An array of bulk strings.
-    Protocol.REDIS: rb"\*\d+\r\n\$\d+\r\n",
-    Protocol.AMQP: rb"AMQP[\x00-\x03]",
+    OtherProtocol.REDIS: rb"\*\d+\r\n\$\d+\r\n",
+    OtherProtocol.AMQP: rb"AMQP[\x00-\x03]",
     # CONNECT, a remaining length, the protocol's name.
-    Protocol.MQTT: rb"\x10.{1,4}?\0\x04MQTT|\x10.{1,4}?\0\x06MQIsdp",
+    OtherProtocol.MQTT: rb"\x10.{1,4}?\0\x04MQTT|\x10.{1,4}?\0\x06MQIsdp",
     # The greeting of a server (RFC 5321, 4.2; RFC 959).
-    Protocol.SMTP_OR_FTP: rb"220[ -][ -~]+(?:\r\n|$)",
-    Protocol.SMB: rb"\0...[\xfe\xff]SMB",
+    OtherProtocol.SMTP_OR_FTP: rb"220[ -][ -~]+(?:\r\n|$)",
+    OtherProtocol.SMB: rb"\0...[\xfe\xff]SMB",
 }
 _ANY: Final = re.compile(
     b"|".join(b"(?P<%s>%s)" % (protocol.name.encode(), words) for protocol, words in _SIGNATURES.items()), re.DOTALL
 )
 
 
-def told(head: bytes) -> Protocol | None:
+def other_protocol(head: bytes) -> OtherProtocol | None:
     """The protocol whose connections begin with `head`, or None."""
     match = _ANY.match(head)
-    return Protocol[str(match.lastgroup)] if match else None
+    return OtherProtocol[str(match.lastgroup)] if match else None

@@ -10,21 +10,28 @@ import numpy as np
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
-from dissector.detection.kafka_detector import NOBODY, Flows
-from dissector.detection.other_protocols import Protocol
+from dissector.detection.kafka_detector import NOBODY, Endpoints
+from dissector.detection.other_protocols import OtherProtocol
 from dissector.exchange.inference_words import certainty, claimed, shape
 from dissector.exchange.info_column import error_findings, info, session_words
-from dissector.exchange.model import UNKNOWN_API, Exchange, Message, Row, worst
-from dissector.exchange.response_inference import Inference
-from dissector.index.advertised_versions import Offers
+from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
+from dissector.exchange.response_inference import ResponseInference
+from dissector.index.advertised_versions import AdvertisedVersions
 from dissector.index.exchange_table import NO_FRAME, Flag, Ints, RowKind
 from dissector.index.fetch_sessions import FETCH, FetchSessions, is_incremental
-from dissector.index.indexer import Session
-from dissector.index.rows_by_connection import ByConnection
-from dissector.index.shared_state import Lessons, Offer
+from dissector.index.indexer import Indexer
+from dissector.index.rows_by_connection import RowsByConnection
+from dissector.index.shared_state import Offer, SharedState
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import ENVELOPE, enveloped
-from dissector.protocol.message import API_VERSIONS, SASL_TOKEN, UNFRAMED, Shape, request_shape, response_shape
+from dissector.protocol.message import (
+    API_VERSIONS,
+    SASL_TOKEN,
+    UNFRAMED,
+    MessageLayout,
+    request_layout,
+    response_layout,
+)
 from dissector.protocol.schema.loader import api
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
@@ -43,7 +50,7 @@ KEPT_ENDS: Final = 4096
 """Connections whose ends are kept as text."""
 
 
-class Line(NamedTuple):
+class IndexRow(NamedTuple):
     """A row of the index as plain numbers, with what the frame table has of its two frames: zeros where it has none."""
 
     kind: int
@@ -65,14 +72,14 @@ class Line(NamedTuple):
     answered_size: int
 
 
-class Lookup:
+class ExchangeDecoder:
     """Decodes rows on demand; keeps none of them."""
 
     def __init__(
         self,
-        session: Session,
+        session: Indexer,
         store: Store,
-        flows: Flows,
+        flows: Endpoints,
         ignored: Callable[[int], int],
         asked: tuple[int, int] | None,
         *,
@@ -81,7 +88,7 @@ class Lookup:
         self._show_secrets = show_secrets
         self._session = session
         self._store = store
-        by_connection = ByConnection(session.table)
+        by_connection = RowsByConnection(session.table)
         self._sessions = FetchSessions(session.frames, session.table, by_connection)
         self._flows = flows
         self._ignored = ignored
@@ -91,8 +98,8 @@ class Lookup:
         self.ends = lru_cache(maxsize=KEPT_ENDS)(self._look_up_ends)
         """The client's end of a connection and the server's, as `host:port`."""
         self._generation = -1
-        self._offers = Offers(session.knowledge, self._server, flows.first_packet)
-        self._inference = Inference(
+        self._offers = AdvertisedVersions(session.knowledge, self._server, flows.first_packet)
+        self._inference = ResponseInference(
             session.frames,
             session.table,
             by_connection,
@@ -137,13 +144,13 @@ class Lookup:
         """The versions that the server of a connection said it has, there or elsewhere, by API key."""
         return self._offers.of(connection, self._session.generation)
 
-    def lessons(self) -> Lessons:
+    def lessons(self) -> SharedState:
         """What this part of a capture, which was read to its end, teaches others."""
         self.learn()
         offers = dict(self._offers.known(self._session.generation))
         return replace(self._session.knowledge.lessons(), offers=offers, asked=self._inference.asked())
 
-    def take(self, lessons: Lessons) -> None:
+    def take(self, lessons: SharedState) -> None:
         """What the whole capture teaches: for a part of it, which was read to its end."""
         self.learn()
         self._session.knowledge.take(lessons)
@@ -166,10 +173,10 @@ class Lookup:
         time_ns, side = self._flows.closed(connection)
         return None if time_ns == NEVER else (time_ns, side == self._client_side(connection))
 
-    def _lines(self, rows: range | Ints) -> Iterator[Line]:
+    def _lines(self, rows: range | Ints) -> Iterator[IndexRow]:
         table, frames = self._session.table, self._session.frames
         at = slice(rows.start, rows.stop) if isinstance(rows, range) else rows
-        columns = [getattr(table, name).values[at] for name in Line._fields[: Line._fields.index("asked_ns")]]
+        columns = [getattr(table, name).values[at] for name in IndexRow._fields[: IndexRow._fields.index("asked_ns")]]
         pair = table.request.values[at], table.response.values[at]
         there = [each != NO_FRAME for each in pair]
         for values in (frames.time_ns.values, frames.contiguous, frames.size.values):
@@ -177,9 +184,9 @@ class Lookup:
                 found = np.zeros(len(side), np.int64)
                 found[some] = values(side[some]) if callable(values) else values[side[some]]
                 columns.append(found)
-        return map(Line._make, zip(*(column.tolist() for column in columns), strict=True))
+        return map(IndexRow._make, zip(*(column.tolist() for column in columns), strict=True))
 
-    def _of(self, number: int, line: Line) -> Exchange:
+    def _of(self, number: int, line: IndexRow) -> Exchange:
         kind = RowKind(line.kind)
         row = self._row(number, line)
         if kind is RowKind.EXCHANGE:
@@ -190,7 +197,7 @@ class Lookup:
             return self._token(line, row)
         return self._between_frames(line, row, kind)
 
-    def _row(self, number: int, line: Line) -> Row:
+    def _row(self, number: int, line: IndexRow) -> ExchangeRow:
         """What a row of any kind has."""
         if line.request == line.response == NO_FRAME:
             time_ns = self._flows.first_time_ns(line.connection)
@@ -198,7 +205,7 @@ class Lookup:
             time_ns = line.answered_ns if line.request == NO_FRAME else line.asked_ns
         client, server = self.ends(line.connection)
         kind = KIND_NAMES[line.kind]
-        return Row(
+        return ExchangeRow(
             number + 1, kind, time_ns, line.connection + 1, client, server, kind,
             None, None, None, None, None, None, "", None,
         )  # fmt: skip
@@ -224,20 +231,22 @@ class Lookup:
         side = self._client_side(connection)
         return ends[side], ends[1 - side]
 
-    def _request(self, line: Line, shape: Shape, context: Context = NOTHING_KNOWN) -> Message:
+    def _request(self, line: IndexRow, shape: MessageLayout, context: Context = NOTHING_KNOWN) -> ExchangeMessage:
         return self._message(line.request, line.asked_at, line.asked_size, line.asked_ns, shape, context)
 
-    def _response(self, line: Line, shape: Shape, context: Context = NOTHING_KNOWN) -> Message:
+    def _response(self, line: IndexRow, shape: MessageLayout, context: Context = NOTHING_KNOWN) -> ExchangeMessage:
         return self._message(line.response, line.answered_at, line.answered_size, line.answered_ns, shape, context)
 
-    def _message(self, frame: int, address: int, size: int, time_ns: int, shape: Shape, context: Context) -> Message:
+    def _message(
+        self, frame: int, address: int, size: int, time_ns: int, shape: MessageLayout, context: Context
+    ) -> ExchangeMessage:
         if address >= 0:
             data, whole = bytes(self._store.read(address, size)), size
         else:
             data, whole = self._session.frames.read(frame)
-        return Message.of_frame(time_ns, size, data, whole, shape, context, show_secrets=self._show_secrets)
+        return ExchangeMessage.of_frame(time_ns, size, data, whole, shape, context, show_secrets=self._show_secrets)
 
-    def _exchange(self, number: int, line: Line, row: Row) -> Exchange:
+    def _exchange(self, number: int, line: IndexRow, row: ExchangeRow) -> Exchange:
         key, version = line.api_key, line.version
         context = self._context(line)
         if line.request == NO_FRAME:
@@ -245,13 +254,13 @@ class Lookup:
         known = api(key)
         newer = known is not None and version > known.versions.high
         data = self._session.frames.read(line.request)[0] if newer else b""
-        request = self._request(line, request_shape(key, version, data), context)
+        request = self._request(line, request_layout(key, version, data), context)
         if key == ENVELOPE:
             context = replace(context, enveloped=enveloped(request.body))
         response = None
         if line.response != NO_FRAME:
             response = self._response(line, self._response_shape(key, version, line.response, newer=newer), context)
-        facts = Row(
+        facts = ExchangeRow(
             row.number, row.kind, row.time_ns, row.connection, row.client, row.server,
             known.name if known else f"API {key}", version, line.correlation_id,
             self._session.client_ids.texts[line.client_id], line.asked_size,
@@ -266,7 +275,7 @@ class Lookup:
             exchange.fetched = self._fetched(number, request, context)
         return exchange
 
-    def _orphan(self, line: Line, row: Row, context: Context) -> Exchange:
+    def _orphan(self, line: IndexRow, row: ExchangeRow, context: Context) -> Exchange:
         """A response without its request: as the user said what it answers, or by inference, and labelled so."""
         if self.asked is not None:
             return self._answer_to(self.asked, line, row, context)
@@ -283,7 +292,7 @@ class Lookup:
         exchange.row = row._replace(severity=worst(exchange.findings))
         return exchange
 
-    def _answer_to(self, asked: tuple[int, int], line: Line, row: Row, context: Context) -> Exchange:
+    def _answer_to(self, asked: tuple[int, int], line: IndexRow, row: ExchangeRow, context: Context) -> Exchange:
         """A response alone, to a request that the user named."""
         key, version = asked
         response = self._response(line, self._response_shape(key, version, line.response, newer=False), context)
@@ -295,7 +304,7 @@ class Lookup:
         )  # fmt: skip
         return exchange
 
-    def _fetched(self, number: int, request: Message, context: Context) -> dict[str, list[int]] | None:
+    def _fetched(self, number: int, request: ExchangeMessage, context: Context) -> dict[str, list[int]] | None:
         """The partitions that an incremental Fetch asks for; None for what is no such thing."""
         if not is_incremental(request.body):
             return None
@@ -304,17 +313,17 @@ class Lookup:
             return None
         return {context.topic_names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
 
-    def _response_shape(self, key: int, version: int, frame: int, *, newer: bool) -> Shape:
+    def _response_shape(self, key: int, version: int, frame: int, *, newer: bool) -> MessageLayout:
         """ApiVersions alone may be answered in another version than asked: its bytes tell. They also tell whether a
         version `newer` than those known reads as the newest."""
         looks = key == API_VERSIONS or newer
-        return response_shape(key, version, self._session.frames.read(frame)[0] if looks else b"")
+        return response_layout(key, version, self._session.frames.read(frame)[0] if looks else b"")
 
-    def _context(self, line: Line) -> Context:
+    def _context(self, line: IndexRow) -> Context:
         """What the conversation says for a row."""
         return self._session.knowledge.context(line.connection, line.packet)
 
-    def _token(self, line: Line, row: Row) -> Exchange:
+    def _token(self, line: IndexRow, row: ExchangeRow) -> Exchange:
         """A bare token of a login, of one side."""
         context = self._context(line)
         asked = self._request(line, SASL_TOKEN, context) if line.request != NO_FRAME else None
@@ -332,7 +341,7 @@ class Lookup:
         exchange.row = exchange.row._replace(severity=worst(exchange.findings))
         return exchange
 
-    def _between_frames(self, line: Line, row: Row, kind: RowKind) -> Exchange:
+    def _between_frames(self, line: IndexRow, row: ExchangeRow, kind: RowKind) -> Exchange:
         """A gap, or bytes without frames."""
         asks = line.request != NO_FRAME
         size = line.asked_size if asks else line.answered_size
@@ -346,7 +355,7 @@ class Lookup:
             return Exchange(row._replace(request_size=size), None, message, None, [finding])
         return Exchange(row._replace(response_size=size), None, None, message, [finding])
 
-    def _stranger(self, row: Row, kind: RowKind) -> Exchange:
+    def _stranger(self, row: ExchangeRow, kind: RowKind) -> Exchange:
         """A connection on Kafka's port that speaks something else."""
         connection = row.connection - 1
         side = self._client_side(connection)
@@ -358,14 +367,14 @@ class Lookup:
 
     def _strange_words(self, connection: int) -> str:
         """What a connection on Kafka's port is."""
-        spoken = Protocol(int(self._session.recogniser.spoken.values[connection]))
-        if spoken > Protocol.UNKNOWN:
+        spoken = OtherProtocol(int(self._session.recogniser.spoken.values[connection]))
+        if spoken > OtherProtocol.UNKNOWN:
             return f"{spoken.words} on Kafka's port, not Kafka"
-        if spoken is Protocol.DOUBTFUL:
+        if spoken is OtherProtocol.DOUBTFUL:
             return "on Kafka's port, but no frame of Kafka's could be told in it"
         return "on Kafka's port, but not Kafka"
 
-    def _own_findings(self, connection: int, flags: int, response: Message | None) -> list[Finding]:
+    def _own_findings(self, connection: int, flags: int, response: ExchangeMessage | None) -> list[Finding]:
         """What only both sides together tell."""
         if response is not None:
             return [finding.under("response") for finding in error_findings(response)]
@@ -373,7 +382,7 @@ class Lookup:
             return [ACKS_0]
         return [CLOSED if any(self._flows.ended(connection)) else UNANSWERED]
 
-    def _is_cut_short(self, frame: int, response: Message) -> bool:
+    def _is_cut_short(self, frame: int, response: ExchangeMessage) -> bool:
         """Whether a connection ended in the middle of a response: its end is not there, and nothing came after it."""
         if len(response.data) == response.size or response.whole < len(response.data):
             return False

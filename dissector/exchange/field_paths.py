@@ -25,7 +25,7 @@ BATCH, INDEX = "batch", "index"
 Path = tuple[str, ...]
 
 
-class Place(NamedTuple):
+class FieldPlace(NamedTuple):
     """A field of a message: `path` leads there, `called` is what a person may call it: all of it, or its end.
 
     `type` is Kafka's, of an array that of its elements, or ``struct``. `opened`: the path leads into bytes, so that the
@@ -124,16 +124,16 @@ def holds(value: object, path: Sequence[str], at: int = 0) -> bool:
 
 
 @cache
-def places(side: str) -> tuple[Place, ...]:
+def places(side: str) -> tuple[FieldPlace, ...]:
     """All places in the bodies of a side; those of Kafka's own files are with the requests."""
-    found: list[Place] = []
+    found: list[FieldPlace] = []
     for each in apis():
         name = each.request if side == "request" else each.response
-        found += _within(Place(side, name, each.key, (), (), STRUCT, each.versions), message(name).fields)
+        found += _within(FieldPlace(side, name, each.key, (), (), STRUCT, each.versions), message(name).fields)
     return (*found, *_stored()) if side == "request" else tuple(found)
 
 
-def _within(above: Place, fields: tuple[Field, ...]) -> Iterator[Place]:
+def _within(above: FieldPlace, fields: tuple[Field, ...]) -> Iterator[FieldPlace]:
     """The places of a struct's fields, and what is in them."""
     for field in fields:
         path = (*above.path, field.snake_name)
@@ -152,7 +152,7 @@ def _within(above: Place, fields: tuple[Field, ...]) -> Iterator[Place]:
         yield from _within(place, field.fields)
 
 
-def _of_records(above: Place) -> Iterator[Place]:
+def _of_records(above: FieldPlace) -> Iterator[FieldPlace]:
     """What a `records` field holds: batches with records, or messages of before 0.11, by themselves or wrapped. Of
     these, what a record has too goes by the name that it has in a batch, also."""
     yield _inner(above, ("size",), "int32")
@@ -162,7 +162,7 @@ def _of_records(above: Place) -> Iterator[Place]:
     yield from _of_batch(above, ("batches",))
 
 
-def _of_batch(above: Place, to: Path) -> Iterator[Place]:
+def _of_batch(above: FieldPlace, to: Path) -> Iterator[FieldPlace]:
     inside = (*to, "records")
     for name, kind in _BATCH.items():
         yield _inner(above, (*to, name), kind)
@@ -179,16 +179,16 @@ def _of_batch(above: Place, to: Path) -> Iterator[Place]:
                 yield _inner(above, (*wrapper, name), kind, called=(*inside, name))
 
 
-def _inner(above: Place, to: Path, kind: str, *, called: Path | None = None, is_array: bool = False) -> Place:
+def _inner(above: FieldPlace, to: Path, kind: str, *, called: Path | None = None, is_array: bool = False) -> FieldPlace:
     return above._replace(
         path=(*above.path, *to), called=(*above.called, *(called or to)), type=kind, field=None, is_array=is_array,
         opened=above.api_key is not None,
     )  # fmt: skip
 
 
-def _stored() -> Iterator[Place]:
+def _stored() -> Iterator[FieldPlace]:
     """Entries of Kafka's own files, which no frame surrounds. A batch goes by the names that it has in a frame, too."""
-    entry = Place("request", BATCH, None, (), (), STRUCT, _ALL)
+    entry = FieldPlace("request", BATCH, None, (), (), STRUCT, _ALL)
     for place in _of_batch(entry, ()):
         yield place._replace(called=("records", "batches", *place.called))
     yield _inner(entry, ("position",), "int64")

@@ -8,7 +8,7 @@ values; names in parentheses are the wire's own parts, which values have not.
 import re
 from typing import Any, Final
 
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 
 ABSENT: Final = object()
 """There is no such value."""
@@ -20,7 +20,7 @@ _RECORDS: Final = re.compile(r"\.(records|unaligned_records)\[\d+\]")
 _STEP: Final = re.compile(r"\[(\d+)\]|\(([^)]*)\)|([^.\[\]()]+)")
 
 
-def value_at(message: Message, path: str) -> Any:
+def value_at(message: ExchangeMessage, path: str) -> Any:
     """The value at a path such as ``body.topics[0].name``, of the whole message where it is empty. `ABSENT` for what
     the wire alone has (a length, bytes that no field explains) and for fields of what bytes hold."""
     value: Any = {"header": message.header, "body": message.decoded_body}

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from dissector.core import limits
 from dissector.protocol.frame import Given, answer_shape, frame_bytes, header_bytes, request_header
-from dissector.protocol.message import PREFIX, UNASKED, Shape, request_shape
+from dissector.protocol.message import PREFIX, UNASKED, MessageLayout, request_layout
 from dissector.protocol.records.input_values import raw
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import api, api_named
@@ -76,7 +76,7 @@ def _api(line: Given) -> tuple[int, int] | None:
     return api_key_of(given, name), integer(line, "api_version", -(1 << 15), (1 << 15) - 1)
 
 
-def _as_newest(shape: Shape, api_key: int, version: int, message: Given) -> Shape:
+def _as_newest(shape: MessageLayout, api_key: int, version: int, message: Given) -> MessageLayout:
     """A version from the future has a body only where the newest known layout fitted."""
     known = api(api_key)
     if shape.body is not None or not message.get("body") or known is None or version <= known.versions.high:
@@ -84,7 +84,7 @@ def _as_newest(shape: Shape, api_key: int, version: int, message: Given) -> Shap
     newest = known.versions.high
     if shape.header == "RequestHeader":
         return replace(shape, body=known.request, body_version=newest)
-    return Shape("ResponseHeader", response_header_version(api_key, newest), known.response, newest)
+    return MessageLayout("ResponseHeader", response_header_version(api_key, newest), known.response, newest)
 
 
 def _request(line: Given) -> Held | None:
@@ -95,7 +95,7 @@ def _request(line: Given) -> Held | None:
     if asked is None:
         raise EncodeError("is needed for a request", "api_key")
     key, version = asked
-    shape = _as_newest(request_shape(key, version), key, version, message)
+    shape = _as_newest(request_layout(key, version), key, version, message)
     more = {name: line[name] for name in ("correlation_id", "client_id") if name in line}
     said = request_header(shape, key, version, more)
     header = said | _given(message, REQUEST)
@@ -129,7 +129,7 @@ def _given(message: Given, side: str) -> dict[str, object]:
     return dict(header)
 
 
-def _held(side: str, message: Given, shape: Shape, header: Given) -> Held:
+def _held(side: str, message: Given, shape: MessageLayout, header: Given) -> Held:
     try:
         body = message.get("body", {})
         if message.get("rest") is not None:
@@ -146,7 +146,7 @@ def _held(side: str, message: Given, shape: Shape, header: Given) -> Held:
         raise error.under(side) from None
 
 
-def _with_rest(message: Given, shape: Shape, header: Given, body: object) -> Held:
+def _with_rest(message: Given, shape: MessageLayout, header: Given, body: object) -> Held:
     """A frame with bytes that no field explains: after the body, or in place of one that could not be read."""
     data = frame_bytes(shape, header, body)[PREFIX:] if body else header_bytes(shape, header)
     data = bytes(PREFIX) + data + (raw(message, "rest") or b"")

@@ -5,39 +5,39 @@ from dataclasses import replace
 from typing import Final
 
 from dissector.core.finding import Finding, Severity
-from dissector.protocol.inference.verdict import Candidate, Confidence, Verdict
-from dissector.protocol.message import UNASKED, Shape
+from dissector.protocol.inference.verdict import Candidate, Confidence, InferenceVerdict
+from dissector.protocol.message import UNASKED, MessageLayout
 
 SURE_OF_VERSION: Final = 0.9
 MOST_OTHERS: Final = 4
 """Other candidates that are named."""
 
 
-def shape_of(candidate: Candidate) -> Shape:
+def shape_of(candidate: Candidate) -> MessageLayout:
     """How to read a response that is what the candidate says."""
     layout = candidate.layout
-    return Shape("ResponseHeader", layout.header_version, layout.api.response, candidate.version)
+    return MessageLayout("ResponseHeader", layout.header_version, layout.api.response, candidate.version)
 
 
-def claimed(verdict: Verdict) -> Candidate | None:
+def claimed(verdict: InferenceVerdict) -> Candidate | None:
     """What the response is shown as; None where too many fit."""
     return None if verdict.confidence is Confidence.NONE else verdict.candidates[0]
 
 
-def certainty(verdict: Verdict) -> str:
+def certainty(verdict: InferenceVerdict) -> str:
     """How sure it is: of the API alone, where its other layouts fit too."""
     if verdict.confidence is Confidence.SURE and verdict.candidates[0].share < SURE_OF_VERSION:
         return "sure of the API"
     return str(verdict.confidence)
 
 
-def shape(verdict: Verdict) -> Shape:
+def shape(verdict: InferenceVerdict) -> MessageLayout:
     """How the response is read."""
     best = claimed(verdict)
     return replace(UNASKED if best is None else shape_of(best), findings=tuple(findings(verdict)))
 
 
-def findings(verdict: Verdict) -> list[Finding]:
+def findings(verdict: InferenceVerdict) -> list[Finding]:
     """The finding that labels what is inferred; none where no layout fits."""
     if not verdict.candidates:
         return []

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dissector.core.finding import Finding, Severity
-from dissector.exchange.model import Exchange, Message
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import Values
 from dissector.protocol.records.counting import counted
@@ -27,7 +27,7 @@ ERROR_RESPONSE: Final = "error-response"
 """The code of the finding that a response has an error code."""
 
 
-def _errors(response: Message) -> list[tuple[int, int]]:
+def _errors(response: ExchangeMessage) -> list[tuple[int, int]]:
     """Error codes of a response, by their names, with how often each stands there."""
     counts: dict[int, int] = {}
     for struct in structs_with(response.shape, response.body, ERROR_CODES):
@@ -38,13 +38,13 @@ def _errors(response: Message) -> list[tuple[int, int]]:
     return sorted(counts.items(), key=lambda each: error_name(each[0]))
 
 
-def error_findings(response: Message) -> list[Finding]:
+def error_findings(response: ExchangeMessage) -> list[Finding]:
     """A finding for each different error of a response: its name, then what the client should do. A step of the
     protocol is a note and no warning."""
     return [_error_finding(response, code, count) for code, count in _errors(response)]
 
 
-def _error_finding(response: Message, code: int, count: int) -> Finding:
+def _error_finding(response: ExchangeMessage, code: int, count: int) -> Finding:
     everyday = is_everyday(response.shape.body, code)
     words = ": ".join(filter(None, (_counted(error_name(code), count), advice(code))))
     return Finding(ERROR_RESPONSE, Severity.NOTE if everyday else Severity.WARNING, words, "body")
@@ -138,12 +138,12 @@ def _index(partition: object) -> int | None:
     return None
 
 
-def records_in(message: Message) -> int:
+def records_in(message: ExchangeMessage) -> int:
     """How many records a message says it has, by the batch headers alone."""
     return _counted_records(message)[0]
 
 
-def _records(message: Message) -> str:
+def _records(message: ExchangeMessage) -> str:
     """Records in a message, in words."""
     count, size, codecs = _counted_records(message)
     if not size:
@@ -152,7 +152,7 @@ def _records(message: Message) -> str:
     return f"{count} record{'s' if count != 1 else ''} {named}".rstrip()
 
 
-def _counted_records(message: Message) -> tuple[int, int, set[str]]:
+def _counted_records(message: ExchangeMessage) -> tuple[int, int, set[str]]:
     """Records, their bytes, their codecs, from the batch headers alone; messages of before 0.11 count as they stand."""
     count = size = 0
     codecs: set[str] = set()
@@ -167,7 +167,9 @@ def _counted_records(message: Message) -> tuple[int, int, set[str]]:
     return count, size, codecs
 
 
-def info(request: Message | None, response: Message | None, findings: list[Finding], names: Mapping[str, str]) -> str:
+def info(
+    request: ExchangeMessage | None, response: ExchangeMessage | None, findings: list[Finding], names: Mapping[str, str]
+) -> str:
     """The words for the list; `findings` are those of both sides together, whose errors are named; `names` are those
     of topic ids."""
     asked, answer = request.body if request else {}, response.body if response else {}

@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.exchange.decoder import KIND_NAMES, Lookup, api_name
-from dissector.exchange.model import UNKNOWN_API, Exchange, Row
+from dissector.exchange.decoder import KIND_NAMES, ExchangeDecoder, api_name
+from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow
 from dissector.index.exchange_table import NO_FRAME, Ints, RowKind
-from dissector.index.indexer import Session
+from dissector.index.indexer import Indexer
 from dissector.protocol.schema.loader import apis
 
 Flags = npt.NDArray[np.bool_]
@@ -24,7 +24,7 @@ Value = str | int | None
 _EXCHANGE: Final = KIND_NAMES[RowKind.EXCHANGE]
 
 
-def _of_exchange(value: Callable[[Row], Value]) -> Callable[[Exchange], Value]:
+def _of_exchange(value: Callable[[ExchangeRow], Value]) -> Callable[[Exchange], Value]:
     """A fact that other kinds of rows have not."""
     return lambda exchange: value(exchange.facts) if exchange.facts.kind == _EXCHANGE else None
 
@@ -52,7 +52,7 @@ _INFERRED: Final = frozenset(("api", "api_version"))
 _OF_STRANGERS: Final = frozenset(("time_ns", "request.time_ns", "request.size", "response.time_ns", "response.size"))
 
 
-def _answered_ns(facts: Row) -> int | None:
+def _answered_ns(facts: ExchangeRow) -> int | None:
     if facts.response_size is None:
         return None
     return facts.time_ns if facts.request_size is None else facts.time_ns + (facts.latency_ns or 0)
@@ -78,7 +78,7 @@ class _Part:
 class Listing:
     """Columns of the index of one capture."""
 
-    def __init__(self, session: Session, lookup: Lookup) -> None:
+    def __init__(self, session: Indexer, lookup: ExchangeDecoder) -> None:
         self._session = session
         self._lookup = lookup
         self._columns: dict[str, Callable[[_Part], Sequence[Value]]] = {

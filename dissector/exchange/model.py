@@ -9,8 +9,8 @@ from dissector.core.finding import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.secrets import note_secrets
 from dissector.protocol.embedded.values import Opened, with_all, with_decoded
-from dissector.protocol.message import Decoded, Shape, Traced, Values, read, trace, without_secrets
-from dissector.protocol.tree import Node, Source
+from dissector.protocol.message import Decoded, MessageLayout, Traced, Values, read, trace, without_secrets
+from dissector.protocol.tree import ByteSource, Node
 
 _ORDER = list(Severity)
 STORED: Final = frozenset({"batch", "index"})
@@ -18,7 +18,7 @@ UNKNOWN_API: Final = "?"
 """The API of a response that nobody asked for and nothing tells."""
 
 
-class Row(NamedTuple):
+class ExchangeRow(NamedTuple):
     """One line of a list of exchanges. Texts are as the wire has them: not cleaned."""
 
     number: int
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 @dataclass
-class Message:
+class ExchangeMessage:
     """One frame. `whole` counts the bytes before the first hole; a frame captured whole has all of them there."""
 
     time_ns: int
@@ -51,7 +51,7 @@ class Message:
     data: bytes
     """Bytes captured."""
     whole: int
-    shape: Shape
+    shape: MessageLayout
     context: Context = NOTHING_KNOWN
     masked: bool = False
     """Whether secrets in `data` were replaced by asterisks."""
@@ -59,8 +59,16 @@ class Message:
 
     @classmethod
     def of_frame(
-        cls, time_ns: int, size: int, data: bytes, whole: int, shape: Shape, context: Context, *, show_secrets: bool
-    ) -> "Message":
+        cls,
+        time_ns: int,
+        size: int,
+        data: bytes,
+        whole: int,
+        shape: MessageLayout,
+        context: Context,
+        *,
+        show_secrets: bool,
+    ) -> "ExchangeMessage":
         """A frame, its secrets masked unless asked for."""
         shown = data if show_secrets else without_secrets(data, shape, whole, context)
         return cls(time_ns, size, shown, whole, shape, context, shown is not data)
@@ -117,7 +125,7 @@ class Message:
         return self.traced.tree
 
     @property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[ByteSource]:
         """What the tree's spans count in: the frame, then decompressed sections."""
         return self.traced.sources
 
@@ -146,10 +154,10 @@ class Exchange:
 
     def __init__(
         self,
-        facts: Row,
+        facts: ExchangeRow,
         api_key: int | None,
-        request: Message | None,
-        response: Message | None,
+        request: ExchangeMessage | None,
+        response: ExchangeMessage | None,
         own_findings: list[Finding] | None = None,
         describe: Describe | None = None,
     ) -> None:
@@ -164,16 +172,16 @@ class Exchange:
         session's beginning is not known."""
 
     @property
-    def row(self) -> Row:
+    def row(self) -> ExchangeRow:
         """The row, with its words."""
         if self._describe is not None:
             # Twice as fast as `_replace`.
-            self.facts = Row(*self.facts[:-2], info=self._describe(self), severity=worst(self.findings))
+            self.facts = ExchangeRow(*self.facts[:-2], info=self._describe(self), severity=worst(self.findings))
             self._describe = None
         return self.facts
 
     @row.setter
-    def row(self, row: Row) -> None:
+    def row(self, row: ExchangeRow) -> None:
         self.facts, self._describe = row, None
 
     def mark(self, findings: list[Finding]) -> None:

@@ -16,13 +16,13 @@ from typing import Final
 import numpy as np
 
 from dissector.exchange.inference_words import shape_of
-from dissector.index.advertised_versions import Offers
-from dissector.index.conversation_state import Knowledge, offers
+from dissector.index.advertised_versions import AdvertisedVersions
+from dissector.index.conversation_state import ConversationState, offers
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Ints, RowKind
 from dissector.index.frame_table import FrameTable
-from dissector.index.rows_by_connection import ByConnection
-from dissector.protocol.inference.evidence import API_VERSIONS, Evidence, Pair
-from dissector.protocol.inference.verdict import Confidence, Verdict, judge
+from dissector.index.rows_by_connection import RowsByConnection
+from dissector.protocol.inference.evidence import API_VERSIONS, InferenceEvidence, Pair
+from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, judge
 from dissector.protocol.message import read
 
 SAMPLE: Final = 8
@@ -36,16 +36,16 @@ KEPT_VERDICTS: Final = 4096
 """Verdicts on small responses that are kept."""
 
 
-class Inference:
+class ResponseInference:
     """Judges lone responses; keeps what it gathers of their connections."""
 
     def __init__(
         self,
         frames: FrameTable,
         table: ExchangeTable,
-        by_connection: ByConnection,
-        knowledge: Knowledge,
-        offers: Offers,
+        by_connection: RowsByConnection,
+        knowledge: ConversationState,
+        offers: AdvertisedVersions,
         opened: Callable[[int], bool],
     ) -> None:
         self._frames = frames
@@ -65,7 +65,7 @@ class Inference:
         self._seen_before: dict[int, Counter[Pair]] = {}
         self._words = lru_cache(maxsize=1)(knowledge.words)
 
-    def verdict(self, frame: int, connection: int, generation: int) -> Verdict:
+    def verdict(self, frame: int, connection: int, generation: int) -> InferenceVerdict:
         """What a lone response of that connection is. The knowledge has learned up to `generation`."""
         if generation != self._generation:
             self._generation = generation
@@ -78,21 +78,21 @@ class Inference:
             return self._alike(data[ID_END:], connection, first)
         return judge(data, whole, size, self._evidence(connection, first))
 
-    def _judge_small(self, body: bytes, connection: int, first: bool) -> Verdict:
+    def _judge_small(self, body: bytes, connection: int, first: bool) -> InferenceVerdict:
         """A small response, whatever its correlation id: there are many of the same bytes."""
         data = bytes(ID_END) + body
         return judge(data, len(data), len(data), self._evidence(connection, first))
 
-    def _gather(self, connection: int, first: bool) -> Evidence:
+    def _gather(self, connection: int, first: bool) -> InferenceEvidence:
         if first:
             return replace(self._evidence(connection, False), first=True)
         there = self._counted(self._asked(self._by_connection.rows(connection, self._generation)))
         seen = {pair: float(n) for pair, n in (there + self._seen_before.get(connection, Counter())).items()}
         offered = self._offers.of(connection, self._generation)
-        alone = Evidence(seen, self._everywhere(), offered, self._words())
+        alone = InferenceEvidence(seen, self._everywhere(), offered, self._words())
         return self._with_sure_ones(alone, connection)
 
-    def _with_sure_ones(self, alone: Evidence, connection: int) -> Evidence:
+    def _with_sure_ones(self, alone: InferenceEvidence, connection: int) -> InferenceEvidence:
         """What a connection's lone responses say that are sure without each other."""
         table = self._table
         rows = self._by_connection.rows(connection, self._generation)

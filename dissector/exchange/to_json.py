@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from dissector.core.json_text import dumps
-from dissector.exchange.model import UNKNOWN_API, Exchange, Message
+from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeMessage
 from dissector.protocol.codec.plan import holds, plan
 from dissector.protocol.message import Values
 
@@ -19,10 +19,10 @@ def json_line(exchange: Exchange) -> bytes:
     return dumps(exchange_object(exchange)) + b"\n"
 
 
-Body = Callable[[Message], Values]
+Body = Callable[[ExchangeMessage], Values]
 
 
-def whole_body(message: Message) -> Values:
+def whole_body(message: ExchangeMessage) -> Values:
     """All that a message's body says."""
     return message.decoded_body
 
@@ -92,7 +92,7 @@ def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:
     return value | {"fetch_session": session}
 
 
-def _message(message: Message | None, body: Body) -> dict[str, Any] | None:
+def _message(message: ExchangeMessage | None, body: Body) -> dict[str, Any] | None:
     if message is None:
         return None
     said, rest = body(message), message.rest

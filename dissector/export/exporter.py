@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from dissector.analysis.sequence_diagram import ladder_of, mermaid, svg
+from dissector.analysis.sequence_diagram import mermaid, sequence_diagram, svg
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.conversation import pcapng
@@ -26,7 +26,7 @@ from dissector.export.redaction.packets import redacted_packets
 from dissector.export.transcript import transcript
 
 
-class Order(NamedTuple):
+class ExportRequest(NamedTuple):
     """What is wanted."""
 
     form: Form
@@ -43,7 +43,7 @@ class NotCarriedError(CaptureError):
     """No packet brought any of the rows."""
 
 
-def check(names: Sequence[str], order: Order) -> None:
+def check(names: Sequence[str], order: ExportRequest) -> None:
     """Raises `CaptureError` for what can't be done with files of these names."""
     if order.redact and order.form is Form.COMMAND:
         raise CaptureError("redacted: a command shows the file as it is: write a redacted capture, and share that")
@@ -53,7 +53,9 @@ def check(names: Sequence[str], order: Order) -> None:
         raise CaptureError(f"{name}: export reads a capture twice: save it to a file first")
 
 
-def shared(capture: Capture, rows: Sequence[int], order: Order, told: Callable[[str], object]) -> Iterator[bytes]:
+def shared(
+    capture: Capture, rows: Sequence[int], order: ExportRequest, told: Callable[[str], object]
+) -> Iterator[bytes]:
     """What the file holds, of these rows, from 0 and ascending. The capture has been read to its end, and examined for
     the findings of JSON. `told` hears what did not go well and yet goes on. Raises `CaptureError`: `NotCarriedError`,
     or what `check` raises."""
@@ -64,7 +66,7 @@ def shared(capture: Capture, rows: Sequence[int], order: Order, told: Callable[[
     return _redacted(capture, rows, order.form, told) if order.redact else _pieces(capture, rows, order)
 
 
-def _pieces(capture: Capture, rows: Sequence[int], order: Order) -> Iterator[bytes]:
+def _pieces(capture: Capture, rows: Sequence[int], order: ExportRequest) -> Iterator[bytes]:
     if order.form is Form.PCAPNG:
         words = f"kdissect export: {counted(len(rows), 'row')} of {', '.join(capture.names)}"
         return pcapng(packets_of(capture, rows, order.comments), words)
@@ -72,8 +74,8 @@ def _pieces(capture: Capture, rows: Sequence[int], order: Order) -> Iterator[byt
         return (json_line(capture.exchange(row)) for row in rows)
     texts: dict[Form, Callable[[], Iterable[str]]] = {
         Form.TRANSCRIPT: lambda: (f"{line}\n" for line in transcript(capture, rows)),
-        Form.MERMAID: lambda: [mermaid(ladder_of(capture, rows))],
-        Form.SVG: lambda: [svg(ladder_of(capture, rows))],
+        Form.MERMAID: lambda: [mermaid(sequence_diagram(capture, rows))],
+        Form.SVG: lambda: [svg(sequence_diagram(capture, rows))],
         Form.PYTEST: lambda: pytest_file(capture, rows),
         Form.COMMAND: lambda: [command(capture.names, order.chosen, order.filter) + "\n"],
     }
@@ -95,7 +97,7 @@ def _redacted(capture: Capture, rows: Sequence[int], form: Form, told: Callable[
             if _known_by(copy, range(len(copy))) != _known_by(capture, carried):
                 raise CaptureError("damaged: reads otherwise once it is redacted: redact a capture (pcapng), not text")
             number = {row: at for at, row in enumerate(carried)}
-            yield from _pieces(copy, [number[row] for row in rows if row in number], Order(form))
+            yield from _pieces(copy, [number[row] for row in rows if row in number], ExportRequest(form))
 
 
 def _redacted_capture(capture: Capture, rows: Sequence[int], told: Callable[[str], object]) -> Iterator[bytes]:

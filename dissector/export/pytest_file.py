@@ -10,7 +10,7 @@ from typing import Final
 
 from dissector.capture_session import Capture
 from dissector.core.text import counted
-from dissector.exchange.model import Exchange, Message
+from dissector.exchange.model import Exchange, ExchangeMessage
 
 _SCALARS: Final = (int, str, bytes, type(None))
 _WIDTH: Final = 50
@@ -167,7 +167,7 @@ def _recorded(exchange: Exchange) -> Iterator[str]:
     yield "    ),\n"
 
 
-def _hex(message: Message | None) -> str:
+def _hex(message: ExchangeMessage | None) -> str:
     """A frame as a literal, in lines."""
     if message is None:
         return "None"

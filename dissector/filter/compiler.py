@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from dissector.exchange.field_paths import SIDES, STRUCT, Path, Place
+from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
 from dissector.exchange.model import Exchange
 from dissector.filter.conditions import Condition, Joined, Look, Negated, OfBody, OfRow, OfSubject
 from dissector.filter.errors import FilterError, MisfitError, nearest
@@ -111,7 +111,7 @@ def _of_row(field: RowField, asked: Comparison | None) -> Condition:
     return OfRow(field, _predicate(field.kind, asked))
 
 
-def _of_body(places: Sequence[Place], asked: Comparison | None) -> Condition:
+def _of_body(places: Sequence[FieldPlace], asked: Comparison | None) -> Condition:
     """A test of every place that the words can be compared with; a `MisfitError` where that is none."""
     misfits: list[MisfitError] = []
     predicates: dict[Kind, Predicate | None] = {}
@@ -136,14 +136,14 @@ def _of_body(places: Sequence[Place], asked: Comparison | None) -> Condition:
     )
 
 
-def _with_fields(error: MisfitError, place: Place) -> MisfitError:
+def _with_fields(error: MisfitError, place: FieldPlace) -> MisfitError:
     """A structure has fields to name."""
     if place.type != STRUCT or error.near:
         return error
     return MisfitError(error.column, error.message, tuple(sorted(_fields_below(place)))[:5])
 
 
-def _fields_below(place: Place) -> Iterable[str]:
+def _fields_below(place: FieldPlace) -> Iterable[str]:
     depth = len(place.called)
     every = (each for some in by_last(place.side).values() for each in some)
     return {

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from dissector.exchange.field_paths import SIDES, STRUCT, Path, Place
+from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
 from dissector.filter.compiler import row_fields
 from dissector.filter.message_fields import BODY, HEADER, by_last, headers, kind_of, lookup
 from dissector.filter.predicates import ORDERS
@@ -178,20 +178,20 @@ def _below(above: list[str], last: str, api_keys: ApiKeys) -> set[str]:
     return names
 
 
-def _is_below(place: Place, to: Path, *, anchored: bool, anywhere: bool) -> bool:
+def _is_below(place: FieldPlace, to: Path, *, anchored: bool, anywhere: bool) -> bool:
     depth = len(to)
     if anchored or (not depth and not anywhere):
         return place.called[:-1] == to
     return len(place.called) > depth and place.called[len(place.called) - 1 - depth : -1] == to
 
 
-def _left_places(side: str, api_keys: ApiKeys) -> Iterator[Place]:
+def _left_places(side: str, api_keys: ApiKeys) -> Iterator[FieldPlace]:
     places = _all_places(side)
     return iter(places) if api_keys is None else (place for place in places if place.api_key in api_keys)
 
 
 @cache
-def _all_places(side: str) -> tuple[Place, ...]:
+def _all_places(side: str) -> tuple[FieldPlace, ...]:
     return tuple(place for some in by_last(side).values() for place in some)
 
 
@@ -199,7 +199,7 @@ def _described(name: str, api_keys: ApiKeys) -> str:
     """The types of a path, and which APIs have it, in which versions."""
     places = [place for place in lookup(name.rstrip(".")) if api_keys is None or place.api_key in api_keys]
     types = dict.fromkeys(kind_of(place).words for place in places)
-    keys: dict[int, Place] = {}
+    keys: dict[int, FieldPlace] = {}
     for place in places:
         if place.api_key is not None:
             keys.setdefault(place.api_key, place)
@@ -208,7 +208,7 @@ def _described(name: str, api_keys: ApiKeys) -> str:
     return " · ".join(filter(None, (" or ".join(types), ", ".join(told[:3]) + more)))
 
 
-def _versions(place: Place) -> str:
+def _versions(place: FieldPlace) -> str:
     known = api(place.api_key) if place.api_key is not None else None
     return f"v{place.versions.intersect(known.versions)}" if known else f"v{place.versions}"
 

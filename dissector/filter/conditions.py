@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from dissector.exchange.field_paths import SIDES, Path, found, holds
-from dissector.exchange.model import Exchange, Message
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.filter.message_fields import HEADER
 from dissector.filter.predicates import Predicate
 from dissector.filter.row_columns import NO, OPEN, YES, Answers, IndexRows, has_any
@@ -201,7 +201,7 @@ class OfBody:
                 return True
         return False
 
-    def _in(self, message: Message, which: tuple[str, str]) -> bool:
+    def _in(self, message: ExchangeMessage, which: tuple[str, str]) -> bool:
         looks = self.looks.get(which, ())
         if not looks:
             return False

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
-from dissector.exchange.field_paths import DECODED, SIDES, STRUCT, Path, Place, header_fields, places
+from dissector.exchange.field_paths import DECODED, SIDES, STRUCT, FieldPlace, Path, header_fields, places
 from dissector.filter.value_types import Kind, Type
 from dissector.protocol.embedded.extra_schemas import handmade
 from dissector.protocol.schema.enums import enum_of
@@ -29,7 +29,7 @@ _OF_PARTS: Final = frozenset(("version", "type", "frame_version", HEADER, BODY))
 """What the formats inside of bytes have beside the fields of messages."""
 
 
-def lookup(name: str) -> tuple[Place, ...]:
+def lookup(name: str) -> tuple[FieldPlace, ...]:
     """The places that a name leads to; none where nothing is called so."""
     sides, path = _parted(name)
     if not path:
@@ -54,7 +54,7 @@ def _parted(name: str) -> tuple[tuple[str, ...], Path]:
     return ((first,), tuple(rest)) if first in SIDES else (SIDES, (first, *rest))
 
 
-def _inside(above: Iterable[Place], rest: Path) -> tuple[Place, ...]:
+def _inside(above: Iterable[FieldPlace], rest: Path) -> tuple[FieldPlace, ...]:
     """What is in the bytes of some places, if any format knows such a field."""
     return tuple(
         place._replace(path=(*place.path, *rest), called=(*place.called, *rest), type=ANY)
@@ -64,19 +64,19 @@ def _inside(above: Iterable[Place], rest: Path) -> tuple[Place, ...]:
 
 
 @cache
-def headers(side: str) -> tuple[Place, ...]:
+def headers(side: str) -> tuple[FieldPlace, ...]:
     """The places of a side's header; their message is called as the side."""
     return tuple(
-        Place(side, side, None, (HEADER, field.snake_name), (HEADER, field.snake_name), field.type,
+        FieldPlace(side, side, None, (HEADER, field.snake_name), (HEADER, field.snake_name), field.type,
               field.versions, field)
         for field in header_fields(side)
     )  # fmt: skip
 
 
 @cache
-def by_last(side: str) -> dict[str, tuple[Place, ...]]:
+def by_last(side: str) -> dict[str, tuple[FieldPlace, ...]]:
     """The places of a side by the last name of what they are called."""
-    found: dict[str, list[Place]] = {}
+    found: dict[str, list[FieldPlace]] = {}
     for place in places(side):
         found.setdefault(place.called[-1], []).append(place)
     return {name: tuple(some) for name, some in found.items()}
@@ -98,7 +98,7 @@ def _gather(fields: Iterable[Field], names: set[str]) -> None:
         _gather(field.fields, names)
 
 
-def kind_of(place: Place) -> Kind:
+def kind_of(place: FieldPlace) -> Kind:
     """The kind of what stands at a place."""
     simple = _TYPES.get(place.type)
     if simple is not None:
@@ -112,5 +112,5 @@ def kind_of(place: Place) -> Kind:
     return Kind(Type.INTEGER, enum, nullable=True)
 
 
-def _table(place: Place) -> str:
+def _table(place: FieldPlace) -> str:
     return f"{place.side.capitalize()}Header" if place.path[0] == HEADER else place.message

@@ -18,7 +18,7 @@ from dissector.exchange.decoder import KIND_NAMES
 from dissector.filter.predicates import Flags, Intervals, Predicate
 from dissector.findings.told import NO_SEVERITY, Told
 from dissector.index.exchange_table import NO_FRAME, RowKind
-from dissector.index.indexer import Session
+from dissector.index.indexer import Indexer
 
 Ints = npt.NDArray[np.int64]
 Answers = npt.NDArray[np.uint8]
@@ -108,7 +108,7 @@ class IndexRows:
 
     def __init__(
         self,
-        session: Session,
+        session: Indexer,
         lookup: Ends,
         telling: Telling,
         rows: range | Ints,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from dissector.exchange.field_paths import SIDES, STRUCT, Path, Place, found, places
-from dissector.exchange.model import Exchange, Message
+from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path, found, places
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.filter.row_columns import IndexRows, Sets
 from dissector.filter.value_types import Kind, Type
 from dissector.protocol.schema.enums import ERROR_CODE
@@ -29,8 +29,8 @@ class Subject:
     name: str
     words: str
     kind: Kind
-    is_one: Callable[[Place], bool]
-    values: Callable[[Message, Iterable[object]], Iterable[object]] = lambda _, values: values
+    is_one: Callable[[FieldPlace], bool]
+    values: Callable[[ExchangeMessage, Iterable[object]], Iterable[object]] = lambda _, values: values
     also: Callable[[Exchange], Iterable[object]] = lambda _: ()
     column: Callable[[IndexRows], Sets] | None = None
     """Where it is kept once a row was looked at."""
@@ -44,7 +44,7 @@ class Subject:
         return {name: tuple(some) for name, some in by_message.items()}
 
     @cached_property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[FieldPlace, ...]:
         """All of them, of both sides."""
         return tuple(
             place for side in SIDES for place in places(side)
@@ -61,23 +61,23 @@ class Subject:
         yield from self.also(exchange)
 
 
-def _is_error(place: Place) -> bool:
+def _is_error(place: FieldPlace) -> bool:
     name = place.path[-1]
     return place.side == "response" and (name == "error_code" or name.endswith("_error_code"))
 
 
-def _errors(message: Message, codes: Iterable[object]) -> Iterable[object]:
+def _errors(message: ExchangeMessage, codes: Iterable[object]) -> Iterable[object]:
     """Its errors; of a response that was read and has none, that it has none."""
     errors = [code for code in codes if code]
     return errors or ([NO_ERROR] if message.body else [])
 
 
-def _is_topic(place: Place) -> bool:
+def _is_topic(place: FieldPlace) -> bool:
     marked = place.field is not None and place.field.entity_type == "topicName"
     return marked or place.path[-1] in ("topic", "topic_name", TOPIC_ID)
 
 
-def _topics(message: Message, values: Iterable[object]) -> Iterable[object]:
+def _topics(message: ExchangeMessage, values: Iterable[object]) -> Iterable[object]:
     """Names; where the wire has an id, the name that the capture gives it, too."""
     for value in values:
         yield value
@@ -86,7 +86,7 @@ def _topics(message: Message, values: Iterable[object]) -> Iterable[object]:
             yield name
 
 
-def _is_partition(place: Place) -> bool:
+def _is_partition(place: FieldPlace) -> bool:
     name = place.path[-1]
     if place.type not in _INTEGERS:
         return False
@@ -97,16 +97,16 @@ def _is_partition(place: Place) -> bool:
     )
 
 
-def _is_group(place: Place) -> bool:
+def _is_group(place: FieldPlace) -> bool:
     marked = place.field is not None and place.field.entity_type == "groupId"
     return marked or place.path[-1] == "group_id" or _is_coordinator_key(place)
 
 
-def _is_coordinator_key(place: Place) -> bool:
+def _is_coordinator_key(place: FieldPlace) -> bool:
     return place.message == "FindCoordinatorRequest" and place.path[-1] in ("key", "coordinator_keys")
 
 
-def _groups(message: Message, values: Iterable[object]) -> Iterable[object]:
+def _groups(message: ExchangeMessage, values: Iterable[object]) -> Iterable[object]:
     """Of a request for a coordinator only where it is a group's: key type 0, or before there was one."""
     return () if message.body.get("key_type") else values
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.core.store import Store
-from dissector.protocol.message import Shape, trace
+from dissector.protocol.message import MessageLayout, trace
 from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.tree import Node
 
@@ -71,7 +71,7 @@ class Alike:
         self._credit = min(CREDIT, self._credit + int(np.count_nonzero(found)) // PAYS)
         return found
 
-    def learn(self, key: int, version: int, shape: Shape, data: bytes, value: int) -> None:
+    def learn(self, key: int, version: int, shape: MessageLayout, data: bytes, value: int) -> None:
         """A whole frame was read: what it told is `value`."""
         kind = key, version, len(data)
         if len(data) > LONGEST or not self._credit or not _is_plain(key, version, shape):
@@ -102,7 +102,7 @@ def _told(patterns: list[_Pattern], data: npt.NDArray[np.uint8]) -> Ints:
     return found
 
 
-def _is_plain(key: int, version: int, shape: Shape) -> bool:
+def _is_plain(key: int, version: int, shape: MessageLayout) -> bool:
     """Whether API and version alone say how a frame is laid out."""
     known = api(key)
     if known is None or not known.versions.contains(version) or shape.body is None or shape.findings:
@@ -110,7 +110,7 @@ def _is_plain(key: int, version: int, shape: Shape) -> bool:
     return shape.body_version == version and not alternatives(shape.body, version)
 
 
-def _pattern(data: bytes, shape: Shape, value: int) -> _Pattern:
+def _pattern(data: bytes, shape: MessageLayout, value: int) -> _Pattern:
     nodes = [node for node in trace(data, shape).tree.walk() if node.source == 0]
     leeway = np.full(len(data), _FIXED, np.uint8)
     for node in nodes:

@@ -19,7 +19,7 @@ from dissector.findings.uneventful import Uneventful
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.codec.structs import structs_with
-from dissector.protocol.message import PREFIX, Shape, Values, read, response_shape
+from dissector.protocol.message import PREFIX, MessageLayout, Values, read, response_layout
 
 SMALL: Final = 1_024
 KEPT: Final = 512
@@ -89,12 +89,12 @@ class Bodies:
 
 
 def _answer(key: int, version: int, data: bytes, whole: int) -> Answer:
-    shape = response_shape(key, version, data)
+    shape = response_layout(key, version, data)
     body = read(data, shape, whole).body
     return body, _errors(shape, body)
 
 
-def _errors(shape: Shape, body: Values) -> list[int]:
+def _errors(shape: MessageLayout, body: Values) -> list[int]:
     """Error codes that are not 0, each as often as it stands there."""
     found: list[int] = []
     for struct in structs_with(shape, body, ERROR_CODES):

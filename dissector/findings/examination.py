@@ -16,8 +16,8 @@ import numpy as np
 
 from dissector.core.batches import NEVER
 from dissector.core.store import Store
-from dissector.detection.kafka_detector import Flows
-from dissector.exchange.decoder import Lookup
+from dissector.detection.kafka_detector import Endpoints
+from dissector.exchange.decoder import ExchangeDecoder
 from dissector.findings.bodies import Bodies
 from dissector.findings.finder import NarrowFinder, OverBodies, OverRows
 from dissector.findings.found import ALL, MOST, Found
@@ -26,9 +26,9 @@ from dissector.findings.order import in_order, turns
 from dissector.findings.registry import FINDERS
 from dissector.findings.rows import Rows
 from dissector.index.exchange_table import NO_FRAME, Ints
-from dissector.index.indexer import Session
+from dissector.index.indexer import Indexer
 from dissector.protocol.message import API_VERSIONS, Values
-from dissector.transport import Resent
+from dissector.transport import Retransmissions
 
 STEP: Final = 4_096
 """Rows that are examined between two words of progress."""
@@ -44,7 +44,7 @@ class Examination:
     noted, for who has the notes of all parts. Of a part all findings are kept."""
 
     def __init__(
-        self, session: Session, store: Store, lookup: Lookup, flows: Flows, resent: Resent, *,
+        self, session: Indexer, store: Store, lookup: ExchangeDecoder, flows: Endpoints, resent: Retransmissions, *,
         part: bool = False,
     ) -> None:  # fmt: skip
         self._session = session

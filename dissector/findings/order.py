@@ -15,7 +15,7 @@ import numpy as np
 from dissector.findings.recurring import SECOND
 from dissector.findings.rows import Mask
 from dissector.index.exchange_table import NO_FRAME, Ints
-from dissector.index.indexer import Session
+from dissector.index.indexer import Indexer
 
 PASSED: Final = 100
 CLOSED_NS: Final = 10 * SECOND
@@ -35,7 +35,7 @@ class Turns(NamedTuple):
     """All others."""
 
 
-def turns(session: Session, rows: Ints, complete: Mask, now_ns: int, most: int) -> Turns:
+def turns(session: Indexer, rows: Ints, complete: Mask, now_ns: int, most: int) -> Turns:
     """Who of these rows is next; `complete` are those to which nothing is added. No more than `most` wait."""
     if complete.all():
         return Turns(in_order(session, rows), rows[:0], rows[:0])
@@ -56,12 +56,12 @@ def turns(session: Session, rows: Ints, complete: Mask, now_ns: int, most: int) 
     return Turns(in_order(session, rows[ready]), rows[ready & ~complete], waiting)
 
 
-def in_order(session: Session, rows: Ints) -> Ints:
+def in_order(session: Indexer, rows: Ints) -> Ints:
     """Rows in the order in which they begin."""
     return rows[np.lexsort(_place(session, rows))]
 
 
-def _place(session: Session, rows: Ints) -> tuple[Ints, Ints]:
+def _place(session: Indexer, rows: Ints) -> tuple[Ints, Ints]:
     """Where rows begin: the stream offset of their first byte, and its packet, which comes first."""
     request, response = session.table.request.values[rows], session.table.response.values[rows]
     first = np.where(request == NO_FRAME, response, request)

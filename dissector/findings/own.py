@@ -20,12 +20,12 @@ import numpy as np
 from dissector.core.columns import Column, Numbers
 from dissector.core.finding import Finding
 from dissector.core.store import Store
-from dissector.exchange.decoder import ACKS_0, UNANSWERED, Lookup
-from dissector.exchange.model import Exchange, Message
+from dissector.exchange.decoder import ACKS_0, UNANSWERED, ExchangeDecoder
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.findings.alike import Alike
 from dissector.findings.told import NOTHING, Told
 from dissector.index.exchange_table import NO_FRAME, Flag, Ints, RowKind
-from dissector.index.indexer import Session
+from dissector.index.indexer import Indexer
 
 TOGETHER: Final = 4_096
 """Rows whose bytes are compared together."""
@@ -42,7 +42,7 @@ class OwnFindings:
     """Of one capture, which may still grow. `errors` gives those of an exchange."""
 
     def __init__(
-        self, session: Session, store: Store, lookup: Lookup, errors: Callable[[Exchange], Iterable[object]]
+        self, session: Indexer, store: Store, lookup: ExchangeDecoder, errors: Callable[[Exchange], Iterable[object]]
     ) -> None:
         self._session = session
         self._lookup = lookup
@@ -141,5 +141,5 @@ class OwnFindings:
         return self._told.of(told) if len(self.told) < DIFFERENT else 0
 
 
-def _is_whole(message: Message) -> bool:
+def _is_whole(message: ExchangeMessage) -> bool:
     return message.size == message.whole == len(message.data)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from dissector.findings.produce import Sent, only_batch, sent
-from dissector.protocol.message import Values, read, request_shape
+from dissector.protocol.message import Values, read, request_layout
 
 Place = tuple[int, int]
 """The packet with which a row begins, and the stream offset of its first byte: the order of the rows of a capture."""
@@ -49,7 +49,7 @@ class Seen:
         """Empty where it could not be read."""
         if self._request is None:
             data, whole = self._frame()
-            self._request = read(data, request_shape(self.key, self.version, data), whole).body
+            self._request = read(data, request_layout(self.key, self.version, data), whole).body
         return self._request
 
     @property

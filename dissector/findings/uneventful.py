@@ -13,7 +13,7 @@ import numpy as np
 from dissector.core.store import Store
 from dissector.findings.rows import Mask, Rows
 from dissector.index.exchange_table import NO_FRAME
-from dissector.protocol.message import response_shape, trace
+from dissector.protocol.message import response_layout, trace
 
 LONGEST: Final = 256
 """Bytes of a response that is looked at."""
@@ -60,7 +60,7 @@ class Uneventful:
             return
         counts = np.ones(len(data), np.bool_)
         counts[:ID_END] = False
-        for node in trace(data, response_shape(self._key, version, data)).tree.walk():
+        for node in trace(data, response_layout(self._key, version, data)).tree.walk():
             if node.name in MAY_DIFFER and not node.children:
                 counts[node.start : node.end] = False
         self._patterns.setdefault((version, len(data)), []).append((pattern, counts))

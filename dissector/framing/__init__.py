@@ -1,7 +1,7 @@
 """Byte streams cut into size-prefixed frames; finding the next frame after a gap. Knows nothing of Kafka's messages."""
 
-from dissector.framing.detector import Recogniser, Verdict
-from dissector.framing.frame_search import Evidence, Heads
-from dissector.framing.framer import Splitter
+from dissector.framing.detector import Classification, Detector
+from dissector.framing.frame_search import FrameEvidence, FrameHeuristics
+from dissector.framing.framer import Framer
 
-__all__ = ["Evidence", "Heads", "Recogniser", "Splitter", "Verdict"]
+__all__ = ["Classification", "Detector", "FrameEvidence", "FrameHeuristics", "Framer"]

@@ -7,19 +7,21 @@ import numpy as np
 from dissector.core.batches import FrameKind, Int64, RunBatch, RunKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.framing.detector import Recogniser, Verdict
-from dissector.framing.direction_state import State
-from dissector.framing.frame_splitter import Cutter
+from dissector.framing.detector import Classification, Detector
+from dissector.framing.direction_state import DirectionState
+from dissector.framing.frame_splitter import FrameSplitter
 from dissector.framing.sizes import HEAD, LEAST_HEAD
 
-_UNDECIDED, _PERHAPS, _FRAMES, _SEARCH, _OTHER = Verdict
+_UNDECIDED, _PERHAPS, _FRAMES, _SEARCH, _OTHER = Classification
 """Bound once: members of an enum are slow to look up."""
 
 
-class Decider:
+class Classifier:
     """Asks the recogniser."""
 
-    def __init__(self, store: Store, recogniser: Recogniser, limits: Limits, state: State, cutter: Cutter) -> None:
+    def __init__(
+        self, store: Store, recogniser: Detector, limits: Limits, state: DirectionState, cutter: FrameSplitter
+    ) -> None:
         self._store = store
         self._recogniser = recogniser
         self._limits = limits

@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.core.batches import Int64
-from dissector.framing.frame_search import Heads, Mask
+from dissector.framing.frame_search import FrameHeuristics, Mask
 
 Bytes = npt.NDArray[np.uint8]
 
 
-class Verdict(IntEnum):
+class Classification(IntEnum):
     """What a direction is."""
 
     UNDECIDED = 0
@@ -27,10 +27,10 @@ class Verdict(IntEnum):
     """Not Kafka: its bytes are not framed."""
 
 
-class Recogniser(Protocol):
+class Detector(Protocol):
     """Knows Kafka from other protocols."""
 
-    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
+    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
         """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if
         there is no more to wait for."""
 
@@ -41,7 +41,7 @@ class Recogniser(Protocol):
     def asks(self, direction: int) -> bool:
         """Whether a direction is a client's, as far as can be told."""
 
-    def heads(self, direction: int) -> Heads:
+    def heads(self, direction: int) -> FrameHeuristics:
         """How frames of this direction begin, for finding one."""
 
     def expects(self, direction: int) -> bool:

@@ -10,29 +10,29 @@ import numpy as np
 
 from dissector.core.batches import FrameKind
 from dissector.core.columns import Column
-from dissector.framing.detector import Verdict
+from dissector.framing.detector import Classification
 from dissector.framing.frame_rows import FrameRow, FrameRows
-from dissector.framing.frame_search import Search
-from dissector.framing.pending_stream import Stream
+from dissector.framing.frame_search import FrameSearch
+from dissector.framing.pending_stream import PendingStream
 
 _UNTOLD: Final = 8
 """Rows kept of what was passed over before a direction is known to be Kafka."""
-_UNDECIDED, _PERHAPS, _OTHER = Verdict.UNDECIDED, Verdict.PERHAPS, Verdict.OTHER
+_UNDECIDED, _PERHAPS, _OTHER = Classification.UNDECIDED, Classification.PERHAPS, Classification.OTHER
 """Bound once: members of an enum are slow to look up."""
 
 
-class State:
+class DirectionState:
     """Of all directions."""
 
     def __init__(self) -> None:
         self.mode = Column(np.uint8, _UNDECIDED)
-        """What each direction is, as `Verdict`."""
+        """What each direction is, as `Classification`."""
         self.next = Column(np.int64, 0)
         """Where the next frame begins, for directions of which nothing is held."""
         self.ignored = Column(np.int64, 0)
         """Bytes of those that are not Kafka's."""
-        self.held: dict[int, Stream] = {}
-        self.searches: dict[int, Search] = {}
+        self.held: dict[int, PendingStream] = {}
+        self.searches: dict[int, FrameSearch] = {}
         self.untold: dict[int, list[FrameRow]] = {}
         """What was passed over of directions that are perhaps Kafka's."""
         self.stirred: set[int] = set()
@@ -51,7 +51,7 @@ class State:
         """Whether nothing more will come of a direction."""
         return self.ended or direction in self.over
 
-    def skip(self, direction: int, stream: Stream, kind: FrameKind, size: int) -> None:
+    def skip(self, direction: int, stream: PendingStream, kind: FrameKind, size: int) -> None:
         """Pass over bytes: a row, which is kept back while nobody knows whether this is Kafka."""
         if not size:
             return

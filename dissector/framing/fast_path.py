@@ -21,7 +21,7 @@ FEW: Final = 24
 """Runs from which on it is cheaper to walk one after the other (measured: a round costs as much as 30 frames)."""
 
 
-class Stop(NamedTuple):
+class FastPathStop(NamedTuple):
     """How far a direction was followed: `offset` in its stream, which row `row` of the batch holds."""
 
     row: int
@@ -39,7 +39,7 @@ class _Frames:
     """First row, stream offset, size, and the row after the last."""
 
 
-class Chains:
+class FastPath:
     """The runs of one batch, walked. `largest` is the largest frame believed, its prefix included."""
 
     def __init__(self, store: Store, runs: RunBatch, largest: int) -> None:
@@ -95,7 +95,7 @@ class Chains:
         self._offset[row] = offset
         return np.full(len(sizes), row), np.array(offsets, np.int64), np.array(sizes, np.int64)
 
-    def follow(self, lows: Int64, highs: Int64, offsets: Int64) -> list[Stop]:
+    def follow(self, lows: Int64, highs: Int64, offsets: Int64) -> list[FastPathStop]:
         """Follow directions, each of rows `low` to `high` from a stream offset on; how far each one came."""
         taken = np.zeros(len(self._runs) + 1, np.int64)
         uneven = np.append(np.flatnonzero(~self._plain), len(self._runs))
@@ -108,7 +108,7 @@ class Chains:
             if even and first >= high:
                 taken[low] += 1
                 taken[high] -= 1
-                stops.append(Stop(high, int(self._ends[high - 1])))
+                stops.append(FastPathStop(high, int(self._ends[high - 1])))
             else:
                 stops.append(self._follow(low, high, offset, taken, uneven))
         keep = np.cumsum(taken)[self._found[0]] > 0
@@ -116,7 +116,7 @@ class Chains:
         self._add(row, self._runs.start[row] + offset, size)
         return stops
 
-    def _follow(self, row: int, high: int, at: int, taken: Int64, uneven: Int64) -> Stop:
+    def _follow(self, row: int, high: int, at: int, taken: Int64, uneven: Int64) -> FastPathStop:
         """One direction. In `taken` the rows of which the frames found count are marked: +1 at the first, -1 after."""
         starts, ends = self._runs.start, self._ends
         while row < high:
@@ -146,7 +146,7 @@ class Chains:
             upto = into + (into < high and bool(starts[into] < at + size))
             self._frames.spans.append((row, at, size, upto))
             row, at = into, at + size
-        return Stop(row, at)
+        return FastPathStop(row, at)
 
     def _size_across(self, row: int, high: int, at: int) -> int:
         """Of a frame whose prefix goes over the end of a run; 0 where it is not there or can't be."""

@@ -3,7 +3,7 @@
 A place is a candidate where a size prefix that can be true stands and what follows reads as a frame's head. Its chain
 - the frames that follow it, each beginning where the one before it ends - must then go on to where a segment ends, as
 nearly every sender ends a frame there, or for so many heads that chance is out of the question. What is enough depends
-on how much the heads say (`Evidence`) and on whether the chain begins where a segment begins.
+on how much the heads say (`FrameEvidence`) and on whether the chain begins where a segment begins.
 
 Better to skip a frame than to invent one. Of several candidates the one whose chain is sure first wins: it does not
 matter in what portions the bytes came.
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dissector.core.batches import Int64
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.framing.pending_stream import Stream
+from dissector.framing.pending_stream import PendingStream
 from dissector.framing.sizes import HEAD, LEAST_FRAME
 
 _CHAIN: Final = 3
@@ -29,7 +29,7 @@ _NOWHERE: Final[Int64] = np.zeros((2, 0), np.int64)
 Mask = npt.NDArray[np.bool_]
 
 
-class Evidence(IntEnum):
+class FrameEvidence(IntEnum):
     """How far what follows a size prefix speaks for a frame."""
 
     NONE = 0
@@ -39,11 +39,11 @@ class Evidence(IntEnum):
     """Hardly by chance."""
 
 
-_NONE, _STRONG = Evidence.NONE, Evidence.STRONG
+_NONE, _STRONG = FrameEvidence.NONE, FrameEvidence.STRONG
 """Bound once: members of an enum are slow to look up."""
 
 
-class Heads(Protocol):
+class FrameHeuristics(Protocol):
     """How frames of one direction begin."""
 
     alone: bool
@@ -55,7 +55,7 @@ class Heads(Protocol):
         """Which places strong heads may have, by the four bytes behind the size prefix (API key and version, or
         correlation id) and the two at 12 (the client id's length, in requests)."""
 
-    def judge(self, head: bytes, packet: int) -> Evidence:
+    def judge(self, head: bytes, packet: int) -> FrameEvidence:
         """What speaks for a frame that begins with `head`, size prefix included, in packet number `packet`."""
 
     def together(self, heads: list[bytes], ends: int) -> bool:
@@ -63,7 +63,7 @@ class Heads(Protocol):
         where the frames begin and end with segments; `ends` of these are where a frame of them ends."""
 
 
-class Search:
+class FrameSearch:
     """The search in one direction. Bytes are looked at once, candidates until they are decided."""
 
     def __init__(self, at: int) -> None:
@@ -72,7 +72,9 @@ class Search:
         self._candidates = _NOWHERE
         """Those not decided yet, ascending, each with the offset that must be in view before a look can decide it."""
 
-    def find(self, stream: Stream, store: Store, heads: Heads, limits: Limits, *, end: int, closed: bool) -> int | None:
+    def find(
+        self, stream: PendingStream, store: Store, heads: FrameHeuristics, limits: Limits, *, end: int, closed: bool
+    ) -> int | None:
         """The stream offset of a frame before offset `end`; None where none can be told yet. `closed`: nothing will
         come behind it."""
         look = _Look(stream, store, heads, limits, end=end, closed=closed)
@@ -97,7 +99,9 @@ class Search:
 class _Look:
     """One look at the bytes of a stream up to `end`."""
 
-    def __init__(self, stream: Stream, store: Store, heads: Heads, limits: Limits, *, end: int, closed: bool) -> None:
+    def __init__(
+        self, stream: PendingStream, store: Store, heads: FrameHeuristics, limits: Limits, *, end: int, closed: bool
+    ) -> None:
         self._stream = stream
         self._store = store
         self._heads = heads
@@ -184,7 +188,7 @@ class _Look:
         large = run.size >= LEAST_FRAME or (self._closed and offset == self._end)
         return run.start + run.size == offset and large
 
-    def _judge(self, head: bytes, at: int) -> Evidence:
+    def _judge(self, head: bytes, at: int) -> FrameEvidence:
         if len(head) < LEAST_FRAME or not LEAST_FRAME - 4 <= int.from_bytes(head[:4], "big") <= self._limits.frame_size:
             return _NONE
         return self._heads.judge(head, self._stream.run(at - self._stream.at).seen[1])

@@ -7,24 +7,24 @@ from typing import Final
 from dissector.core.batches import NOWHERE, FrameKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.framing.detector import Verdict
-from dissector.framing.direction_state import State
+from dissector.framing.detector import Classification
+from dissector.framing.direction_state import DirectionState
 from dissector.framing.frame_rows import FrameRow
-from dissector.framing.pending_stream import Piece, Stream
+from dissector.framing.pending_stream import PendingStream, Piece
 from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 
 _SIZE: Final = struct.Struct(">i")
 
 
-class Cutter:
+class FrameSplitter:
     """Cuts. Where the place is lost the direction's mode says so, and it is stirred."""
 
-    def __init__(self, store: Store, limits: Limits, state: State) -> None:
+    def __init__(self, store: Store, limits: Limits, state: DirectionState) -> None:
         self._store = store
         self._limits = limits
         self._state = state
 
-    def split(self, direction: int, stream: Stream) -> None:
+    def split(self, direction: int, stream: PendingStream) -> None:
         """Cut off all frames that are there; what is left stays held. Where the place is lost the search is up."""
         while stream.at < stream.end:
             self._split_run(direction, stream)
@@ -42,13 +42,13 @@ class Cutter:
                     if not self._frame(direction, stream, size):
                         return
                     continue
-            self._state.mode.values[direction] = Verdict.SEARCH
+            self._state.mode.values[direction] = Classification.SEARCH
             self._state.stirred.add(direction)
             return
         self._state.next.values[direction] = stream.at
         self._state.held.pop(direction, None)
 
-    def _split_run(self, direction: int, stream: Stream) -> None:
+    def _split_run(self, direction: int, stream: PendingStream) -> None:
         """The frames that lie whole in the run that comes next: the common case of several frames a segment."""
         run = stream.run()
         if run.address == NOWHERE:
@@ -64,14 +64,14 @@ class Cutter:
             offset += size
         stream.advance(offset - first)
 
-    def _frame_size(self, stream: Stream) -> int:
+    def _frame_size(self, stream: PendingStream) -> int:
         """Of the frame that begins here, prefix included; 0 where the prefix is not all there yet, -1 if it is lost."""
         prefix = stream.peek(self._store, PREFIX) or b""
         if len(prefix) == PREFIX:
             return PREFIX + int.from_bytes(prefix, "big", signed=True)
         return 0 if stream.end - stream.at < PREFIX else -1
 
-    def _frame(self, direction: int, stream: Stream, size: int) -> bool:
+    def _frame(self, direction: int, stream: PendingStream, size: int) -> bool:
         if stream.end - stream.at < size and not self._state.is_over(direction):
             stream.need = stream.at + size
             return False
@@ -90,7 +90,7 @@ def _intact(pieces: list[Piece]) -> int:
     return sum(size for _, size in takewhile(lambda piece: piece[0] != NOWHERE, pieces))
 
 
-def _stands_alone(stream: Stream) -> bool:
+def _stands_alone(stream: PendingStream) -> bool:
     """Whether a size of 0 is all that a segment has: an empty frame, with which a broker of old ended a PLAIN login."""
     run = stream.run()
     return run.start == stream.at and run.size == PREFIX

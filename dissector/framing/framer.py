@@ -11,7 +11,7 @@ Invariants, each a property test:
 What is whole in the columns goes the fast way (`chains`). What is held for more is cut one by one (`cutting`), once it
 is known what the direction is (`deciding`), and is found again where its place is lost (`seeking`). All share `state`.
 
-Who speaks Kafka, and what a frame's head looks like, a `Recogniser` says: `session` has one.
+Who speaks Kafka, and what a frame's head looks like, a `Detector` says: `session` has one.
 """
 
 import numpy as np
@@ -19,30 +19,30 @@ import numpy as np
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.framing.classifier import Decider
-from dissector.framing.detector import Recogniser, Verdict
-from dissector.framing.direction_state import State
-from dissector.framing.fast_path import Chains
-from dissector.framing.frame_splitter import Cutter
-from dissector.framing.pending_stream import Stream
-from dissector.framing.resynchronizer import Seeker
+from dissector.framing.classifier import Classifier
+from dissector.framing.detector import Classification, Detector
+from dissector.framing.direction_state import DirectionState
+from dissector.framing.fast_path import FastPath
+from dissector.framing.frame_splitter import FrameSplitter
+from dissector.framing.pending_stream import PendingStream
+from dissector.framing.resynchronizer import Resynchronizer
 from dissector.framing.sizes import PREFIX
 
-_UNDECIDED, _PERHAPS, _FRAMES, _SEARCH, _OTHER = Verdict
+_UNDECIDED, _PERHAPS, _FRAMES, _SEARCH, _OTHER = Classification
 """Bound once: members of an enum are slow to look up."""
 
 
-class Splitter:
+class Framer:
     """Frames every direction of a capture."""
 
-    def __init__(self, store: Store, recogniser: Recogniser, limits: Limits) -> None:
+    def __init__(self, store: Store, recogniser: Detector, limits: Limits) -> None:
         self._store = store
         self._recogniser = recogniser
         self._limits = limits
-        self._state = State()
-        self._cutter = Cutter(store, limits, self._state)
-        self._decider = Decider(store, recogniser, limits, self._state, self._cutter)
-        self._seeker = Seeker(store, recogniser, limits, self._state, self._cutter, self._decider)
+        self._state = DirectionState()
+        self._cutter = FrameSplitter(store, limits, self._state)
+        self._decider = Classifier(store, recogniser, limits, self._state, self._cutter)
+        self._seeker = Resynchronizer(store, recogniser, limits, self._state, self._cutter, self._decider)
         self._held_runs = 0
         """At most so many runs are held: what is left behind is subtracted when it matters."""
 
@@ -123,7 +123,7 @@ class Splitter:
         if self._state.held:
             fast &= ~np.isin(direction, np.fromiter(self._state.held, np.int64))
         if fast.any():
-            chains = Chains(self._store, runs, PREFIX + self._limits.frame_size)
+            chains = FastPath(self._store, runs, PREFIX + self._limits.frame_size)
             stops = chains.follow(lows[fast], highs[fast], at[fast])
             self._state.rows.add_batch(chains.frames())
             lows[fast], self._state.next.values[direction[fast]] = np.array(stops, np.int64).T
@@ -161,7 +161,7 @@ class Splitter:
         mode = int(self._state.mode.values[direction])
         stream = self._state.held.get(direction)
         if stream is None:
-            stream = self._state.held[direction] = Stream(int(self._state.next.values[direction]))
+            stream = self._state.held[direction] = PendingStream(int(self._state.next.values[direction]))
         stream.extend(runs, low, high)
         self._held_runs += high - low
         if mode in (_SEARCH, _PERHAPS):

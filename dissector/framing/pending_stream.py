@@ -19,7 +19,7 @@ _TIDY: Final = 4096
 """Runs left behind before they are forgotten."""
 
 
-class Run(NamedTuple):
+class PendingRun(NamedTuple):
     """Bytes that one packet brought."""
 
     start: int
@@ -29,7 +29,7 @@ class Run(NamedTuple):
     """Time and packet."""
 
 
-class Stream:
+class PendingStream:
     """The unframed runs of one direction. `at` is the stream offset that framing has reached."""
 
     __slots__ = ("_address", "_first", "_packet", "_size", "_start", "_time", "at", "need")
@@ -103,10 +103,10 @@ class Stream:
             parts.append(store.read(address, length))
         return b"".join(parts)
 
-    def run(self, after: int = 0) -> Run:
+    def run(self, after: int = 0) -> PendingRun:
         """The run that stands `after` bytes behind `at`."""
         row = self._row(self.at + after)
-        return Run(self._start[row], self._size[row], self._address[row], (self._time[row], self._packet[row]))
+        return PendingRun(self._start[row], self._size[row], self._address[row], (self._time[row], self._packet[row]))
 
     def intact(self, most: int) -> tuple[int, bool]:
         """The stream offset where bytes end, at a gap or with the stream, or `most` where they go on; is it a gap?"""

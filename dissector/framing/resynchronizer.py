@@ -3,23 +3,29 @@
 from dissector.core.batches import FrameKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.framing.classifier import Decider
-from dissector.framing.detector import Recogniser, Verdict
-from dissector.framing.direction_state import State
-from dissector.framing.frame_search import Search
-from dissector.framing.frame_splitter import Cutter
-from dissector.framing.pending_stream import Stream
+from dissector.framing.classifier import Classifier
+from dissector.framing.detector import Classification, Detector
+from dissector.framing.direction_state import DirectionState
+from dissector.framing.frame_search import FrameSearch
+from dissector.framing.frame_splitter import FrameSplitter
+from dissector.framing.pending_stream import PendingStream
 from dissector.framing.sizes import HEAD
 
-_PERHAPS, _FRAMES, _SEARCH = Verdict.PERHAPS, Verdict.FRAMES, Verdict.SEARCH
+_PERHAPS, _FRAMES, _SEARCH = Classification.PERHAPS, Classification.FRAMES, Classification.SEARCH
 """Bound once: members of an enum are slow to look up."""
 
 
-class Seeker:
+class Resynchronizer:
     """Finds the next frame of a direction."""
 
     def __init__(
-        self, store: Store, recogniser: Recogniser, limits: Limits, state: State, cutter: Cutter, decider: Decider
+        self,
+        store: Store,
+        recogniser: Detector,
+        limits: Limits,
+        state: DirectionState,
+        cutter: FrameSplitter,
+        decider: Classifier,
     ) -> None:
         self._store = store
         self._recogniser = recogniser
@@ -48,13 +54,13 @@ class Seeker:
         if perhaps and self._state.is_over(direction):
             self._state.leave(direction)
 
-    def _look(self, direction: int, stream: Stream) -> int:
+    def _look(self, direction: int, stream: PendingStream) -> int:
         """Look for a frame up to the next gap, or in two windows; how many bytes to pass over. 0: one was found and the
         stream is split from there on, or more bytes must tell."""
         window = self._limits.resync_bytes
         end, gap = stream.intact(stream.at + 2 * window)
         closed = gap or (self._state.is_over(direction) and end == stream.end)
-        search = self._state.searches.setdefault(direction, Search(stream.at))
+        search = self._state.searches.setdefault(direction, FrameSearch(stream.at))
         at = search.find(stream, self._store, self._recogniser.heads(direction), self._limits, end=end, closed=closed)
         if at is not None:
             self._found(direction, stream, at)
@@ -64,7 +70,7 @@ class Seeker:
             return end - stream.at
         return window if end - stream.at == 2 * window else 0
 
-    def _found(self, direction: int, stream: Stream, at: int) -> None:
+    def _found(self, direction: int, stream: PendingStream, at: int) -> None:
         del self._state.searches[direction]
         if self._state.mode.values[direction] == _PERHAPS:
             self._recogniser.found(direction, stream.peek(self._store, HEAD, at - stream.at) or b"")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dissector.core.store import Store
 from dissector.index.frame_table import FrameTable
-from dissector.index.message_headers import RequestHeads
+from dissector.index.message_headers import RequestHeaders
 from dissector.protocol.wire import WireError, uvarint
 
 PRODUCE: Final = 0
@@ -23,7 +23,7 @@ _FIRST_FLEXIBLE: Final = 9
 
 
 def awaited(
-    store: Store, frames: FrameTable, rows: npt.NDArray[np.int64], heads: RequestHeads
+    store: Store, frames: FrameTable, rows: npt.NDArray[np.int64], heads: RequestHeaders
 ) -> npt.NDArray[np.bool_]:
     """Which requests the broker answers: all but Produce with acks=0.
 

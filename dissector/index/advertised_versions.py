@@ -3,22 +3,24 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from dissector.index.conversation_state import Knowledge
-from dissector.index.shared_state import Known, Names, Offer
+from dissector.index.conversation_state import ConversationState
+from dissector.index.shared_state import Known, LearnedNames, Offer
 
 NO_OFFER: Final[Offer] = {}
 
 
-class Offers:
+class AdvertisedVersions:
     """By connection and by server; of what a server said to several, that to the connection which began first holds."""
 
-    def __init__(self, knowledge: Knowledge, server: Callable[[int], str], first_packet: Callable[[int], int]) -> None:
+    def __init__(
+        self, knowledge: ConversationState, server: Callable[[int], str], first_packet: Callable[[int], int]
+    ) -> None:
         self._knowledge = knowledge
         self._server = server
         """The server's end of a connection, `host:port`."""
         self._first_packet = first_packet
         self._generation = -1
-        self._servers = Names()
+        self._servers = LearnedNames()
         self._taught: Known = {}
 
     def take(self, taught: Known) -> None:
@@ -42,10 +44,10 @@ class Offers:
         """The same, with the packets."""
         return self._learned(generation).known
 
-    def _learned(self, generation: int) -> Names:
+    def _learned(self, generation: int) -> LearnedNames:
         if generation != self._generation:
             self._generation = generation
-            self._servers = Names(dict(self._taught))
+            self._servers = LearnedNames(dict(self._taught))
             for connection, offer in self._knowledge.offers():
                 self._servers.learn(self._server(connection), offer, self._first_packet(connection))
         return self._servers

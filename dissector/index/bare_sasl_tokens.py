@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.index.message_headers import RequestHeads
+from dissector.index.message_headers import RequestHeaders
 
 SASL_HANDSHAKE: Final = 17
 _FOREVER: Final = 1 << 62
@@ -33,7 +33,7 @@ class BareTokens:
         for connection in connections.tolist() if self._since else ():
             self._since.pop(connection, None)
 
-    def of_client(self, connection: Ints, packet: Ints, heads: RequestHeads, is_request: Look) -> Flags:
+    def of_client(self, connection: Ints, packet: Ints, heads: RequestHeaders, is_request: Look) -> Flags:
         """Which of a batch's client frames, in order of time, are tokens. `is_request(n)` looks at frame `n`."""
         handshakes = (heads.api_key == SASL_HANDSHAKE) & (heads.version == 0)
         tokens = np.zeros(len(connection), np.bool_)

@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
-from dissector.index.shared_state import Lessons, Names
+from dissector.index.shared_state import LearnedNames, SharedState
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
-from dissector.protocol.message import PREFIX, Values, read, request_shape, response_shape
+from dissector.protocol.message import PREFIX, Values, read, request_layout, response_layout
 
 Ints = npt.NDArray[np.int64]
 LEADER_AND_ISR, UPDATE_METADATA, SASL_HANDSHAKE, API_VERSIONS, INIT_PRODUCER_ID = 4, 6, 17, 18, 22
@@ -43,7 +43,7 @@ _TOPIC_NAMES: Final = ("name", "topic_name", "topic")
 _NODE_IDS: Final = ("node_id", "broker_id")
 
 
-class Knowledge:
+class ConversationState:
     """Grows as the capture is read."""
 
     def __init__(self, frames: FrameTable, table: ExchangeTable) -> None:
@@ -56,8 +56,13 @@ class Knowledge:
         """Rows that were looked at: a capture that grows is not to be looked at from its beginning again and again."""
         self._waiting = _NONE
         """Those of them that will tell something once they are answered."""
-        self._topics = Names({CLUSTER_METADATA_ID: (-1, CLUSTER_METADATA)})
-        self._groups, self._nodes, self._members, self._producers = Names(), Names(), Names(), Names()
+        self._topics = LearnedNames({CLUSTER_METADATA_ID: (-1, CLUSTER_METADATA)})
+        self._groups, self._nodes, self._members, self._producers = (
+            LearnedNames(),
+            LearnedNames(),
+            LearnedNames(),
+            LearnedNames(),
+        )
         self._common = Context(
             self._topics.values, self._groups.values, self._nodes.values, self._members.values, self._producers.values
         )
@@ -103,13 +108,13 @@ class Knowledge:
         hosts = (address.rpartition(":")[0] for address in self.nodes.values())
         return frozenset((*topics, *topics.values(), *self._groups.values, *self._members.values, *hosts))
 
-    def lessons(self) -> Lessons:
+    def lessons(self) -> SharedState:
         """The names that were learned, for who reads another part of the capture."""
         kinds = (self._topics, self._groups, self._nodes, self._members, self._producers)
         topics, groups, nodes, members, producers = (dict(names.known) for names in kinds)
-        return Lessons(topics, groups, nodes, members, producers)
+        return SharedState(topics, groups, nodes, members, producers)
 
-    def take(self, lessons: Lessons) -> None:
+    def take(self, lessons: SharedState) -> None:
         """Names that were learned elsewhere in the capture."""
         self._topics.take(lessons.topics)
         self._groups.take(lessons.groups)
@@ -175,8 +180,8 @@ class Knowledge:
         if key not in (SASL_HANDSHAKE, INIT_PRODUCER_ID) and not self._is_new(key, version, data):
             return
         asked, asked_whole = self._frames.read(int(table.request.values[row]))
-        request = read(asked, request_shape(key, version), asked_whole)
-        answer = read(data, response_shape(key, version, data), whole).body
+        request = read(asked, request_layout(key, version), asked_whole)
+        answer = read(data, response_layout(key, version, data), whole).body
         packet = int(table.packet.values[row])
         for values in (request.body, answer):
             for struct in structs(values):
@@ -216,12 +221,12 @@ class Knowledge:
 def _offer(version: int, body: bytes) -> Mapping[int, tuple[int, int]]:
     """What the body of an ApiVersions response offers; it answers a request of that version."""
     data = bytes(PREFIX + 4) + body
-    return dict(offers(read(data, response_shape(API_VERSIONS, version, data)).body))
+    return dict(offers(read(data, response_layout(API_VERSIONS, version, data)).body))
 
 
 def _named_software(version: int, head: bytes, tail: bytes) -> tuple[str, str]:
     """What an ApiVersions request says of its sender; the request but for its correlation id."""
-    body = read(head + bytes(4) + tail, request_shape(API_VERSIONS, version)).body
+    body = read(head + bytes(4) + tail, request_layout(API_VERSIONS, version)).body
     name, number = body.get("client_software_name"), body.get("client_software_version")
     return (name, number) if isinstance(name, str) and isinstance(number, str) else ("", "")
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Ints
 from dissector.index.frame_table import FrameTable
-from dissector.index.rows_by_connection import ByConnection
-from dissector.protocol.message import Values, read, request_shape
+from dissector.index.rows_by_connection import RowsByConnection
+from dissector.protocol.message import Values, read, request_layout
 
 FETCH: Final = 1
 FIRST_VERSION: Final = 7
@@ -38,7 +38,7 @@ def is_incremental(request: Mapping[str, Any]) -> bool:
 class FetchSessions:
     """Answers for one capture; remembers the last answer of a connection, from which the next one follows."""
 
-    def __init__(self, frames: FrameTable, table: ExchangeTable, by_connection: ByConnection) -> None:
+    def __init__(self, frames: FrameTable, table: ExchangeTable, by_connection: RowsByConnection) -> None:
         self._frames = frames
         self._table = table
         self._by_connection = by_connection
@@ -112,7 +112,7 @@ class FetchSessions:
 
     def _request(self, row: int) -> Values:
         data, whole = self._frames.read(int(self._table.request.values[row]))
-        return read(data, request_shape(FETCH, int(self._table.version.values[row])), whole).body
+        return read(data, request_layout(FETCH, int(self._table.version.values[row])), whole).body
 
 
 def _after(before: Partitions, request: Values) -> Partitions:

@@ -16,7 +16,7 @@ ENTRY: Final = -1
 """The kind of an entry of a file of Kafka's."""
 
 
-class Figures(NamedTuple):
+class IndexColumns(NamedTuple):
     """Columns beside the rows asked for, `(n,)` each."""
 
     kind: Ints
@@ -54,12 +54,12 @@ class Figures(NamedTuple):
         paired: npt.NDArray[np.bool_] = self.is_exchange & (self.asked_size >= 0) & (self.answered_size >= 0)
         return paired
 
-    def where(self, which: npt.NDArray[np.bool_]) -> "Figures":
+    def where(self, which: npt.NDArray[np.bool_]) -> "IndexColumns":
         """Some of the rows."""
-        return Figures(*(column[which] for column in self))
+        return IndexColumns(*(column[which] for column in self))
 
 
-def figures(table: ExchangeTable, frames: FrameTable, rows: Ints) -> Figures:
+def index_columns(table: ExchangeTable, frames: FrameTable, rows: Ints) -> IndexColumns:
     """The columns of these rows of the index, from 0."""
     sides = [column.values[rows].astype(np.int64) for column in (table.request, table.response)]
     there = [side != NO_FRAME for side in sides]
@@ -73,7 +73,7 @@ def figures(table: ExchangeTable, frames: FrameTable, rows: Ints) -> Figures:
         column.values[rows].astype(np.int64)
         for column in (table.kind, table.connection, table.api_key, table.version, table.client_id, table.flags)
     )
-    return Figures(
+    return IndexColumns(
         kind, connection + 1, np.where(there[0], key, -1), np.where(there[0], version, -1), client, flags,
         *sizes, *times,
     )  # fmt: skip

@@ -14,36 +14,36 @@ from dissector.core.batches import FrameBatch, FrameKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.detection.frame_heuristics import HEAD
-from dissector.detection.kafka_detector import Flows, KafkaRecogniser
-from dissector.detection.other_protocols import Protocol
+from dissector.detection.kafka_detector import Endpoints, KafkaDetector
+from dissector.detection.other_protocols import OtherProtocol
 from dissector.index.acks import awaited
 from dissector.index.bare_sasl_tokens import BareTokens
-from dissector.index.conversation_state import Knowledge
+from dissector.index.conversation_state import ConversationState
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.index.frame_table import FrameTable
-from dissector.index.message_headers import RESPONSE_HEAD, ClientIds, request_heads, response_correlation_ids
-from dissector.index.pairing import NOBODY, Pairing, Waiting, key_of
+from dissector.index.message_headers import RESPONSE_HEAD, ClientIds, request_headers, response_correlation_ids
+from dissector.index.pairing import NOBODY, Pairing, PendingRequest, key_of
 
 Ints = npt.NDArray[np.int64]
 FIN, RST = 1, 4
 _ROW_KINDS = np.array([RowKind.EXCHANGE, RowKind.GAP, RowKind.UNPARSED], np.uint8)
 
 
-class Session:
+class Indexer:
     """Pairs frames; owns the index."""
 
-    def __init__(self, store: Store, flows: Flows, limits: Limits, ports: Set[int] = frozenset()) -> None:
+    def __init__(self, store: Store, flows: Endpoints, limits: Limits, ports: Set[int] = frozenset()) -> None:
         self._store = store
         self._flows = flows
         self._pairing = Pairing(limits.pending_requests)
-        self.recogniser = KafkaRecogniser(flows, limits, self._pairing.outstanding, ports)
+        self.recogniser = KafkaDetector(flows, limits, self._pairing.outstanding, ports)
         self._most_strangers = limits.strangers
         self.strangers_untold = 0
         """Connections on Kafka's port that are not Kafka and have no row: there are too many."""
         self.frames = FrameTable(store)
         self.table = ExchangeTable()
         self.client_ids = ClientIds()
-        self.knowledge = Knowledge(self.frames, self.table)
+        self.knowledge = ConversationState(self.frames, self.table)
         self._tokens = BareTokens()
         self.generation = 0
         """Grows whenever frames came in, or rows."""
@@ -137,11 +137,11 @@ class Session:
         asking: npt.NDArray[np.bool_] = side != 1 - (direction & 1)
         return asking
 
-    def _requests(self, batch: FrameBatch, rows: Ints, asking: Ints) -> Waiting:
+    def _requests(self, batch: FrameBatch, rows: Ints, asking: Ints) -> PendingRequest:
         """Enter requests in the index; those that wait for a response."""
         if not len(asking):
             return NOBODY
-        heads = request_heads(self._store, self.frames, rows[asking], self.client_ids)
+        heads = request_headers(self._store, self.frames, rows[asking], self.client_ids)
         connection = batch.direction[asking] >> 1
         packet = batch.packet[asking]
         tokens = self._tokens.of_client(
@@ -157,7 +157,7 @@ class Session:
             flags=np.where(answered, 0, Flag.NO_RESPONSE_EXPECTED),
         )  # fmt: skip
         key = key_of(connection, heads.correlation_id)
-        return Waiting(key, np.arange(first, first + len(asking)), packet).where(answered)
+        return PendingRequest(key, np.arange(first, first + len(asking)), packet).where(answered)
 
     def _reads_as_request(self, row: int) -> bool:
         head, _ = self.frames.read(row, HEAD)
@@ -167,12 +167,12 @@ class Session:
         """Bare tokens of logins are rows of their own."""
         self.table.add(connection, packet, kind=np.full(len(connection), RowKind.SASL), **frames)
 
-    def _responses(self, batch: FrameBatch, rows: Ints, answering: Ints) -> Waiting:
+    def _responses(self, batch: FrameBatch, rows: Ints, answering: Ints) -> PendingRequest:
         if not len(answering):
             return NOBODY
         ids = response_correlation_ids(self._store, self.frames, rows[answering])
         key = key_of(batch.direction[answering] >> 1, ids)
-        return Waiting(key, rows[answering], batch.packet[answering])
+        return PendingRequest(key, rows[answering], batch.packet[answering])
 
     def _orphans(self, rows: Ints) -> None:
         """Responses without a request are rows of their own; so are a server's bare tokens."""
@@ -202,7 +202,7 @@ class Session:
         others = self.recogniser.strangers()
         self.strangers_untold = max(0, len(others) - self._most_strangers)
         told = np.array(others[: self._most_strangers], np.int64)
-        tls = self.recogniser.spoken.values[told] == Protocol.TLS
+        tls = self.recogniser.spoken.values[told] == OtherProtocol.TLS
         packets = np.array([self._flows.first_packet(connection) for connection in told.tolist()], np.int64)
         self.table.add(told, packets, kind=np.where(tls, RowKind.TLS, RowKind.UNPARSED))
 

@@ -21,7 +21,7 @@ LONGEST_CLIENT_ID: Final = 256
 Rows = npt.NDArray[np.int64]
 
 
-class RequestHeads(NamedTuple):
+class RequestHeaders(NamedTuple):
     """Columns beside the rows asked for."""
 
     api_key: npt.NDArray[np.int64]
@@ -76,7 +76,7 @@ def response_correlation_ids(store: Store, frames: FrameTable, rows: Rows) -> np
     return _signed32(_heads(store, frames, rows, RESPONSE_HEAD), 4)
 
 
-def request_heads(store: Store, frames: FrameTable, rows: Rows, clients: ClientIds) -> RequestHeads:
+def request_headers(store: Store, frames: FrameTable, rows: Rows, clients: ClientIds) -> RequestHeaders:
     """The header columns of request frames."""
     heads = _heads(store, frames, rows, REQUEST_HEAD)
     lengths = np.minimum(_signed16(heads, 12), frames.size.values[rows] - REQUEST_HEAD)
@@ -85,7 +85,7 @@ def request_heads(store: Store, frames: FrameTable, rows: Rows, clients: ClientI
     if len(named):
         client_id[named] = _client_ids(store, frames, rows[named], lengths[named], clients)
     end = REQUEST_HEAD + np.maximum(lengths, 0)
-    return RequestHeads(_signed16(heads, 4), _signed16(heads, 6), _signed32(heads, 8), client_id, end)
+    return RequestHeaders(_signed16(heads, 4), _signed16(heads, 6), _signed32(heads, 8), client_id, end)
 
 
 def _client_ids(

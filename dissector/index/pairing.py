@@ -23,7 +23,7 @@ Losses = Mapping[int, Sequence[int]]
 _NONE: Ints = np.zeros(0, np.int64)
 
 
-class Waiting(NamedTuple):
+class PendingRequest(NamedTuple):
     """One side's frames without a partner so far, oldest first."""
 
     key: Ints
@@ -31,14 +31,14 @@ class Waiting(NamedTuple):
     row: Ints
     packet: Ints
 
-    def plus(self, other: "Waiting") -> "Waiting":
-        return Waiting(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+    def plus(self, other: "PendingRequest") -> "PendingRequest":
+        return PendingRequest(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
-    def where(self, keep: npt.NDArray[np.bool_]) -> "Waiting":
-        return Waiting(self.key[keep], self.row[keep], self.packet[keep])
+    def where(self, keep: npt.NDArray[np.bool_]) -> "PendingRequest":
+        return PendingRequest(self.key[keep], self.row[keep], self.packet[keep])
 
 
-NOBODY = Waiting(_NONE, _NONE, _NONE)
+NOBODY = PendingRequest(_NONE, _NONE, _NONE)
 
 
 def key_of(connection: Ints, correlation_id: Ints) -> Ints:
@@ -80,7 +80,7 @@ class Pairing:
         ids = (self._requests.key[rows] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
         return dict(zip(ids.tolist(), self._requests.packet[rows].tolist(), strict=True))
 
-    def pair(self, requests: Waiting, responses: Waiting) -> tuple[Ints, Ints, Ints]:
+    def pair(self, requests: PendingRequest, responses: PendingRequest) -> tuple[Ints, Ints, Ints]:
         """Rows of requests and of the responses to them, `(n,)` each; and rows of responses given up as orphans."""
         self._order = None
         requests, responses = self._requests.plus(requests), self._responses.plus(responses)
@@ -92,8 +92,8 @@ class Pairing:
         self._requests = requests.where(loose_requests)
         self._responses = responses.where(loose_responses)
         orphans = self._responses.row[: -self._most] if len(self._responses.row) > self._most else _NONE
-        self._requests = Waiting(*(column[-self._most :] for column in self._requests))
-        self._responses = Waiting(*(column[-self._most :] for column in self._responses))
+        self._requests = PendingRequest(*(column[-self._most :] for column in self._requests))
+        self._responses = PendingRequest(*(column[-self._most :] for column in self._responses))
         self._still_passed()
         return requests.row[asked], responses.row[answer], orphans
 
@@ -122,7 +122,9 @@ class Pairing:
         return orphans
 
 
-def _unique_pairs(requests: Waiting, responses: Waiting, losses: Losses, passed: set[int]) -> tuple[Ints, Ints]:
+def _unique_pairs(
+    requests: PendingRequest, responses: PendingRequest, losses: Losses, passed: set[int]
+) -> tuple[Ints, Ints]:
     """Positions of partners. Ids that stand once on either side are paired at once, repeated ones in order; `passed`
     gets the rows of requests that are passed over."""
     if not len(requests.key) or not len(responses.key):
@@ -150,7 +152,7 @@ def _unique_pairs(requests: Waiting, responses: Waiting, losses: Losses, passed:
 
 
 def _in_order(
-    requests: Waiting, responses: Waiting, asking: Ints, answering: Ints, losses: Losses, passed: set[int]
+    requests: PendingRequest, responses: PendingRequest, asking: Ints, answering: Ints, losses: Losses, passed: set[int]
 ) -> tuple[Ints, Ints]:
     """Partners among repeated ids: each response takes the oldest request before it, after a loss the newest."""
     queues: dict[int, deque[int]] = defaultdict(deque)

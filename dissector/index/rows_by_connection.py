@@ -8,7 +8,7 @@ import numpy as np
 from dissector.index.exchange_table import ExchangeTable, Ints
 
 
-class ByConnection:
+class RowsByConnection:
     """The rows of one table by their connection. What came in since is seen when `generation` has changed."""
 
     def __init__(self, table: ExchangeTable) -> None:

@@ -18,7 +18,7 @@ Known = dict[Any, tuple[int, Any]]
 """What is known under a key, with the packet that says so."""
 
 
-class Names:
+class LearnedNames:
     """Names of one kind of things: what the earliest packet says holds."""
 
     def __init__(self, known: Known | None = None) -> None:
@@ -39,7 +39,7 @@ class Names:
 
 
 @dataclass
-class Lessons:
+class SharedState:
     """Of one part, or of several put together."""
 
     topics: Known = field(default_factory=dict)
@@ -53,9 +53,9 @@ class Lessons:
     """How often each API, by key, is asked for in each version."""
 
     @classmethod
-    def together(cls, parts: Iterable["Lessons"]) -> "Lessons":
+    def together(cls, parts: Iterable["SharedState"]) -> "SharedState":
         """What all of them teach."""
-        names = {each: Names() for each in cls.__dataclass_fields__ if each != "asked"}
+        names = {each: LearnedNames() for each in cls.__dataclass_fields__ if each != "asked"}
         asked: Counter[tuple[int, int]] = Counter()
         for part in parts:
             for name, learned in names.items():

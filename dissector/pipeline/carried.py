@@ -5,29 +5,29 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final
 
-from dissector.analysis.records import Carried, carries
-from dissector.exchange.model import Message
+from dissector.analysis.records import CarriedRecords, carries
+from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.to_json import Body
 from dissector.pipeline.cells import Cells, Several
 from dissector.pipeline.packing import Packer
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import Header
+from dissector.protocol.records.batch import BatchHeader
 
 _WORD: Final = 1 << 63
 Columns = dict[str, Sequence[Any]]
 Contents = Sequence[bytes | None]
 
 
-def packing(carried: list[Carried], *, kept: bool) -> Body:
+def packing(carried: list[CarriedRecords], *, kept: bool) -> Body:
     """Gives bodies without records, which go to `carried`; `kept` says whether their bytes are there."""
 
-    def body(message: Message) -> Values:
+    def body(message: ExchangeMessage) -> Values:
         return message.body_with(Packer(message, carried, kept=kept)) if carries(message) else message.decoded_body
 
     return body
 
 
-def rows(batch: Carried, said: Cells, *, kept: bool) -> Several:
+def rows(batch: CarriedRecords, said: Cells, *, kept: bool) -> Several:
     """Their cells beside what is `said` of all; where contents are not `kept`, their sizes and digests."""
     shared = said | {
         "topic": batch.topic or None, "partition": batch.partition, "producer_id": batch.producer_id,
@@ -37,18 +37,18 @@ def rows(batch: Carried, said: Cells, *, kept: bool) -> Several:
     return Several(shared, len(batch.records), size, batch, _contents if kept else _digests)
 
 
-def _contents(batches: Sequence[Carried]) -> Columns:
+def _contents(batches: Sequence[CarriedRecords]) -> Columns:
     own, keys, values, headers = _columns(batches)
     return own | {"key": keys, "value": values, "headers": headers}
 
 
-def _digests(batches: Sequence[Carried]) -> Columns:
+def _digests(batches: Sequence[CarriedRecords]) -> Columns:
     own, keys, values, headers = _columns(batches)
     nameless = [[(each.key, None) for each in some] for some in headers]
     return own | {"key_sha256": _sha256(keys), "value_sha256": _sha256(values), "headers": nameless}
 
 
-def _columns(batches: Sequence[Carried]) -> tuple[Columns, Contents, Contents, Sequence[Sequence[Header]]]:
+def _columns(batches: Sequence[CarriedRecords]) -> tuple[Columns, Contents, Contents, Sequence[Sequence[BatchHeader]]]:
     """What all records have, one after the other, and their keys, values and headers."""
     records = chain.from_iterable(batch.records for batch in batches)
     offsets, times, keys, values, headers = zip(*records, strict=True)

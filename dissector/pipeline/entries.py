@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from dissector.core.json_text import dumps
-from dissector.exchange.model import Message, Row
+from dissector.exchange.model import ExchangeMessage, ExchangeRow
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
 from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.wire.writing import EncodeError
@@ -19,7 +19,7 @@ INDEX: Final = "index"
 Body = dict[str, Any]
 
 
-def entry(facts: Row, said: Body, kept: bytes | None) -> Message | None:
+def entry(facts: ExchangeRow, said: Body, kept: bytes | None) -> ExchangeMessage | None:
     """The entry of a row, of which JSON says `said`; None where its bytes were not `kept` and can't be written anew."""
     if facts.kind == INDEX:
         found = indexes.entry_of(said)
@@ -31,7 +31,7 @@ def entry(facts: Row, said: Body, kept: bytes | None) -> Message | None:
     return next((each for each in read if kept or orjson.loads(dumps(each.body)) == said), None)
 
 
-def _read(data: bytes, said: Body, topic: str) -> Message:
+def _read(data: bytes, said: Body, topic: str) -> ExchangeMessage:
     return segment.entry_of(data, said["position"], topic).message
 
 

@@ -15,7 +15,7 @@ import orjson
 from dissector.core.finding import Finding, Severity
 from dissector.core.json_text import dumps
 from dissector.exchange.from_json import held, token
-from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, Message, Row
+from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow
 from dissector.pipeline.entries import entry
 from dissector.pipeline.packing import as_sent, unpacked
 from dissector.protocol.embedded.context import Context
@@ -26,10 +26,10 @@ from dissector.protocol.message import (
     UNASKED,
     UNFRAMED,
     Decoded,
-    Shape,
+    MessageLayout,
     Values,
-    request_shape,
-    response_shape,
+    request_layout,
+    response_layout,
 )
 from dissector.protocol.schema.loader import api, api_named
 from dissector.protocol.wire.writing import EncodeError
@@ -63,13 +63,13 @@ class TableExchange(Exchange):
 
 
 @dataclass
-class _AsTold(Message):
+class _AsTold(ExchangeMessage):
     """A message of which the row is all that there is: its records, or more, were not kept. Bytes are hex in it."""
 
     told: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, message: Message, told: dict[str, Any]) -> Self:
+    def of(cls, message: ExchangeMessage, told: dict[str, Any]) -> Self:
         """What a row has of a message."""
         return cls(message.time_ns, message.size, b"", 0, message.shape, message.context, told=told)
 
@@ -85,7 +85,7 @@ def exchange(cells: Cells) -> Exchange:
     """The exchange of a row."""
     kind = cells["kind"]
     findings = [Finding(f["code"], Severity(f["severity"]), f["message"], f["path"]) for f in cells["findings"] or ()]
-    facts = Row(
+    facts = ExchangeRow(
         cells["number"], kind, cells["time_ns"], cells["conn"] or 0, cells["client"] or "",
         cells["server"] or cells["path"], cells["api"], cells["api_version"], cells["correlation_id"],
         cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"], cells["info"] or "",
@@ -111,11 +111,11 @@ def exchange(cells: Cells) -> Exchange:
 def _message(
     line: dict[str, Any], side: str, told: dict[str, Any] | None, kept: bytes | None,
     inner: tuple[int, int] | None = None,
-) -> Message | None:  # fmt: skip
+) -> ExchangeMessage | None:  # fmt: skip
     if told is None:
         return None
     data = _frame(line, side, told, kept)
-    message = Message(
+    message = ExchangeMessage(
         told["time_ns"], told["size"], data or b"", len(data or b""), _shape(line, side, told, data or b""),
         Context(topic_names=dict(_topic_names(told.get("body"))), enveloped=inner),
     )  # fmt: skip
@@ -147,14 +147,14 @@ def _frame(line: dict[str, Any], side: str, told: dict[str, Any], kept: bytes | 
     return found.data if found is not None else None
 
 
-def _shape(line: dict[str, Any], side: str, told: dict[str, Any], data: bytes) -> Shape:
+def _shape(line: dict[str, Any], side: str, told: dict[str, Any], data: bytes) -> MessageLayout:
     key, version = line["api_key"], line["api_version"]
     if key is None and line["api"] is not None:
         known = api_named(line["api"].removesuffix("?"))
         key = known.key if known is not None else None
     if key is None or version is None:
         return UNASKED
-    return request_shape(key, version, data) if side == "request" else response_shape(key, version, data)
+    return request_layout(key, version, data) if side == "request" else response_layout(key, version, data)
 
 
 def _topic_names(value: object) -> Iterator[tuple[str, str]]:
@@ -169,18 +169,18 @@ def _topic_names(value: object) -> Iterator[tuple[str, str]]:
             yield from _topic_names(each)
 
 
-def _is_sure(message: Message) -> bool:
+def _is_sure(message: ExchangeMessage) -> bool:
     """Whether a message can but read as the row has it: not where what bytes hold depends on the conversation, nor
     where the frame is of another size than the one that was captured."""
     return message.shape.body not in FIELDS and len(message.data) == message.size
 
 
-def _says(message: Message, told: dict[str, Any]) -> bool:
+def _says(message: ExchangeMessage, told: dict[str, Any]) -> bool:
     """Whether a message reads as the row has it."""
     return _plain(message.decoded_body) == told.get("body")
 
 
-def _others(message: Message) -> Iterator[Message]:
+def _others(message: ExchangeMessage) -> Iterator[ExchangeMessage]:
     """The message as it reads if the conversation said otherwise."""
     for protocol in ("consumer", "connect", "something else"):
         yield replace(message, context=replace(message.context, group_protocols=_Whatever(protocol)))
@@ -192,17 +192,17 @@ def _plain(value: object) -> object:
     return orjson.loads(dumps(value))
 
 
-def _other(cells: Cells, facts: Row) -> tuple[Message | None, Message | None]:
+def _other(cells: Cells, facts: ExchangeRow) -> tuple[ExchangeMessage | None, ExchangeMessage | None]:
     """What a row that is no exchange has of messages."""
     told = orjson.loads(cells["rest"]) if cells["rest"] else {}
     if facts.kind in STORED:
         body = {name: value for name, value in told.items() if name != "size"}
         found = entry(facts, body, cells["request_bytes"])
         return found or _AsTold.of(
-            Message(facts.time_ns, facts.request_size or 0, b"", 0, UNFRAMED), {"body": body}
+            ExchangeMessage(facts.time_ns, facts.request_size or 0, b"", 0, UNFRAMED), {"body": body}
         ), None
     if facts.kind != "sasl":
         return None, None
     data = token(told).data
-    message = Message(facts.time_ns, told["size"], data, len(data), SASL_TOKEN)
+    message = ExchangeMessage(facts.time_ns, told["size"], data, len(data), SASL_TOKEN)
     return (message, None) if told["direction"] == "request" else (None, message)

@@ -41,11 +41,11 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from dissector.capture.partition import Block
-from dissector.capture_session.tally import Tally
+from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
 from dissector.findings.notes import Making
-from dissector.index.shared_state import Lessons
+from dissector.index.shared_state import SharedState
 from dissector.pipeline import closed_files, source
 from dissector.pipeline.amending import WHERE, Exchanges, among, place_of, rewrite_findings
 from dissector.pipeline.arrow import frame
@@ -63,7 +63,7 @@ from dissector.pipeline.portion import Left, lessons, rows
 from dissector.pipeline.ring import QUIET, Entry, entry_of
 from dissector.pipeline.staging import SHAPE, Staged, staged
 from dissector.pipeline.tables import ANEW, BY_NAME, FOUND, NOTES
-from dissector.transport.partitions import Share
+from dissector.transport.partitions import Partition
 
 LATE_NS: Final = 1_000_000_000
 """Clocks and queues put packets around the end of a file out of order by less."""
@@ -82,7 +82,7 @@ class State:
     packets: int = 0
     latest_ns: int = 0
     origins: list[Origin] = field(default_factory=list)
-    lessons: dict[int, Lessons] = field(default_factory=dict)
+    lessons: dict[int, SharedState] = field(default_factory=dict)
     """By part."""
     making: Making = field(default_factory=Making)
     """What is remembered of what several connections tell."""
@@ -251,23 +251,23 @@ class Portion(Run):
 
     def _places(self, parts: int) -> DataFrame:
         """And one of no packets for each part."""
-        nothing = Block(-1, b"", pickle.dumps(Tally()))
+        nothing = Block(-1, b"", pickle.dumps(CaptureTally()))
         empty = frame(self._spark, [nowhere(part, nothing) for part in range(parts)], PLACES)
         return empty.union(super()._places(parts)) if self._segments else empty
 
-    def _taught(self, dealt: DataFrame, parts: int) -> Lessons:
+    def _taught(self, dealt: DataFrame, parts: int) -> SharedState:
         packets_at, before, is_last = self._folder.spark(self._packets), str(self._before), self._is_last
 
         def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for part, blocks in by_part(some, packets_at):
-                told = pickle.dumps(lessons(blocks, Share(part, parts), _left(before, part), is_last=is_last))
+                told = pickle.dumps(lessons(blocks, Partition(part, parts), _left(before, part), is_last=is_last))
                 yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "lessons": pa.array([told])})
 
         for row in dealt.mapInArrow(learn, "part INT, lessons BINARY").collect():
             self.state.lessons[row.part] = pickle.loads(row.lessons)
-        return Lessons.together(self.state.lessons.values())
+        return SharedState.together(self.state.lessons.values())
 
-    def _of_parts(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
+    def _of_parts(self, dealt: DataFrame, parts: int, taught: SharedState) -> DataFrame:
         told, now_ns = pickle.dumps((taught, self._origins, self._keeping)), self.state.latest_ns
         packets_at, rows_at = self._folder.spark(self._packets), self._folder.spark(self._rows)
         before = str(self._before)
@@ -277,7 +277,7 @@ class Portion(Run):
             for part, blocks in by_part(some, packets_at):
                 put = None if after is None else _Place(after, part)
                 taught, origins, keeping = pickle.loads(told)
-                made = rows(blocks, Share(part, parts), _left(before, part), taught, origins, keeping, put, now_ns)
+                made = rows(blocks, Partition(part, parts), _left(before, part), taught, origins, keeping, put, now_ns)
                 for each in staged(made, rows_at):
                     yield each.batch
 

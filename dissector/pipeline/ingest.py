@@ -21,10 +21,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from dissector.capture_session.tally import OfPart, Tally
+from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.finding import Finding
 from dissector.core.text import counted
-from dissector.index.shared_state import Lessons
+from dissector.index.shared_state import SharedState
 from dissector.pipeline import committing, source, wide
 from dissector.pipeline.arrow import frame
 from dissector.pipeline.committing import FOLLOWER
@@ -40,7 +40,7 @@ from dissector.pipeline.segments import CHANGED, segments
 from dissector.pipeline.staging import SHAPE, Staged, staged
 from dissector.pipeline.tables import AS_WRITTEN, BY_NAME, FOUND, NOTES, OF_PARTS, PARTITIONS, Table, ddl
 from dissector.pipeline.whole_files import of_file
-from dissector.transport.partitions import Share
+from dissector.transport.partitions import Partition
 
 PART: Final = 64 << 20
 """Bytes of blocks for a part, about: a task of half a minute, soon tried again, with a small spool. Connections are not
@@ -146,13 +146,13 @@ def _sweep(folder: Folder, there: set[str]) -> None:
                 folder.remove(f"{name}/{partition}")
 
 
-def _together(files: Sequence[Staged]) -> Tally:
+def _together(files: Sequence[Staged]) -> CaptureTally:
     """What all parts left out."""
     told = of_parts(files)
-    return Tally.together([each for part in told for each in part.dealt], [part.tally for part in told])
+    return CaptureTally.together([each for part in told for each in part.dealt], [part.tally for part in told])
 
 
-def of_parts(files: Sequence[Staged]) -> list[OfPart]:
+def of_parts(files: Sequence[Staged]) -> list[PartitionTally]:
     """What parts tell of themselves."""
     return [pickle.loads(each.tally) for each in files if each.tally is not None]
 
@@ -262,24 +262,24 @@ class Run:
         read = read.option("segments", source.packed(self._segments)).option("parts", str(parts))
         return read.option("folder", self._folder.spark(self._packets)).load()
 
-    def _taught(self, dealt: DataFrame, parts: int) -> Lessons:
+    def _taught(self, dealt: DataFrame, parts: int) -> SharedState:
         packets_at = self._folder.spark(self._packets)
 
         def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in by_part(some, packets_at):
-                found = pickle.dumps(lessons(blocks, Share(number, parts)))
+                found = pickle.dumps(lessons(blocks, Partition(number, parts)))
                 yield pa.RecordBatch.from_pydict({"lessons": pa.array([found], pa.binary())})
 
         found = dealt.mapInArrow(learn, "lessons BINARY").collect()
-        return Lessons.together(pickle.loads(row.lessons) for row in found)
+        return SharedState.together(pickle.loads(row.lessons) for row in found)
 
-    def _of_parts(self, dealt: DataFrame, parts: int, taught: Lessons) -> DataFrame:
+    def _of_parts(self, dealt: DataFrame, parts: int, taught: SharedState) -> DataFrame:
         told = pickle.dumps((taught, self._origins, self._keeping))
         packets_at, rows_at = self._folder.spark(self._packets), self._folder.spark(self._rows)
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in by_part(some, packets_at):
-                for each in staged(rows(blocks, Share(number, parts), *pickle.loads(told)), rows_at):
+                for each in staged(rows(blocks, Partition(number, parts), *pickle.loads(told)), rows_at):
                     yield each.batch
 
         return dealt.mapInArrow(dissect, SHAPE)

@@ -14,9 +14,9 @@ from typing import Any, Final, cast
 
 import orjson
 
-from dissector.analysis.records import Carried, Log, of_batch, of_object
+from dissector.analysis.records import CarriedRecords, Log, of_batch, of_object
 from dissector.core.json_text import dumps
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS, TOPICS
 from dissector.protocol.embedded.values import Opened, has_names, opener, topic_of
 from dissector.protocol.records.batch import Batch
@@ -45,7 +45,7 @@ class Packer:
     """Opens the `records` fields of one message; `carried` gets the records. Where the bytes are not `kept` either, all
     of a batch's head is there."""
 
-    def __init__(self, message: Message, carried: list[Carried], *, kept: bool = True) -> None:
+    def __init__(self, message: ExchangeMessage, carried: list[CarriedRecords], *, kept: bool = True) -> None:
         self._context = message.context
         self._carried = carried
         self._kept = kept

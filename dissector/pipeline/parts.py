@@ -11,22 +11,22 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dissector.analysis.records import Carried, carries, of_entry
-from dissector.capture.partition import Block, Part
+from dissector.analysis.records import CarriedRecords, carries, of_entry
+from dissector.capture.partition import Block, CapturePartition
 from dissector.capture_session import Capture
-from dissector.capture_session.tally import OfPart, Tally
+from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import exchange_object, messages_object
 from dissector.filter.subjects import ERROR
-from dissector.index.shared_state import Lessons
+from dissector.index.shared_state import SharedState
 from dissector.pipeline import bodies, carried
 from dissector.pipeline.cells import Cells, Made
 from dissector.pipeline.notes import NOTES, row_of
 from dissector.pipeline.origins import Origin, Origins
 from dissector.protocol.schema.errors import error_name
-from dissector.transport.partitions import Share
+from dissector.transport.partitions import Partition
 
 TALLIES: Final = "tallies"
 """What stands where a table's name does with what parts left out."""
@@ -82,7 +82,7 @@ class Rows:
             where |= {"connection": None, "client": None, "server": None}
         elif is_new:
             yield "connections", self._of_connection(row.connection)
-        batches: list[Carried] = []
+        batches: list[CarriedRecords] = []
         to_object = messages_object if row.kind == "exchange" else exchange_object
         made = to_object(exchange, carried.packing(batches, kept=self._keeping.records))
         cells, lost = self._exchange(where, exchange, made)
@@ -160,16 +160,16 @@ class Rows:
         return name
 
 
-def _read(blocks: Iterable[Block], share: Share, keeping: Keeping, dealt: list[Tally]) -> Capture:
+def _read(blocks: Iterable[Block], share: Partition, keeping: Keeping, dealt: list[CaptureTally]) -> Capture:
     """Read a part; `dealt` gets what was left out as it was dealt."""
-    part = Part("a part of the packets", packets(blocks, dealt), share.number, share.parts)
+    part = CapturePartition("a part of the packets", packets(blocks, dealt), share.number, share.parts)
     capture = Capture([part], show_secrets=keeping.secrets)
     for _ in capture.read():
         pass
     return capture
 
 
-def packets(blocks: Iterable[Block], dealt: list[Tally]) -> Iterator[Block]:
+def packets(blocks: Iterable[Block], dealt: list[CaptureTally]) -> Iterator[Block]:
     """Blocks that have packets; `dealt` gets what the others say."""
     for block in blocks:
         if block.heads:
@@ -178,24 +178,24 @@ def packets(blocks: Iterable[Block], dealt: list[Tally]) -> Iterator[Block]:
             dealt.append(pickle.loads(block.data))
 
 
-def lessons(blocks: Iterable[Block], share: Share) -> Lessons:
+def lessons(blocks: Iterable[Block], share: Partition) -> SharedState:
     """What a part teaches the others."""
     with _read(blocks, share, Keeping(), []) as capture:
         return capture.lessons()
 
 
 def rows(
-    blocks: Iterable[Block], share: Share, taught: Lessons, origins: list[Origin], keeping: Keeping
+    blocks: Iterable[Block], share: Partition, taught: SharedState, origins: list[Origin], keeping: Keeping
 ) -> Iterator[Made]:
     """Table and row of all that a part holds; first of `NOTES`, what it takes other parts to tell; the last one, of
     `TALLIES`, is what it left out."""
-    dealt: list[Tally] = []
+    dealt: list[CaptureTally] = []
     with _read(blocks, share, keeping, dealt) as capture:
         capture.take(taught)
         for _ in capture.examine(part=True):
             yield from ((NOTES, row_of(noted)) for noted in capture.take_notes())
         yield from Rows(capture, origins, keeping).all()
-        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(OfPart(dealt, capture.tally))}
+        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(PartitionTally(dealt, capture.tally))}
 
 
 def of_stored(path: str, origin: Origin, keeping: Keeping) -> Iterator[Made]:

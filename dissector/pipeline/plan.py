@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.errors import CaptureError, NoRoomError, Place
+from dissector.capture.errors import CaptureError, FilePosition, NoRoomError
 from dissector.capture.files import Reader, open_capture
 from dissector.capture.partition import HEAD
 from dissector.core.finding import Finding, Severity
@@ -64,8 +64,8 @@ class Plan:
     """Whether it has no packets, but is one of Kafka's own files."""
     ranges: list[Range] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
-    damage: list[Place] = field(default_factory=list)
-    left: Place | None = None
+    damage: list[FilePosition] = field(default_factory=list)
+    left: FilePosition | None = None
     """What of a compressed file, in its own bytes, could not be decompressed."""
     unread: str = ""
     """Why all of it could not be read, where that is so."""

@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissector.capture.partition import Block, Part
+from dissector.capture.partition import Block, CapturePartition
 from dissector.capture_session import Capture
-from dissector.capture_session.tally import OfPart, Tally
-from dissector.index.shared_state import Lessons
+from dissector.capture_session.tally import CaptureTally, PartitionTally
+from dissector.index.shared_state import SharedState
 from dissector.pipeline.cells import Made
 from dissector.pipeline.notes import ANEW, NOTES, anew_of, row_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Keeping, Rows, packets
-from dissector.transport.partitions import Share
+from dissector.transport.partitions import Partition
 
 
 class Left(NamedTuple):
@@ -36,12 +36,14 @@ class Left(NamedTuple):
         return cls(*pickle.loads(data)) if data else cls()
 
 
-def _opened(blocks: Iterable[Block], share: Share, left: Left, dealt: list[Tally], *, secrets: bool) -> Capture:
-    part = Part("a part of the packets", packets(blocks, dealt), share.number, share.parts)
+def _opened(
+    blocks: Iterable[Block], share: Partition, left: Left, dealt: list[CaptureTally], *, secrets: bool
+) -> Capture:
+    part = CapturePartition("a part of the packets", packets(blocks, dealt), share.number, share.parts)
     return Capture([part], carried=left.capture, show_secrets=secrets)
 
 
-def lessons(blocks: Iterable[Block], share: Share, left: Left, *, is_last: bool) -> Lessons:
+def lessons(blocks: Iterable[Block], share: Partition, left: Left, *, is_last: bool) -> SharedState:
     """What a part teaches the others: all that it has read so far; of the last packets, also what waited."""
     with _opened(blocks, share, left, [], secrets=False) as capture:
         for _ in capture.read(settled=False) if is_last else capture.go_on():
@@ -50,7 +52,7 @@ def lessons(blocks: Iterable[Block], share: Share, left: Left, *, is_last: bool)
 
 
 def rows(
-    blocks: Iterable[Block], share: Share, left: Left, taught: Lessons, origins: list[Origin], keeping: Keeping,
+    blocks: Iterable[Block], share: Partition, left: Left, taught: SharedState, origins: list[Origin], keeping: Keeping,
     put: Callable[[Left], None] | None, now_ns: int,
 ) -> Iterator[Made]:  # fmt: skip
     """Table and row of all that is settled; what is left of the part is `put` away then. Without a place for it these
@@ -58,7 +60,7 @@ def rows(
 
     First of `NOTES`, what it takes other parts to tell; then of `ANEW`, what is told of rows that came before; the last
     one, of `TALLIES`, is what was left out, as these packets were dealt, and, at the end, of all that the part read."""
-    dealt: list[Tally] = []
+    dealt: list[CaptureTally] = []
     with _opened(blocks, share, left, dealt, secrets=keeping.secrets) as capture:
         for _ in capture.go_on() if put is not None else capture.read(settled=False):
             pass
@@ -68,7 +70,7 @@ def rows(
         yield from ((ANEW, cells) for cells in anew_of(capture.take_anew(), origins))
         connections = set(left.connections)
         yield from _Settled(capture, origins, keeping).all_of(connections)
-        yield TALLIES, {"tally": pickle.dumps(OfPart(dealt, capture.tally, capture.waits_from(now_ns)))}
+        yield TALLIES, {"tally": pickle.dumps(PartitionTally(dealt, capture.tally, capture.waits_from(now_ns)))}
         if put is not None:
             put(Left(capture.carry(), frozenset(connections)))
 

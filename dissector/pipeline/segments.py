@@ -19,7 +19,7 @@ from dissector.capture.files import Reader, open_capture
 from dissector.capture.merge import Merged, part
 from dissector.capture.partition import Block, PartReader, block
 from dissector.capture.spool import SpoolFullError
-from dissector.capture_session.tally import Tally
+from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import Int64, PacketBatch
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT
@@ -89,7 +89,7 @@ def _overlapping(plans: list[Plan]) -> Iterator[list[Plan]]:
         yield together
 
 
-def batches(segment: Segment, store: Store, tally: Tally) -> Iterator[PacketBatch]:
+def batches(segment: Segment, store: Store, tally: CaptureTally) -> Iterator[PacketBatch]:
     """Its packets, numbered. Files that are not what they were when they were looked over are told. Raises
     `SpoolFullError` where files that overlap can't be merged."""
     changed = [path for path, size in zip(segment.paths, segment.sizes, strict=True) if _size(path) != size]
@@ -158,7 +158,7 @@ def deal(segment: Segment, parts: int) -> Iterator[Dealt]:
     """The packets of a segment that may be Kafka's, for so many parts."""
     store = Store()
     routing = Routing(store, DEFAULT)
-    tally = Tally(ignored=routing.ignored)
+    tally = CaptureTally(ignored=routing.ignored)
     for batch in batches(segment, store, tally):
         row, pair, fragment = routing.route(batch)
         part = parts_of(pair, parts)

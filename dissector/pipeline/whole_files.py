@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from dissector.capture.errors import CaptureError, Place
+from dissector.capture.errors import CaptureError, FilePosition
 from dissector.capture.files import Reader, open_capture
-from dissector.capture_session.tally import OfPart, Tally
+from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.store import Store
 from dissector.pipeline.cells import Cells, Made
 from dissector.pipeline.origins import Origin
@@ -33,8 +33,8 @@ def of_file(plan: Plan, keeping: Keeping) -> Iterator[Made]:
         for cells in _unread(plan):
             yield "quarantine", where | cells
     except (OSError, CaptureError):
-        tally = Tally(told=[changed_file(plan.path)])
-        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(OfPart([tally], Tally()))}
+        tally = CaptureTally(told=[changed_file(plan.path)])
+        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(PartitionTally([tally], CaptureTally()))}
 
 
 def _unread(plan: Plan) -> Iterator[Cells]:
@@ -61,7 +61,7 @@ def _unread(plan: Plan) -> Iterator[Cells]:
         reader.close()
 
 
-def _cells(place: Place, data: bytes) -> Cells:
+def _cells(place: FilePosition, data: bytes) -> Cells:
     return {"at": place.at, "packet": place.packet, "size": place.size, "reason": place.reason, "data": data}
 
 

@@ -16,9 +16,9 @@ from typing import Final, NamedTuple, NoReturn, Self
 
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.info_column import info
-from dissector.exchange.model import Exchange, Message, Row, worst
+from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.protocol.codec.writer import write
-from dissector.protocol.message import PREFIX, request_shape, response_shape
+from dissector.protocol.message import PREFIX, request_layout, response_layout
 from dissector.protocol.schema.headers import request_header_version
 from dissector.protocol.schema.loader import api
 
@@ -64,7 +64,7 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Connection:
+class BrokerConnection:
     """An open connection. `exchanges` are all that were asked, answered or not."""
 
     def __init__(self, address: Address, client_id: str, timeout: float) -> None:
@@ -90,7 +90,7 @@ class Connection:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._socket.close()
 
-    def ask(self, api_key: int, version: int, values: Mapping[str, object]) -> Message:
+    def ask(self, api_key: int, version: int, values: Mapping[str, object]) -> ExchangeMessage:
         """Send a request and wait for its answer. Raises `ProbeError`, or `EncodeError` before anything is sent."""
         known = api(api_key)
         assert known is not None
@@ -100,7 +100,7 @@ class Connection:
         content = write("RequestHeader", head_version, head | {"client_id": self._client_id})
         content += write(known.request, version, values)
         data = len(content).to_bytes(PREFIX, "big") + content
-        request = Message(time.time_ns(), len(data), data, len(data), request_shape(api_key, version))
+        request = ExchangeMessage(time.time_ns(), len(data), data, len(data), request_layout(api_key, version))
         exchange = Exchange(self._row(number, known.name, version, request), api_key, request, None)
         self.exchanges.append(exchange)
         response = self._answer(exchange, data, api_key, version)
@@ -115,14 +115,14 @@ class Connection:
             raise ProbeError(f"{self.address}: what answers {known.name} v{version} is damaged", negative=True)
         return response
 
-    def _row(self, number: int, name: str, version: int, request: Message) -> Row:
+    def _row(self, number: int, name: str, version: int, request: ExchangeMessage) -> ExchangeRow:
         host, port = self._socket.getsockname()[:2]
-        return Row(
+        return ExchangeRow(
             number, "exchange", request.time_ns, 1, str(Address(host, port)), str(self.address), name, version, number,
             self._client_id, request.size, None, None, info(request, None, [], {}), None,
         )  # fmt: skip
 
-    def _answer(self, exchange: Exchange, data: bytes, api_key: int, version: int) -> Message:
+    def _answer(self, exchange: Exchange, data: bytes, api_key: int, version: int) -> ExchangeMessage:
         try:
             frame = self._exchange_bytes(exchange.row.api, data)
         except ProbeError as error:
@@ -133,7 +133,7 @@ class Connection:
         now = time.time_ns()
         if frame[PREFIX : PREFIX + 4] != exchange.row.number.to_bytes(4, "big"):
             raise ProbeError(f"{self.address}: answers a request that was not sent: not Kafka", negative=True)
-        return Message(now, len(frame), frame, len(frame), response_shape(api_key, version, frame))
+        return ExchangeMessage(now, len(frame), frame, len(frame), response_layout(api_key, version, frame))
 
     def _exchange_bytes(self, name: str, data: bytes) -> bytes:
         """The frame that answers `data`."""

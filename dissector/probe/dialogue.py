@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
 from typing import Final, NamedTuple
 
-from dissector.probe.connection import ClosedError, Connection, ProbeError
+from dissector.probe.connection import BrokerConnection, ClosedError, ProbeError
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.message import API_VERSIONS, UNSUPPORTED_VERSION, Values
 from dissector.protocol.schema.errors import error_name
@@ -23,7 +23,7 @@ CONTROLLERS: Final = 2
 """DescribeCluster's endpoint_type for controllers."""
 
 
-class Node(NamedTuple):
+class BrokerNode(NamedTuple):
     """A broker or controller of the cluster."""
 
     id: int
@@ -59,14 +59,14 @@ class Answers:
     features: list[Feature] = field(default_factory=list)
     cluster_id: str | None = None
     controller_id: int | None = None
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[BrokerNode] = field(default_factory=list)
     topics: list[Topic] = field(default_factory=list)
     source: str = ""
     """The API and version that named the cluster."""
     trouble: ProbeError | None = None
 
 
-def ask_all(connection: Connection, *, topics: bool) -> Answers:
+def ask_all(connection: BrokerConnection, *, topics: bool) -> Answers:
     """The whole conversation. Raises `ProbeError` where not even ApiVersions is answered."""
     answers = _api_versions(connection)
     try:
@@ -82,7 +82,7 @@ def ask_all(connection: Connection, *, topics: bool) -> Answers:
     return answers
 
 
-def _api_versions(connection: Connection) -> Answers:
+def _api_versions(connection: BrokerConnection) -> Answers:
     known = api(API_VERSIONS)
     assert known is not None
     version = known.versions.high - bool(known.unstable_versions)
@@ -101,7 +101,7 @@ def _api_versions(connection: Connection) -> Answers:
     return Answers(version, fallback, _offer(body), _features(body))
 
 
-def _ask_versions(connection: Connection, version: int) -> Values:
+def _ask_versions(connection: BrokerConnection, version: int) -> Values:
     software = installed_version("kafka-dissector")
     words = {"client_software_name": "kdissect", "client_software_version": software}
     return connection.ask(API_VERSIONS, version, _in_version("ApiVersionsRequest", version, words)).body
@@ -141,7 +141,7 @@ def _int(row: Values, name: str) -> int:
     return value if isinstance(value, int) else -1
 
 
-def _common(connection: Connection, answers: Answers, api_key: int) -> int:
+def _common(connection: BrokerConnection, answers: Answers, api_key: int) -> int:
     """The newest version that both have and that is no draft."""
     known = api(api_key)
     assert known is not None
@@ -153,7 +153,7 @@ def _common(connection: Connection, answers: Answers, api_key: int) -> int:
     return common.high
 
 
-def _metadata(connection: Connection, answers: Answers, *, topics: bool) -> None:
+def _metadata(connection: BrokerConnection, answers: Answers, *, topics: bool) -> None:
     version = _common(connection, answers, METADATA)
     # All topics are null since v1 and an empty list in v0, which therefore can't be asked for none.
     wanted: list[object] | None = None if topics and version else []
@@ -169,7 +169,7 @@ def _metadata(connection: Connection, answers: Answers, *, topics: bool) -> None
         ]
 
 
-def _describe_cluster(connection: Connection, answers: Answers) -> None:
+def _describe_cluster(connection: BrokerConnection, answers: Answers) -> None:
     version = _common(connection, answers, DESCRIBE_CLUSTER)
     values = _in_version("DescribeClusterRequest", version, {"endpoint_type": CONTROLLERS})
     body = connection.ask(DESCRIBE_CLUSTER, version, values).body
@@ -178,7 +178,7 @@ def _describe_cluster(connection: Connection, answers: Answers) -> None:
     answers.source = f"DescribeCluster v{version}, for this listener has no Metadata: a controller's"
 
 
-def _fail_on_error(connection: Connection, what: str, body: Values) -> None:
+def _fail_on_error(connection: BrokerConnection, what: str, body: Values) -> None:
     if code := _code(body):
         raise ProbeError(f"{connection.address}: answers {what} with {error_name(code)}")
 
@@ -188,7 +188,7 @@ def _cluster(answers: Answers, body: Values, id_name: str) -> None:
     controller = body.get("controller_id")
     answers.controller_id = controller if isinstance(controller, int) else None
     answers.nodes = [
-        Node(_int(row, id_name), str(row["host"]), _int(row, "port"), _text(row, "rack"))
+        BrokerNode(_int(row, id_name), str(row["host"]), _int(row, "port"), _text(row, "rack"))
         for row in _rows(body, "brokers")
     ]
 

@@ -10,7 +10,7 @@ from dissector.protocol.schema.model import Api, Versions
 Offer = Mapping[int, Versions]
 
 
-class OfferLine(NamedTuple):
+class OfferedVersion(NamedTuple):
     """An API: what the broker has, what the tables have, and what to say of it."""
 
     key: int
@@ -28,14 +28,14 @@ class Guess(NamedTuple):
     of: int
 
 
-def compare(offer: Offer) -> list[OfferLine]:
+def compare(offer: Offer) -> list[OfferedVersion]:
     """Every API that the broker or the tables have, by key."""
     lines = []
     for key in sorted(offer.keys() | {each.key for each in apis()}):
         known, theirs = api(key), offer.get(key)
         name = known.name if known else "(unknown)"
         ours = known.versions if known else None
-        lines.append(OfferLine(key, name, theirs, ours, _note(known, theirs)))
+        lines.append(OfferedVersion(key, name, theirs, ours, _note(known, theirs)))
     return lines
 
 

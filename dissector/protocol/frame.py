@@ -10,14 +10,21 @@ from typing import Final
 
 from dissector.protocol.codec.json_writer import JsonWriter
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.message import API_VERSIONS, PREFIX, UNSUPPORTED_VERSION, Shape, request_shape, response_shape
+from dissector.protocol.message import (
+    API_VERSIONS,
+    PREFIX,
+    UNSUPPORTED_VERSION,
+    MessageLayout,
+    request_layout,
+    response_layout,
+)
 from dissector.protocol.wire.writing import EncodeError
 
 _WRITER: Final = JsonWriter()
 Given = Mapping[str, object]
 
 
-def frame_bytes(shape: Shape, header: Given, body: object) -> bytes:
+def frame_bytes(shape: MessageLayout, header: Given, body: object) -> bytes:
     """The whole frame."""
     if shape.body is None:
         raise EncodeError(shape.findings[0].message if shape.findings else "what it answers is not known", "body")
@@ -25,13 +32,13 @@ def frame_bytes(shape: Shape, header: Given, body: object) -> bytes:
     return len(data).to_bytes(PREFIX, "big") + data
 
 
-def header_bytes(shape: Shape, header: Given) -> bytes:
+def header_bytes(shape: MessageLayout, header: Given) -> bytes:
     """The header of a frame, without the size prefix. Fields that its version lacks must not be there."""
     assert shape.header is not None
     return _struct("header", shape.header, shape.header_version, header)
 
 
-def request_header(shape: Shape, api_key: int, version: int, more: Given) -> dict[str, object]:
+def request_header(shape: MessageLayout, api_key: int, version: int, more: Given) -> dict[str, object]:
     """The fields of a request's header: key, version and, as far as its version has them, what `more` names."""
     assert shape.header is not None
     names = {field.name for field in plan(shape.header, shape.header_version).fields}
@@ -39,12 +46,12 @@ def request_header(shape: Shape, api_key: int, version: int, more: Given) -> dic
     return {name: value for name, value in given.items() if name in names}
 
 
-def answer_shape(api_key: int, version: int, body: object) -> Shape:
+def answer_shape(api_key: int, version: int, body: object) -> MessageLayout:
     """How a response is written. A broker that lacks the version of ApiVersions answers in version 0 (KIP-511)."""
     if api_key == API_VERSIONS and isinstance(body, Mapping) and "throttle_time_ms" not in body:
         version = 0 if body.get("error_code") == UNSUPPORTED_VERSION else version
-    shape = response_shape(api_key, version, b"")
-    return shape if shape.body else replace(shape, findings=request_shape(api_key, version).findings)
+    shape = response_layout(api_key, version, b"")
+    return shape if shape.body else replace(shape, findings=request_layout(api_key, version).findings)
 
 
 def _struct(part: str, name: str, version: int, values: object) -> bytes:

@@ -23,8 +23,8 @@ from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import alternatives, api
-from dissector.protocol.schema.model import Api, Message
-from dissector.protocol.tree import UNPARSED, Node, Source
+from dissector.protocol.schema.model import Api, MessageSchema
+from dissector.protocol.tree import UNPARSED, ByteSource, Node
 from dissector.protocol.wire import WireError
 
 PREFIX: Final = 4
@@ -40,7 +40,7 @@ Values = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MessageLayout:
     """What a frame is to be read as. `body` is None where no schema has the API or the version; `header` is None for
     bytes that are no frame at all."""
 
@@ -54,11 +54,11 @@ class Shape:
 
 
 ONLY_HEADER: Final = "only the header can be read"
-UNFRAMED: Final = Shape(None, 0, None, 0)
+UNFRAMED: Final = MessageLayout(None, 0, None, 0)
 """Bytes that are no frame."""
-UNASKED: Final = Shape("ResponseHeader", 0, None, 0)
+UNASKED: Final = MessageLayout("ResponseHeader", 0, None, 0)
 """A response to a request that is not known."""
-SASL_TOKEN: Final = Shape(None, 0, None, 0, token=True)
+SASL_TOKEN: Final = MessageLayout(None, 0, None, 0, token=True)
 """What follows SaslHandshake version 0 (KIP-43)."""
 
 
@@ -78,72 +78,74 @@ class Traced:
     """The tree of a frame; `sources[0]` is the frame itself."""
 
     tree: Node
-    sources: list[Source]
+    sources: list[ByteSource]
     findings: list[Finding]
 
 
-def request_shape(api_key: int, version: int, data: bytes = b"") -> Shape:
+def request_layout(api_key: int, version: int, data: bytes = b"") -> MessageLayout:
     """How to read a request. Of a version newer than those known, `data` tells whether the newest one's layout fits."""
     return _known_request(api_key, version) or _request_shape(api_key, version, data)
 
 
 @lru_cache(maxsize=4096)
-def _known_request(api_key: int, version: int) -> Shape | None:
+def _known_request(api_key: int, version: int) -> MessageLayout | None:
     """The shape of a request that needs no look at its bytes."""
     known = api(api_key)
     if known is None or not known.versions.contains(version):
         return None
-    return Shape("RequestHeader", request_header_version(api_key, version), known.request, version)
+    return MessageLayout("RequestHeader", request_header_version(api_key, version), known.request, version)
 
 
-def _request_shape(api_key: int, version: int, data: bytes) -> Shape:
+def _request_shape(api_key: int, version: int, data: bytes) -> MessageLayout:
     known = api(api_key)
     if known is None:
         words = f"API key {api_key} is not known to this release: only the header can be read"
-        return Shape("RequestHeader", 1, None, version, (Finding("unknown-api", Severity.WARNING, words, "header"),))
+        return MessageLayout(
+            "RequestHeader", 1, None, version, (Finding("unknown-api", Severity.WARNING, words, "header"),)
+        )
     newest = known.versions.high
     if version > newest:
         # No API went back from flexible versions: what is newer than the newest has its header too.
-        plain = Shape("RequestHeader", request_header_version(api_key, newest), None, version)
+        plain = MessageLayout("RequestHeader", request_header_version(api_key, newest), None, version)
         return _as_newest(plain, known, known.request, data)
     if version < known.versions.low:
-        return Shape("RequestHeader", 1, None, version, (_unknown_version(known, version, ONLY_HEADER),))
-    return Shape("RequestHeader", request_header_version(api_key, version), known.request, version)
+        return MessageLayout("RequestHeader", 1, None, version, (_unknown_version(known, version, ONLY_HEADER),))
+    return MessageLayout("RequestHeader", request_header_version(api_key, version), known.request, version)
 
 
-def response_shape(api_key: int, version: int, data: bytes) -> Shape:
+def response_layout(api_key: int, version: int, data: bytes) -> MessageLayout:
     """How to read the response to a request of that API and version; `data` is the frame."""
     return _known_response(api_key, version) or _response_shape(api_key, version, data)
 
 
 @lru_cache(maxsize=4096)
-def _known_response(api_key: int, version: int) -> Shape | None:
+def _known_response(api_key: int, version: int) -> MessageLayout | None:
     """The shape of a response that needs no look at its bytes."""
     known = api(api_key)
     if known is None or not known.versions.contains(version) or api_key == API_VERSIONS:
         return None
-    return Shape("ResponseHeader", response_header_version(api_key, version), known.response, version)
+    return MessageLayout("ResponseHeader", response_header_version(api_key, version), known.response, version)
 
 
-def _response_shape(api_key: int, version: int, data: bytes) -> Shape:
+def _response_shape(api_key: int, version: int, data: bytes) -> MessageLayout:
     known = api(api_key)
     if known is None:
         return UNASKED
     if api_key == API_VERSIONS and version and _is_fallback(data):
         words = f"the broker does not know ApiVersions v{version} and answered with a v0 body (KIP-511)"
         finding = Finding("version-fallback", Severity.NOTE, words, "body")
-        return Shape("ResponseHeader", 0, known.response, 0, (finding,))
+        return MessageLayout("ResponseHeader", 0, known.response, 0, (finding,))
     newest = known.versions.high
     if version > newest:
-        plain = Shape("ResponseHeader", response_header_version(api_key, newest), None, version)
+        plain = MessageLayout("ResponseHeader", response_header_version(api_key, newest), None, version)
         shape = _as_newest(plain, known, known.response, data)
         return UNASKED if shape.body is None else shape
     if version < known.versions.low:
         return UNASKED
-    return Shape("ResponseHeader", response_header_version(api_key, version), known.response, version)
+    return MessageLayout("ResponseHeader", response_header_version(api_key, version), known.response, version)
 
 
-def _as_newest(plain: Shape, known: Api, body: str, data: bytes) -> Shape:
+def _as_newest(plain: MessageLayout, known: Api, body: str, data: bytes) -> MessageLayout:
     """The shape of a message of a version from the future: the newest known body where it fits, else the header."""
     newest = known.versions.high
     assert plain.header is not None
@@ -166,7 +168,7 @@ def _unknown_version(known: Api, version: int, told: str) -> Finding:
     return Finding("unknown-version", Severity.WARNING, words, "header")
 
 
-def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
+def read(data: bytes, shape: MessageLayout, end: int | None = None) -> Decoded:
     """The values of a frame. Bytes from `end` on stand after a gap and are not read."""
     decoded = Decoded(findings=list(shape.findings))
     stop = len(data) if end is None else end
@@ -201,7 +203,7 @@ def read(data: bytes, shape: Shape, end: int | None = None) -> Decoded:
 @lru_cache(maxsize=4096)
 def _readers(
     header: str, header_version: int, body: str | None, version: int
-) -> tuple[Reader, Reader | None, tuple[Message, ...]]:
+) -> tuple[Reader, Reader | None, tuple[MessageSchema, ...]]:
     """What reads a header and a body, and the other layouts that the body may have."""
     read_header = reader(header, header_version)
     return (
@@ -237,7 +239,7 @@ def _trailing(size: int) -> Finding:
 
 def trace(
     data: bytes,
-    shape: Shape,
+    shape: MessageLayout,
     end: int | None = None,
     context: Context = NOTHING_KNOWN,
     bounds: limits.Limits = limits.DEFAULT,
@@ -245,7 +247,7 @@ def trace(
     """The tree of a frame, what is inside its bytes fields too. Its leaves tile `data`; bytes from `end` on stand after
     a gap and are not read."""
     stop = len(data) if end is None else end
-    sources = [Source(0, "frame", data)]
+    sources = [ByteSource(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += shape.findings
     records = RecordTracer(sources, budget_of(bounds))
@@ -294,7 +296,7 @@ def _deepest(node: Node) -> Node:
     return node
 
 
-def without_secrets(data: bytes, shape: Shape, end: int, context: Context) -> bytes:
+def without_secrets(data: bytes, shape: MessageLayout, end: int, context: Context) -> bytes:
     """A frame with its secrets masked; the frame itself where it has none."""
     if not shape.token and not may_hold_secrets(shape.body, data):
         return data

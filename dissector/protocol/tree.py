@@ -29,7 +29,7 @@ class Packed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Source:
+class ByteSource:
     """Bytes that spans count in. `name` says where they come from: ``frame``, ``records[0] lz4``."""
 
     number: int

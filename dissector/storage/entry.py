@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
-from dissector.capture.errors import Place as Damaged
+from dissector.capture.errors import FilePosition as Damaged
 from dissector.core.finding import Finding
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.message import UNFRAMED, Decoded, Traced, Values
 
 MILLISECOND: Final = 1_000_000
@@ -15,7 +15,7 @@ LATEST: Final = (1 << 63) - 1
 """Nanoseconds since 1970 that rows can have."""
 
 
-class Place(NamedTuple):
+class EntryPosition(NamedTuple):
     """Where an entry is in its file."""
 
     start: int
@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 
 @dataclass
-class StoredMessage(Message):
+class StoredMessage(ExchangeMessage):
     """Bytes of a file. `values` and `grow` say what they mean."""
 
     values: Callable[[], Values] = field(kw_only=True)
@@ -38,7 +38,7 @@ class StoredMessage(Message):
 
 
 @dataclass
-class Entry:
+class LogEntry:
     """What is to be shown of an entry."""
 
     message: StoredMessage
@@ -55,10 +55,10 @@ class KafkaFile(Protocol):
     damage: Damaged | None
     """What stopped the reading of its places early."""
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[EntryPosition]:
         """Where its entries are, in order."""
 
-    def entry(self, data: bytes, start: int) -> Entry:
+    def entry(self, data: bytes, start: int) -> LogEntry:
         """The entry that `data` is, which stands at `start`."""
 
 

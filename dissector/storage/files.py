@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dissector.capture.errors import Place as Damaged
+from dissector.capture.errors import FilePosition as Damaged
 from dissector.core.columns import Column
 from dissector.core.finding import Finding, Severity
-from dissector.exchange.model import Exchange, Row, worst
-from dissector.storage.entry import KafkaFile, Place
+from dissector.exchange.model import Exchange, ExchangeRow, worst
+from dissector.storage.entry import EntryPosition, KafkaFile
 from dissector.storage.indexes import index_of
 from dissector.storage.segment import segment_of
 
@@ -70,7 +70,7 @@ class KafkaFiles:
         for opened in self._opened[self._read :]:
             self._read += 1
             opened.first = len(self)
-            found: list[Place] = []
+            found: list[EntryPosition] = []
             for place in opened.file.places():
                 found.append(place)
                 if len(found) == STEP:
@@ -105,14 +105,14 @@ class KafkaFiles:
         start, end = int(opened.starts.values[at]), int(opened.ends.values[at])
         entry = opened.file.entry(opened.data[start:end], start)
         kind, message = opened.file.kind, entry.message
-        row = Row(
+        row = ExchangeRow(
             number + 1, kind, message.time_ns, which, "", opened.name, kind, entry.version, None, None, message.size,
             None, None, entry.info, worst(entry.findings),
         )  # fmt: skip
         return Exchange(row, None, message, None, entry.findings)
 
 
-def _keep(opened: _Opened, found: list[Place]) -> None:
+def _keep(opened: _Opened, found: list[EntryPosition]) -> None:
     opened.starts.extend([place.start for place in found])
     opened.ends.extend([place.end for place in found])
     found.clear()

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dissector.capture.errors import Place as Damaged
+from dissector.capture.errors import FilePosition as Damaged
 from dissector.protocol.message import Traced
 from dissector.protocol.records.spans import Spans, timestamp_note
-from dissector.protocol.tree import Node, Source
-from dissector.storage.entry import Entry, Place, message_of
+from dissector.protocol.tree import ByteSource, Node
+from dissector.storage.entry import EntryPosition, LogEntry, message_of
 
 EARLIEST: Final = 946_684_800_000
 LATEST: Final = 4_102_444_800_000
@@ -26,7 +26,7 @@ _CODES: Final = {"INT32": ">i4", "INT64": ">i8"}
 Columns = npt.NDArray[np.int64]
 
 
-class Layout(NamedTuple):
+class IndexLayout(NamedTuple):
     """The two fields of an entry, and what the first and the last entry must lie between."""
 
     fields: tuple[tuple[str, str], tuple[str, str]]
@@ -58,10 +58,10 @@ class Layout(NamedTuple):
 
 
 _TOP: Final = (1 << 31) - 1
-TIMES: Final = Layout(
+TIMES: Final = IndexLayout(
     (("timestamp", "INT64"), ("relative_offset", "INT32")), (EARLIEST, 0), (LATEST, _TOP), strict=False
 )
-OFFSETS: Final = Layout((("relative_offset", "INT32"), ("position", "INT32")), (1, 1), (_TOP, _TOP), strict=True)
+OFFSETS: Final = IndexLayout((("relative_offset", "INT32"), ("position", "INT32")), (1, 1), (_TOP, _TOP), strict=True)
 
 
 class Index:
@@ -69,24 +69,24 @@ class Index:
 
     kind = "index"
 
-    def __init__(self, layout: Layout, count: int) -> None:
+    def __init__(self, layout: IndexLayout, count: int) -> None:
         self._layout = layout
         self._count = count
         self.damage: Damaged | None = None
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[EntryPosition]:
         """One entry behind the other."""
         size = self._layout.dtype.itemsize
-        return (Place(at, at + size) for at in range(0, self._count * size, size))
+        return (EntryPosition(at, at + size) for at in range(0, self._count * size, size))
 
-    def entry(self, data: bytes, start: int) -> Entry:
+    def entry(self, data: bytes, start: int) -> LogEntry:
         """An entry: its two numbers."""
         values = dict(
             zip((name for name, _ in self._layout.fields), self._layout.columns(data)[:, 0].tolist(), strict=True)
         )
         words = " · ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in values.items())
         message = message_of(data, values.get("timestamp"), lambda: dict(values), lambda: self._tree(data))
-        return Entry(message, None, words)
+        return LogEntry(message, None, words)
 
     def _tree(self, data: bytes) -> Traced:
         root = Node("entry", "", "STRUCT", 0, len(data))
@@ -95,10 +95,10 @@ class Index:
             value = spans.fixed(root, name, kind)
             if name == "timestamp":
                 root.children[-1].note = timestamp_note(value)
-        return Traced(root, [Source(0, "entry", data)], [])
+        return Traced(root, [ByteSource(0, "entry", data)], [])
 
 
-def entry_of(values: Mapping[str, int]) -> Entry | None:
+def entry_of(values: Mapping[str, int]) -> LogEntry | None:
     """The entry of an index that has these values; None where no index has such fields."""
     for layout in (TIMES, OFFSETS):
         names = [name for name, _ in layout.fields]

@@ -10,7 +10,7 @@ from mmap import mmap
 from pathlib import Path
 from typing import Final, cast
 
-from dissector.capture.errors import Place as Damaged
+from dissector.capture.errors import FilePosition as Damaged
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.embedded.context import NOTHING_KNOWN
 from dissector.protocol.embedded.secrets import masked, note_secrets
@@ -24,9 +24,9 @@ from dissector.protocol.records.legacy import LegacyRecord
 from dissector.protocol.records.parts import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, PartKind, split
 from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.records.tracing import RecordTracer
-from dissector.protocol.tree import Node, Source
+from dissector.protocol.tree import ByteSource, Node
 from dissector.protocol.wire import WireError
-from dissector.storage.entry import Entry, Place, message_of
+from dissector.storage.entry import EntryPosition, LogEntry, message_of
 
 KNOWN_ATTRIBUTES: Final = 0x7F
 RAFT_TYPES: Final = frozenset({b"\x00\x02", b"\x00\x03"})
@@ -36,7 +36,7 @@ _DIGITS: Final = 10
 """That no partition's number has."""
 
 
-class Segment:
+class LogSegment:
     """A file of batches."""
 
     kind = "batch"
@@ -47,17 +47,17 @@ class Segment:
         self._topic = CLUSTER_METADATA if _is_raft(data) else partition_of(name)[0]
         self.damage: Damaged | None = None
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[EntryPosition]:
         """Batches and messages; stops at what is neither."""
         parts = split(cast(bytes, self._data))  # a mapped file is read like bytes, and far larger
         for number, part in enumerate(parts, 1):
             if part.kind in (PartKind.BATCH, PartKind.MESSAGE):
-                yield Place(part.start, part.end)
+                yield EntryPosition(part.start, part.end)
             elif not _is_blank(self._data, part.start):
                 words = "the file ends inside a batch" if part.kind is PartKind.TRUNCATED else "this is no batch"
                 self.damage = Damaged(part.start, part.end - part.start, number, words)
 
-    def entry(self, data: bytes, start: int) -> Entry:
+    def entry(self, data: bytes, start: int) -> LogEntry:
         """A batch or a message, its checksum verified. Of the internal logs the metadata's alone holds secrets."""
         given = data
         if self._topic == CLUSTER_METADATA and not self._show_secrets:
@@ -65,7 +65,7 @@ class Segment:
         return entry_of(data, start, self._topic, noted=data is not given)
 
 
-def entry_of(data: bytes, start: int, topic: str, *, noted: bool = False) -> Entry:
+def entry_of(data: bytes, start: int, topic: str, *, noted: bool = False) -> LogEntry:
     """A batch or a message of a topic's log, which stands at `start`; masked secrets are `noted` in its tree."""
     valid, version, info, timestamp = _seen(data)
     message = message_of(
@@ -76,12 +76,12 @@ def entry_of(data: bytes, start: int, topic: str, *, noted: bool = False) -> Ent
     )
     words = "the checksum is not that of the bytes: the batch was damaged or changed"
     findings = [] if valid else [Finding("bad-crc", Severity.ERROR, words, "crc")]
-    return Entry(message, version, info, findings)
+    return LogEntry(message, version, info, findings)
 
 
-def segment_of(name: str, data: mmap, *, show_secrets: bool) -> Segment | None:
+def segment_of(name: str, data: mmap, *, show_secrets: bool) -> LogSegment | None:
     """The segment that a file is, told by its first batch or message, of which the end need not be there; or None."""
-    return Segment(name, data, show_secrets=show_secrets) if _begins_one(data) else None
+    return LogSegment(name, data, show_secrets=show_secrets) if _begins_one(data) else None
 
 
 def partition_of(name: str) -> tuple[str, int | None]:
@@ -159,7 +159,7 @@ def _batch_words(batch: Batch) -> str:
 
 def _tree(data: bytes, topic: str | None, *, noted: bool = False) -> Traced:
     """The fields of a batch; masked ones are noted where there are some."""
-    sources = [Source(0, "batch", data)]
+    sources = [ByteSource(0, "batch", data)]
     root = Node("batch", "", "STRUCT", 0, len(data))
     records = RecordTracer(sources, budget_of())
     records.field(data, 0, len(data), root)

@@ -7,28 +7,28 @@ import numpy as np
 from dissector.core.batches import Int64, PacketBatch, RunBatch, SegmentBatch
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.transport.connection_table import Flows
-from dissector.transport.header_parser import Peeling
-from dissector.transport.partitions import Share
+from dissector.transport.connection_table import ConnectionTable
+from dissector.transport.header_parser import HeaderParser
+from dissector.transport.partitions import Partition
 from dissector.transport.reassembly import Reassembler
-from dissector.transport.retransmissions import Resent
+from dissector.transport.retransmissions import Retransmissions
 from dissector.transport.tcp import segments
 
-__all__ = ["Flows", "Resent", "Transport"]
+__all__ = ["ConnectionTable", "Retransmissions", "Transport"]
 
 
 class Transport:
     """The stage as a whole: packets in, runs of bytes out. Of a capture that is read in parts, those of a `share`."""
 
-    def __init__(self, store: Store, limits: Limits, share: Share | None = None) -> None:
+    def __init__(self, store: Store, limits: Limits, share: Partition | None = None) -> None:
         self._share = share
-        self.flows = Flows(limits)
+        self.flows = ConnectionTable(limits)
         self.ignored: Counter[str] = Counter()
         """Packets that are not TCP, or could not be read, by reason."""
         self.left = np.zeros(0, np.int64)
         """Connections of which the last packets that were fed brought the end, and of which nothing more can come."""
-        self._peeling = Peeling(store, limits, self.ignored)
-        self.resent = Resent(limits)
+        self._peeling = HeaderParser(store, limits, self.ignored)
+        self.resent = Retransmissions(limits)
         """What TCP sent again, and what waited for it."""
         self._reassembler = Reassembler(limits, self.ignored, self.resent)
 

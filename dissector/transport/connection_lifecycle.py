@@ -6,8 +6,8 @@ A pair of endpoints is used again and again. Another connection begins
   * after the end (an RST, or a FIN of either side) with bytes that stand far from where that side ended: the handshake
     is not in the capture. What stands near is late, or sent again.
 
-`Lives` holds that rule twice, row by row (`take`) and as columns (`odd`, `note`): the columns show that of most pairs
-nothing but the usual is to be seen. The others go row by row.
+`ConnectionLifecycle` holds that rule twice, row by row (`take`) and as columns (`odd`, `note`): the columns show that
+most pairs do nothing unusual. The others go row by row.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SegmentRows:
     """Segments, as columns beside each other."""
 
     entry: Ints
@@ -54,7 +54,7 @@ class Rows:
         return len(self.packet)
 
 
-class Lives:
+class ConnectionLifecycle:
     """Columns by connection, and by direction (`2 * connection + side`)."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class Lives:
 
     # As columns.
 
-    def note(self, rows: Rows, connection: Ints, direction: Ints, first: Bools) -> Ints:
+    def note(self, rows: SegmentRows, connection: Ints, direction: Ints, first: Bools) -> Ints:
         """Note what rows tell, where that is the usual. `first` marks the first rows of new pairs. Of what pairs
         nothing was noted, as there is something unusual to see: their entries."""
         openings = _Openings(rows, first)
@@ -135,7 +135,7 @@ class Lives:
         endings.note(odd)
         return odd
 
-    def _note_openings(self, rows: Rows, direction: Ints, openings: "_Openings", odd: Ints) -> None:
+    def _note_openings(self, rows: SegmentRows, direction: Ints, openings: "_Openings", odd: Ints) -> None:
         usual = openings.rows[~np.isin(rows.entry[openings.rows], odd)]
         side = direction[usual]
         answers = (rows.flags[usual] & ACK) != 0
@@ -151,7 +151,7 @@ class Lives:
 class _Openings:
     """SYNs: a pair's first row, and the answer to it, are the usual; so is each of them repeated at once."""
 
-    def __init__(self, rows: Rows, first: Bools) -> None:
+    def __init__(self, rows: SegmentRows, first: Bools) -> None:
         syn = np.flatnonzero((rows.flags & (SYN | RST)) == SYN)
         syn = syn[np.argsort(rows.entry[syn], kind="stable")]
         entry = rows.entry[syn]
@@ -170,7 +170,7 @@ class _Openings:
 class _Endings:
     """FINs, RSTs, and bytes after the end: the usual is that those stand near it."""
 
-    def __init__(self, lives: Lives, rows: Rows, connection: Ints, direction: Ints) -> None:
+    def __init__(self, lives: ConnectionLifecycle, rows: SegmentRows, connection: Ints, direction: Ints) -> None:
         self._lives = lives
         self._entry = rows.entry
         self._direction = direction

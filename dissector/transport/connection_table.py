@@ -20,10 +20,10 @@ import numpy.typing as npt
 from dissector.core.batches import NEVER
 from dissector.core.columns import Column, distinct
 from dissector.core.limits import Limits
-from dissector.transport.connection_lifecycle import ACK, FIN, RST, SYN, Lives, Rows
-from dissector.transport.endpoint_index import WORDS, Ints, Pairs, Words, pairs_of
+from dissector.transport.connection_lifecycle import ACK, FIN, RST, SYN, ConnectionLifecycle, SegmentRows
+from dissector.transport.endpoint_index import WORDS, EndpointIndex, Ints, Words, pairs_of
 
-__all__ = ["ACK", "FIN", "RST", "SYN", "Addresses", "Flows"]
+__all__ = ["ACK", "FIN", "RST", "SYN", "Addresses", "ConnectionTable"]
 
 Addresses = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
@@ -31,13 +31,13 @@ _EVICTED: Final = 1 << 20
 """Of so many pairs that were forgotten although they were open it is known when they come again."""
 
 
-class Flows:
+class ConnectionTable:
     """All connections seen."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._pairs = Pairs()
-        self._lives = Lives()
+        self._pairs = EndpointIndex()
+        self._lives = ConnectionLifecycle()
         self._key = Column(f"V{8 * WORDS}")
         """Both ends, as `pairs` has them."""
         self._higher = Column(np.bool_)
@@ -155,7 +155,7 @@ class Flows:
             numbers = self._enter(keys[new], higher[new], packet[new], time_ns[new])
             entry[unknown] = self._pairs.add(keys[new], numbers, packet[new])[which]
         self._pairs.last[entry] = packet
-        rows = Rows(entry, higher, flags, seq, ack, size, packet, time_ns)
+        rows = SegmentRows(entry, higher, flags, seq, ack, size, packet, time_ns)
         connection = self._pairs.connection[entry]
         direction: Ints = 2 * connection + (higher != self._higher.values[connection])
         odd = self._lives.note(rows, connection, direction, first)
@@ -176,7 +176,7 @@ class Flows:
         self._lives.grow(len(self))
         return np.arange(first, len(self))
 
-    def _one_by_one(self, rows: Rows, keys: Words, direction: Ints, which: Ints) -> Ints:
+    def _one_by_one(self, rows: SegmentRows, keys: Words, direction: Ints, which: Ints) -> Ints:
         """Rows of pairs of which something unusual is to be seen: `direction` is put right. The connections of which
         others took the place."""
         left: list[int] = []

@@ -43,7 +43,7 @@ def _roomy(rows: npt.NDArray[_Word], room: int) -> npt.NDArray[_Word]:
     return column
 
 
-class Pairs:
+class EndpointIndex:
     """The table. `connection` and `last` are columns of the entries: the newest connection of each, its last packet."""
 
     def __init__(self) -> None:

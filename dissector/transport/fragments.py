@@ -19,7 +19,7 @@ OVERHEAD: Final = 200
 """Bytes that holding a fragment costs besides its own: many small ones are bounded as well."""
 
 
-class Key(NamedTuple):
+class DatagramKey(NamedTuple):
     """What makes fragments those of one datagram."""
 
     source: bytes
@@ -30,7 +30,7 @@ class Key(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Parts:
+class _DatagramFragments:
     """What has come of one datagram."""
 
     pieces: dict[int, bytes] = field(default_factory=dict)
@@ -48,17 +48,17 @@ class Fragments:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._held: dict[Key, _Parts] = {}
+        self._held: dict[DatagramKey, _DatagramFragments] = {}
         self._cost = 0
         self.given_up = 0
         """Packets whose datagram is given up."""
 
-    def feed(self, key: Key, offset: int, more: bool, data: bytes) -> bytes | None:
+    def feed(self, key: DatagramKey, offset: int, more: bool, data: bytes) -> bytes | None:
         """Take a fragment; the whole payload, if this was what it lacked."""
         if offset + len(data) > LARGEST or (more and (not data or len(data) % UNIT)):
             self.given_up += 1
             return None
-        parts = self._held.setdefault(key, _Parts())
+        parts = self._held.setdefault(key, _DatagramFragments())
         parts.packets += 1
         if offset not in parts.pieces:
             parts.pieces[offset] = data
@@ -82,12 +82,12 @@ class Fragments:
         for key in list(self._held):
             self._give_up(key)
 
-    def _forget(self, key: Key) -> _Parts:
+    def _forget(self, key: DatagramKey) -> _DatagramFragments:
         parts = self._held.pop(key)
         self._cost -= parts.size + OVERHEAD * len(parts.pieces)
         return parts
 
-    def _give_up(self, key: Key) -> None:
+    def _give_up(self, key: DatagramKey) -> None:
         self.given_up += self._forget(key).packets
 
 
@@ -96,7 +96,7 @@ def _units(size: int) -> int:
     return (1 << -(-size // UNIT)) - 1 if size > 0 else 0
 
 
-def _whole(parts: _Parts) -> bytes:
+def _whole(parts: _DatagramFragments) -> bytes:
     """The payload."""
     out = bytearray(parts.total)
     for offset, data in reversed(parts.pieces.items()):  # so that the first one captured is written last

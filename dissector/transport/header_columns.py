@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-class Header:
+class HeaderColumns:
     """The first bytes of a header, `(n, size)`. Fields are named by their offset; they come as int64, `(n,)`."""
 
     def __init__(self, data: UInt8) -> None:
@@ -96,13 +96,13 @@ class Layer:
         """Bytes that can be read."""
         return np.minimum(self.captured, self.end) - self.at
 
-    def header(self, size: int) -> Header:
+    def header(self, size: int) -> HeaderColumns:
         """The next `size` bytes; there is room for them in every row."""
-        return Header(self._bytes(self.at, size))
+        return HeaderColumns(self._bytes(self.at, size))
 
-    def ip_header(self, size: int) -> Header:
+    def ip_header(self, size: int) -> HeaderColumns:
         """The first `size` bytes of the innermost IP header."""
-        return Header(self._bytes(self.ip, size))
+        return HeaderColumns(self._bytes(self.ip, size))
 
     def _bytes(self, at: Ints, size: int) -> UInt8:
         if not len(at):

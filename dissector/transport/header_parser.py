@@ -16,9 +16,9 @@ from dissector.core.batches import NOWHERE, PacketBatch
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.transport.header_columns import Ints, Layer
-from dissector.transport.next_header import Goal, Next, Numbers, Protocol, Step
+from dissector.transport.next_header import HeaderProtocol, Next, NextHeader, ProtocolNumbers, Terminal
 from dissector.transport.registry import REGISTRY
-from dissector.transport.slow_path import SlowPath, stored
+from dissector.transport.slow_path import FragmentPath, stored
 
 DEEPEST: Final = 48
 """Headers before the slow path, and so many again behind it: twelve tunnels of Ethernet, IP, UDP and VXLAN."""
@@ -28,13 +28,13 @@ TOO_DEEP: Final = "too many headers"
 NESTED: Final = "IP fragment of a fragment"
 
 
-class Peeling:
+class HeaderParser:
     """Finds the TCP segments of packets. Holds fragments of those that have not come whole yet."""
 
     def __init__(self, store: Store, limits: Limits, ignored: Counter[str]) -> None:
         self._store = store
         self._ignored = ignored
-        self._slow_paths = [SlowPath(limits, ignored) for _ in range(MOST_TUNNELS)]
+        self._slow_paths = [FragmentPath(limits, ignored) for _ in range(MOST_TUNNELS)]
         """One for each depth, so that each meets its fragments in capture order, however deep others are."""
         self.fragments: Ints = np.zeros(0, np.int64)
         """Rows of the last batch that are fragments."""
@@ -50,7 +50,9 @@ class Peeling:
         """The TCP segments that came whole, and the rows that are fragments of IP datagrams, ascending: nothing is kept
         of these, and nothing counted."""
         found: list[Layer] = []
-        slow = self._peel([Step(Layer.of(packets), Numbers.LINK_TYPE, packets.link_type.astype(np.int64))], found)
+        slow = self._peel(
+            [NextHeader(Layer.of(packets), ProtocolNumbers.LINK_TYPE, packets.link_type.astype(np.int64))], found
+        )
         return found, np.unique(np.concatenate([np.zeros(0, np.int64), *(layer.rows for layer in slow)]))
 
     def finish(self) -> None:
@@ -59,7 +61,9 @@ class Peeling:
             slow_path.finish()
 
     def _find(self, packets: PacketBatch, found: list[Layer]) -> None:
-        slow = self._peel([Step(Layer.of(packets), Numbers.LINK_TYPE, packets.link_type.astype(np.int64))], found)
+        slow = self._peel(
+            [NextHeader(Layer.of(packets), ProtocolNumbers.LINK_TYPE, packets.link_type.astype(np.int64))], found
+        )
         for depth, slow_path in enumerate(self._slow_paths, 1):
             if not slow:
                 return
@@ -70,13 +74,13 @@ class Peeling:
             slow = [layer for layer in [*slow, *again] if layer.depth > depth]
         self._leave_out(TOO_DEEP, slow)
 
-    def _peel(self, steps: list[Step], found: list[Layer]) -> list[Layer]:
+    def _peel(self, steps: list[NextHeader], found: list[Layer]) -> list[Layer]:
         """Header by header, as far as columns go; what is left for the slow path."""
-        goals: dict[Goal, list[Layer]] = {Goal.TCP: found, Goal.SLOW_PATH: []}
+        goals: dict[Terminal, list[Layer]] = {Terminal.TCP: found, Terminal.SLOW_PATH: []}
         for _ in range(DEEPEST):
-            alike: dict[tuple[Protocol, int, int], list[Layer]] = {}
+            alike: dict[tuple[HeaderProtocol, int, int], list[Layer]] = {}
             for entry, layer in (resolved for step in steps for resolved in self._resolved(step)):
-                if isinstance(entry, Goal):
+                if isinstance(entry, Terminal):
                     goals[entry].append(layer)
                 elif isinstance(entry, str):
                     self._ignored[entry] += len(layer)
@@ -87,11 +91,11 @@ class Peeling:
             if not steps:
                 break
         self._leave_out(TOO_DEEP, (step.layer for step in steps))
-        return goals[Goal.SLOW_PATH]
+        return goals[Terminal.SLOW_PATH]
 
-    def _resolved(self, step: Step) -> Iterator[tuple[Next, Layer]]:
+    def _resolved(self, step: NextHeader) -> Iterator[tuple[Next, Layer]]:
         """What a step's rows are, none of them empty."""
-        if not isinstance(step.to, Numbers):
+        if not isinstance(step.to, ProtocolNumbers):
             yield step.to, step.layer
             return
         listed = REGISTRY[step.to]
@@ -101,7 +105,7 @@ class Peeling:
             else:
                 yield entry, step.layer.where(rows)
 
-    def _behind(self, protocol: Protocol, layer: Layer) -> Iterator[Step]:
+    def _behind(self, protocol: HeaderProtocol, layer: Layer) -> Iterator[NextHeader]:
         """What one header leads to."""
         fits = layer.room >= protocol.size
         if not fits.all():
@@ -110,7 +114,7 @@ class Peeling:
         if len(layer):
             yield from (step for step in protocol.read(layer, layer.header(protocol.size)) if len(step.layer))
 
-    def _count_short(self, protocol: Protocol, short: Layer) -> None:
+    def _count_short(self, protocol: HeaderProtocol, short: Layer) -> None:
         """Packets without room for a header: sent so, or cut off."""
         sent_so = np.count_nonzero(short.end - short.at < protocol.size) if protocol.runt else 0
         counts = {protocol.runt: int(sent_so), f"cut off inside the {protocol.name} header": len(short) - int(sent_so)}

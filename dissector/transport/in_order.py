@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column
 from dissector.transport.connection_table import ACK, RST, SYN
-from dissector.transport.out_of_order import HALF, MASK, WILD, Piece
+from dissector.transport.out_of_order import HALF, MASK, WILD, StreamPiece
 from dissector.transport.retransmissions import SEEN
 
 Ints = npt.NDArray[np.int64]
@@ -23,7 +23,7 @@ FARTHEST: Final = 1 << 45
 
 
 @dataclass(slots=True)
-class Lines:
+class ExpectedSequence:
     """Where each direction stands: the next sequence number, and the stream offset that goes with it."""
 
     expected: Column
@@ -67,7 +67,7 @@ class Lines:
         self.expected.values[peer[early]] = segments.ack[row[early]]
 
 
-def straight(segments: SegmentBatch, rows: Ints, lines: Lines, waiting: Ints) -> tuple[RunBatch, Ints, Ints]:
+def in_order(segments: SegmentBatch, rows: Ints, lines: ExpectedSequence, waiting: Ints) -> tuple[RunBatch, Ints, Ints]:
     """The runs of `rows` (sorted by direction) up to each direction's first hole, the rows from there on, and the
     stretches that came again, as `Resent.add` takes them.
 
@@ -114,7 +114,13 @@ def straight(segments: SegmentBatch, rows: Ints, lines: Lines, waiting: Ints) ->
 
 
 def _again(
-    segments: SegmentBatch, rows: Ints, lines: Lines, begin: Ints, end: Ints, before: Ints, good: npt.NDArray[np.bool_]
+    segments: SegmentBatch,
+    rows: Ints,
+    lines: ExpectedSequence,
+    begin: Ints,
+    end: Ints,
+    before: Ints,
+    good: npt.NDArray[np.bool_],
 ) -> Ints:
     """The stretches, `(5, n)`, from `begin` to `end` that lie before what was seen; a keep-alive is none."""
     which = np.flatnonzero(good & (begin < np.minimum(end, before)) & ~((end - begin == 1) & (end == before)))
@@ -156,7 +162,7 @@ def _runs(segments: SegmentBatch, rows: Ints, position: Ints, begin: Ints, end: 
     )
 
 
-def batch_of(pieces: list[tuple[int, Piece]]) -> RunBatch:
+def batch_of(pieces: list[tuple[int, StreamPiece]]) -> RunBatch:
     """Pieces of directions as columns."""
     table = np.array([(direction, *piece) for direction, piece in pieces], np.int64).reshape(-1, 7)
     return RunBatch(

@@ -10,8 +10,16 @@ from typing import Final
 
 import numpy as np
 
-from dissector.transport.header_columns import Header, Layer
-from dissector.transport.next_header import NOT_IP, NOT_TCP, NOTHING, Goal, Numbers, Protocol, Step
+from dissector.transport.header_columns import HeaderColumns, Layer
+from dissector.transport.next_header import (
+    NOT_IP,
+    NOT_TCP,
+    NOTHING,
+    HeaderProtocol,
+    NextHeader,
+    ProtocolNumbers,
+    Terminal,
+)
 
 V4_HEADER: Final = 20
 V6_HEADER: Final = 40
@@ -25,7 +33,7 @@ JUMBO: Final = 0xC204
 DAMAGED: Final = "damaged IP header"
 
 
-def _ipv4(layer: Layer, head: Header) -> Iterator[Step]:
+def _ipv4(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     first, total, number = head.u8(0), head.u16(2), head.u8(9)
     header = (first & 15) * 4
     four = (first >> 4) == 4
@@ -37,68 +45,68 @@ def _ipv4(layer: Layer, head: Header) -> Iterator[Step]:
         end = np.where(total == 0, layer.end, end)
     inside = replace(layer, ip=layer.at, at=layer.at + header, end=end, depth=layer.depth + 1)
     if plain.all():
-        yield Step(inside, Numbers.IP_PROTOCOL, number)
+        yield NextHeader(inside, ProtocolNumbers.IP_PROTOCOL, number)
         return
-    for to, rows in ((Numbers.IP_PROTOCOL, plain), (Numbers.IP_FRAGMENT, good & ~plain)):
-        yield Step(inside.where(rows), to, number[rows])
-    yield Step(layer.where(four & ~good), DAMAGED)
-    yield Step(layer.where(~four), NOT_IP)
+    for to, rows in ((ProtocolNumbers.IP_PROTOCOL, plain), (ProtocolNumbers.IP_FRAGMENT, good & ~plain)):
+        yield NextHeader(inside.where(rows), to, number[rows])
+    yield NextHeader(layer.where(four & ~good), DAMAGED)
+    yield NextHeader(layer.where(~four), NOT_IP)
 
 
-def _ipv6(layer: Layer, head: Header) -> Iterator[Step]:
+def _ipv6(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     good, size, number = (head.u8(0) >> 4) == 6, head.u16(4), head.u8(6)
     # A payload length of 0 is a jumbogram, or a segment that the network card was to cut.
     end = np.where(size == 0, layer.end, layer.at + V6_HEADER + size)
     inside = replace(layer, ip=layer.at, at=layer.at + V6_HEADER, end=end, depth=layer.depth + 1)
-    yield Step(inside.where(good), Numbers.NEXT_HEADER, number[good])
-    yield Step(layer.where(~good), NOT_IP)
+    yield NextHeader(inside.where(good), ProtocolNumbers.NEXT_HEADER, number[good])
+    yield NextHeader(layer.where(~good), NOT_IP)
 
 
-def _extension(layer: Layer, head: Header) -> Iterator[Step]:
-    yield Step(layer.behind((head.u8(1) + 1) * 8), Numbers.NEXT_HEADER, head.u8(0))
+def _extension(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+    yield NextHeader(layer.behind((head.u8(1) + 1) * 8), ProtocolNumbers.NEXT_HEADER, head.u8(0))
 
 
-def _hop_by_hop(layer: Layer, head: Header) -> Iterator[Step]:
+def _hop_by_hop(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """The jumbo option stands first where it is; behind others it goes unread, and the packet's length is believed."""
     jumbo = (head.u16(2) == JUMBO) & (layer.ip_header(V6_HEADER).u16(4) == 0)
     end = np.where(jumbo, layer.ip + V6_HEADER + head.u32(4), layer.end)
-    yield Step(layer.behind((head.u8(1) + 1) * 8, end), Numbers.NEXT_HEADER, head.u8(0))
+    yield NextHeader(layer.behind((head.u8(1) + 1) * 8, end), ProtocolNumbers.NEXT_HEADER, head.u8(0))
 
 
-def _fragment(layer: Layer, head: Header) -> Iterator[Step]:
+def _fragment(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     whole = (head.u16(2) & WHOLE) == 0
-    yield Step(layer.behind(FRAGMENT.size).where(whole), Numbers.NEXT_HEADER, head.u8(0)[whole])
-    yield Step(layer.where(~whole), Goal.SLOW_PATH)
+    yield NextHeader(layer.behind(FRAGMENT.size).where(whole), ProtocolNumbers.NEXT_HEADER, head.u8(0)[whole])
+    yield NextHeader(layer.where(~whole), Terminal.SLOW_PATH)
 
 
-def _by_version(layer: Layer, head: Header) -> Iterator[Step]:
+def _by_version(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     version = head.u8(0) >> 4
     number = np.where(version == 4, ETHERTYPE_V4, np.where(version == 6, ETHERTYPE_V6, NOTHING))
-    yield Step(layer, Numbers.ETHERTYPE, number)
+    yield NextHeader(layer, ProtocolNumbers.ETHERTYPE, number)
 
 
-def _udp(layer: Layer, head: Header) -> Iterator[Step]:
+def _udp(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     size = head.u16(4)
     end = np.where(size < UDP.size, layer.end, layer.at + size)
-    yield Step(layer.behind(UDP.size, end), Numbers.UDP_PORT, head.u16(2))
+    yield NextHeader(layer.behind(UDP.size, end), ProtocolNumbers.UDP_PORT, head.u16(2))
 
 
-def _authentication(following: Numbers) -> Protocol:
+def _authentication(following: ProtocolNumbers) -> HeaderProtocol:
     """RFC 4302: signed, not encrypted."""
 
-    def read(layer: Layer, head: Header) -> Iterator[Step]:
-        yield Step(layer.behind((head.u8(1) + 2) * 4), following, head.u8(0))
+    def read(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+        yield NextHeader(layer.behind((head.u8(1) + 2) * 4), following, head.u8(0))
 
-    return Protocol("authentication", 12, read, runt=NOT_TCP)
+    return HeaderProtocol("authentication", 12, read, runt=NOT_TCP)
 
 
-IPV4: Final = Protocol("IP", V4_HEADER, _ipv4)
-IPV6: Final = Protocol("IP", V6_HEADER, _ipv6)
-IP: Final = Protocol("IP", 1, _by_version, runt=NOT_IP)
+IPV4: Final = HeaderProtocol("IP", V4_HEADER, _ipv4)
+IPV6: Final = HeaderProtocol("IP", V6_HEADER, _ipv6)
+IP: Final = HeaderProtocol("IP", 1, _by_version, runt=NOT_IP)
 """Where nothing but its first four bits tells the version."""
-HOP_BY_HOP: Final = Protocol("IP", 8, _hop_by_hop)
-EXTENSION: Final = Protocol("IP", 8, _extension)
-FRAGMENT: Final = Protocol("IP", 8, _fragment)
-AUTHENTICATION: Final = _authentication(Numbers.IP_PROTOCOL)
-AUTHENTICATION_6: Final = _authentication(Numbers.NEXT_HEADER)
-UDP: Final = Protocol("UDP", 8, _udp, runt=NOT_TCP)
+HOP_BY_HOP: Final = HeaderProtocol("IP", 8, _hop_by_hop)
+EXTENSION: Final = HeaderProtocol("IP", 8, _extension)
+FRAGMENT: Final = HeaderProtocol("IP", 8, _fragment)
+AUTHENTICATION: Final = _authentication(ProtocolNumbers.IP_PROTOCOL)
+AUTHENTICATION_6: Final = _authentication(ProtocolNumbers.NEXT_HEADER)
+UDP: Final = HeaderProtocol("UDP", 8, _udp, runt=NOT_TCP)

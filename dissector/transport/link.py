@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from dissector.transport.header_columns import Header, Layer
+from dissector.transport.header_columns import HeaderColumns, Layer
 from dissector.transport.ip import ETHERTYPE_V4, ETHERTYPE_V6, IP
-from dissector.transport.next_header import NOT_IP, NOTHING, Numbers, Protocol, Step
+from dissector.transport.next_header import NOT_IP, NOTHING, HeaderProtocol, NextHeader, ProtocolNumbers
 
 LINK_ETHERNET: Final = 1
 MPLS_UNICAST: Final = 0x8847
@@ -27,31 +27,31 @@ SNAP_ETHERTYPES: Final = (0x000000, 0x0000F8)
 NFLOG_PAYLOAD: Final = 9
 
 
-def _typed(name: str, size: int, ethertype_at: int) -> Protocol:
+def _typed(name: str, size: int, ethertype_at: int) -> HeaderProtocol:
     """A header of fixed size with an EtherType in it."""
 
-    def read(layer: Layer, head: Header) -> Iterator[Step]:
-        yield Step(layer.behind(size), Numbers.ETHERTYPE, head.u16(ethertype_at))
+    def read(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+        yield NextHeader(layer.behind(size), ProtocolNumbers.ETHERTYPE, head.u16(ethertype_at))
 
-    return Protocol(name, size, read, runt=NOT_IP)
-
-
-def _loopback(layer: Layer, head: Header) -> Iterator[Step]:
-    yield Step(layer.behind(LOOPBACK.size), IP)
+    return HeaderProtocol(name, size, read, runt=NOT_IP)
 
 
-def _snap(layer: Layer, head: Header) -> Iterator[Step]:
+def _loopback(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+    yield NextHeader(layer.behind(LOOPBACK.size), IP)
+
+
+def _snap(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     known = ((head.u32(0) >> 8) == SNAP_HEAD) & np.isin(head.u32(3) >> 8, SNAP_ETHERTYPES)
-    yield Step(layer.behind(SNAP.size), Numbers.ETHERTYPE, np.where(known, head.u16(6), NOTHING))
+    yield NextHeader(layer.behind(SNAP.size), ProtocolNumbers.ETHERTYPE, np.where(known, head.u16(6), NOTHING))
 
 
-def _mpls(layer: Layer, head: Header) -> Iterator[Step]:
+def _mpls(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     last, more = layer.behind(MPLS.size).split((head.u8(2) & 1) == 1)
-    yield Step(last, MPLS_PAYLOAD)
-    yield Step(more, MPLS)
+    yield NextHeader(last, MPLS_PAYLOAD)
+    yield NextHeader(more, MPLS)
 
 
-def _mpls_payload(layer: Layer, head: Header) -> Iterator[Step]:
+def _mpls_payload(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """No label says what it labels: IP, or an Ethernet frame, or one behind a control word (RFC 4385, 4448).
 
     A control word begins with four zero bits, and so does many a MAC address: then the EtherType's place tells.
@@ -59,19 +59,19 @@ def _mpls_payload(layer: Layer, head: Header) -> Iterator[Step]:
     nibble = head.u8(0) >> 4
     ip = (nibble == 4) | (nibble == 6)
     control = (nibble == 0) & np.isin(head.u16(CONTROL_WORD + 12), FRAMED)
-    yield Step(layer.where(ip), IP)
-    yield Step(layer.behind(CONTROL_WORD).where(control), Numbers.LINK_TYPE, LINK_ETHERNET)
-    yield Step(layer.where(~ip & ~control), Numbers.LINK_TYPE, LINK_ETHERNET)
+    yield NextHeader(layer.where(ip), IP)
+    yield NextHeader(layer.behind(CONTROL_WORD).where(control), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
+    yield NextHeader(layer.where(~ip & ~control), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
 
 
-def _pppoe(layer: Layer, head: Header) -> Iterator[Step]:
+def _pppoe(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     session = head.u16(0) == 0x1100
     inside = layer.behind(PPPOE.size, layer.at + PPPOE.size + head.u16(4))
-    yield Step(inside.where(session), PPP)
-    yield Step(layer.where(~session), NOT_IP)
+    yield NextHeader(inside.where(session), PPP)
+    yield NextHeader(layer.where(~session), NOT_IP)
 
 
-def _ppp(layer: Layer, head: Header) -> Iterator[Step]:
+def _ppp(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """RFC 1661 and 1662: address and control may be left out, and so may a number's first byte if it is 0."""
     framed = head.u16(0) == PPP_ADDRESS
     short = (head.u8(0) & 1) == 1
@@ -80,32 +80,32 @@ def _ppp(layer: Layer, head: Header) -> Iterator[Step]:
     for ppp, value in PPP_ETHERTYPES.items():
         ethertype[number == ppp] = value
     inside = layer.behind(np.where(short, 1, 2))
-    yield Step(inside.where(~framed), Numbers.ETHERTYPE, ethertype[~framed])
-    yield Step(layer.behind(2).where(framed), PPP)
+    yield NextHeader(inside.where(~framed), ProtocolNumbers.ETHERTYPE, ethertype[~framed])
+    yield NextHeader(layer.behind(2).where(framed), PPP)
 
 
-def _hdlc(layer: Layer, head: Header) -> Iterator[Step]:
+def _hdlc(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     cisco, ppp = layer.split(np.isin(head.u8(0), (0x0F, 0x8F)))
-    yield Step(cisco, CISCO_HDLC)
-    yield Step(ppp, PPP)
+    yield NextHeader(cisco, CISCO_HDLC)
+    yield NextHeader(ppp, PPP)
 
 
-def _nflog(layer: Layer, head: Header) -> Iterator[Step]:
-    yield Step(layer.behind(NFLOG.size), NFLOG_ATTRIBUTE)
+def _nflog(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+    yield NextHeader(layer.behind(NFLOG.size), NFLOG_ATTRIBUTE)
 
 
-def _nflog_attribute(layer: Layer, head: Header) -> Iterator[Step]:
+def _nflog_attribute(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """Length, type and value, padded to 4 bytes; the packet itself comes last and alone may be long."""
     size, kind = head.small16(0), head.small16(2)
     payload, other = kind == NFLOG_PAYLOAD, (kind != NFLOG_PAYLOAD) & (size >= NFLOG_ATTRIBUTE.size)
-    yield Step(layer.behind(NFLOG_ATTRIBUTE.size).where(payload), IP)
-    yield Step(layer.behind(size + 3 & ~3).where(other), NFLOG_ATTRIBUTE)
-    yield Step(layer.where(~payload & ~other), NOT_IP)
+    yield NextHeader(layer.behind(NFLOG_ATTRIBUTE.size).where(payload), IP)
+    yield NextHeader(layer.behind(size + 3 & ~3).where(other), NFLOG_ATTRIBUTE)
+    yield NextHeader(layer.where(~payload & ~other), NOT_IP)
 
 
-def _pktap(layer: Layer, head: Header) -> Iterator[Step]:
+def _pktap(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """Apple's: the header's length, and the link type of what follows."""
-    yield Step(layer.behind(head.small32(0)), Numbers.LINK_TYPE, head.small32(8) & 0xFFFF)
+    yield NextHeader(layer.behind(head.small32(0)), ProtocolNumbers.LINK_TYPE, head.small32(8) & 0xFFFF)
 
 
 ETHERNET: Final = _typed("Ethernet", 14, ethertype_at=12)
@@ -113,14 +113,14 @@ COOKED: Final = _typed("cooked", 16, ethertype_at=14)
 COOKED_2: Final = _typed("cooked", 20, ethertype_at=0)
 CISCO_HDLC: Final = _typed("HDLC", 4, ethertype_at=2)
 VLAN: Final = _typed("VLAN", 4, ethertype_at=2)
-LOOPBACK: Final = Protocol("loopback", 4, _loopback, runt=NOT_IP)
+LOOPBACK: Final = HeaderProtocol("loopback", 4, _loopback, runt=NOT_IP)
 """An address family in the host's byte order, of which nobody knows all values."""
-SNAP: Final = Protocol("LLC", 8, _snap, runt=NOT_IP)
-MPLS: Final = Protocol("MPLS", 4, _mpls)
-MPLS_PAYLOAD: Final = Protocol("MPLS", CONTROL_WORD + 14, _mpls_payload, runt=NOT_IP)
-PPPOE: Final = Protocol("PPPoE", 6, _pppoe)
-PPP: Final = Protocol("PPP", 2, _ppp, runt=NOT_IP)
-HDLC: Final = Protocol("HDLC", 1, _hdlc, runt=NOT_IP)
-NFLOG: Final = Protocol("NFLOG", 4, _nflog)
-NFLOG_ATTRIBUTE: Final = Protocol("NFLOG", 4, _nflog_attribute, runt=NOT_IP)
-PKTAP: Final = Protocol("PKTAP", 12, _pktap)
+SNAP: Final = HeaderProtocol("LLC", 8, _snap, runt=NOT_IP)
+MPLS: Final = HeaderProtocol("MPLS", 4, _mpls)
+MPLS_PAYLOAD: Final = HeaderProtocol("MPLS", CONTROL_WORD + 14, _mpls_payload, runt=NOT_IP)
+PPPOE: Final = HeaderProtocol("PPPoE", 6, _pppoe)
+PPP: Final = HeaderProtocol("PPP", 2, _ppp, runt=NOT_IP)
+HDLC: Final = HeaderProtocol("HDLC", 1, _hdlc, runt=NOT_IP)
+NFLOG: Final = HeaderProtocol("NFLOG", 4, _nflog)
+NFLOG_ATTRIBUTE: Final = HeaderProtocol("NFLOG", 4, _nflog_attribute, runt=NOT_IP)
+PKTAP: Final = HeaderProtocol("PKTAP", 12, _pktap)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.transport.header_columns import Header, Ints, Layer
+from dissector.transport.header_columns import HeaderColumns, Ints, Layer
 
 NOT_IP: Final = "not IP"
 NOT_TCP: Final = "not TCP"
@@ -21,7 +21,7 @@ NOTHING: Final = 0xFFFF
 """A number that stands for no protocol in any list."""
 
 
-class Numbers(Enum):
+class ProtocolNumbers(Enum):
     """Lists of numbers that say which protocol comes next. All have 16 bits."""
 
     LINK_TYPE = auto()
@@ -36,7 +36,7 @@ class Numbers(Enum):
     UDP_PORT = auto()
 
 
-class Goal(Enum):
+class Terminal(Enum):
     """Where peeling ends."""
 
     TCP = auto()
@@ -44,11 +44,11 @@ class Goal(Enum):
     """Fragments, put together one by one: of IPv4 from their payload on, of IPv6 from their fragment header on."""
 
 
-class Step(NamedTuple):
+class NextHeader(NamedTuple):
     """Rows that go on in the same way: by number, with a protocol, at a goal, or left out for a reason."""
 
     layer: Layer
-    to: "Numbers | Next"
+    to: "ProtocolNumbers | Next"
     number: Ints | int = 0
 
     @property
@@ -57,16 +57,16 @@ class Step(NamedTuple):
         return np.broadcast_to(np.asarray(self.number), len(self.layer))
 
 
-class Protocol(NamedTuple):
+class HeaderProtocol(NamedTuple):
     """How to get over one header."""
 
     name: str
     size: int
     """Bytes of it that `read` looks at; packets with less room never come there."""
-    read: Callable[[Layer, Header], Iterable[Step]]
+    read: Callable[[Layer, HeaderColumns], Iterable[NextHeader]]
     runt: str = ""
     """What a packet is that was sent with less than `size` bytes; damaged where empty."""
 
 
-Next = Protocol | Goal | str
+Next = HeaderProtocol | Terminal | str
 """A string is the reason why packets are left out."""

@@ -30,7 +30,7 @@ Stretch = tuple[int, int, int, int]
 """Stream offsets of beginning and end, when it came, and since when it waited."""
 
 
-class Piece(NamedTuple):
+class StreamPiece(NamedTuple):
     """Bytes, or known absence of bytes, at a stream offset."""
 
     start: int
@@ -44,32 +44,32 @@ class Piece(NamedTuple):
     def end(self) -> int:
         return self.start + self.size
 
-    def part(self, start: int, end: int) -> "Piece":
+    def part(self, start: int, end: int) -> "StreamPiece":
         """The bytes from `start` to `end`, which lie in it."""
         address = NOWHERE if self.address == NOWHERE else self.address + start - self.start
-        return Piece(start, end - start, self.kind, address, self.time_ns, self.packet)
+        return StreamPiece(start, end - start, self.kind, address, self.time_ns, self.packet)
 
 
-def _end(piece: Piece) -> int:
+def _end(piece: StreamPiece) -> int:
     return piece.start + piece.size
 
 
-class CarefulDirection:
+class OutOfOrderDirection:
     """Puts segments of one direction in order. `position` is the stream offset of the next byte to come out."""
 
     def __init__(self, expected: int, position: int, limits: Limits) -> None:
         self._limits = limits
-        self._held: list[Piece] = []
+        self._held: list[StreamPiece] = []
         """In stream order, apart from each other, all behind `position`."""
         self._held_bytes = 0
-        self._fin: Piece | None = None
+        self._fin: StreamPiece | None = None
         """An end of the stream that lies behind a hole; its size is 0."""
         self._hole_packet = 0
         """Since when nothing has come out. While something does, what stands far ahead is no reason to give up: one
         wrong sequence number would make all that follows look like a repetition."""
         self._acks: deque[tuple[int, int]] = deque()
         """Packet number and stream offset of acknowledgements that reach past the first hole."""
-        self._strays: list[tuple[int, Piece]] = []
+        self._strays: list[tuple[int, StreamPiece]] = []
         self._last = (0, 0)
         """Number and time of the last packet that came out."""
         self.expected = expected
@@ -84,14 +84,14 @@ class CarefulDirection:
         """Whether something is held back."""
         return bool(self._held or self._fin or self._strays)
 
-    def feed(self, seq: int, piece: Piece) -> list[Piece]:
+    def feed(self, seq: int, piece: StreamPiece) -> list[StreamPiece]:
         """Take a segment with bytes, its `start` yet unknown; what comes out."""
         out = self.settle(piece.packet)
         distance = ((seq - self.expected + HALF) & MASK) - HALF
         if not -WILD <= distance <= WILD:
             return out + self._stray(seq, piece)
         self._forget_strays()
-        piece = Piece(self.position + distance, *piece[1:])
+        piece = StreamPiece(self.position + distance, *piece[1:])
         self._note_again(piece)
         if piece.end <= self.position:
             return out
@@ -107,19 +107,19 @@ class CarefulDirection:
             out += self._give_up()
         return out
 
-    def _note_again(self, piece: Piece) -> None:
+    def _note_again(self, piece: StreamPiece) -> None:
         """Bytes that were there before; a keep-alive is none."""
         if piece.start < self.position and not (piece.size == 1 and piece.end == self.position):
             self.resent.append((piece.start, min(piece.end, self.position), piece.time_ns, SEEN))
 
-    def end(self, seq: int, time_ns: int, packet: int) -> list[Piece]:
+    def end(self, seq: int, time_ns: int, packet: int) -> list[StreamPiece]:
         """A FIN stands at `seq`: what lies before it and never comes is a gap."""
         out = self.settle(packet)
         distance = ((seq - self.expected + HALF) & MASK) - HALF
         if 0 < distance <= WILD and self._fin is None:
             if not self._held:
                 self._hole_packet = packet
-            self._fin = Piece(self.position + distance, 0, RunKind.LOST, NOWHERE, time_ns, packet)
+            self._fin = StreamPiece(self.position + distance, 0, RunKind.LOST, NOWHERE, time_ns, packet)
         return out
 
     def acknowledge(self, ack: int, packet: int) -> None:
@@ -133,13 +133,13 @@ class CarefulDirection:
             self._acks.append((packet, offset))
 
     @property
-    def held(self) -> list[Piece]:
+    def held(self) -> list[StreamPiece]:
         """All that is kept: behind a hole, and what may be noise."""
         return [*self._held, *(piece for _, piece in self._strays)]
 
-    def settle(self, packet: int) -> list[Piece]:
+    def settle(self, packet: int) -> list[StreamPiece]:
         """The capture has come to `packet`: holes that waited long enough are gaps."""
-        out: list[Piece] = []
+        out: list[StreamPiece] = []
         while self._acks and packet - self._acks[0][0] > self._limits.acknowledged_packets:
             _, offset = self._acks.popleft()
             while (first := self._first()) is not None and first.start <= offset:
@@ -148,29 +148,29 @@ class CarefulDirection:
             out += self._give_up()
         return out
 
-    def finish(self) -> list[Piece]:
+    def finish(self) -> list[StreamPiece]:
         """Everything held, its holes as gaps."""
         self._forget_strays()
-        out: list[Piece] = []
+        out: list[StreamPiece] = []
         while self._first() is not None:
             out += self._give_up()
         return out
 
-    def _first(self) -> Piece | None:
+    def _first(self) -> StreamPiece | None:
         """What is known to stand right behind the first hole."""
         first = self._held[0] if self._held else None
         if self._fin is not None and (first is None or self._fin.start < first.start):
             return self._fin
         return first
 
-    def _deliver(self, piece: Piece) -> Piece:
+    def _deliver(self, piece: StreamPiece) -> StreamPiece:
         self.position = piece.end
         self.expected = (self.expected + piece.size) & MASK
         self._last = packet, time_ns = max(self._last, (piece.packet, piece.time_ns))
         self._hole_packet = packet
         return piece if packet == piece.packet else piece._replace(time_ns=time_ns, packet=packet)
 
-    def _hold(self, piece: Piece) -> None:
+    def _hold(self, piece: StreamPiece) -> None:
         """Keep what is new of it: earlier copies of the same bytes stay."""
         if self._first() is None:
             self._hole_packet = piece.packet
@@ -187,9 +187,9 @@ class CarefulDirection:
                 at = upto
             row += 1
 
-    def _drain(self) -> list[Piece]:
+    def _drain(self) -> list[StreamPiece]:
         """What has no hole before it any more."""
-        out: list[Piece] = []
+        out: list[StreamPiece] = []
         for held in self._held:
             if held.start > self.position:
                 break
@@ -202,7 +202,7 @@ class CarefulDirection:
             self._acks.clear()
         return out
 
-    def _give_up(self) -> list[Piece]:
+    def _give_up(self) -> list[StreamPiece]:
         """The first hole is a gap."""
         first = self._first()
         if first is None:
@@ -210,7 +210,7 @@ class CarefulDirection:
         gap = first._replace(start=self.position, size=first.start - self.position, kind=RunKind.LOST, address=NOWHERE)
         return [self._deliver(gap), *self._drain()]
 
-    def _stray(self, seq: int, piece: Piece) -> list[Piece]:
+    def _stray(self, seq: int, piece: StreamPiece) -> list[StreamPiece]:
         """A wild segment: noise, unless enough of them follow one another."""
         if self._strays:
             last_seq, last = self._strays[-1]
@@ -226,13 +226,15 @@ class CarefulDirection:
         self.wild += len(self._strays)
         self._strays.clear()
 
-    def _jump(self) -> list[Piece]:
+    def _jump(self) -> list[StreamPiece]:
         """The stream goes on where the strays are; what lies between was lost, at least once around the modulus."""
         strays, self._strays = self._strays, []
         out = self.finish()
         seq, first = strays[0]
         between = (seq - self.expected) & MASK
-        out.append(self._deliver(Piece(self.position, between, RunKind.LOST, NOWHERE, first.time_ns, first.packet)))
+        out.append(
+            self._deliver(StreamPiece(self.position, between, RunKind.LOST, NOWHERE, first.time_ns, first.packet))
+        )
         for seq, piece in strays:
             out += self.feed(seq, piece)
         return out

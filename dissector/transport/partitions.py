@@ -20,7 +20,7 @@ _FACTORS: Final = tuple(
 """Odd numbers without pattern: the same in every process, so that all deal alike."""
 
 
-class Share(NamedTuple):
+class Partition(NamedTuple):
     """One part of so many, by number from 0."""
 
     number: int

@@ -20,9 +20,9 @@ from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column, unique
 from dissector.core.limits import Limits
 from dissector.transport.connection_table import ACK, FIN, RST, SYN
-from dissector.transport.in_order import NOT_STARTED, Lines, batch_of, joined, straight
-from dissector.transport.out_of_order import MASK, CarefulDirection, Piece
-from dissector.transport.retransmissions import Resent
+from dissector.transport.in_order import NOT_STARTED, ExpectedSequence, batch_of, in_order, joined
+from dissector.transport.out_of_order import MASK, OutOfOrderDirection, StreamPiece
+from dissector.transport.retransmissions import Retransmissions
 
 Ints = npt.NDArray[np.int64]
 OUT_OF_WINDOW: Final = "TCP sequence number that cannot be"
@@ -38,12 +38,12 @@ class Reassembler:
     """Reassembles every direction of a capture. Segments that can't be are counted in `ignored`, what comes again or
     late is entered in `resent`."""
 
-    def __init__(self, limits: Limits, ignored: Counter[str], resent: Resent) -> None:
+    def __init__(self, limits: Limits, ignored: Counter[str], resent: Retransmissions) -> None:
         self._limits = limits
         self._ignored = ignored
         self._resent = resent
-        self._lines = Lines(Column(np.int64, NOT_STARTED), Column(np.int64))
-        self._careful: dict[int, CarefulDirection] = {}
+        self._lines = ExpectedSequence(Column(np.int64, NOT_STARTED), Column(np.int64))
+        self._careful: dict[int, OutOfOrderDirection] = {}
         """Directions that hold something back."""
 
     def feed(self, segments: SegmentBatch, left: Ints) -> RunBatch:
@@ -59,7 +59,7 @@ class Reassembler:
         parts = []
         waiting = list(self._careful)
         if len(rows):
-            runs, rows, again = straight(segments, rows, self._lines, np.array(waiting, np.int64))
+            runs, rows, again = in_order(segments, rows, self._lines, np.array(waiting, np.int64))
             self._resent.add(again)
             parts.append(runs)
         if len(rows) or waiting:
@@ -119,7 +119,7 @@ class Reassembler:
             rows = rows[count:]
             if not len(rows):
                 break
-            runs, left, again = straight(segments, rows[:STRETCH], self._lines, none)
+            runs, left, again = in_order(segments, rows[:STRETCH], self._lines, none)
             self._resent.add(again)
             parts.append(runs)
             taken = min(STRETCH, len(rows)) - len(left)
@@ -129,15 +129,15 @@ class Reassembler:
 
     def _one_by_one(
         self, segments: SegmentBatch, direction: int, rows: Ints, heard: Ints, least: int
-    ) -> tuple[int, list[Piece]]:
+    ) -> tuple[int, list[StreamPiece]]:
         """Take rows until nothing is held back any more, at least `least`; how many, and what comes out."""
         state = self._careful.get(direction)
         if state is None:
             expected, position = self._lines.at(direction)
-            state = CarefulDirection(expected, position, self._limits)
+            state = OutOfOrderDirection(expected, position, self._limits)
         upto = len(rows)
         acks = _Acks(segments, heard[np.searchsorted(heard, rows[0]) :] if len(rows) and not state.waits else heard)
-        out: list[Piece] = []
+        out: list[StreamPiece] = []
         for count in range(0, len(rows), PATIENCE):
             part = rows[count : count + PATIENCE]
             for number, values in enumerate(_values(segments, part), count + 1):
@@ -154,7 +154,7 @@ class Reassembler:
         self._keep(direction, state)
         return upto, out
 
-    def _keep(self, direction: int, state: CarefulDirection) -> None:
+    def _keep(self, direction: int, state: OutOfOrderDirection) -> None:
         """Write back where a direction stands; forget its state where nothing is held back."""
         self._lines.move(direction, state.expected, state.position)
         if state.waits:
@@ -178,7 +178,7 @@ class _Acks:
         self._rows = rows
         self._at = 0
 
-    def told(self, state: CarefulDirection, row: int) -> None:
+    def told(self, state: OutOfOrderDirection, row: int) -> None:
         """Tell those before `row`. Those that come while there is no hole say nothing."""
         upto = int(np.searchsorted(self._rows, row)) if self._at < len(self._rows) else self._at
         if upto > self._at and state.waits:
@@ -196,15 +196,15 @@ def _values(segments: SegmentBatch, rows: Ints) -> "zip[tuple[int, ...]]":
 
 
 def _take(
-    state: CarefulDirection, seq: int, flags: int, size: int, missing: int, address: int, time_ns: int, packet: int
-) -> list[Piece]:
+    state: OutOfOrderDirection, seq: int, flags: int, size: int, missing: int, address: int, time_ns: int, packet: int
+) -> list[StreamPiece]:
     """One segment: its bytes, the bytes that the snap length cut off, its FIN."""
     seq = (seq + (flags & SYN != 0)) & MASK
-    out: list[Piece] = []
+    out: list[StreamPiece] = []
     if size:
-        out += state.feed(seq, Piece(0, size, RunKind.DATA, address, time_ns, packet))
+        out += state.feed(seq, StreamPiece(0, size, RunKind.DATA, address, time_ns, packet))
     if missing:
-        out += state.feed((seq + size) & MASK, Piece(0, missing, RunKind.TRUNCATED, NOWHERE, time_ns, packet))
+        out += state.feed((seq + size) & MASK, StreamPiece(0, missing, RunKind.TRUNCATED, NOWHERE, time_ns, packet))
     if flags & FIN:
         out += state.end((seq + size + missing) & MASK, time_ns, packet)
     return out

@@ -1,7 +1,7 @@
 """Which protocol a number stands for. A new link type is one entry here, and so is a new tunnel.
 
 What to write: `link`, `wireless`, `tunnels` and `ip` have the protocols; a string is the reason why packets are left
-out; `Goal.TCP` is where all this leads.
+out; `Terminal.TCP` is where all this leads.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ import numpy as np
 
 from dissector.transport import ip, link, tunnels, wireless
 from dissector.transport.header_columns import Flags, Ints
-from dissector.transport.next_header import ENCRYPTED, NOT_IP, NOT_TCP, Goal, Next, Numbers
+from dissector.transport.next_header import ENCRYPTED, NOT_IP, NOT_TCP, Next, ProtocolNumbers, Terminal
 
 LINK_TYPES: Final[Mapping[int, Next]] = {
     0: link.LOOPBACK,  # NULL: BSD
@@ -56,7 +56,7 @@ ETHERTYPES: Final[Mapping[int, Next]] = {
 }
 IP_PROTOCOLS: Final[Mapping[int, Next]] = {
     4: ip.IPV4,
-    6: Goal.TCP,
+    6: Terminal.TCP,
     17: ip.UDP,
     41: ip.IPV6,
     47: tunnels.GRE,
@@ -81,7 +81,7 @@ UDP_PORTS: Final[Mapping[int, Next]] = {
     51820: ENCRYPTED,  # WireGuard
 }
 FRAGMENTS: Final[Mapping[int, Next]] = {
-    number: entry if isinstance(entry, str) else Goal.SLOW_PATH for number, entry in IP_PROTOCOLS.items()
+    number: entry if isinstance(entry, str) else Terminal.SLOW_PATH for number, entry in IP_PROTOCOLS.items()
 }
 
 
@@ -121,10 +121,10 @@ def _named(numbers: Ints) -> Counter[str]:
 
 
 REGISTRY: Final = {
-    Numbers.LINK_TYPE: Registered(LINK_TYPES, _named),
-    Numbers.ETHERTYPE: Registered(ETHERTYPES, _always(NOT_IP)),
-    Numbers.IP_PROTOCOL: Registered(IP_PROTOCOLS, _always(NOT_TCP)),
-    Numbers.IP_FRAGMENT: Registered(FRAGMENTS, _always(NOT_TCP)),
-    Numbers.NEXT_HEADER: Registered(NEXT_HEADERS, _always(NOT_TCP)),
-    Numbers.UDP_PORT: Registered(UDP_PORTS, _always(NOT_TCP)),
+    ProtocolNumbers.LINK_TYPE: Registered(LINK_TYPES, _named),
+    ProtocolNumbers.ETHERTYPE: Registered(ETHERTYPES, _always(NOT_IP)),
+    ProtocolNumbers.IP_PROTOCOL: Registered(IP_PROTOCOLS, _always(NOT_TCP)),
+    ProtocolNumbers.IP_FRAGMENT: Registered(FRAGMENTS, _always(NOT_TCP)),
+    ProtocolNumbers.NEXT_HEADER: Registered(NEXT_HEADERS, _always(NOT_TCP)),
+    ProtocolNumbers.UDP_PORT: Registered(UDP_PORTS, _always(NOT_TCP)),
 }

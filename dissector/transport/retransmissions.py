@@ -21,7 +21,7 @@ SEEN: Final = 0
 """In place of the time since which a stretch waits: it was there before, and came again."""
 
 
-class Resent:
+class Retransmissions:
     """Columns of stretches, bounded by `limits.resent`; what comes after those is counted in `left_out`."""
 
     def __init__(self, limits: Limits) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from dissector.core.batches import Int64, PacketBatch
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.transport.header_parser import Peeling
+from dissector.transport.header_parser import HeaderParser
 from dissector.transport.partitions import Marks, marks_of
 from dissector.transport.tcp import located
 
@@ -34,7 +34,7 @@ class Routing:
     def __init__(self, store: Store, limits: Limits) -> None:
         self.ignored: Counter[str] = Counter()
         """Packets that are not TCP, or could not be read, by reason: without those that are fragments."""
-        self._peeling = Peeling(store, limits, self.ignored)
+        self._peeling = HeaderParser(store, limits, self.ignored)
 
     def route(self, packets: PacketBatch) -> Routed:
         """Where each packet belongs."""

@@ -15,10 +15,10 @@ import numpy as np
 from dissector.core.batches import NOWHERE
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.transport.fragments import Fragments, Key
+from dissector.transport.fragments import DatagramKey, Fragments
 from dissector.transport.header_columns import Ints, Layer
 from dissector.transport.ip import V4_HEADER, V6_HEADER
-from dissector.transport.next_header import Numbers, Step
+from dissector.transport.next_header import NextHeader, ProtocolNumbers
 
 INCOMPLETE: Final = "IP fragment without the others"
 FRAGMENT_CUT: Final = "cut off IP fragment"
@@ -36,14 +36,14 @@ class _Whole(NamedTuple):
     data: bytes
 
 
-class SlowPath:
+class FragmentPath:
     """Holds the fragments seen so far."""
 
     def __init__(self, limits: Limits, ignored: Counter[str]) -> None:
         self._ignored = ignored
         self._fragments = Fragments(limits.fragment_bytes)
 
-    def read(self, layers: list[Layer]) -> list[Step]:
+    def read(self, layers: list[Layer]) -> list[NextHeader]:
         """What these fragments, all of one depth, make whole, by IP protocol."""
         if not layers:
             return []
@@ -58,9 +58,9 @@ class SlowPath:
                 whole.append(datagram)
         self._count_given_up()
         depth = layers[0].depth
-        versions = [(V4_HEADER, Numbers.IP_PROTOCOL), (V6_HEADER, Numbers.NEXT_HEADER)]
+        versions = [(V4_HEADER, ProtocolNumbers.IP_PROTOCOL), (V6_HEADER, ProtocolNumbers.NEXT_HEADER)]
         parts = [([datagram for datagram in whole if datagram.header == header], to) for header, to in versions]
-        return [Step(_located(part, depth), to, _kinds(part)) for part, to in parts if part]
+        return [NextHeader(_located(part, depth), to, _kinds(part)) for part, to in parts if part]
 
     def finish(self) -> None:
         """The capture ends: fragments that still wait are counted."""
@@ -77,12 +77,12 @@ class SlowPath:
         if packet[0] >> 4 == 4:
             header, kind = V4_HEADER, packet[9]
             identification, head = struct.unpack_from(">HH", packet, 4)
-            key = Key(bytes(packet[12:16]), bytes(packet[16:20]), identification, kind)
+            key = DatagramKey(bytes(packet[12:16]), bytes(packet[16:20]), identification, kind)
             offset, more = (head & 0x1FFF) * 8, head & 0x2000
         else:
             header, kind = V6_HEADER, packet[at]
             head, identification = struct.unpack_from(">HI", packet, at + 2)
-            key = Key(bytes(packet[8:24]), bytes(packet[24:40]), identification, 0)
+            key = DatagramKey(bytes(packet[8:24]), bytes(packet[24:40]), identification, 0)
             offset, more = head & 0xFFF8, head & 1
             at += FRAGMENT_HEADER
         payload = self._fragments.feed(key, offset, bool(more), bytes(packet[at:]))

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.batches import PacketBatch, SegmentBatch
-from dissector.transport.connection_table import Addresses, Flows
+from dissector.transport.connection_table import Addresses, ConnectionTable
 from dissector.transport.header_columns import Flags, Ints, Layer
-from dissector.transport.header_parser import Peeling
+from dissector.transport.header_parser import HeaderParser
 from dissector.transport.ip import V4_HEADER, V6_HEADER
-from dissector.transport.partitions import Share, marks_of
+from dissector.transport.partitions import Partition, marks_of
 
 LEAST_HEADER: Final = 20
 V4_MAPPED: Final = np.frombuffer(b"\0\0\xff\xff", np.uint32)[0]
@@ -39,7 +39,11 @@ class Located(NamedTuple):
 
 
 def segments(
-    packets: PacketBatch, flows: Flows, peeling: Peeling, ignored: Counter[str], share: Share | None = None
+    packets: PacketBatch,
+    flows: ConnectionTable,
+    peeling: HeaderParser,
+    ignored: Counter[str],
+    share: Partition | None = None,
 ) -> SegmentBatch:
     """The TCP segments of a batch; what is none is counted in `ignored` by reason. Of a capture that is read in parts,
     those of a `share`: fragments of IP datagrams go to all parts, and what they become belongs to one."""

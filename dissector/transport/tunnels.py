@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from dissector.transport.header_columns import Header, Layer
+from dissector.transport.header_columns import HeaderColumns, Layer
 from dissector.transport.ip import IP
 from dissector.transport.link import LINK_ETHERNET
-from dissector.transport.next_header import NOT_IP, NOT_TCP, NOTHING, Numbers, Protocol, Step
+from dissector.transport.next_header import NOT_IP, NOT_TCP, NOTHING, HeaderProtocol, NextHeader, ProtocolNumbers
 
 CHECKSUM, ROUTING, KEY, SEQUENCE = 0x8000, 0x4000, 0x2000, 0x1000
 ACKNOWLEDGED, VERSION = 0x0080, 0x0007
@@ -23,7 +23,7 @@ GTP_VERSION, GTP_EXTENDED, GTP_OPTIONAL = 0x30, 0x04, 0x07
 GTP_PACKET: Final = 255
 
 
-def _gre(layer: Layer, head: Header) -> Iterator[Step]:
+def _gre(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """RFC 2784 and 2890, and version 1 of PPTP (RFC 2637). ERSPAN I is the one without a sequence number."""
     flags, number = head.u16(0), head.u16(2)
     version = flags & VERSION
@@ -31,60 +31,60 @@ def _gre(layer: Layer, head: Header) -> Iterator[Step]:
     fields += (version == 1) & ((flags & ACKNOWLEDGED) != 0)
     number = np.where((number == ERSPAN_TYPE) & ((flags & SEQUENCE) == 0), BRIDGED, number)
     number = np.where((version > 1) | ((flags & ROUTING) != 0), NOTHING, number)
-    yield Step(layer.behind(GRE.size + 4 * fields), Numbers.ETHERTYPE, number)
+    yield NextHeader(layer.behind(GRE.size + 4 * fields), ProtocolNumbers.ETHERTYPE, number)
 
 
-def _erspan_2(layer: Layer, head: Header) -> Iterator[Step]:
-    yield Step(layer.behind(ERSPAN_2.size), Numbers.LINK_TYPE, LINK_ETHERNET)
+def _erspan_2(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+    yield NextHeader(layer.behind(ERSPAN_2.size), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
 
 
-def _erspan_3(layer: Layer, head: Header) -> Iterator[Step]:
+def _erspan_3(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """Its last bit says that 8 more bytes follow, five others what was mirrored."""
     mirrored = (head.u8(10) >> 2) & 31
     inside = layer.behind(ERSPAN_3.size + 8 * (head.u8(11) & 1))
-    yield Step(inside.where(mirrored == 0), Numbers.LINK_TYPE, LINK_ETHERNET)
-    yield Step(inside.where(mirrored == 2), IP)
-    yield Step(layer.where((mirrored != 0) & (mirrored != 2)), NOT_IP)
+    yield NextHeader(inside.where(mirrored == 0), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
+    yield NextHeader(inside.where(mirrored == 2), IP)
+    yield NextHeader(layer.where((mirrored != 0) & (mirrored != 2)), NOT_IP)
 
 
-def _vxlan(layer: Layer, head: Header) -> Iterator[Step]:
+def _vxlan(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     good, other = layer.split((head.u8(0) & VXLAN_HAS_ID) != 0)
-    yield Step(good.behind(VXLAN.size), Numbers.LINK_TYPE, LINK_ETHERNET)
-    yield Step(other, NOT_TCP)
+    yield NextHeader(good.behind(VXLAN.size), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
+    yield NextHeader(other, NOT_TCP)
 
 
-def _geneve(layer: Layer, head: Header) -> Iterator[Step]:
+def _geneve(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     first = head.u8(0)
     good = (first >> 6) == 0
     inside = layer.behind(GENEVE.size + 4 * (first & 63))
-    yield Step(inside.where(good), Numbers.ETHERTYPE, head.u16(2)[good])
-    yield Step(layer.where(~good), NOT_TCP)
+    yield NextHeader(inside.where(good), ProtocolNumbers.ETHERTYPE, head.u16(2)[good])
+    yield NextHeader(layer.where(~good), NOT_TCP)
 
 
-def _gtp(layer: Layer, head: Header) -> Iterator[Step]:
+def _gtp(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """3GPP TS 29.281: one of three flags adds 4 bytes, one of them extension headers."""
     flags = head.u8(0)
     good = ((flags & 0xF0) == GTP_VERSION) & (head.u8(1) == GTP_PACKET)
     optional, extended = (flags & GTP_OPTIONAL) != 0, (flags & GTP_EXTENDED) != 0
-    yield Step(layer.behind(GTP_U.size).where(good & ~optional), IP)
-    yield Step(layer.behind(GTP_U.size + 4).where(good & optional & ~extended), IP)
-    yield Step(layer.behind(GTP_U.size + 3).where(good & extended), _GTP_EXTENSION)
-    yield Step(layer.where(~good), NOT_TCP)
+    yield NextHeader(layer.behind(GTP_U.size).where(good & ~optional), IP)
+    yield NextHeader(layer.behind(GTP_U.size + 4).where(good & optional & ~extended), IP)
+    yield NextHeader(layer.behind(GTP_U.size + 3).where(good & extended), _GTP_EXTENSION)
+    yield NextHeader(layer.where(~good), NOT_TCP)
 
 
-def _gtp_extension(layer: Layer, head: Header) -> Iterator[Step]:
+def _gtp_extension(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """Read from the type in the last byte of the header before: its length counts 4 bytes each."""
     kind, size = head.u8(0), head.u8(1) * 4
     more = (kind != 0) & (size != 0)
-    yield Step(layer.behind(size).where(more), _GTP_EXTENSION)
-    yield Step(layer.behind(1).where(kind == 0), IP)
-    yield Step(layer.where((kind != 0) & (size == 0)), NOT_TCP)
+    yield NextHeader(layer.behind(size).where(more), _GTP_EXTENSION)
+    yield NextHeader(layer.behind(1).where(kind == 0), IP)
+    yield NextHeader(layer.where((kind != 0) & (size == 0)), NOT_TCP)
 
 
-GRE: Final = Protocol("GRE", 4, _gre, runt=NOT_TCP)
-ERSPAN_2: Final = Protocol("ERSPAN", 8, _erspan_2)
-ERSPAN_3: Final = Protocol("ERSPAN", 12, _erspan_3)
-VXLAN: Final = Protocol("VXLAN", 8, _vxlan, runt=NOT_TCP)
-GENEVE: Final = Protocol("GENEVE", 8, _geneve, runt=NOT_TCP)
-GTP_U: Final = Protocol("GTP-U", 8, _gtp, runt=NOT_TCP)
-_GTP_EXTENSION: Final = Protocol("GTP-U", 2, _gtp_extension, runt=NOT_TCP)
+GRE: Final = HeaderProtocol("GRE", 4, _gre, runt=NOT_TCP)
+ERSPAN_2: Final = HeaderProtocol("ERSPAN", 8, _erspan_2)
+ERSPAN_3: Final = HeaderProtocol("ERSPAN", 12, _erspan_3)
+VXLAN: Final = HeaderProtocol("VXLAN", 8, _vxlan, runt=NOT_TCP)
+GENEVE: Final = HeaderProtocol("GENEVE", 8, _geneve, runt=NOT_TCP)
+GTP_U: Final = HeaderProtocol("GTP-U", 8, _gtp, runt=NOT_TCP)
+_GTP_EXTENSION: Final = HeaderProtocol("GTP-U", 2, _gtp_extension, runt=NOT_TCP)

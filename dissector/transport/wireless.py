@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.transport.header_columns import Header, Layer
+from dissector.transport.header_columns import HeaderColumns, Layer
 from dissector.transport.link import SNAP
-from dissector.transport.next_header import NOT_IP, Protocol, Step
+from dissector.transport.next_header import NOT_IP, HeaderProtocol, NextHeader
 
 ENCRYPTED_FRAME: Final = "encrypted 802.11 frame"
 FRAGMENT: Final = "802.11 fragment"
@@ -16,43 +16,43 @@ BOTH_WAYS, MORE_FRAGMENTS, PROTECTED, ORDER = 0x03, 0x04, 0x40, 0x80
 AGGREGATED: Final = 0x80
 
 
-def _frame(layer: Layer, head: Header) -> Iterator[Step]:
+def _frame(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """Frame control, then up to four addresses; with quality of service a control field of its own."""
     kind, flags = head.u8(0), head.u8(1)
     data = ((kind & TYPE) == DATA) & ((kind & NO_DATA) == 0)
     protected = (flags & PROTECTED) != 0
     fragment = ((flags & MORE_FRAGMENTS) != 0) | ((head.u8(22) & 15) != 0)
-    yield Step(layer.where(~data), NOT_IP)
-    yield Step(layer.where(data & protected), ENCRYPTED_FRAME)
-    yield Step(layer.where(data & ~protected & fragment), FRAGMENT)
+    yield NextHeader(layer.where(~data), NOT_IP)
+    yield NextHeader(layer.where(data & protected), ENCRYPTED_FRAME)
+    yield NextHeader(layer.where(data & ~protected & fragment), FRAGMENT)
     plain = data & ~protected & ~fragment
     qos, order = (kind & QOS) != 0, (flags & ORDER) != 0
     inside = layer.behind(FRAME.size + 6 * ((flags & BOTH_WAYS) == BOTH_WAYS))
-    yield Step(inside.where(plain & ~qos), SNAP)
-    yield Step(inside.where(plain & qos & ~order), _QOS)
-    yield Step(inside.where(plain & qos & order), _QOS_HT)
+    yield NextHeader(inside.where(plain & ~qos), SNAP)
+    yield NextHeader(inside.where(plain & qos & ~order), _QOS)
+    yield NextHeader(inside.where(plain & qos & order), _QOS_HT)
 
 
-def _qos(size: int) -> Protocol:
-    def read(layer: Layer, head: Header) -> Iterator[Step]:
+def _qos(size: int) -> HeaderProtocol:
+    def read(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
         aggregate = (head.u8(0) & AGGREGATED) != 0
-        yield Step(layer.behind(size).where(~aggregate), SNAP)
-        yield Step(layer.where(aggregate), AGGREGATE)
+        yield NextHeader(layer.behind(size).where(~aggregate), SNAP)
+        yield NextHeader(layer.where(aggregate), AGGREGATE)
 
-    return Protocol("802.11", size, read, runt=NOT_IP)
-
-
-def _radiotap(layer: Layer, head: Header) -> Iterator[Step]:
-    yield Step(layer.behind(head.little16(2)), FRAME)
+    return HeaderProtocol("802.11", size, read, runt=NOT_IP)
 
 
-def _monitored(layer: Layer, head: Header) -> Iterator[Step]:
+def _radiotap(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+    yield NextHeader(layer.behind(head.little16(2)), FRAME)
+
+
+def _monitored(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """The header's length stands at the same place in both formats, in either byte order."""
-    yield Step(layer.behind(head.small32(4)), FRAME)
+    yield NextHeader(layer.behind(head.small32(4)), FRAME)
 
 
-FRAME: Final = Protocol("802.11", 24, _frame, runt=NOT_IP)
+FRAME: Final = HeaderProtocol("802.11", 24, _frame, runt=NOT_IP)
 _QOS: Final = _qos(2)
 _QOS_HT: Final = _qos(6)
-RADIOTAP: Final = Protocol("radiotap", 4, _radiotap)
-PRISM_OR_AVS: Final = Protocol("802.11 monitor", 8, _monitored)
+RADIOTAP: Final = HeaderProtocol("radiotap", 4, _radiotap)
+PRISM_OR_AVS: Final = HeaderProtocol("802.11 monitor", 8, _monitored)

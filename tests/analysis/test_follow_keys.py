@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dissector.analysis.follow_keys import Thread, threads_of
+from dissector.analysis.follow_keys import FollowKey, follow_keys
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.protocol.tree import Node
 from tests.conftest import PCAPS
 
 
-def along(capture: Capture, thread: Thread) -> list[int]:
+def along(capture: Capture, thread: FollowKey) -> list[int]:
     """The rows that `first` finds, one after the other."""
     found, rows = [], np.arange(len(capture))
     while (number := thread.first(capture, rows)) is not None:
@@ -30,9 +30,9 @@ def node_at(exchange: Exchange, path: str) -> Node | None:
 @pytest.mark.slow
 def test_the_bytes_lead_to_every_exchange_that_is_on_a_thread(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
-        rows: dict[Thread, list[int]] = {}
+        rows: dict[FollowKey, list[int]] = {}
         for exchange in capture.exchanges():
-            for thread in threads_of(exchange):
+            for thread in follow_keys(exchange):
                 rows.setdefault(thread, []).append(exchange.row.number - 1)
         kinds: dict[str, int] = {}
         for thread, wanted in rows.items():
@@ -49,7 +49,7 @@ def test_the_bytes_lead_to_every_exchange_that_is_on_a_thread(bundled: Path) -> 
 )  # fmt: skip
 def test_real_clients_have_each_in_common(capture: str, kind: str) -> None:
     with Capture([str(PCAPS / f"{capture}.pcapng")]) as opened:
-        found = [thread for exchange in opened.exchanges() for thread in threads_of(exchange) if thread.kind == kind]
+        found = [thread for exchange in opened.exchanges() for thread in follow_keys(exchange) if thread.kind == kind]
         assert found
         assert kind == "correlation id" or len(found) > len(set(found))
 
@@ -58,7 +58,7 @@ def test_a_partition_is_the_same_by_name_and_by_id() -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         by_api: dict[str, set[str]] = {}
         for exchange in capture.exchanges():
-            labels = {t.label for t in threads_of(exchange) if t.kind == "topic partition"}
+            labels = {t.label for t in follow_keys(exchange) if t.kind == "topic partition"}
             by_api.setdefault(exchange.row.api, set()).update(labels)
         assert by_api["Produce"] & by_api["Metadata"] & by_api["OffsetCommit"]
 
@@ -66,6 +66,6 @@ def test_a_partition_is_the_same_by_name_and_by_id() -> None:
 def test_the_path_leads_to_the_field_that_says_so(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         for exchange in list(capture.exchanges())[:40]:
-            for thread in threads_of(exchange)[:20]:
+            for thread in follow_keys(exchange)[:20]:
                 if ".records." not in thread.path and not thread.path.endswith("group_id"):
                     assert node_at(exchange, thread.path) is not None, thread

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.records import NO_SEQUENCE, Carried, carries, of_entry
+from dissector.analysis.records import NO_SEQUENCE, CarriedRecords, carries, of_entry
 from dissector.capture_session import Capture
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.pipeline.packing import Packer
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import records_with_decoded
-from dissector.protocol.records.batch import Header, Record
+from dissector.protocol.records.batch import BatchHeader, Record
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
 from tests.conftest import PCAPS
@@ -50,7 +50,7 @@ class Each(NamedTuple):
     timestamp: int | None
     key: bytes | None
     value: bytes | None
-    headers: Sequence[Header]
+    headers: Sequence[BatchHeader]
     producer_id: int
     producer_epoch: int
     sequence: int
@@ -58,7 +58,7 @@ class Each(NamedTuple):
     control: bool
 
 
-def one_by_one(batches: Iterable[Carried]) -> Iterator[Each]:
+def one_by_one(batches: Iterable[CarriedRecords]) -> Iterator[Each]:
     for some in batches:
         assert some.records
         for record, sequence in zip(some.records, some.sequences, strict=True):
@@ -104,8 +104,8 @@ def in_capture(name: str) -> list[tuple[str, Each]]:
         ]
 
 
-def in_message(said: Message) -> list[Carried]:
-    found: list[Carried] = []
+def in_message(said: ExchangeMessage) -> list[CarriedRecords]:
+    found: list[CarriedRecords] = []
     said.body_with(Packer(said, found))
     return found
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissector.capture import CaptureError, Following, open_capture
-from dissector.capture.files import Format
+from dissector.capture.files import CaptureFormat
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
 from dissector.capture.pcapng import Pcapng
@@ -34,7 +34,7 @@ BROKEN = [0, 1, 2, 3, 6, 12, 16, 0x80, 0xFF]
 def read(data: bytes, cuts: list[int]) -> tuple[list[tuple[int, bytes, int]], list[str]]:
     """Packets and problems of a file that was looked at as it had grown to each cut, and at its end."""
     magic = data[:4]
-    reader: Format = (Pcap if magic in MAGICS else Pcapng)("name", magic, 0, DEFAULT)
+    reader: CaptureFormat = (Pcap if magic in MAGICS else Pcapng)("name", magic, 0, DEFAULT)
     found = []
     for end in [*sorted(cuts), len(data)]:
         seen = np.frombuffer(data[:end], np.uint8)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import parallel_scan
-from dissector.capture.files import Format
+from dissector.capture.files import CaptureFormat
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
 from dissector.capture.pcapng import Pcapng
@@ -41,7 +41,7 @@ def made(chance: random.Random, count: int, inner: bytes) -> list[Seen]:
     return found
 
 
-def opened(data: bytes) -> Format:
+def opened(data: bytes) -> CaptureFormat:
     return (Pcap if data[:4] in MAGICS else Pcapng)("name", data[:4], 0, DEFAULT)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissector.capture.files import Reader, open_capture
-from dissector.capture.partition import Block, Part, block
+from dissector.capture.partition import Block, CapturePartition, block
 from dissector.capture_session import Capture
 from dissector.core.store import Store
 from dissector.exchange.to_json import exchange_object
@@ -62,7 +62,7 @@ def described(capture: Capture, rows: Sequence[int]) -> list[Row]:
 
 
 def at_once(blocks: list[Block]) -> list[Row]:
-    with Capture([Part("all", together(blocks))]) as capture:
+    with Capture([CapturePartition("all", together(blocks))]) as capture:
         for _ in capture.read():
             pass
         return sorted(described(capture, range(len(capture))))
@@ -76,7 +76,7 @@ def carried(blocks: list[Block], cuts: Sequence[int], *, taking: bool) -> tuple[
     state = b""
     edges = [0, *sorted(cuts), len(blocks)]
     for low, high in pairwise(edges):
-        with Capture([Part("some", together(blocks[low:high]))], carried=state) as capture:
+        with Capture([CapturePartition("some", together(blocks[low:high]))], carried=state) as capture:
             is_last = high == len(blocks)
             for _ in capture.read(settled=False) if is_last else capture.go_on():
                 pass
@@ -157,7 +157,7 @@ def test_what_goes_along_does_not_grow_with_what_was_read() -> None:
 def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
     """The examination goes along, with what its finders remember."""
     blocks = packets(path)
-    with Capture([Part("all", together(blocks))]) as capture:
+    with Capture([CapturePartition("all", together(blocks))]) as capture:
         for _ in capture.read(settled=False):
             pass
         for _ in capture.examine():
@@ -167,7 +167,7 @@ def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
     assert whole, "a trouble has its finding"
     found, state = [], b""
     for low in range(0, len(blocks), 40):
-        with Capture([Part("some", together(blocks[low : low + 40]))], carried=state) as capture:
+        with Capture([CapturePartition("some", together(blocks[low : low + 40]))], carried=state) as capture:
             is_last = low + 40 >= len(blocks)
             for _ in capture.read(settled=False) if is_last else capture.go_on():
                 pass

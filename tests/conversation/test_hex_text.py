@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.conversation import Turn
-from dissector.conversation.hex_text import Form, HexError, entries, form_of
+from dissector.conversation.hex_text import HexError, HexForm, entries, form_of
 from dissector.conversation.transcript import frame_lines, turns_of
 from tests.needs import needs
 from tests.traffic import request, response
@@ -39,7 +39,7 @@ def test_connections_are_told_by_their_numbers(frames: list[tuple[int, bool, byt
         data = len(body).to_bytes(4, "big") + body
         lines += frame_lines(data, from_client=side, connection=connection)
         said.setdefault(connection, []).append(Turn(number, side, data))
-    assert turns_of("\n".join(lines).encode(), Form.MARKED, unmarked_from_client=True) == (said, [])
+    assert turns_of("\n".join(lines).encode(), HexForm.MARKED, unmarked_from_client=True) == (said, [])
 
 
 def test_a_transcript_has_comments_blank_lines_and_lines_that_go_on() -> None:
@@ -54,7 +54,7 @@ def test_what_the_dumping_tools_print_comes_back(command: list[str]) -> None:
     needs(command[0])
     text = subprocess.run(command, input=DATA, capture_output=True, check=True).stdout
     form = form_of(text)
-    assert form is (Form.BARE if command[-1] == "-p" else Form.DUMP)
+    assert form is (HexForm.BARE if command[-1] == "-p" else HexForm.DUMP)
     assert [entry.data for entry in entries(text, form)] == [DATA]
 
 

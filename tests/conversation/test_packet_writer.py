@@ -7,7 +7,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.conversation import End, Packet, Turn, pcapng
-from dissector.conversation.packet_writer import Growing
+from dissector.conversation.packet_writer import PacketWriter
 from dissector.exchange.model import Exchange
 from tests.conftest import PCAPS
 
@@ -21,7 +21,7 @@ def said(exchange: Exchange) -> tuple[object, ...]:
 
 def again(path: Path, rows: list[Exchange]) -> list[Exchange]:
     """Rows in their order, written a row at a time, and read."""
-    made, packets = Growing(), list[Packet]()
+    made, packets = PacketWriter(), list[Packet]()
     for each in rows:
         facts = each.facts
         made.begin(facts.connection, End.parse(facts.client), End.parse(facts.server))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dissector.core.limits import Limits
 from dissector.detection import other_protocols
-from dissector.detection.frame_heuristics import HEAD, Requests, is_cut_short, is_printable
+from dissector.detection.frame_heuristics import HEAD, RequestHeuristics, is_cut_short, is_printable
 
 CLIENT_IDS = st.sampled_from([b"", b"app-1", b"caf\xc3\xa9", b"a\x1bb", b"\x7f", b"x" * 50, b"x" * 51])
 HEADS = st.builds(
@@ -24,14 +24,14 @@ HEADS = st.builds(
 
 @given(heads=st.lists(HEADS | st.binary(min_size=14, max_size=HEAD), min_size=1, max_size=20))
 def test_a_request_that_is_plain_by_columns_is_one_by_itself(heads: list[bytes]) -> None:
-    requests = Requests(Limits().frame_size)
+    requests = RequestHeuristics(Limits().frame_size)
     columns = np.stack([np.frombuffer(head[:HEAD].ljust(HEAD, b"?"), np.uint8) for head in heads])
     plain = requests.plain(columns, np.array([len(head) for head in heads]))
     for head in (head[:HEAD] for head, told in zip(heads, plain.tolist(), strict=True) if told):
         assert requests.is_request(head)
         assert is_printable(head)
         assert not is_cut_short(head)
-        assert other_protocols.told(head) is None
+        assert other_protocols.other_protocol(head) is None
 
 
 def test_what_clients_begin_with_is_plain() -> None:
@@ -43,5 +43,5 @@ def test_what_clients_begin_with_is_plain() -> None:
     ]
     columns = np.stack([np.frombuffer(head.ljust(HEAD, b"?"), np.uint8) for head in heads])
     sizes = np.array([len(head) for head in heads])
-    assert Requests(Limits().frame_size).plain(columns, sizes).all()
-    assert not Requests(Limits().frame_size).plain(columns, sizes - 1)[1]
+    assert RequestHeuristics(Limits().frame_size).plain(columns, sizes).all()
+    assert not RequestHeuristics(Limits().frame_size).plain(columns, sizes - 1)[1]

@@ -15,7 +15,7 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.inference.evidence import NOTHING
-from dissector.protocol.inference.verdict import Confidence, Verdict, judge
+from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, judge
 from tests.index.inferred_rows import FIRST_PORT, conversations, told_again
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ class Score:
     said: Counter[Confidence] = field(default_factory=Counter)
     said_right: Counter[Confidence] = field(default_factory=Counter)
 
-    def enter(self, verdict: Verdict, name: str, truth: Pair) -> None:
+    def enter(self, verdict: InferenceVerdict, name: str, truth: Pair) -> None:
         """One response judged. A layout is right where the true version is among those that share it."""
         found = [(each.layout.api.key, each.layout.versions) for each in verdict.candidates]
         fits = [key == truth[0] and truth[1] in versions for key, versions in found]
@@ -76,7 +76,7 @@ def lone_rows(capture: Capture) -> Iterator[tuple[int, int, bytes]]:
             yield number, client - FIRST_PORT, data
 
 
-def verdict_of(capture: Capture, number: int) -> Verdict:
+def verdict_of(capture: Capture, number: int) -> InferenceVerdict:
     """What is inferred for a row."""
     session = capture._session
     session.knowledge.learn(session.generation)

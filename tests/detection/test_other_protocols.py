@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.core import limits
-from dissector.detection.other_protocols import Protocol, told
-from dissector.exchange.model import Row
+from dissector.detection.other_protocols import OtherProtocol, other_protocol
+from dissector.exchange.model import ExchangeRow
 from tests.traffic import (
     SYN,
     Packet,
@@ -32,7 +32,7 @@ from tests.traffic import (
 KAFKAS, ELSEWHERE = ("10.0.0.2", 9092), ("10.0.0.2", 5555)
 
 
-def seen(path: str, **asked: object) -> tuple[list[Row], dict[str, int]]:
+def seen(path: str, **asked: object) -> tuple[list[ExchangeRow], dict[str, int]]:
     """The rows of a capture, and what its connections speak."""
     with Capture([path], **asked) as capture:
         return [exchange.row for exchange in capture.exchanges()], capture.protocols
@@ -104,25 +104,25 @@ def test_a_tls_broker_is_told_also_from_the_middle(tmp_path: Path, first: int) -
 @pytest.mark.parametrize(
     ("protocol", "from_client", "head"),
     [
-        (Protocol.HTTP2, True, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-        (Protocol.SSH, True, b"SSH-2.0-OpenSSH_9.2p1\r\n"),
-        (Protocol.ZOOKEEPER, True, struct.pack(">iiqiqi", 44, 0, 7, 30000, 0, 16) + bytes(16)),
-        (Protocol.ZOOKEEPER, True, b"ruok"),
-        (Protocol.POSTGRESQL, True, struct.pack(">ihh", 38, 3, 0) + b"user\0kafka\0database\0registry\0\0"),
-        (Protocol.POSTGRESQL, True, struct.pack(">ii", 8, 80877103)),
-        (Protocol.MYSQL, False, b"\x4a\0\0\0\x0a8.0.36\0" + bytes(60)),
-        (Protocol.MONGODB, True, struct.pack("<iiii", 40, 1, 0, 2013) + bytes(24)),
-        (Protocol.REDIS, True, b"*1\r\n$4\r\nPING\r\n"),
-        (Protocol.AMQP, True, b"AMQP\0\0\x09\x01"),
-        (Protocol.MQTT, True, b"\x10\x10\0\x04MQTT\x04\x02\0\x3c\0\x04test"),
-        (Protocol.SMTP_OR_FTP, False, b"220 mail.example ESMTP\r\n"),
-        (Protocol.SMB, True, b"\0\0\0\x54\xfeSMB" + bytes(80)),
+        (OtherProtocol.HTTP2, True, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        (OtherProtocol.SSH, True, b"SSH-2.0-OpenSSH_9.2p1\r\n"),
+        (OtherProtocol.ZOOKEEPER, True, struct.pack(">iiqiqi", 44, 0, 7, 30000, 0, 16) + bytes(16)),
+        (OtherProtocol.ZOOKEEPER, True, b"ruok"),
+        (OtherProtocol.POSTGRESQL, True, struct.pack(">ihh", 38, 3, 0) + b"user\0kafka\0database\0registry\0\0"),
+        (OtherProtocol.POSTGRESQL, True, struct.pack(">ii", 8, 80877103)),
+        (OtherProtocol.MYSQL, False, b"\x4a\0\0\0\x0a8.0.36\0" + bytes(60)),
+        (OtherProtocol.MONGODB, True, struct.pack("<iiii", 40, 1, 0, 2013) + bytes(24)),
+        (OtherProtocol.REDIS, True, b"*1\r\n$4\r\nPING\r\n"),
+        (OtherProtocol.AMQP, True, b"AMQP\0\0\x09\x01"),
+        (OtherProtocol.MQTT, True, b"\x10\x10\0\x04MQTT\x04\x02\0\x3c\0\x04test"),
+        (OtherProtocol.SMTP_OR_FTP, False, b"220 mail.example ESMTP\r\n"),
+        (OtherProtocol.SMB, True, b"\0\0\0\x54\xfeSMB" + bytes(80)),
     ],
 )
 def test_protocols_are_known_by_their_first_bytes(
-    tmp_path: Path, protocol: Protocol, from_client: bool, head: bytes
+    tmp_path: Path, protocol: OtherProtocol, from_client: bool, head: bytes
 ) -> None:
-    assert told(head) is protocol
+    assert other_protocol(head) is protocol
     packets = conversation([Turn(from_client, head), Turn(not from_client, b"whatever it says")])
     rows, spoken = seen(capture_of(tmp_path, packets))
     assert spoken == {protocol.words: 1}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dissector
 from dissector.core.limits import DEFAULT
-from dissector.exchange.model import Exchange, Row
+from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.to_json import json_line
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.schema.loader import apis
@@ -39,7 +39,7 @@ def test_made_messages_survive_values_and_json(api: Any, seed: int, correlation_
     assert same(answering.body, answer)
     assert asking.header["correlation_id"] == answering.header["correlation_id"] == correlation_id
     assert asking.header.get("client_id", "é") == "é"
-    row = Row(1, "exchange", 0, 1, "", "", api.name, version, correlation_id, "é", 0, 0, 0, "", None)
+    row = ExchangeRow(1, "exchange", 0, 1, "", "", api.name, version, correlation_id, "é", 0, 0, 0, "", None)
     line = json.loads(json_line(Exchange(row, api.key, asking, answering)))
     assert dissector.encode(line) == (one, other)
 

@@ -3,7 +3,7 @@
 from dissector.api import decode_request, decode_response, encode_request, encode_response
 from dissector.exchange.from_json import api_key_of
 from dissector.exchange.info_column import ERROR_CODES, error_findings, info
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.schema import enums, loader
 from dissector.protocol.schema.errors import advice, error_name
 from dissector.protocol.schema.model import Field
@@ -23,12 +23,12 @@ def test_every_field_that_holds_an_error_is_looked_at() -> None:
     assert holding == set(ERROR_CODES)
 
 
-def _response(api: str, version: int, body: dict[str, object]) -> Message:
+def _response(api: str, version: int, body: dict[str, object]) -> ExchangeMessage:
     key = api_key_of(api, "api")
     return decode_response(encode_response(api, version, body), api_key=key, api_version=version)
 
 
-def _request(api: str, version: int, body: dict[str, object]) -> Message:
+def _request(api: str, version: int, body: dict[str, object]) -> ExchangeMessage:
     return decode_request(encode_request(api, version, body))
 
 

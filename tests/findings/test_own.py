@@ -22,7 +22,7 @@ from dissector.findings import CODES
 from dissector.findings.alike import Alike
 from dissector.findings.told import SEVERITIES, Told
 from dissector.protocol.codec.structs import structs
-from dissector.protocol.message import Shape, read
+from dissector.protocol.message import MessageLayout, read
 from dissector.protocol.schema.enums import ERROR_CODE, members
 from tests.conftest import CAPTURES, PCAPS
 from tests.findings.made import Talk, heartbeat, written
@@ -166,9 +166,9 @@ def test_several_threads_tell_what_one_tells() -> None:
 
 
 @cache
-def frames() -> list[tuple[int, int, Shape, bytes]]:
+def frames() -> list[tuple[int, int, MessageLayout, bytes]]:
     """Whole frames of real conversations: API, version, shape, bytes."""
-    found: list[tuple[int, int, Shape, bytes]] = []
+    found: list[tuple[int, int, MessageLayout, bytes]] = []
     for path in QUICK:
         with opened(path) as capture:
             for each in capture.between(0, len(capture)):
@@ -196,7 +196,7 @@ def test_frames_like_others_read_as_these_do(data: st.DataObject) -> None:
             assert said(changed, shape) == said(whole, shape)
 
 
-def said(data: bytes, shape: Shape) -> tuple[list[str], list[object]]:
+def said(data: bytes, shape: MessageLayout) -> tuple[list[str], list[object]]:
     read_as = read(data, shape)
     errors = [
         value for struct in structs(read_as.body) for name, value in struct.items() if name.endswith("error_code")

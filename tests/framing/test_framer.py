@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch, RunKind
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
-from dissector.framing import Evidence, Heads, Splitter, Verdict
+from dissector.framing import Classification, FrameEvidence, FrameHeuristics, Framer
 from tests.traffic import request, response, seeds
 
 Row = tuple[int, int, int, bytes]
@@ -27,8 +27,8 @@ class Metadata:
     def strong(self, words: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         return words >> 16 == 3
 
-    def judge(self, head: bytes, packet: int) -> Evidence:
-        return Evidence.STRONG if head[4:6] == b"\x00\x03" and len(head) >= 14 else Evidence.NONE
+    def judge(self, head: bytes, packet: int) -> FrameEvidence:
+        return FrameEvidence.STRONG if head[4:6] == b"\x00\x03" and len(head) >= 14 else FrameEvidence.NONE
 
     def together(self, heads: list[bytes], ends: int) -> bool:
         return True
@@ -37,20 +37,20 @@ class Metadata:
 class Anything:
     """Takes every stream for Kafka; it begins as is told."""
 
-    def __init__(self, begins: Verdict = Verdict.FRAMES) -> None:
+    def __init__(self, begins: Classification = Classification.FRAMES) -> None:
         self._begins = begins
         self.findings: list[int] = []
 
-    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Verdict:
+    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
         return self._begins
 
     def begin(self, directions: Int64, heads: npt.NDArray[np.uint8], sizes: Int64) -> npt.NDArray[np.bool_]:
-        return np.full(len(directions), self._begins is Verdict.FRAMES)
+        return np.full(len(directions), self._begins is Classification.FRAMES)
 
     def asks(self, direction: int) -> bool:
         return True
 
-    def heads(self, direction: int) -> Heads:
+    def heads(self, direction: int) -> FrameHeuristics:
         return Metadata()
 
     def expects(self, direction: int) -> bool:
@@ -62,7 +62,7 @@ class Anything:
 
 def split(
     stream: bytes, cuts: list[int], missing: set[int], batch: int, bounds: Limits = DEFAULT,
-    begins: Verdict = Verdict.FRAMES,
+    begins: Classification = Classification.FRAMES,
 ) -> list[Row]:  # fmt: skip
     """The rows of a stream that comes in runs cut at `cuts`; the runs numbered in `missing` are gaps."""
     store = Store()
@@ -73,7 +73,7 @@ def split(
         (0, RunKind.LOST if n in missing else RunKind.DATA, a, NOWHERE if n in missing else base + a, b - a, n, n)
         for n, (a, b) in enumerate(zip(starts, ends, strict=True))
     ]
-    splitter = Splitter(store, Anything(begins), bounds)
+    splitter = Framer(store, Anything(begins), bounds)
     rows: list[Row] = []
 
     def take(frames: FrameBatch) -> None:
@@ -122,8 +122,8 @@ def test_any_bytes_are_tiled(junk: bytes, batch: int) -> None:
     assert sum(min(size, len(junk) - start) for _, start, size, _ in rows) == len(junk)
 
 
-@pytest.mark.parametrize("begins", [Verdict.SEARCH, Verdict.PERHAPS])
-def test_a_frame_in_the_middle_of_bytes_is_found(begins: Verdict) -> None:
+@pytest.mark.parametrize("begins", [Classification.SEARCH, Classification.PERHAPS])
+def test_a_frame_in_the_middle_of_bytes_is_found(begins: Classification) -> None:
     lost = b"\x00\x07rest of what was lost"
     rows = split(lost + request(1) + request(2), [], set(), 1, begins=begins)
     assert [(kind, data) for kind, _, _, data in rows] == [
@@ -133,8 +133,8 @@ def test_a_frame_in_the_middle_of_bytes_is_found(begins: Verdict) -> None:
 
 @pytest.mark.parametrize("stream", [b"nothing here at all", response(1) + b"??"])
 def test_nothing_is_found_where_nothing_is(stream: bytes) -> None:
-    assert split(stream, [], set(), 1, begins=Verdict.PERHAPS) == []
-    [(kind, start, size, _)] = split(stream, [], set(), 1, begins=Verdict.SEARCH)
+    assert split(stream, [], set(), 1, begins=Classification.PERHAPS) == []
+    [(kind, start, size, _)] = split(stream, [], set(), 1, begins=Classification.SEARCH)
     assert (kind, start, size) == (FrameKind.UNPARSED, 0, len(stream))
 
 
@@ -143,9 +143,9 @@ def test_nothing_is_found_where_nothing_is(stream: bytes) -> None:
 )
 def test_what_is_found_does_not_depend_on_batches(before: bytes, count: int, cuts: list[int], batch: int) -> None:
     stream = before + b"".join(request(n, client_id=b"x" * n * 5) for n in range(1, count + 1))
-    whole = split(stream, cuts, {1}, 1 << 20, begins=Verdict.SEARCH)
-    assert split(stream, cuts, {1}, batch, begins=Verdict.SEARCH) == whole
-    assert split(stream, cuts, {1}, 1, begins=Verdict.SEARCH) == whole
+    whole = split(stream, cuts, {1}, 1 << 20, begins=Classification.SEARCH)
+    assert split(stream, cuts, {1}, batch, begins=Classification.SEARCH) == whole
+    assert split(stream, cuts, {1}, 1, begins=Classification.SEARCH) == whole
 
 
 def test_what_is_held_is_bounded() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.conversation import pcapng
-from dissector.exchange.model import Row
+from dissector.exchange.model import ExchangeRow
 from dissector.export.packets import packets_of
 from tests.conftest import CAPTURES
 from tests.traffic import Packet, Turn, capture_of, conversation, request, response, seeds
@@ -18,7 +18,7 @@ from tests.traffic import Packet, Turn, capture_of, conversation, request, respo
 FIRST = 1
 
 
-def rows(path: str) -> list[Row]:
+def rows(path: str) -> list[ExchangeRow]:
     with Capture([path]) as capture:
         return [exchange.row for exchange in capture.exchanges()]
 
@@ -72,7 +72,7 @@ def test_other_bytes_are_never_taken_for_one(
     assert sum(row.response_size or 0 for row in found if row.kind == "unparsed") == size
 
 
-def identity(row: Row) -> tuple[object, ...]:
+def identity(row: ExchangeRow) -> tuple[object, ...]:
     return row.client, row.api, row.version, row.correlation_id, row.client_id, row.request_size, row.response_size
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.core import limits
-from dissector.exchange.model import Row
+from dissector.exchange.model import ExchangeRow
 from tests.traffic import (
     ACK,
     FIN,
@@ -29,7 +29,7 @@ from tests.traffic import (
 )
 
 
-def rows(path: str) -> list[Row]:
+def rows(path: str) -> list[ExchangeRow]:
     with Capture([path]) as capture:
         return [exchange.row for exchange in capture.exchanges()]
 

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.index.pairing import Pairing, Waiting, key_of
+from dissector.index.pairing import Pairing, PendingRequest, key_of
 
 ASK, ANSWER, LOSS = range(3)
 Event = tuple[int, int]
@@ -15,10 +15,10 @@ Event = tuple[int, int]
 events = st.lists(st.tuples(st.sampled_from([ASK, ASK, ANSWER, ANSWER, LOSS]), st.integers(0, 2)), max_size=30)
 
 
-def waiting(packets: list[int], ids: list[int]) -> Waiting:
+def waiting(packets: list[int], ids: list[int]) -> PendingRequest:
     """Rows are called by their packets."""
     at = np.array(packets, np.int64)
-    return Waiting(key_of(np.zeros(len(at), np.int64), np.array(ids, np.int64)), at, at)
+    return PendingRequest(key_of(np.zeros(len(at), np.int64), np.array(ids, np.int64)), at, at)
 
 
 def pairs(some: Sequence[Event], cuts: set[int]) -> set[tuple[int, int]]:

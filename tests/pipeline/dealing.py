@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from dissector.capture_session import Capture
-from dissector.capture_session.tally import Tally
+from dissector.capture_session.tally import CaptureTally
 from dissector.core.finding import Finding
 from dissector.core.json_text import dumps
 from dissector.exchange.to_json import exchange_object
-from dissector.index.shared_state import Lessons
+from dissector.index.shared_state import SharedState
 from dissector.pipeline.cells import Cells, Made, Several
 from dissector.pipeline.notes import ORDER, findings_of
 from dissector.pipeline.origins import Origin, origins
@@ -31,7 +31,7 @@ from dissector.pipeline.staging import Staged
 from dissector.pipeline.whole_files import of_file
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.loader import api
-from dissector.transport.partitions import Share
+from dissector.transport.partitions import Partition
 
 KEPT = Keeping()
 Tables = dict[str, list[dict[str, Any]]]
@@ -53,10 +53,10 @@ def tables(
     for blocks in dealt.values():
         blocks.sort(key=lambda block: block.first)
     numbers = chance.sample(sorted(dealt), len(dealt))
-    taught = Lessons.together(_sent(lessons(dealt[number], Share(number, parts))) for number in numbers)
+    taught = SharedState.together(_sent(lessons(dealt[number], Partition(number, parts))) for number in numbers)
     made: Tables = defaultdict(list)
     for number in numbers:
-        of_part = rows(dealt[number], Share(number, parts), _sent(taught), origins(plans, found), keeping)
+        of_part = rows(dealt[number], Partition(number, parts), _sent(taught), origins(plans, found), keeping)
         for table, cells in one_by_one(of_part):
             made[table].append(cells)
     _find(made, origins(plans, found))
@@ -172,4 +172,6 @@ def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:
 def problems(made: Tables) -> list[Finding]:
     """What is told of the packets of all files together."""
     found = [pickle.loads(each["tally"]) for each in made["tallies"]]
-    return Tally.together([each for part in found for each in part.dealt], [part.tally for part in found]).problems
+    return CaptureTally.together(
+        [each for part in found for each in part.dealt], [part.tally for part in found]
+    ).problems

@@ -13,12 +13,12 @@ import pytest
 from dissector.capture import compression, spool
 from dissector.capture.spool import Spool, SpoolFullError
 from dissector.core.finding import Finding
-from dissector.index.shared_state import Lessons
+from dissector.index.shared_state import SharedState
 from dissector.pipeline.parts import Keeping, rows
 from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import Segment, deal, segments
 from dissector.pipeline.whole_files import of_file
-from dissector.transport.partitions import Share
+from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
 from tests.pipeline.test_whole_files import LOGS
 
@@ -118,7 +118,7 @@ def test_a_part_without_room_on_the_disk_fails_and_is_not_cut(java: Path) -> Non
     [segment] = segments([plan(str(java))])
     blocks = [each.block for each in deal(segment, 1)]
     with pytest.raises(SpoolFullError, match="temporary files: no space left on device"):
-        list(rows(blocks, Share(0, 1), Lessons.together([]), [], Keeping()))
+        list(rows(blocks, Partition(0, 1), SharedState.together([]), [], Keeping()))
 
 
 @pytest.mark.usefixtures("full")

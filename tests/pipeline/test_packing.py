@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.records import Carried, carries
+from dissector.analysis.records import CarriedRecords, carries
 from dissector.capture_session import Capture
 from dissector.core.json_text import dumps
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.pipeline.packing import Packer, unpacked
 from dissector.protocol.embedded.context import NOTHING_KNOWN
-from dissector.protocol.message import request_shape
+from dissector.protocol.message import request_layout
 from tests.conftest import PCAPS
 from tests.protocol.records.test_batches import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, wrapper
@@ -35,19 +35,19 @@ def test_bodies_come_back_whole(bundled: Path) -> None:
                     assert unpacked(packed, said.shape.body or "") == plain(said.decoded_body)
 
 
-def produced(topic: str, field: bytes) -> Message:
+def produced(topic: str, field: bytes) -> ExchangeMessage:
     """A Produce request v3 of these bytes."""
     name = len(topic).to_bytes(2, "big") + topic.encode()
     body = b"\xff\xff\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01" + name + b"\x00\x00\x00\x01\x00\x00\x00\x00"
     body += len(field).to_bytes(4, "big") + field
     data = b"\x00\x00\x00\x03\x00\x00\x00\x01\xff\xff" + body
     data = len(data).to_bytes(4, "big") + data
-    return Message(0, len(data), data, len(data), request_shape(0, 3, data), NOTHING_KNOWN)
+    return ExchangeMessage(0, len(data), data, len(data), request_layout(0, 3, data), NOTHING_KNOWN)
 
 
-def both(said: Message) -> tuple[Any, list[Carried]]:
+def both(said: ExchangeMessage) -> tuple[Any, list[CarriedRecords]]:
     """The one field of records as it is packed; and, on the way, whether it comes back."""
-    carried: list[Carried] = []
+    carried: list[CarriedRecords] = []
     packed = plain(said.body_with(Packer(said, carried)))
     assert unpacked(packed, "ProduceRequest") == plain(said.decoded_body)
     topics, partitions, field = FIELD

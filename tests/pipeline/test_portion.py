@@ -20,7 +20,7 @@ from dissector.capture.partition import Block
 from dissector.core.finding import Severity
 from dissector.findings.notes import Making
 from dissector.findings.registry import FINDERS
-from dissector.index.shared_state import Lessons
+from dissector.index.shared_state import SharedState
 from dissector.pipeline.notes import ANEW, NOTES, ORDER, anew_of, findings_of, retell
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import TALLIES, Keeping
@@ -29,7 +29,7 @@ from dissector.pipeline.parts import rows as rows_of_whole
 from dissector.pipeline.plan import Plan, plan
 from dissector.pipeline.portion import Left, lessons, rows
 from dissector.pipeline.segments import deal, segments
-from dissector.transport.partitions import Share
+from dissector.transport.partitions import Partition
 from tests.capture_session.test_checkpointing import over_a_bad_network, packets
 from tests.conftest import CAPTURES
 from tests.pipeline.dealing import one_by_one as separate
@@ -135,24 +135,24 @@ def of(table: str, made: Made) -> list[dict[str, Any]]:
     return [cells for name, cells in made if name == table]
 
 
-def learned(parts: dict[int, list[Block]]) -> Lessons:
-    return Lessons.together(lessons_of_whole(blocks, Share(part, PARTS)) for part, blocks in parts.items())
+def learned(parts: dict[int, list[Block]]) -> SharedState:
+    return SharedState.together(lessons_of_whole(blocks, Partition(part, PARTS)) for part, blocks in parts.items())
 
 
 def at_once(plans: list[Plan], origins: list[Origin]) -> Rows:
     parts = dealt(plans, 0)
     taught = learned(parts)
-    made = (rows_of_whole(blocks, Share(part, PARTS), taught, origins, Keeping()) for part, blocks in parts.items())
+    made = (rows_of_whole(blocks, Partition(part, PARTS), taught, origins, Keeping()) for part, blocks in parts.items())
     found = [row for each in made for row in separate(each)]
     tables = [(table, row) for table, row in found if table not in (TALLIES, NOTES)]
     return described(tables + found_in(of(NOTES, found), origins))
 
 
-def one_by_one(plans: list[Plan], origins: list[Origin], beforehand: Lessons | None = None) -> Rows:
+def one_by_one(plans: list[Plan], origins: list[Origin], beforehand: SharedState | None = None) -> Rows:
     """As `follow.Portion` does it; or with what is learned later known `beforehand`."""
     left = {part: Left().packed() for part in range(PARTS)}
     tables: Made = []
-    known: dict[int, Lessons] = {}
+    known: dict[int, SharedState] = {}
     notes: list[dict[str, Any]] = []
     first, making, now_ns = 0, Making(), 0
     for each in plans:
@@ -162,8 +162,8 @@ def one_by_one(plans: list[Plan], origins: list[Origin], beforehand: Lessons | N
         is_last = each is plans[-1]
         for part in range(PARTS):
             before = Left.unpacked(left[part])
-            known[part] = lessons(parts[part], Share(part, PARTS), before, is_last=is_last)
-        taught = beforehand or Lessons.together(known.values())
+            known[part] = lessons(parts[part], Partition(part, PARTS), before, is_last=is_last)
+        taught = beforehand or SharedState.together(known.values())
         for part in range(PARTS):
 
             def put(what: Left, part: int = part) -> None:
@@ -171,7 +171,7 @@ def one_by_one(plans: list[Plan], origins: list[Origin], beforehand: Lessons | N
 
             before = Left.unpacked(left[part])
             made += separate(rows(
-                parts[part], Share(part, PARTS), before, taught, origins, Keeping(),
+                parts[part], Partition(part, PARTS), before, taught, origins, Keeping(),
                 None if is_last else put, now_ns,
             ))  # fmt: skip
         making = pickle.loads(pickle.dumps(making))

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from dissector.analysis.records import Carried
-from dissector.capture_session.tally import Tally
+from dissector.analysis.records import CarriedRecords
+from dissector.capture_session.tally import CaptureTally
 from dissector.pipeline.carried import rows
 from dissector.pipeline.cells import Made
 from dissector.pipeline.parts import TALLIES
 from dissector.pipeline.staging import Staged, staged
-from dissector.protocol.records.batch import Header, Record
+from dissector.protocol.records.batch import BatchHeader, Record
 from tests.pipeline.dealing import read_back, tables, with_headers
 from tests.traffic import Turn, capture_of, conversation, request, response
 
@@ -36,8 +36,10 @@ def test_text_that_is_not_utf_8_is_as_json_has_it(tmp_path: Path) -> None:
 
 def test_names_of_headers_that_are_not_utf_8_are_kept(tmp_path: Path) -> None:
     key = b"\xfe".decode("utf-8", "surrogateescape")
-    record = Record(1, 2, None, b"v", [Header(key, b"\xff")])
-    [row] = written(tmp_path, [("records", rows(Carried("orders", 0, [record], 1), WHERE, kept=True))])["records"]
+    record = Record(1, 2, None, b"v", [BatchHeader(key, b"\xff")])
+    [row] = written(tmp_path, [("records", rows(CarriedRecords("orders", 0, [record], 1), WHERE, kept=True))])[
+        "records"
+    ]
     assert row["headers"] == [{"key": "\\xfe", "value": b"\xff"}]
 
 
@@ -45,12 +47,14 @@ def test_names_of_headers_that_are_not_utf_8_are_kept(tmp_path: Path) -> None:
 def test_times_and_offsets_that_no_column_holds_are_null(tmp_path: Path, number: int) -> None:
     """Damaged batches have them: a base near the end, and a delta."""
     record = Record(number, number, None, None, [])
-    [row] = written(tmp_path, [("records", rows(Carried("orders", 0, [record], number), WHERE, kept=True))])["records"]
+    [row] = written(tmp_path, [("records", rows(CarriedRecords("orders", 0, [record], number), WHERE, kept=True))])[
+        "records"
+    ]
     assert (row["offset"], row["timestamp_ms"], row["topic"]) == (None, None, "orders")
 
 
 def test_what_a_part_left_out_goes_beside_its_files(tmp_path: Path) -> None:
-    tally = Tally(strangers=3)
+    tally = CaptureTally(strangers=3)
     [found] = staged([(TALLIES, {"tally": pickle.dumps(tally)})], f"file://{tmp_path}")
     assert (found.table, found.rows) == (TALLIES, 0)
     assert pickle.loads(found.tally or b"") == tally
@@ -61,10 +65,10 @@ def test_what_a_part_left_out_goes_beside_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [True, False])
 def test_rows_that_come_together_are_those_that_come_one_by_one(tmp_path: Path, *, kept: bool) -> None:
     """Whatever batches hold: no record, one, many; and a message of before 0.11 among them."""
-    records = [Record(n, 5, (None, b"k")[n % 2], b"v" * n, [Header("h", b"1")] * (n % 3)) for n in range(7)]
+    records = [Record(n, 5, (None, b"k")[n % 2], b"v" * n, [BatchHeader("h", b"1")] * (n % 3)) for n in range(7)]
     batches = [
-        Carried("orders", 1, records[:1], 0, 9, 1, 2**31 - 1, "lz4"), Carried("orders", 2, records, 0),
-        Carried("", None, [(3, None, None, None, [])], 3, codec="gzip"),
+        CarriedRecords("orders", 1, records[:1], 0, 9, 1, 2**31 - 1, "lz4"), CarriedRecords("orders", 2, records, 0),
+        CarriedRecords("", None, [(3, None, None, None, [])], 3, codec="gzip"),
     ]  # fmt: skip
     together = [rows(batch, WHERE | {"api": "Produce", "packet": at}, kept=kept) for at, batch in enumerate(batches)]
     found = written(tmp_path, [("records", each) for each in together])["records"]

@@ -73,8 +73,8 @@ def test_latencies_over_time_are_those_of_the_captures(ingested: Ingested, text:
         rows = np.arange(len(capture))
         if text is not None:
             rows = np.concatenate([some.rows for some in capture.select(parse(text))])
-        figures = capture.figures(rows)
-        answered = figures.where(figures.has_latency)
+        index_columns = capture.index_columns(rows)
+        answered = index_columns.where(index_columns.has_latency)
         wanted = OverTime.of(answered.asked_ns, answered.latency_ns)
     found = over_time(Tables(ingested.spark, ingested.folder), None if text is None else parse(text))
     assert found == wanted

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture_session.tally import OfPart
+from dissector.capture_session.tally import PartitionTally
 from dissector.core.batches import NEVER
 from dissector.findings.order import CLOSED_NS, PASSED, PATIENCE_NS
-from dissector.index.shared_state import Lessons
+from dissector.index.shared_state import SharedState
 from dissector.pipeline.parts import TALLIES, Keeping
 from dissector.pipeline.portion import Left, rows
-from dissector.transport.partitions import Share
+from dissector.transport.partitions import Partition
 from tests.capture_session.test_checkpointing import packets
 from tests.findings.made import START, Talk, fetch, heartbeat, written
 from tests.pipeline.test_portion import origins_of, plan
@@ -22,10 +22,12 @@ def waits_from(folder: Path, *talks: Talk, now_ns: int = START) -> int:
     """The packet from which on notes wait, after a portion that has all of these connections."""
     path = Path(written(folder, *talks))
     origins, blocks = origins_of([plan(str(path))]), packets(path)
-    made = rows(blocks, Share(0, 1), Left(), Lessons.together([]), origins, Keeping(), lambda left: None, now_ns)
+    made = rows(
+        blocks, Partition(0, 1), Left(), SharedState.together([]), origins, Keeping(), lambda left: None, now_ns
+    )
     [told] = [row["tally"] for table, row in made if table == TALLIES]
     part = pickle.loads(told)
-    assert isinstance(part, OfPart)
+    assert isinstance(part, PartitionTally)
     return part.waits_from
 
 

@@ -14,11 +14,11 @@ from dissector.pipeline.origins import Origin
 from dissector.pipeline.parts import Keeping, lessons, rows
 from dissector.pipeline.plan import plan
 from dissector.pipeline.segments import deal, segments
-from dissector.transport.partitions import Share
+from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
 from tests.pipeline.dealing import one_by_one, read_back
 
-WHOLE = Share(0, 1)
+WHOLE = Partition(0, 1)
 
 
 def blocks() -> list[Block]:

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from dissector.probe.connection import Address, Connection
+from dissector.probe.connection import Address, BrokerConnection
 from dissector.probe.dialogue import ask_all
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import Batch, Header, Record
+from dissector.protocol.records.batch import Batch, BatchHeader, Record
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.parts import split
 from dissector.protocol.records.to_json import budget_of
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH = 0, 1, 2, 3, 8, 9
 FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 10, 11, 12, 13, 14
-RECORDS = [Record(n, 5_000 + n, b"order-%d" % n, b"apples " * n, [Header("n", bytes([n]))]) for n in range(4)]
+RECORDS = [Record(n, 5_000 + n, b"order-%d" % n, b"apples " * n, [BatchHeader("n", bytes([n]))]) for n in range(4)]
 
 
 WRONG = {PRODUCE: {5}, JOIN_GROUP: {6}, SYNC_GROUP: {4}, LEAVE_GROUP: {3, 4}}
@@ -38,12 +38,12 @@ def brokers() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def connection(brokers: list[str]) -> Iterator[Connection]:
-    with Connection(Address.parse(brokers[0]), "tests", 15) as found:
+def connection(brokers: list[str]) -> Iterator[BrokerConnection]:
+    with BrokerConnection(Address.parse(brokers[0]), "tests", 15) as found:
         yield found
 
 
-def ask(connection: Connection, api_key: int, version: int, **values: object) -> Values:
+def ask(connection: BrokerConnection, api_key: int, version: int, **values: object) -> Values:
     """An answer without error; fields that the version lacks are left out."""
     known = api(api_key)
     assert known is not None
@@ -55,7 +55,7 @@ def ask(connection: Connection, api_key: int, version: int, **values: object) ->
     return response.body
 
 
-def common(connection: Connection, key: int) -> list[int]:
+def common(connection: BrokerConnection, key: int) -> list[int]:
     """The versions of an API that the mock and the tables have, but for those that the mock gets wrong."""
     known = api(key)
     assert known is not None
@@ -63,7 +63,7 @@ def common(connection: Connection, key: int) -> list[int]:
     return [version for version in both if version not in WRONG.get(key, ())]
 
 
-def leader(connection: Connection, topic: str) -> tuple[str, object]:
+def leader(connection: BrokerConnection, topic: str) -> tuple[str, object]:
     """Make a topic by asking for it, as the mock allows; the address of partition 0's leader, and the topic's id."""
     body = ask(connection, METADATA, 12, topics=[{"name": topic}], allow_auto_topic_creation=True)
     [found] = rows(body, "topics")
@@ -98,13 +98,13 @@ def test_its_own_bytes_are_printed_as_show_prints_exchanges(brokers: list[str]) 
     assert 'client_software_name: "kdissect"  [23+9 COMPACT_STRING]' in tree
 
 
-def test_topics_are_listed_when_asked_for(brokers: list[str], connection: Connection) -> None:
+def test_topics_are_listed_when_asked_for(brokers: list[str], connection: BrokerConnection) -> None:
     leader(connection, "listed")
     assert "listed" in kdissect("probe", brokers[0], "--topics").stdout.decode()
     assert "listed" not in kdissect("probe", brokers[0]).stdout.decode()
 
 
-def test_metadata_is_answered_in_every_version(connection: Connection) -> None:
+def test_metadata_is_answered_in_every_version(connection: BrokerConnection) -> None:
     leader(connection, "meta")
     for version in common(connection, METADATA):
         body = ask(connection, METADATA, version, topics=[{"name": "meta"}], allow_auto_topic_creation=False)
@@ -113,11 +113,11 @@ def test_metadata_is_answered_in_every_version(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_what_is_produced_is_fetched_again_in_every_version(connection: Connection, codec: int) -> None:
+def test_what_is_produced_is_fetched_again_in_every_version(connection: BrokerConnection, codec: int) -> None:
     objects = [record._asdict() | {"headers": [header._asdict() for header in record.headers]} for record in RECORDS]
     topic, sent = f"codec-{codec}", batch_bytes({"attributes": codec, "records": objects})
     address, topic_id = leader(connection, topic)
-    with Connection(Address.parse(address), "tests", 15) as broker:
+    with BrokerConnection(Address.parse(address), "tests", 15) as broker:
         # Batches of magic 2 came with Produce v3 and Fetch v4; from v13 on a Fetch knows topics by their ids alone.
         versions = [v for v in common(broker, PRODUCE) if v >= 3]
         assert len(versions) > 5
@@ -132,7 +132,7 @@ def test_what_is_produced_is_fetched_again_in_every_version(connection: Connecti
             assert fetched(broker, named, version) == RECORDS
 
 
-def fetched(broker: Connection, topic: Values, version: int) -> list[Record]:
+def fetched(broker: BrokerConnection, topic: Values, version: int) -> list[Record]:
     """The records of the first batch of partition 0, their offsets counted from its own."""
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
     body = ask(broker, FETCH, version, max_wait_ms=500, min_bytes=1, topics=[{**topic, "partitions": [partition]}])
@@ -145,7 +145,7 @@ def fetched(broker: Connection, topic: Values, version: int) -> list[Record]:
     return [record._replace(offset=record.offset - found.base_offset) for record in found.records(budget_of())]
 
 
-def coordinator(connection: Connection, group: str) -> str:
+def coordinator(connection: BrokerConnection, group: str) -> str:
     """The address of a group's coordinator, the same whatever version is asked in."""
     found = set()
     for version in common(connection, FIND_COORDINATOR):
@@ -157,10 +157,10 @@ def coordinator(connection: Connection, group: str) -> str:
 
 
 @pytest.mark.parametrize("newest", [True, False])
-def test_a_member_joins_commits_and_leaves(connection: Connection, newest: bool) -> None:
+def test_a_member_joins_commits_and_leaves(connection: BrokerConnection, newest: bool) -> None:
     group, topic = f"group-{newest}", f"grouped-{newest}"
     leader(connection, topic)
-    with Connection(Address.parse(coordinator(connection, group)), "tests", 15) as broker:
+    with BrokerConnection(Address.parse(coordinator(connection, group)), "tests", 15) as broker:
         # OffsetCommit v0 has no generation and names no member.
         version = {key: [v for v in common(broker, key) if v or key != OFFSET_COMMIT][-1 if newest else 0] for key in (
             JOIN_GROUP, SYNC_GROUP, HEARTBEAT, OFFSET_COMMIT, OFFSET_FETCH, LEAVE_GROUP)}  # fmt: skip
@@ -185,7 +185,7 @@ def test_a_member_joins_commits_and_leaves(connection: Connection, newest: bool)
         ask(broker, LEAVE_GROUP, version[LEAVE_GROUP], group_id=group, **leaving, members=[leaving])
 
 
-def _commit(broker: Connection, version: dict[int, int], me: Values, topic: str) -> None:
+def _commit(broker: BrokerConnection, version: dict[int, int], me: Values, topic: str) -> None:
     """Commit an offset, and fetch it again."""
     partition = {"partition_index": 0, "committed_offset": 42, "committed_metadata": "here"}
     commit = {**me, "generation_id_or_member_epoch": me["generation_id"]}

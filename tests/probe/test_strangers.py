@@ -12,7 +12,7 @@ import pytest
 
 from dissector.cli.formats import ProbeFormat
 from dissector.cli.probe import probe
-from dissector.probe.connection import LARGEST, Address, Connection, ProbeError
+from dissector.probe.connection import LARGEST, Address, BrokerConnection, ProbeError
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
 from tests.cli.test_commands import kdissect
@@ -177,7 +177,7 @@ def test_addresses() -> None:
 
 
 def test_an_unanswered_request_is_kept_as_an_exchange() -> None:
-    with serving(closes) as address, Connection(Address.parse(address), "me", 2) as connection:
+    with serving(closes) as address, BrokerConnection(Address.parse(address), "me", 2) as connection:
         with pytest.raises(ProbeError):
             connection.ask(18, 0, {})
         [exchange] = connection.exchanges

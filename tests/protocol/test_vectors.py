@@ -17,12 +17,12 @@ from dissector.protocol.codec.plan import StructPlan
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write_value
-from dissector.protocol.message import Shape, Traced, read, request_shape, response_shape
+from dissector.protocol.message import MessageLayout, Traced, read, request_layout, response_layout
 from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.records.to_json import budget_of, records_object
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema import loader
-from dissector.protocol.tree import Node, Source
+from dissector.protocol.tree import ByteSource, Node
 from tests.protocol import trees
 from tests.protocol.apache_records import batches_of, truth_in
 from tests.protocol.places import filled, possible
@@ -55,7 +55,7 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
 
 
 def traced(layout: StructPlan, data: bytes) -> Traced:
-    sources = [Source(0, "message", data)]
+    sources = [ByteSource(0, "message", data)]
     root = Node("message", "", "STRUCT", 0, len(data))
     tracer = Tracer(data, 0, len(data), RecordTracer(sources, budget_of()))
     tracer.message(layout, "body", root)
@@ -76,14 +76,14 @@ def assert_agreed(vector: Vector) -> None:
         assert not list(differences(list(batches_of(raw)), batches)), where
 
 
-def framed(vector: Vector, headers: dict[str, dict[int, Vector]]) -> tuple[bytes, Shape]:
+def framed(vector: Vector, headers: dict[str, dict[int, Vector]]) -> tuple[bytes, MessageLayout]:
     """A vector with a header before it, and how the frame is to be read."""
     key = loader.message(vector.name).api_key
     assert key is not None
     if vector.direction == "request":
-        shape = request_shape(key, vector.version)
+        shape = request_layout(key, vector.version)
     else:
-        shape = response_shape(key, vector.version, bytes(8) + vector.data)
+        shape = response_layout(key, vector.version, bytes(8) + vector.data)
     assert (shape.header_version, shape.body) == (vector.header, vector.name), vector.where
     header = headers[shape.header or ""][shape.header_version].data
     return (len(header) + len(vector.data)).to_bytes(4, "big") + header + vector.data, shape

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.transport.partitions import Marks, Share, marks_of
+from dissector.transport.partitions import Marks, Partition, marks_of
 
 ends = st.tuples(st.binary(min_size=16, max_size=16), st.integers(0, 65_535))
 pairs = st.lists(st.tuples(ends, ends), min_size=1, max_size=20)
@@ -25,14 +25,14 @@ def marks(found: Pairs) -> Marks:
 def test_a_pair_has_one_part_in_either_direction(found: Pairs, parts: int) -> None:
     one, other = marks(found), marks([(to, source) for source, to in found])
     assert (one == other).all()
-    shares = np.array([Share(number, parts).has(one) for number in range(parts)])
+    shares = np.array([Partition(number, parts).has(one) for number in range(parts)])
     assert (shares.sum(axis=0) == 1).all()
 
 
 def test_parts_are_of_a_size() -> None:
     """Clients of one host, one port behind the other."""
     found = marks([((bytes(16), port), (bytes(15) + b"\x01", 9092)) for port in range(20_000, 30_000)])
-    sizes = [int(Share(number, 8).has(found).sum()) for number in range(8)]
+    sizes = [int(Partition(number, 8).has(found).sum()) for number in range(8)]
     assert min(sizes) > 1_100
     assert max(sizes) < 1_400
 

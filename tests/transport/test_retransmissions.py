@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.limits import DEFAULT, Limits
-from dissector.transport import Resent
+from dissector.transport import Retransmissions
 from tests.traffic import ACK, Mangling, Packet, Turn, conversation, manglings, seeds, streams
 from tests.transport.reading import read
 
@@ -17,14 +17,14 @@ PACKETS = conversation([Turn(True, b"a" * 100), Turn(False, b"b" * 300)], segmen
 """Two to open, one of the client, three of the server: a packet a millisecond."""
 
 
-def delays(resent: Resent, *frames: tuple[int, int, int, int]) -> list[tuple[int, int]]:
+def delays(resent: Retransmissions, *frames: tuple[int, int, int, int]) -> list[tuple[int, int]]:
     """Of frames (direction, stream offset, size, begun after so many milliseconds), in milliseconds."""
     columns = np.array(frames, np.int64).T
     again, waited = resent.delays(*columns[:3], columns[3] * MS)
     return [(a // MS, w // MS) for a, w in zip(again.tolist(), waited.tolist(), strict=True)]
 
 
-def stretches(resent: Resent) -> set[tuple[int, ...]]:
+def stretches(resent: Retransmissions) -> set[tuple[int, ...]]:
     return set(zip(*(column.values.tolist() for column in resent._columns), strict=True))
 
 
@@ -62,7 +62,7 @@ def test_batches_make_no_difference(said: tuple[bytes, bytes], mangle: Mangling,
 
 @given(chance=seeds)
 def test_delays_are_those_of_looking_at_every_stretch(chance: random.Random) -> None:
-    resent = Resent(DEFAULT)
+    resent = Retransmissions(DEFAULT)
     rows = []
     for _ in range(chance.randrange(1, 30)):
         start = chance.randrange(200)

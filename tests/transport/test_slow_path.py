@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.limits import DEFAULT
-from dissector.transport.fragments import Fragments, Key
+from dissector.transport.fragments import DatagramKey, Fragments
 from dissector.transport.registry import LINK_TYPES
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import read
@@ -18,7 +18,7 @@ DATA = bytes_without_mark(600)
 PACKETS = conversation([Turn(True, DATA)], segment=200)
 INCOMPLETE = "IP fragment without the others"
 ADDRESSES = bytes(15) + b"\x01" + bytes(15) + b"\x02"
-ONE = Key(b"a", b"b", 1, 4)
+ONE = DatagramKey(b"a", b"b", 1, 4)
 
 
 def fragments4(packet: Packet, number: int, size: int) -> list[bytes]:

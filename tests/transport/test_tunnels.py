@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture_session.tally import Tally
+from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import RunKind
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
 from dissector.transport import Transport
 from dissector.transport.header_columns import Layer
-from dissector.transport.header_parser import MOST_TUNNELS, NESTED, TOO_DEEP, Peeling
-from dissector.transport.next_header import ENCRYPTED, NOT_IP, NOT_TCP, Protocol, Step
+from dissector.transport.header_parser import MOST_TUNNELS, NESTED, TOO_DEEP, HeaderParser
+from dissector.transport.next_header import ENCRYPTED, NOT_IP, NOT_TCP, HeaderProtocol, NextHeader
 from dissector.transport.slow_path import INCOMPLETE
 from tests.traffic import Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import batch, read
@@ -96,7 +96,7 @@ def test_what_a_switch_cuts_off_of_what_it_mirrors_is_known_by_its_size() -> Non
 
 def test_only_datagrams_with_tcp_are_kept() -> None:
     store = Store()
-    peeling = Peeling(store, DEFAULT, Counter())
+    peeling = HeaderParser(store, DEFAULT, Counter())
     other = [piece for n in range(9) for piece in fragments(ip4(17, udp(2049, bytes(999))), n, 504)]
     assert not peeling.segments(batch(other, link_type=101))
     assert store.add(b"first") == 0
@@ -201,7 +201,7 @@ AIR = ieee_802_11(control=0x8801, extra=b"\x80\x00")(PACKETS[-1])
 def test_a_frame_of_the_air_that_cannot_be_read_is_counted_by_reason(frame: bytes, reason: str) -> None:
     transport = read([frame], link_type=105).transport
     assert transport.ignored == {reason: 1}
-    assert bool(Tally(ignored=transport.ignored).problems) == (reason != NOT_IP)
+    assert bool(CaptureTally(ignored=transport.ignored).problems) == (reason != NOT_IP)
 
 
 def test_headers_without_end_are_counted() -> None:
@@ -234,12 +234,12 @@ def test_work_does_not_grow_with_the_ways_that_packets_take(monkeypatch: pytest.
     frames = [frame(outer(inner(PACKETS[-1]))) for inner, outer, frame in ways]
     read_headers = Counter[str]()
 
-    def counting(peeling: Peeling, protocol: Protocol, layer: Layer) -> Iterator[Step]:
+    def counting(peeling: HeaderParser, protocol: HeaderProtocol, layer: Layer) -> Iterator[NextHeader]:
         read_headers[protocol.name] += 1
         return real(peeling, protocol, layer)
 
-    real = Peeling._behind
-    monkeypatch.setattr(Peeling, "_behind", counting)
+    real = HeaderParser._behind
+    monkeypatch.setattr(HeaderParser, "_behind", counting)
     [stream] = read(frames).streams.values()
     assert stream == DATA[400:]
     assert sum(read_headers.values()) < len(frames) / 10
@@ -310,7 +310,7 @@ random_bytes = st.tuples(st.sampled_from([*(link_type for link_type, _ in LINKS.
 def test_whatever_the_bytes_a_packet_is_a_segment_or_counted_once(packet: tuple[int, bytes], longer: int) -> None:
     link_type, frame = packet
     ignored: Counter[str] = Counter()
-    peeling = Peeling(Store(), DEFAULT, ignored)
+    peeling = HeaderParser(Store(), DEFAULT, ignored)
     found = peeling.segments(batch([frame], link_type=link_type, lengths=[len(frame) + longer]))
     peeling.finish()
     assert sum(map(len, found)) + sum(ignored.values()) == 1

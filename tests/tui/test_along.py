@@ -1,6 +1,6 @@
 """J, } and { along what exchanges have in common."""
 
-from dissector.analysis.follow_keys import threads_of
+from dissector.analysis.follow_keys import follow_keys
 from tests.tui.driving import JAVA, opened, to
 
 
@@ -10,7 +10,7 @@ async def test_a_partition_is_gone_along_and_back() -> None:
         start = screen.row
         exchange = screen.main.model.exchange
         assert exchange is not None
-        thread = next(t for t in threads_of(exchange) if t.kind == "topic partition")
+        thread = next(t for t in follow_keys(exchange) if t.kind == "topic partition")
         node = exchange.request.tree.find(thread.path.removeprefix("request."))
         assert node is not None
         screen.main.choose_field(node)

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dissector.analysis.sequence_diagram import Ladder, Lane, ladder_of
+from dissector.analysis.sequence_diagram import Lane, SequenceDiagram, sequence_diagram
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER
@@ -26,7 +26,7 @@ def view(screen: Screen) -> LadderView:
     return screen.pilot.app.screen.query_one(LadderView)
 
 
-def ladder(screen: Screen) -> Ladder:
+def ladder(screen: Screen) -> SequenceDiagram:
     found = view(screen).ladder
     assert found is not None
     return found
@@ -176,7 +176,7 @@ def test_a_line_is_as_wide_as_it_should_wherever_its_lanes_are(tmp_path: Path) -
     with Capture([capture_of(tmp_path, conversation(exchanges(2)))]) as capture:
         for _ in capture.read():
             pass
-        event = ladder_of(capture, range(2)).event(0)
+        event = sequence_diagram(capture, range(2)).event(0)
     shown = Layout((3, 5, 40), (5, 30, 55), 60)
     for source, target in [(3, 40), (40, 3), (5, 40), (0, 40), (40, 0), (20, 40), (5, 39), (0, 1)]:
         pieces = line(event._replace(source=source, target=target), LANES, shown, {40: 3})

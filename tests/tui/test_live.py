@@ -11,7 +11,7 @@ import pytest
 from textual.widgets import Input, Static
 
 import dissector
-from dissector.capture.live import Recording, Wanted, source
+from dissector.capture.live import CaptureSettings, Recording, source
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.probe.servers import frame, serving
@@ -35,11 +35,11 @@ class Live(Screen):
 async def watched(port: int, path: str = "") -> AsyncIterator[tuple[Live, Recording]]:
     with ExitStack() as opened:
 
-        def begin(wanted: Wanted) -> tuple[Capture, Recording, Wanted]:
+        def begin(wanted: CaptureSettings) -> tuple[Capture, Recording, CaptureSettings]:
             recording = opened.enter_context(Recording(wanted))
             return opened.enter_context(Capture([source(recording)])), recording, wanted
 
-        capture, recording, wanted = begin(Wanted("lo", (port,), "", promiscuous=False, path=path))
+        capture, recording, wanted = begin(CaptureSettings("lo", (port,), "", promiscuous=False, path=path))
         async with KDissectApp(LiveScreen(capture, recording, wanted, begin)).run_test(size=(120, 40)) as pilot:
             screen = Live(pilot)
             yield screen, recording

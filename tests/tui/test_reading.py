@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from tests.findings.made import Talk, produce, written
 from tests.tui.driving import opened
 from tests.tui.test_search import ask
@@ -31,9 +31,9 @@ class Held:
 
     def __init__(self) -> None:
         self.go = threading.Event()
-        self.begun: list[Message] = []
+        self.begun: list[ExchangeMessage] = []
 
-    def look(self, message: Message) -> Look:
+    def look(self, message: ExchangeMessage) -> Look:
         self.begun.append(message)
         self.go.wait(5)  # the bound is for a test that fails
         return Look(message)

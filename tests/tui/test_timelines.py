@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.timelines import Event, Phase, Timeline
+from dissector.analysis.timelines import Phase, Timeline, TimelineEvent
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.driving import JAVA, Screen, opened
@@ -85,7 +85,7 @@ async def test_while_the_capture_is_read_it_waits() -> None:
 
 
 def test_what_was_left_out_is_said_and_words_are_clean() -> None:
-    event = Event(4, 7, "JoinGroup", "\x1b[2Jme", "a\x07b", "ERR\x9b")
+    event = TimelineEvent(4, 7, "JoinGroup", "\x1b[2Jme", "a\x07b", "ERR\x9b")
     timeline = Timeline("group\x1b", "classic", [Phase("generation 1 · \x1b", [event], heartbeats=1_234)], left_out=5)
     words = ["".join(text for text, _ in each.pieces) for each in lines_of([timeline], 0, 100)]
     assert "1,234 heartbeats without change" in words[1]

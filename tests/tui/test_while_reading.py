@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from dissector.capture_session import Capture
-from dissector.exchange.model import Exchange, Row
+from dissector.exchange.model import Exchange, ExchangeRow
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.driving import JAVA, Halting, Screen
@@ -82,7 +82,7 @@ class Long(Capture):
     def __len__(self) -> int:
         return 5_000_000 if super().__len__() else 0
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> ExchangeRow:
         self.looked += 1
         return super().row(number % super().__len__())
 

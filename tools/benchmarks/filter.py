@@ -52,8 +52,8 @@ def rows(path: Path) -> None:
         )
         for text in (*OF_ROWS, *OF_BODIES):
             found = [_selected(capture, text) for _ in range(RUNS if text in OF_ROWS else 1)]
-            count, *figures = (statistics.median(column) for column in zip(*found, strict=True))
-            print(f"  {text:46}{count:9,.0f}" + "".join(f"{figure:9.3f}" for figure in figures), flush=True)
+            count, *index_columns = (statistics.median(column) for column in zip(*found, strict=True))
+            print(f"  {text:46}{count:9,.0f}" + "".join(f"{figure:9.3f}" for figure in index_columns), flush=True)
 
 
 def _selected(capture: Capture, text: str) -> tuple[int, float, float, float, float]:

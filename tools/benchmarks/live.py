@@ -20,7 +20,7 @@ from multiprocessing import Process, Queue
 from pathlib import Path
 from typing import Any, Final
 
-from dissector.capture.live import Recording, Wanted, source
+from dissector.capture.live import CaptureSettings, Recording, source
 from dissector.capture_session import Capture
 from dissector.cli.live import summary
 from tests.traffic import request
@@ -124,7 +124,7 @@ def program(*words: str) -> Iterator[dict[str, Any]]:
 
 def engines(rate: int, seconds: float, folder: Path) -> None:
     """The capture processes side by side."""
-    wanted = Wanted("lo", (PORT,), "", promiscuous=False, path=str(folder / "ours.pcapng"))
+    wanted = CaptureSettings("lo", (PORT,), "", promiscuous=False, path=str(folder / "ours.pcapng"))
     tcpdump = ("tcpdump", "-n", "-p", "-i", "lo", "-Z", "root", "-B", "65536", "-w", str(folder / "tcpdump"))
     dumpcap = ("dumpcap", "-q", "-n", "-p", "-i", "lo", "-B", "64", "-w", str(folder / "dumpcap"), "-f")
     words = f"tcp port {PORT}"
@@ -150,7 +150,7 @@ def engines(rate: int, seconds: float, folder: Path) -> None:
 
 def indexed(rate: int, seconds: float) -> None:
     """Captured and indexed, as for the screen: by two processes beside those of the client and the server."""
-    wanted = Wanted("lo", (PORT,), "", promiscuous=False, path="")
+    wanted = CaptureSettings("lo", (PORT,), "", promiscuous=False, path="")
     told: list[tuple[int, int, float]] = []
     with Recording(wanted) as recording, Capture([source(recording)]) as capture:
         making = threading.Thread(target=lambda: told.append(traffic(rate, seconds)))

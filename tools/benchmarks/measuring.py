@@ -37,8 +37,8 @@ class Figure(NamedTuple):
 
 def measured(command: list[str], runs: int = RUNS) -> Figure:
     """Run a command several times, its output thrown away. A failure (not a negative answer) ends the benchmark."""
-    figures = [_once(command) for _ in range(runs)]
-    seconds, cpu, memory = zip(*figures, strict=True)
+    index_columns = [_once(command) for _ in range(runs)]
+    seconds, cpu, memory = zip(*index_columns, strict=True)
     return Figure(statistics.median(seconds), statistics.median(cpu), max(memory))
 
 

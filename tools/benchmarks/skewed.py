@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dissector.conversation import End, Packet, Turn, pcapng
-from dissector.conversation.packet_writer import Growing
+from dissector.conversation.packet_writer import PacketWriter
 from tools.benchmarks.captures import moving_turns
 
 ROUND: Final = 300
@@ -30,7 +30,7 @@ def skewed(target: Path, exchanges: int, connections: int) -> None:
 
 
 def _packets(exchanges: int, connections: int) -> Iterator[Packet]:
-    talk, said = Growing(), moving_turns(ROUND, max_wait_ms=500)
+    talk, said = PacketWriter(), moving_turns(ROUND, max_wait_ms=500)
     talk.begin(0, End("10.1.0.1", 40_000), _SERVER)
     begins = sorted(random.Random(7).randrange(exchanges) for _ in range(connections))
     small = 0
@@ -45,7 +45,7 @@ def _packets(exchanges: int, connections: int) -> Iterator[Packet]:
     yield from talk.packets()
 
 
-def _say(talk: Growing, conversation: int, said: list[Turn], number: int, step: int) -> None:
+def _say(talk: PacketWriter, conversation: int, said: list[Turn], number: int, step: int) -> None:
     """An exchange, the request at a step of the time."""
     for side in (0, 1):
         turn = said[2 * number % len(said) + side]

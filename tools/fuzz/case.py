@@ -8,7 +8,7 @@ from typing import Final, Literal
 import orjson
 
 from dissector.protocol.embedded.context import Context
-from dissector.protocol.message import SASL_TOKEN, Shape, request_shape, response_shape
+from dissector.protocol.message import SASL_TOKEN, MessageLayout, request_layout, response_layout
 
 Side = Literal["request", "response", "token", "capture", "captures"]
 CORPUS: Final = Path(__file__).parent / "corpus"
@@ -29,13 +29,13 @@ class Case:
     enveloped: tuple[int, int] | None = None
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> MessageLayout:
         """How the frame is to be read."""
         if self.side == "token":
             return SASL_TOKEN
         if self.side == "request":
-            return request_shape(self.key, self.version)
-        return response_shape(self.key, self.version, self.data)
+            return request_layout(self.key, self.version)
+        return response_layout(self.key, self.version, self.data)
 
     @property
     def files(self) -> list[bytes]:

@@ -13,7 +13,7 @@ from dissector.cli.rows import row_line
 from dissector.cli.trees import exchange_lines, shown
 from dissector.core.text import HOSTILE, clean
 from dissector.exchange.info_column import error_findings, info
-from dissector.exchange.model import Exchange, Message, Row
+from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.exchange.to_json import json_line
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs
@@ -39,16 +39,16 @@ def check(case: Case) -> None:
 def _frame(case: Case) -> None:
     whole = len(case.data) if case.end is None else case.end
     size = len(case.data)
-    message = Message.of_frame(0, size, case.data, whole, case.shape, case.context, show_secrets=False)
+    message = ExchangeMessage.of_frame(0, size, case.data, whole, case.shape, case.context, show_secrets=False)
     _message(message)
     words = info(message, None, error_findings(message), {})
     kind = "sasl" if case.side == "token" else "exchange"
-    row = Row(1, kind, 0, 1, "a:1", "b:2", "fuzz", case.version, 7, None, size, None, None, words, None)
+    row = ExchangeRow(1, kind, 0, 1, "a:1", "b:2", "fuzz", case.version, 7, None, size, None, None, words, None)
     request, response = (None, message) if case.side == "response" else (message, None)
     _line(Exchange(row, case.key, request, response))
 
 
-def _message(message: Message) -> None:
+def _message(message: ExchangeMessage) -> None:
     """Its tree tiles it, holds what was read, and can be shown."""
     assert_tiled(Traced(message.tree, message.sources, message.findings))
     for node in message.tree.walk():

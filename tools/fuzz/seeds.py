@@ -8,7 +8,7 @@ from typing import Any, Final
 from dissector.capture import open_capture
 from dissector.capture_session import Capture
 from dissector.core.store import Store
-from dissector.exchange.model import Exchange, Message
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.formats import FIELDS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
@@ -84,7 +84,10 @@ def _add_capture(seeds: Seeds, path: Path) -> None:
 
 
 def _add_exchange(seeds: Seeds, exchange: Exchange) -> None:
-    sides: tuple[tuple[Side, Message | None], ...] = (("request", exchange.request), ("response", exchange.response))
+    sides: tuple[tuple[Side, ExchangeMessage | None], ...] = (
+        ("request", exchange.request),
+        ("response", exchange.response),
+    )
     for side, each in sides:
         if each is None or len(each.data) > LONGEST:
             continue

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
 
-from dissector.analysis.follow_keys import Thread, threads_of
+from dissector.analysis.follow_keys import FollowKey, follow_keys
 from dissector.core.text import clean
 from tui.history import Place
 from tui.screens.menu import Choice, Menu
@@ -28,7 +28,7 @@ class GoingAlong(Seeking):
                 tooltip="The exchange before that has it in common", id="main.previous_on_thread"),
     ]  # fmt: skip
 
-    _thread: Thread | None = None
+    _thread: FollowKey | None = None
 
     def action_choose_thread(self) -> None:
         """What the exchange, and first of all the chosen field, can be gone along."""
@@ -36,7 +36,7 @@ class GoingAlong(Seeking):
 
     def _choose_thread(self, step: int) -> None:
         exchange = self.model.exchange
-        threads = threads_of(exchange) if exchange is not None else []
+        threads = follow_keys(exchange) if exchange is not None else []
         if not threads:
             self.notify("this exchange has nothing in common with others that is known", timeout=3)
             return
@@ -64,10 +64,10 @@ class GoingAlong(Seeking):
 
         self.seek(step, find, f"exchange of {thread.kind} {clean(thread.label)}")
 
-    def _place_on(self, thread: Thread, number: int) -> Place:
+    def _place_on(self, thread: FollowKey, number: int) -> Place:
         """The field that says a row is on a thread."""
         [exchange] = self.capture.between(number, number + 1)
-        where = next((each.path for each in threads_of(exchange) if each == thread), "")
+        where = next((each.path for each in follow_keys(exchange) if each == thread), "")
         side, _, path = where.partition(".")
         return Place(number, side or None, path)
 

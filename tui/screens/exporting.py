@@ -93,12 +93,12 @@ class Exporting(Whole):
         comments = dict.fromkeys(marks.marked, "marked") | marks.comments
 
         def pieces(said: Said) -> Iterator[bytes]:
-            from dissector.export.exporter import Order, shared
+            from dissector.export.exporter import ExportRequest, shared
 
             if form is Form.JSON:
                 for _ in capture.examine():  # JSON has the findings too
                     pass
-            return shared(capture, wanted.rows, Order(form, redact, chosen, comments=comments), said)
+            return shared(capture, wanted.rows, ExportRequest(form, redact, chosen, comments=comments), said)
 
         return Writing(path, pieces)
 

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Static
 from textual.worker import Worker, get_current_worker
 
-from dissector.analysis.sequence_diagram import Ladder, ladder_of, mermaid, svg
+from dissector.analysis.sequence_diagram import SequenceDiagram, mermaid, sequence_diagram, svg
 from dissector.capture_session import Capture
 from dissector.core.text import clean, counted
 from dissector.index.exchange_table import Ints
@@ -76,11 +76,11 @@ class LadderScreen(OfMoment[int | None]):
     @work(thread=True, exclusive=True, group="make")
     def _make(self) -> None:
         worker = get_current_worker()
-        ladder = ladder_of(self._capture, self._rows)
+        ladder = sequence_diagram(self._capture, self._rows)
         if not worker.is_cancelled:
             tell(self, self._show, worker, ladder)
 
-    def _show(self, worker: Worker[None], ladder: Ladder) -> None:
+    def _show(self, worker: Worker[None], ladder: SequenceDiagram) -> None:
         if self.is_mounted and not worker.is_cancelled:
             self._view.show(ladder, self._number, is_request=self._is_request)
             self.say(counted(len(ladder.lanes), "lane"))
@@ -101,7 +101,7 @@ class LadderScreen(OfMoment[int | None]):
         ending, draw, _ = FORMS[form]
         path = _free(f"ladder-{int(rows[0]) + 1}-{int(rows[-1]) + 1}", ending)
         try:
-            path.write_text(draw(ladder_of(self._capture, rows)), encoding="utf-8")
+            path.write_text(draw(sequence_diagram(self._capture, rows)), encoding="utf-8")
         except OSError as error:
             self.notify(clean(f"{path.name}: {(error.strerror or str(error)).lower()}"), markup=False, severity="error")
             return

@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from dissector.capture import CaptureError
-from dissector.capture.live import Recording, Wanted, silence_words
+from dissector.capture.live import CaptureSettings, Recording, silence_words
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted
 from tui.pulse import Errors, Pulse, pulse
@@ -31,7 +31,7 @@ PATIENCE: Final = 3
 """Seconds without a packet after which it is said what may be wrong."""
 
 
-Begin = Callable[[Wanted], tuple[Capture, Recording, Wanted]]
+Begin = Callable[[CaptureSettings], tuple[Capture, Recording, CaptureSettings]]
 
 
 class LiveScreen(MainScreen):
@@ -51,7 +51,7 @@ class LiveScreen(MainScreen):
                 tooltip="End the capture, what came stays on the screen; then begin another one in its place"),
     ]  # fmt: skip
 
-    def __init__(self, capture: Capture, recording: Recording, wanted: Wanted, begin: Begin) -> None:
+    def __init__(self, capture: Capture, recording: Recording, wanted: CaptureSettings, begin: Begin) -> None:
         """`begin` begins another capture, and whoever gives it closes that. It may take seconds."""
         super().__init__(capture)
         self._recording = recording

@@ -67,7 +67,7 @@ class Moving(Seeking, Examining):
             connection = self.model.exchange.row.connection
             self.seek(
                 step,
-                lambda rows: self._first(rows, self.capture.figures(rows).connection == connection),
+                lambda rows: self._first(rows, self.capture.index_columns(rows).connection == connection),
                 "exchange on this connection",
             )
 

@@ -8,7 +8,7 @@ from textual import work
 from textual.worker import Worker, get_current_worker
 
 from dissector.capture_session import Capture
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from tui.garbage import no_collections, set_aside, take_back
 from tui.model import Look
 from tui.screens.core import CoreScreen
@@ -28,7 +28,7 @@ class Reading(CoreScreen):
             self._read(self.model.unread)
 
     @work(thread=True, group="read")
-    def _read(self, message: Message) -> None:
+    def _read(self, message: ExchangeMessage) -> None:
         worker = get_current_worker()
         with self._reading:
             if worker.is_cancelled or self.model.unread is not message:

@@ -20,7 +20,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dissector.analysis.sequence_diagram import Ladder
+from dissector.analysis.sequence_diagram import SequenceDiagram
 from dissector.core.text import duration, seconds
 from tui.lanes import Layout, head, layout, line, scroll_to
 
@@ -60,13 +60,13 @@ class LadderView(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.ladder: Ladder | None = None
+        self.ladder: SequenceDiagram | None = None
         self._first = 0
         """Of the clients that are shown."""
         self._strips: OrderedDict[tuple[int, bool], Strip] = OrderedDict()
         self._in_flight = lru_cache(maxsize=16)(self._count_in_flight)
 
-    def show(self, ladder: Ladder, number: int, *, is_request: bool = True) -> None:
+    def show(self, ladder: SequenceDiagram, number: int, *, is_request: bool = True) -> None:
         """Show a ladder, the cursor on an event of a row, its request where it has one and that is wanted; or on the
         first event of a row after it."""
         self.ladder = ladder
@@ -97,7 +97,7 @@ class LadderView(ScrollView, can_focus=True):
     def _right(self) -> int:
         return LATENCY if self._across >= LATENCY_BELOW else 0
 
-    def _layout(self, ladder: Ladder) -> Layout:
+    def _layout(self, ladder: SequenceDiagram) -> Layout:
         return layout(ladder.lanes, self._first, max(20, self._across - self._left - self._right))
 
     def _lay(self) -> None:
@@ -124,7 +124,7 @@ class LadderView(ScrollView, can_focus=True):
                 self._strips.popitem(last=False)
         return self._strips[key]
 
-    def _event_strip(self, ladder: Ladder, at: int) -> Strip:
+    def _event_strip(self, ladder: SequenceDiagram, at: int) -> Strip:
         event = ladder.event(at)
         style = self.rich_style
         if at == self.cursor:

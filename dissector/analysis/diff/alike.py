@@ -17,7 +17,7 @@ from typing import Final
 from dissector.analysis.diff.kinds import is_position
 from dissector.analysis.diff.leaves import INTEGERS, Leaf, leaves
 from dissector.analysis.diff.meaning import Subject, first_error, subject_of
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.match import DECODED
 from dissector.protocol.embedded.secrets import HOLDERS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
@@ -50,7 +50,7 @@ OF_BATCH: Final = (slice(21, 23), slice(43, 51))
 class Said:
     """What one message says, and with it all that are alike."""
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: ExchangeMessage) -> None:
         self.message = message
 
     @cached_property
@@ -98,7 +98,9 @@ class Alike:
         self._groups: dict[tuple[bool, int, int, int], _Group] = {}
         self._kept = 0
 
-    def said(self, is_request: bool, api_key: int, version: int, data: bytes, look: Callable[[], Message]) -> Said:
+    def said(
+        self, is_request: bool, api_key: int, version: int, data: bytes, look: Callable[[], ExchangeMessage]
+    ) -> Said:
         """What a frame says; `look` reads it, if none like it was read."""
         if len(data) > LARGEST or not _tells_all(api_key, version):
             return Said(look())
@@ -118,7 +120,7 @@ class Alike:
             group.layouts.append(Layout(frame, number & frame, telling, {number & telling: found}))
         return found
 
-    def _read(self, look: Callable[[], Message], size: int) -> Said:
+    def _read(self, look: Callable[[], ExchangeMessage], size: int) -> Said:
         self._kept += size + A_MESSAGE
         if self._kept > MOST_KEPT:
             self._kept = 0
@@ -134,7 +136,7 @@ def _tells_all(api_key: int, version: int) -> bool:
     return known is not None and known.versions.contains(version) and not HOLDERS & {known.request, known.response}
 
 
-def _masks(message: Message, is_request: bool) -> tuple[int, int]:
+def _masks(message: ExchangeMessage, is_request: bool) -> tuple[int, int]:
     """`Layout.frame` and `Layout.telling` of a message's frame. Of one that is odd in any way, or whose version its
     bytes decide, both have all but the correlation id."""
     masks = _Masks(message)
@@ -148,7 +150,7 @@ def _masks(message: Message, is_request: bool) -> tuple[int, int]:
 class _Masks:
     """Both masks of a message, field by field: they begin with all of its bytes."""
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: ExchangeMessage) -> None:
         self.frame, self.telling = (bytearray(b"\xff" * len(message.data)) for _ in range(2))
         self._message = message
 

@@ -22,7 +22,7 @@ from dissector.analysis.diff.meaning import Key, Strand, Subject, first_error, k
 from dissector.analysis.diff.roles import Roles
 from dissector.analysis.diff.sides import Side
 from dissector.exchange.decoder import api_name
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.index.exchange_table import Flag, RowKind
 from dissector.protocol.message import read
 
@@ -159,9 +159,11 @@ class Gathered:
     def _take(self, rows: npt.NDArray[np.int64]) -> None:
         """Add some rows."""
         capture = self.side.capture
-        columns = (column.tolist() for column in capture.figures(rows))
-        for number, figures, frames in zip(rows.tolist(), zip(*columns, strict=True), capture.raw(rows), strict=True):
-            row = Line(number, *figures)
+        columns = (column.tolist() for column in capture.index_columns(rows))
+        for number, index_columns, frames in zip(
+            rows.tolist(), zip(*columns, strict=True), capture.raw(rows), strict=True
+        ):
+            row = Line(number, *index_columns)
             if row.kind == RowKind.EXCHANGE and row.asked_size >= 0:
                 self._exchange(row, *frames)
             else:
@@ -216,7 +218,7 @@ class Gathered:
     def _said(self, row: Line, data: bytes, *, is_request: bool) -> Said:
         """What one of the two messages of a row says."""
 
-        def look() -> Message:
+        def look() -> ExchangeMessage:
             exchange = self.side.capture.exchange(row.number)
             message = exchange.request if is_request else exchange.response
             assert message is not None
@@ -226,7 +228,7 @@ class Gathered:
             return Said(look())  # not all of it was captured
         return self._alike.said(is_request, row.api_key, row.version, data, look)
 
-    def _produced(self, row: Line, asked: bytes, like: Message) -> None:
+    def _produced(self, row: Line, asked: bytes, like: ExchangeMessage) -> None:
         """Add what a request produces; of one that is like it the message is there."""
         body = like.body if like.data == asked else read(asked, like.shape).body
         self.batching.take(body, like.context.topic_names, row.asked_ns)

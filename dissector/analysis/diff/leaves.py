@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.diff.kinds import POSITION, Symbol, Value, Word, is_position, value_of
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, VariablePlan, plan
 from dissector.protocol.embedded.topics import NO_TOPIC_ID, RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX
@@ -63,7 +63,7 @@ MOST_ELEMENTS: Final = 10_000
 """Of one array; what is behind them is not looked at."""
 
 
-def leaves(message: Message) -> list[Leaf]:
+def leaves(message: ExchangeMessage) -> list[Leaf]:
     """The leaves of a body; of a response's records none, which are their producer's."""
     body = message.shape.body
     found: list[Leaf] = []

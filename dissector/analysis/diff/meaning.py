@@ -9,7 +9,7 @@ be tried again makes no step of its own: the exchange is a retry of what it trie
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.kinds import Symbol
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import Values
 from dissector.protocol.schema.errors import error_name, is_retriable
@@ -71,7 +71,7 @@ def key_of(api: str, subject: Subject, error: int, matched: int) -> tuple[Key, s
     return Key(matched, api, subject, error_name(error) if error else ""), ""
 
 
-def first_error(response: Message) -> int:
+def first_error(response: ExchangeMessage) -> int:
     """The first error code of a response that is one; 0 for none."""
     for struct in structs_with(response.shape, response.body, ERROR_CODES):
         code = struct.get("error_code")

@@ -5,7 +5,7 @@ from typing import Final
 
 from dissector.analysis.diff.kinds import Symbol
 from dissector.analysis.diff.leaves import IDENTIFYING, Label, Path
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.tree import Node
 
@@ -13,7 +13,7 @@ ATTRIBUTES: Final = frozenset(("compression", "timestamp_type", "transactional")
 """What a record batch has in one field's bits."""
 
 
-def node_of(message: Message, path: Path) -> Node | None:
+def node_of(message: ExchangeMessage, path: Path) -> Node | None:
     """The node of a field at the message's own path; the nearest one above it where it has no bytes of its own, as a
     tagged field that is left out. None for a message whose body could not be read."""
     node = next((child for child in message.tree.children if child.name == "body"), None)

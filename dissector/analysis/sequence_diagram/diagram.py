@@ -23,7 +23,7 @@ from dissector.core.columns import Numbers
 from dissector.exchange.info_column import first_error, info
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import Flag, Ints
-from dissector.index.index_columns import Figures
+from dissector.index.index_columns import IndexColumns
 
 Flags = npt.NDArray[np.bool_]
 Int32 = npt.NDArray[np.int32]
@@ -40,7 +40,7 @@ class Lane(NamedTuple):
     is_client: bool
 
 
-class Event(NamedTuple):
+class SequenceEvent(NamedTuple):
     """A frame on its way. Texts are as the wire has them: not cleaned."""
 
     number: int
@@ -64,7 +64,7 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ladder:
+class SequenceDiagram:
     """Lanes and events: columns of what the index has, `(events,)` each; `event` decodes the words."""
 
     capture: Capture
@@ -82,40 +82,40 @@ class Ladder:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[SequenceEvent]:
         return (self.event(at) for at in range(len(self)))
 
-    def event(self, at: int) -> Event:
+    def event(self, at: int) -> SequenceEvent:
         """Event `at`, from 0, with its words."""
         number, is_request = int(self.rows[at]), bool(self.is_request[at])
         exchange = self.capture.exchange(number)
         row = exchange.row
         label = row.api if row.kind == _EXCHANGE else row.kind
         error = "" if is_request else first_error(exchange)
-        return Event(
+        return SequenceEvent(
             number, int(self.time_ns[at]), is_request, int(self.source[at]), int(self.target[at]), row.connection,
             label if row.version is None else f"{label} v{row.version}",
             _words(exchange, is_request), row.latency_ns, error, int(self.depth[at]),
         )  # fmt: skip
 
 
-def ladder_of(capture: Capture, rows: Iterable[int]) -> Ladder:
+def sequence_diagram(capture: Capture, rows: Iterable[int]) -> SequenceDiagram:
     """The ladder of these rows, from 0, of a capture that has been read."""
     chosen = np.unique(rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64))
-    found = capture.figures(chosen)
+    found = capture.index_columns(chosen)
     which = found.kind >= 0
     if not which.all():  # else all columns would be there twice
         found, chosen = found.where(which), chosen[which]
     lanes, client, server = _lanes(capture, found)
     row, is_request, time_ns = _events(found)
     source = np.where(is_request, client[row], server[row])
-    return Ladder(
+    return SequenceDiagram(
         capture, lanes, chosen[row].astype(np.int32), time_ns, is_request, source, client[row] + server[row] - source,
         _depth(found, row, is_request), _partners(row),
     )  # fmt: skip
 
 
-def _events(found: Figures) -> tuple[Int32, Flags, Ints]:
+def _events(found: IndexColumns) -> tuple[Int32, Flags, Ints]:
     """For each event the place of its row, whether it is the request, and its time; in order."""
     there = np.stack((found.asked_size >= 0, found.answered_size >= 0), axis=1)
     row, side = (each.astype(np.int32) for each in np.nonzero(there))
@@ -133,7 +133,7 @@ def _words(exchange: Exchange, is_request: bool) -> str:
     return info(message, None, [], names) if is_request else info(None, message, exchange.own_findings, names)
 
 
-def _lanes(capture: Capture, found: Figures) -> tuple[tuple[Lane, ...], Int32, Int32]:
+def _lanes(capture: Capture, found: IndexColumns) -> tuple[tuple[Lane, ...], Int32, Int32]:
     """The lanes, clients first, in the order of their first rows; the client's and the server's of each row."""
     nodes = {address: node for node, address in capture.nodes.items()}
     clients, servers = Numbers[Lane](), Numbers[Lane]()
@@ -151,7 +151,7 @@ def _lanes(capture: Capture, found: Figures) -> tuple[tuple[Lane, ...], Int32, I
     return (*clients.values, *servers.values), columns[0][inverse], columns[1][inverse]
 
 
-def _client_ids(found: Figures) -> Ints:
+def _client_ids(found: IndexColumns) -> Ints:
     """The client id of each row; where there is no request, the first that its connection has."""
     asks = found.is_exchange & (found.asked_size >= 0)
     connections, first = np.unique(found.connection[asks], return_index=True)
@@ -162,7 +162,7 @@ def _client_ids(found: Figures) -> Ints:
     return ids
 
 
-def _depth(found: Figures, row: Int32, is_request: Flags) -> Int32:
+def _depth(found: IndexColumns, row: Int32, is_request: Flags) -> Int32:
     """How many requests each event's connection has in flight."""
     waits = found.is_exchange & (found.asked_size >= 0) & (found.flags & Flag.NO_RESPONSE_EXPECTED == 0)
     step = np.where(waits[row], np.where(is_request, 1, -1), 0).astype(np.int32)

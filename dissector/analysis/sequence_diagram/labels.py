@@ -1,6 +1,6 @@
 """What a ladder's lanes and events are called in a picture of it. Cleaned: fit for people, not yet for markup."""
 
-from dissector.analysis.sequence_diagram.diagram import Event, Lane
+from dissector.analysis.sequence_diagram.diagram import Lane, SequenceEvent
 from dissector.core.text import clean, duration
 
 MOST_WORDS = 60
@@ -12,12 +12,12 @@ def lane_words(lane: Lane) -> str:
     return clean(f"{name} · {lane.address}")
 
 
-def event_words(event: Event) -> str:
+def event_words(event: SequenceEvent) -> str:
     """``17 Fetch v12 · orders[0..3]``: what it is, behind its number in the list."""
     return f"{event.number + 1} {message_words(event)}"
 
 
-def message_words(event: Event) -> str:
+def message_words(event: SequenceEvent) -> str:
     """``Fetch v12 · orders[0..3]``; of a response with its latency: ``Fetch v12 · 2.0 ms``."""
     latency = "" if event.is_request or event.latency_ns is None else duration(event.latency_ns)
     said = event.words if len(event.words) <= MOST_WORDS else f"{event.words[: MOST_WORDS - 1]}…"

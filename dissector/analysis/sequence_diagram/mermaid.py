@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.analysis.sequence_diagram.diagram import Ladder
+from dissector.analysis.sequence_diagram.diagram import SequenceDiagram
 from dissector.analysis.sequence_diagram.labels import event_words, lane_words
 
 _UNSAFE: Final = re.compile(r"[^\w .,/\[\]()·…|@=-]|\be(?=nd\b)", re.IGNORECASE)
@@ -19,12 +19,12 @@ def escaped(text: str) -> str:
     return _UNSAFE.sub(lambda match: f"#{ord(match[0])};", text)
 
 
-def mermaid(ladder: Ladder) -> str:
+def mermaid(ladder: SequenceDiagram) -> str:
     """The diagram. A response is a dashed arrow; one with an error, or what is no message, ends in a cross."""
     return "\n".join(_lines(ladder)) + "\n"
 
 
-def _lines(ladder: Ladder) -> Iterator[str]:
+def _lines(ladder: SequenceDiagram) -> Iterator[str]:
     yield "sequenceDiagram"
     for number, lane in enumerate(ladder.lanes):
         kind = "actor" if lane.is_client else "participant"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape
 
-from dissector.analysis.sequence_diagram.diagram import Event, Ladder
+from dissector.analysis.sequence_diagram.diagram import SequenceDiagram, SequenceEvent
 from dissector.analysis.sequence_diagram.labels import event_words, lane_words
 from dissector.core.text import seconds
 
@@ -26,7 +26,7 @@ _STYLE: Final = (
 )
 
 
-def svg(ladder: Ladder) -> str:
+def svg(ladder: SequenceDiagram) -> str:
     """The picture, a document of its own."""
     width, height = LEFT + LANE * max(1, len(ladder.lanes) - 1) + LEFT * 2, TOP + LINE * (len(ladder) + 2)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
@@ -48,7 +48,7 @@ def _y(at: int) -> int:
     return TOP + LINE * (at + 1)
 
 
-def _lanes(ladder: Ladder, height: int) -> Iterator[str]:
+def _lanes(ladder: SequenceDiagram, height: int) -> Iterator[str]:
     for number, lane in enumerate(ladder.lanes):
         x = _x(number)
         words = escape(lane_words(lane))
@@ -56,7 +56,7 @@ def _lanes(ladder: Ladder, height: int) -> Iterator[str]:
         yield f'<line class="lane" x1="{x}" y1="{TOP - 10}" x2="{x}" y2="{height - 10}"/>'
 
 
-def _bars(ladder: Ladder) -> Iterator[str]:
+def _bars(ladder: SequenceDiagram) -> Iterator[str]:
     """From each request to its response, on the server's lane."""
     for at, partner in enumerate(ladder.partner.tolist()):
         if partner > at and ladder.is_request[at]:
@@ -64,13 +64,13 @@ def _bars(ladder: Ladder) -> Iterator[str]:
             yield f'<rect class="bar" x="{x}" y="{_y(at)}" width="{BAR}" height="{_y(partner) - _y(at)}"/>'
 
 
-def _arrows(ladder: Ladder) -> Iterator[str]:
+def _arrows(ladder: SequenceDiagram) -> Iterator[str]:
     start = int(ladder.time_ns[0]) if len(ladder) else 0
     for at, event in enumerate(ladder):
         yield from _arrow(at, event, start)
 
 
-def _arrow(at: int, event: Event, start: int) -> Iterator[str]:
+def _arrow(at: int, event: SequenceEvent, start: int) -> Iterator[str]:
     y, low, high = _y(at), _x(event.source), _x(event.target)
     kind = "error" if event.error else "ask" if event.is_request else "answer"
     yield f'<text class="t" x="6" y="{y + 4}">{seconds(event.time_ns - start)}</text>'

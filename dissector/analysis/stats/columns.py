@@ -10,10 +10,10 @@ import numpy as np
 from dissector.analysis.stats.histogram import BUCKETS, Histogram, Ints, buckets_of
 from dissector.analysis.stats.tallies import Tally
 from dissector.index.exchange_table import Flag
-from dissector.index.index_columns import Figures
+from dissector.index.index_columns import IndexColumns
 
 
-def tallied(groups: Ints, rows: Figures) -> Iterator[tuple[int, Tally]]:
+def tallied(groups: Ints, rows: IndexColumns) -> Iterator[tuple[int, Tally]]:
     """Each group's number, and the tally of its rows; `groups` is `(n,)`."""
     keys, group = np.unique(groups, return_inverse=True)
     asked, answered = rows.asked_size >= 0, rows.answered_size >= 0
@@ -35,7 +35,7 @@ def _sums(group: Ints, count: int, values: Ints) -> list[int]:
     return sums
 
 
-def _histograms(group: Ints, count: int, rows: Figures) -> list[Histogram]:
+def _histograms(group: Ints, count: int, rows: IndexColumns) -> list[Histogram]:
     made = [Histogram() for _ in range(count)]
     paired = rows.has_latency
     latency, group = rows.latency_ns[paired], group[paired]

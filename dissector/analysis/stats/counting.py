@@ -31,7 +31,7 @@ from dissector.core.columns import Numbers
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import RowKind
-from dissector.index.index_columns import ENTRY, Figures
+from dissector.index.index_columns import ENTRY, IndexColumns
 from dissector.protocol.codec.structs import structs_with
 
 STRETCH: Final = 1 << 16
@@ -95,7 +95,7 @@ class Counting:
     def _index(self, rows: Ints) -> None:
         """Count what the index has of some rows."""
         statistics = self.statistics
-        found = self._capture.figures(rows)
+        found = self._capture.index_columns(rows)
         for kind, count in zip(*(column.tolist() for column in np.unique(found.kind, return_counts=True)), strict=True):
             name = "entry" if kind == ENTRY else RowKind(kind).name.lower()
             statistics.kinds[name] = statistics.kinds.get(name, 0) + count
@@ -119,7 +119,7 @@ class Counting:
     def _connection(self, number: int) -> Connection:
         return Connection(number, *self._capture.ends(number))
 
-    def _ends(self, found: Figures) -> tuple[Ints, Ints]:
+    def _ends(self, found: IndexColumns) -> tuple[Ints, Ints]:
         """The client and the server of each row, as numbers; what servers offer is noted."""
         pairs, inverse = np.unique(found.connection << 32 | found.client_id, return_inverse=True)
         clients, servers = [], []
@@ -141,7 +141,7 @@ class Counting:
             for key, (low, high) in offered.items():
                 widen(known, key, Versions(low, high))
 
-    def _use(self, clients: Ints, servers: Ints, found: Figures) -> None:
+    def _use(self, clients: Ints, servers: Ints, found: IndexColumns) -> None:
         """Which versions clients use of which servers."""
         asks = found.api_key >= 0
         found, clients, servers = found.where(asks), clients[asks], servers[asks]

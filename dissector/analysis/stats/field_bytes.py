@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.records.tracing import RecordTracer
@@ -106,7 +106,7 @@ class _Whole(RecordTracer):
         """Nothing is hung under `parent`, whose span covers them."""
 
 
-def paths_of(message: Message) -> dict[str, int]:
+def paths_of(message: ExchangeMessage) -> dict[str, int]:
     """Bytes of a frame by the path of the field, their sum the frame's size.
 
     What is damaged, or no field explains, is ``(rest)``.

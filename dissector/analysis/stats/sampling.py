@@ -10,7 +10,7 @@ import numpy as np
 
 from dissector.analysis.stats.field_bytes import FieldBytes, MessageKind
 from dissector.analysis.stats.histogram import Ints
-from dissector.index.index_columns import Figures
+from dissector.index.index_columns import IndexColumns
 
 SAMPLED: Final = 200
 """Exchanges of an API and version at most."""
@@ -29,7 +29,7 @@ class Sampling:
         """The rows of the sample, ascending."""
         return sorted(number for _, rows in self._kept.values() for number in rows.tolist())
 
-    def take(self, rows: Ints, groups: Ints, found: Figures, fields: FieldBytes) -> None:
+    def take(self, rows: Ints, groups: Ints, found: IndexColumns, fields: FieldBytes) -> None:
         """Draw from more rows; `groups` says which API and version each has. What there is of each goes to `fields`."""
         chance = self._chance.integers(0, 1 << 62, len(rows))
         order = np.lexsort((chance, groups))

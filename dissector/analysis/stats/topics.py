@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
 
 INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
@@ -52,7 +52,7 @@ class Place(NamedTuple):
     """What the structure has beside the name: an error of the topic's, or of the one partition that it is about."""
 
 
-def named(message: Message) -> Iterator[Named]:
+def named(message: ExchangeMessage) -> Iterator[Named]:
     """All that a message names, in its order."""
     shape = message.shape
     if shape.body is None:

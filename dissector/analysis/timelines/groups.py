@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from dissector.analysis.timelines.partitions import partition_words
-from dissector.analysis.timelines.timeline import MOST_TIMELINES, Event, Phase, Timeline
+from dissector.analysis.timelines.timeline import MOST_TIMELINES, Phase, Timeline, TimelineEvent
 from dissector.exchange.info_column import first_error
 from dissector.exchange.model import Exchange
 from dissector.protocol.schema.errors import error_name
@@ -195,8 +195,8 @@ def _names(exchange: Exchange) -> Mapping[str, str]:
     return exchange.request.context.topic_names if exchange.request is not None else {}
 
 
-def _event(exchange: Exchange, timeline: Timeline, what: str, member: object, words: str) -> Event:
+def _event(exchange: Exchange, timeline: Timeline, what: str, member: object, words: str) -> TimelineEvent:
     facts = exchange.facts
     name = timeline.member(member if isinstance(member, str) else "", facts.client_id)
     error = first_error(exchange) if exchange.response is not None else "unanswered"
-    return Event(facts.number - 1, facts.time_ns, what, name, words, error)
+    return TimelineEvent(facts.number - 1, facts.time_ns, what, name, words, error)

@@ -66,7 +66,7 @@ class Reading:
         clients = [_NONE]
         for start in range(0, len(self._capture), STRETCH):
             some = np.arange(start, min(start + STRETCH, len(self._capture)))
-            found = self._capture.figures(some)
+            found = self._capture.index_columns(some)
             asks = found.is_exchange & (found.asked_size >= 0)
             rows.append(some[asks & np.isin(found.api_key, telling)])
             ids.append(np.unique(found.client_id[asks & np.isin(found.api_key, transactional)]))

@@ -11,7 +11,7 @@ MOST_EVENTS: Final = 5_000
 MOST_TIMELINES: Final = 2_000
 
 
-class Event(NamedTuple):
+class TimelineEvent(NamedTuple):
     """Something worth telling. Heartbeats that change nothing are counted in the phase instead."""
 
     number: int
@@ -31,7 +31,7 @@ class Phase:
     """A generation of a classic group, an epoch of a newer one, a transaction."""
 
     title: str
-    events: list[Event] = field(default_factory=list)
+    events: list[TimelineEvent] = field(default_factory=list)
     heartbeats: int = 0
     """That changed nothing."""
 
@@ -55,7 +55,7 @@ class Timeline:
         return list(dict.fromkeys(self._members.values()))
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[TimelineEvent]:
         """All events, phase by phase."""
         return [event for phase in self.phases for event in phase.events]
 
@@ -75,7 +75,7 @@ class Timeline:
         self.phases.append(Phase(title))
         return self.phases[-1]
 
-    def add(self, event: Event, phase: Phase | None = None) -> None:
+    def add(self, event: TimelineEvent, phase: Phase | None = None) -> None:
         """An event of a phase, else of the last one."""
         if self._kept < MOST_EVENTS:
             self._kept += 1

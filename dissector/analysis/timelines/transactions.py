@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dissector.analysis.timelines.partitions import partition_words
-from dissector.analysis.timelines.timeline import MOST_TIMELINES, Event, Phase, Timeline
+from dissector.analysis.timelines.timeline import MOST_TIMELINES, Phase, Timeline, TimelineEvent
 from dissector.exchange.info_column import first_error
 from dissector.exchange.model import Exchange
 
@@ -140,8 +140,8 @@ def _partitions(exchange: Exchange, topics: object) -> str:
     return partition_words(topics, names)
 
 
-def _event(exchange: Exchange, timeline: Timeline, words: str) -> Event:
+def _event(exchange: Exchange, timeline: Timeline, words: str) -> TimelineEvent:
     facts = exchange.facts
     error = first_error(exchange) if exchange.response is not None else "unanswered"
     who = timeline.member(facts.client_id or "", facts.client_id)
-    return Event(facts.number - 1, facts.time_ns, facts.api, who, words, error)
+    return TimelineEvent(facts.number - 1, facts.time_ns, facts.api, who, words, error)

@@ -4,6 +4,6 @@ from dissector.capture.live.interfaces import LOOPBACK, interfaces
 from dissector.capture.live.no_traffic import silence_words
 from dissector.capture.live.recording import Recording
 from dissector.capture.live.recording_source import source
-from dissector.capture.live.settings import Ring, Wanted
+from dissector.capture.live.settings import CaptureSettings, RingSettings
 
-__all__ = ["LOOPBACK", "Recording", "Ring", "Wanted", "interfaces", "silence_words", "source"]
+__all__ = ["LOOPBACK", "CaptureSettings", "Recording", "RingSettings", "interfaces", "silence_words", "source"]

@@ -19,7 +19,7 @@ from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
 from dissector.capture.live.events import tell
 from dissector.capture.live.interfaces import LINUX
-from dissector.capture.live.settings import Wanted
+from dissector.capture.live.settings import CaptureSettings
 from dissector.core.text import clean
 
 START_SECONDS: Final = 15
@@ -38,7 +38,7 @@ _DENIED: Final = re.compile(r"permission|not permitted", re.IGNORECASE)
 class Tool:
     """A program that captures, running."""
 
-    def __init__(self, name: str, program: str, wanted: Wanted) -> None:
+    def __init__(self, name: str, program: str, wanted: CaptureSettings) -> None:
         self._name = name
         self._path = wanted.path
         words = _dumpcap(wanted) if name == "dumpcap" else _tcpdump(wanted)
@@ -55,7 +55,7 @@ class Tool:
         self._captured = self._dropped = 0
 
     @classmethod
-    def start(cls, name: str, wanted: Wanted, refused: list[str]) -> Self | None:
+    def start(cls, name: str, wanted: CaptureSettings, refused: list[str]) -> Self | None:
         """Have it capture; None where it does not, with its reason among the `refused`."""
         program = shutil.which(name)
         if program is None:
@@ -130,7 +130,7 @@ class Tool:
         tell(events.FILE, path=path)
 
 
-def _dumpcap(wanted: Wanted) -> list[str]:
+def _dumpcap(wanted: CaptureSettings) -> list[str]:
     words = ["-n", "-i", wanted.interface, "-B", str(BUFFER_MIB), "-f", wanted.filter_words, "-w", wanted.path]
     if wanted.ring is not None:
         asked = {"filesize": wanted.ring.kilobytes, "duration": wanted.ring.seconds, "files": wanted.ring.files}
@@ -138,7 +138,7 @@ def _dumpcap(wanted: Wanted) -> list[str]:
     return words if wanted.promiscuous else [*words, "-p"]
 
 
-def _tcpdump(wanted: Wanted) -> list[str]:
+def _tcpdump(wanted: CaptureSettings) -> list[str]:
     words = [
         "-n",
         "-i",
@@ -166,7 +166,7 @@ def _not_there(name: str) -> str:
     return f"{name} is not installed"
 
 
-def permission_words(wanted: Wanted, refused: list[str]) -> str:
+def permission_words(wanted: CaptureSettings, refused: list[str]) -> str:
     """One line on why nothing captures, and what to do."""
     for reason in refused:
         if "group alone" in reason:

@@ -1,15 +1,15 @@
 """What to say when nothing comes: what is listened to, and what may be wrong."""
 
 from dissector.capture.live.interfaces import LOOPBACK, listening_ports
-from dissector.capture.live.settings import Wanted
+from dissector.capture.live.settings import CaptureSettings
 
 
-def silence_words(wanted: Wanted, seconds: float) -> str:
+def silence_words(wanted: CaptureSettings, seconds: float) -> str:
     """One line, after so many seconds without a packet."""
     return f"no packet on {wanted.interface}, {wanted.filter_said}, for {seconds:.0f} s; {_hint(wanted)}"
 
 
-def _hint(wanted: Wanted) -> str:
+def _hint(wanted: CaptureSettings) -> str:
     if wanted.expression:
         return "does the filter fit?"
     listening = listening_ports() if wanted.interface == LOOPBACK else None

@@ -21,7 +21,7 @@ from dissector.capture.live.events import tell
 from dissector.capture.live.external_tools import Tool, permission_words
 from dissector.capture.live.interfaces import LINUX, Interface, interface, interfaces
 from dissector.capture.live.packet_ring import PacketRing
-from dissector.capture.live.settings import Wanted
+from dissector.capture.live.settings import CaptureSettings
 from dissector.capture.live.writer import Output
 
 OWN_ENGINE: Final = "AF_PACKET"
@@ -33,7 +33,7 @@ Asked = Callable[[int], bool]
 """Waits for so many milliseconds at most; whether the end was asked for."""
 
 
-class Waiting:
+class TrafficWait:
     """On standard input, whose end is the end of the capture, and on whatever brings packets."""
 
     def __init__(self, *readable: int) -> None:
@@ -47,7 +47,7 @@ class Waiting:
         return any(number == sys.stdin.fileno() for number, _ in self._poll.poll(milliseconds))
 
 
-def record(wanted: Wanted) -> None:
+def record(wanted: CaptureSettings) -> None:
     """Capture until asked to end. Raises `CaptureError` where nothing can."""
     where = _found(wanted.interface)
     if not where.up:
@@ -68,7 +68,7 @@ def _found(name: str) -> Interface:
     return found
 
 
-def _packet_ring(wanted: Wanted, where: Interface) -> PacketRing | None:
+def _packet_ring(wanted: CaptureSettings, where: Interface) -> PacketRing | None:
     """Our own engine; None where the user may not use it, or nothing here compiles the filter for it."""
     program = ports_filter(wanted.ports)
     if wanted.expression:
@@ -86,13 +86,13 @@ def _packet_ring(wanted: Wanted, where: Interface) -> PacketRing | None:
         raise CaptureError(f"{where.name}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _by_ring(ring: PacketRing, wanted: Wanted, where: Interface) -> None:
+def _by_ring(ring: PacketRing, wanted: CaptureSettings, where: Interface) -> None:
     try:
         output = Output(wanted, ring.link_type, lambda path: tell(events.FILE, path=path))
     except OSError as error:
         raise CaptureError(f"{wanted.path}: {(error.strerror or str(error)).lower()}") from None
     _started(OWN_ENGINE)
-    waiting = Waiting(ring.fileno())
+    waiting = TrafficWait(ring.fileno())
     told = time.monotonic()
     try:
         while not waiting.asked():
@@ -130,7 +130,7 @@ def _look(where: Interface) -> None:
         raise CaptureError(f"interface {where.name} is gone; capturing ended")
 
 
-def _by_tool(wanted: Wanted) -> None:
+def _by_tool(wanted: CaptureSettings) -> None:
     """By the first program that may capture."""
     refused: list[str] = []
     for name in ("dumpcap", "tcpdump"):
@@ -140,7 +140,7 @@ def _by_tool(wanted: Wanted) -> None:
     else:
         raise CaptureError(permission_words(wanted, refused))
     _started(name)
-    waiting = Waiting(tool.fileno())
+    waiting = TrafficWait(tool.fileno())
     try:
         while tool.heard() and not waiting.asked():
             pass
@@ -156,7 +156,7 @@ def main() -> int:
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, BETTER_PRIORITY)
     try:
-        record(Wanted.from_json(sys.argv[1]))
+        record(CaptureSettings.from_json(sys.argv[1]))
     except CaptureError as error:
         tell(events.FAILED, words=str(error))
         return 1

@@ -25,7 +25,7 @@ from typing import IO, Final, Self
 from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
 from dissector.capture.live.events import Event
-from dissector.capture.live.settings import Wanted
+from dissector.capture.live.settings import CaptureSettings
 
 START_SECONDS: Final = 40
 """Each of the programs that may capture is waited for."""
@@ -40,7 +40,7 @@ class Recording:
 
     Without a `path` it is written to a file that has no name any more once it is open."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: CaptureSettings) -> None:
         self.engine = ""
         """What captures."""
         self.captured = 0
@@ -62,7 +62,7 @@ class Recording:
         if not self._kept:
             number, path = tempfile.mkstemp(prefix="kdissect-", suffix=".pcapng")
             os.close(number)
-            wanted = Wanted.from_json(json.dumps(json.loads(wanted.as_json()) | {"path": path}))
+            wanted = CaptureSettings.from_json(json.dumps(json.loads(wanted.as_json()) | {"path": path}))
         self._process = self._run(wanted)
         self._ears = threading.Thread(target=self._listen, name="recording", daemon=True)
         self._ears.start()
@@ -132,7 +132,7 @@ class Recording:
         self._read = self._files.get()
         return f"/dev/fd/{self._read.fileno()}" if self._read is not None else None
 
-    def _run(self, wanted: Wanted) -> subprocess.Popen[bytes]:
+    def _run(self, wanted: CaptureSettings) -> subprocess.Popen[bytes]:
         path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
         command = [sys.executable, "-P", "-m", "dissector.capture.live.recorder", wanted.as_json()]
         try:
@@ -146,7 +146,7 @@ class Recording:
         except OSError as error:
             raise CaptureError(f"{sys.executable}: {(error.strerror or str(error)).lower()}") from None
 
-    def _wait_for_start(self, wanted: Wanted) -> None:
+    def _wait_for_start(self, wanted: CaptureSettings) -> None:
         began = self._started.wait(START_SECONDS)
         if began and self.engine:
             if not self._raised:

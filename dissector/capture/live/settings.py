@@ -20,7 +20,7 @@ _RING: Final = re.compile(r"(filesize|files|duration):([1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class RingSettings:
     """When another file is begun, and how many are kept: dumpcap's `-b`. What is 0 is not asked for."""
 
     kilobytes: int = 0
@@ -46,7 +46,7 @@ class Ring:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CaptureSettings:
     """A capture to be made."""
 
     interface: str
@@ -57,7 +57,7 @@ class Wanted:
     promiscuous: bool
     path: str
     """The file to write; with a ring, what their names are made from."""
-    ring: Ring | None = None
+    ring: RingSettings | None = None
 
     def as_json(self) -> str:
         """For the capture process."""
@@ -67,7 +67,7 @@ class Wanted:
     def from_json(cls, text: str) -> Self:
         """What `as_json` said."""
         said = json.loads(text)
-        ring = Ring(**said.pop("ring")) if said["ring"] else said.pop("ring")
+        ring = RingSettings(**said.pop("ring")) if said["ring"] else said.pop("ring")
         return cls(**(said | {"ports": tuple(said["ports"])}), ring=ring)
 
     def again(self) -> Self:

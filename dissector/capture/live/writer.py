@@ -17,7 +17,7 @@ from typing import IO, Final
 
 from dissector.capture.live.bpf import WHOLE_PACKETS
 from dissector.capture.live.packet_ring import Packet
-from dissector.capture.live.settings import Ring, Wanted
+from dissector.capture.live.settings import CaptureSettings, RingSettings
 from dissector.conversation.pcapng import block, interface, option, section
 
 _PACKET: Final = 6
@@ -33,7 +33,7 @@ _ENDS: Final = [bytes(-size % 4) for size in range(4)]
 class Output:
     """The file that is being written. `told` hears the path of each one that is begun, when it can be opened."""
 
-    def __init__(self, wanted: Wanted, link_type: int, told: Callable[[str], None]) -> None:
+    def __init__(self, wanted: CaptureSettings, link_type: int, told: Callable[[str], None]) -> None:
         self._wanted = wanted
         self._told = told
         options = option(_IF_NAME, wanted.interface.encode())
@@ -101,6 +101,6 @@ class Output:
             self._kept.popleft().unlink(missing_ok=True)
         return file
 
-    def _is_full(self, ring: Ring) -> bool:
+    def _is_full(self, ring: RingSettings) -> bool:
         full = 0 < ring.kilobytes * 1_000 <= self._file.tell()
         return full or 0 < ring.seconds <= time.monotonic() - self._since

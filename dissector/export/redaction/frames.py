@@ -15,12 +15,12 @@ import google_crc32c
 from dissector.export.redaction.addresses import Addresses
 from dissector.export.redaction.allowed_words import stays, word_of
 from dissector.export.redaction.compress_to_size import Span, packed
-from dissector.export.redaction.pseudonyms import MASK, Names
+from dissector.export.redaction.pseudonyms import MASK, Pseudonyms
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.message import AUTH_BYTES, Traced
 from dissector.protocol.records.parts import LOG_OVERHEAD, MAGIC_AT
-from dissector.protocol.tree import UNPARSED, Node, Source
+from dissector.protocol.tree import UNPARSED, ByteSource, Node
 
 _IPV4: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _SIZE_AT: Final = 8
@@ -32,7 +32,7 @@ class Redactor:
     """Redacts the frames of one capture. What it has replaced stays replaced by the same."""
 
     def __init__(self) -> None:
-        self.names = Names()
+        self.names = Pseudonyms()
         self.addresses = Addresses()
         self.lost = 0
         """Compressed sections that had to become zeros."""
@@ -91,7 +91,7 @@ class Redactor:
         except ValueError:  # 999.1.1.1
             return self.names.of(found[0].encode(), "host").decode()
 
-    def _pack(self, source: Source, content: bytes, free: list[Span], outer: bytearray) -> None:
+    def _pack(self, source: ByteSource, content: bytes, free: list[Span], outer: bytearray) -> None:
         """Put a section's content back where it was compressed."""
         assert source.packed is not None
         _, start, end, codec = source.packed

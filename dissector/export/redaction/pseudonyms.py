@@ -12,7 +12,7 @@ ALPHABET: Final = digits + ascii_lowercase
 MASK: Final = b"*"
 
 
-class Names:
+class Pseudonyms:
     """What has been replaced by what. It holds each name of a capture once."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import re
 from base64 import urlsafe_b64encode
 from typing import Final
 
-from dissector.export.redaction.pseudonyms import MASK, Names
+from dissector.export.redaction.pseudonyms import MASK, Pseudonyms
 
 USER: Final = "user"
 _BOUND: Final = b"biws"
@@ -18,7 +18,7 @@ _JWT: Final = re.compile(rb"(bearer +)([^.]*)\.([^.]*)\.(.*)", re.IGNORECASE | r
 _BEARER: Final = re.compile(rb"(bearer +)(.*)", re.IGNORECASE | re.DOTALL)
 
 
-def redacted_token(raw: bytes, mechanism: str, names: Names) -> bytes:
+def redacted_token(raw: bytes, mechanism: str, names: Pseudonyms) -> bytes:
     """A token of that mechanism, of the same size."""
     if mechanism == "PLAIN":
         authzid, user, password = raw.split(b"\x00", 2)
@@ -30,11 +30,11 @@ def redacted_token(raw: bytes, mechanism: str, names: Names) -> bytes:
     return MASK * len(raw)
 
 
-def _user(name: bytes, names: Names) -> bytes:
+def _user(name: bytes, names: Pseudonyms) -> bytes:
     return names.of(name, USER) if name else b""
 
 
-def _gs2(raw: bytes, names: Names) -> bytes:
+def _gs2(raw: bytes, names: Pseudonyms) -> bytes:
     """What stands before the attributes, or nothing."""
     found = _GS2.match(raw)
     if found is None:
@@ -44,19 +44,19 @@ def _gs2(raw: bytes, names: Names) -> bytes:
     return flag + b"," + authzid + b","
 
 
-def _scram(raw: bytes, names: Names) -> bytes:
+def _scram(raw: bytes, names: Pseudonyms) -> bytes:
     head = _gs2(raw, names)
     return head + b",".join(_attribute(each, names) for each in raw[len(head) :].split(b","))
 
 
-def _attribute(attribute: bytes, names: Names) -> bytes:
+def _attribute(attribute: bytes, names: Pseudonyms) -> bytes:
     letter, value = attribute[:2], attribute[2:]
     if (letter == b"i=" and value.isdigit()) or attribute == b"c=" + _BOUND:
         return attribute
     return letter + (_user(value, names) if letter == b"n=" else MASK * len(value))
 
 
-def _bearer(raw: bytes, names: Names) -> bytes:
+def _bearer(raw: bytes, names: Pseudonyms) -> bytes:
     """Key-value pairs, each ended by 0x01, the first one behind the header."""
     head = _gs2(raw, names)
     return head + b"\x01".join(_pair(pair) for pair in raw[len(head) :].split(b"\x01"))

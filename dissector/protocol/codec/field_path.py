@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 from dissector.protocol.codec.plan import ArrayPlan, StructPlan, TypePlan, plan
 
 
-class Way(NamedTuple):
+class FieldPath(NamedTuple):
     """Whether a structure has a field that is looked for, and which of its fields hold structures that lead to one."""
 
     here: bool
-    inner: tuple[tuple[str, "Way"], ...]
+    inner: tuple[tuple[str, "FieldPath"], ...]
 
 
 @lru_cache(maxsize=4096)
-def way(message: str, version: int, fields: frozenset[str]) -> Way | None:
+def field_path(message: str, version: int, fields: frozenset[str]) -> FieldPath | None:
     """The way to the structures of a message that have one of these fields; None where none has."""
     return _way_in(plan(message, version), fields)
 
 
-def _way_in(layout: TypePlan, fields: frozenset[str]) -> Way | None:
+def _way_in(layout: TypePlan, fields: frozenset[str]) -> FieldPath | None:
     if isinstance(layout, ArrayPlan):
         return _way_in(layout.element, fields)
     if not isinstance(layout, StructPlan):
@@ -32,17 +32,17 @@ def _way_in(layout: TypePlan, fields: frozenset[str]) -> Way | None:
     ways = ((field.name, _way_in(field.type, fields)) for field in every)
     inner = tuple((name, below) for name, below in ways if below is not None)
     here = any(field.name in fields for field in every)
-    return Way(here, inner) if here or inner else None
+    return FieldPath(here, inner) if here or inner else None
 
 
-def holders(to: Way, struct: Mapping[str, Any]) -> list[dict[str, object]]:
+def holders(to: FieldPath, struct: Mapping[str, Any]) -> list[dict[str, object]]:
     """The structures of a body that the way leads to, outermost first."""
     found: list[dict[str, object]] = []
     _follow(to, struct, found)
     return found
 
 
-def _follow(to: Way, struct: Any, found: list[dict[str, object]]) -> None:
+def _follow(to: FieldPath, struct: Any, found: list[dict[str, object]]) -> None:
     if to.here:
         found.append(struct)
     for name, below in to.inner:

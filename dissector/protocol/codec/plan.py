@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from dissector.protocol.schema.loader import alternatives, schema
-from dissector.protocol.schema.model import Field, Message
+from dissector.protocol.schema.model import Field, MessageSchema
 
 SCALARS: Final = {
     "bool": ("?", 1),
@@ -120,7 +120,7 @@ def holds(plan: TypePlan, scalar: str) -> bool:
 class _Planner:
     """Builds the plan of one version of one message."""
 
-    def __init__(self, schema: Message, version: int) -> None:
+    def __init__(self, schema: MessageSchema, version: int) -> None:
         self._version = version
         self._flexible = schema.flexible_versions.contains(version)
 
@@ -157,7 +157,7 @@ class _Planner:
         return self.struct(name, field.fields, nullable=False)
 
 
-def plan_of(schema: Message, version: int) -> StructPlan:
+def plan_of(schema: MessageSchema, version: int) -> StructPlan:
     """The layout of `version` of a message. The caller has checked that the version exists."""
     return _Planner(schema, version).struct(schema.name, schema.fields, nullable=False)
 

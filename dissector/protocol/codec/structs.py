@@ -5,8 +5,8 @@
 
 from collections.abc import Iterator
 
-from dissector.protocol.codec.field_path import holders, way
-from dissector.protocol.message import Shape, Values
+from dissector.protocol.codec.field_path import field_path, holders
+from dissector.protocol.message import MessageLayout, Values
 from dissector.protocol.schema.loader import alternatives
 
 
@@ -22,11 +22,11 @@ def structs(value: object) -> Iterator[Values]:
             yield from structs(inner)
 
 
-def structs_with(shape: Shape, body: Values, fields: frozenset[str]) -> list[Values]:
+def structs_with(shape: MessageLayout, body: Values, fields: frozenset[str]) -> list[Values]:
     """The structures of a body that have one of these fields, outermost first."""
     if shape.body is None or not body:
         return []
     if alternatives(shape.body, shape.body_version):
         return [struct for struct in structs(body) if not fields.isdisjoint(struct)]
-    to = way(shape.body, shape.body_version, fields)
+    to = field_path(shape.body, shape.body_version, fields)
     return holders(to, body) if to is not None else []

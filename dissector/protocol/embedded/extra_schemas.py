@@ -10,7 +10,7 @@
 from functools import cache
 from typing import Any, Final
 
-from dissector.protocol.schema.model import Message
+from dissector.protocol.schema.model import MessageSchema
 from dissector.protocol.schema.table import message_of
 
 Table = dict[str, Any]
@@ -62,6 +62,6 @@ _TABLES: Final = (
 
 
 @cache
-def handmade() -> dict[str, Message]:
+def handmade() -> dict[str, MessageSchema]:
     """All of them, by name."""
     return {table["name"]: message_of(table, f"handmade {table['name']}") for table in _TABLES}

@@ -9,32 +9,32 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from dissector.protocol.embedded.context import Context
-from dissector.protocol.embedded.match import DECODED, Inside, Piece, Scope, newest_version
-from dissector.protocol.embedded.parts import Parts
+from dissector.protocol.embedded.match import DECODED, FormatMatch, FormatPiece, Scope, newest_version
+from dissector.protocol.embedded.parts import EmbeddedParts
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.telemetry import metrics
 from dissector.protocol.primitives import INT16
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import api
 
-Candidates = Iterator[Inside | Parts]
+Candidates = Iterator[FormatMatch | EmbeddedParts]
 Format = Callable[[bytes, Scope, Context], Candidates]
 _VERSION: Final = (("version", INT16),)
 ENVELOPE: Final = 58
 """No broker forwards an envelope: one inside another is not opened, or a frame could nest them without end."""
 
 
-def versioned(message: str, raw: bytes) -> Iterator[Inside]:
+def versioned(message: str, raw: bytes) -> Iterator[FormatMatch]:
     """A message after its version as INT16. Newer versions than known only add fields: what is known is read."""
     version = int.from_bytes(raw[:2], "big", signed=True)
     newest = newest_version(message)
     if version >= 0 and len(raw) >= 2:
-        yield Inside(_VERSION, (Piece(DECODED, message, min(version, newest)),), whole=version <= newest)
+        yield FormatMatch(_VERSION, (FormatPiece(DECODED, message, min(version, newest)),), whole=version <= newest)
 
 
-def exact(message: str, version: int) -> Inside:
+def exact(message: str, version: int) -> FormatMatch:
     """A message of a version that is known from elsewhere."""
-    return Inside((), (Piece(DECODED, message, version),))
+    return FormatMatch((), (FormatPiece(DECODED, message, version),))
 
 
 def _group_protocol(scope: Scope, context: Context) -> object:
@@ -88,8 +88,8 @@ def _request(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
     key, version = int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
     known = api(key)
     if known is not None and key != ENVELOPE and known.versions.contains(version):
-        header = Piece("header", "RequestHeader", request_header_version(key, version))
-        yield Inside((), (header, Piece("body", known.request, version)))
+        header = FormatPiece("header", "RequestHeader", request_header_version(key, version))
+        yield FormatMatch((), (header, FormatPiece("body", known.request, version)))
 
 
 def _response(_raw: bytes, _scope: Scope, context: Context) -> Candidates:
@@ -99,8 +99,8 @@ def _response(_raw: bytes, _scope: Scope, context: Context) -> Candidates:
     key, version = context.enveloped
     known = api(key)
     if known is not None and key != ENVELOPE and known.versions.contains(version):
-        header = Piece("header", "ResponseHeader", response_header_version(key, version))
-        yield Inside((), (header, Piece("body", known.response, version)))
+        header = FormatPiece("header", "ResponseHeader", response_header_version(key, version))
+        yield FormatMatch((), (header, FormatPiece("body", known.response, version)))
 
 
 def enveloped(request: Mapping[str, object]) -> tuple[int, int] | None:
@@ -146,7 +146,7 @@ FIELDS: Final[dict[str, dict[str, Format]]] = {
 """By message, then by the field's path in it."""
 
 
-def inside(message: str, path: str, raw: bytes, scope: Scope, context: Context) -> Inside | Parts | None:
+def inside(message: str, path: str, raw: bytes, scope: Scope, context: Context) -> FormatMatch | EmbeddedParts | None:
     """What a bytes field holds, if it is known."""
     form = FIELDS.get(message, {}).get(path)
     candidates = form(raw, scope, context) if form is not None and raw else ()

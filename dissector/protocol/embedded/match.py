@@ -18,7 +18,7 @@ DECODED: Final = "decoded"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FormatPiece:
     """A message inside: `name` is what it is called there (``decoded``, or ``header`` and ``body``)."""
 
     name: str
@@ -27,11 +27,11 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class FormatMatch:
     """`prefix` are numbers that stand before the pieces, with their types: ``("version", INT16)``."""
 
     prefix: tuple[tuple[str, Primitive], ...]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FormatPiece, ...]
     whole: bool = True
     """Whether it must end where the bytes end: not so for versions newer than known."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class EmbeddedPart:
     """A stretch of bytes with a name. `parts` tile its end; what stands before them belongs to the part itself."""
 
     name: str
@@ -19,15 +19,15 @@ class Part:
     note: str = ""
     secret: tuple[int, int] | None = None
     """Which bytes of it would let somebody else log in."""
-    parts: tuple["Part", ...] = ()
+    parts: tuple["EmbeddedPart", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class EmbeddedParts:
     """Something inside bytes; `name` says what."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[EmbeddedPart, ...]
     plain: bytes | None = None
     """What the parts stand in, where the bytes are compressed."""
     codec: int = 0
@@ -38,7 +38,7 @@ class Parts:
         return _values(self.parts)
 
 
-def _values(parts: tuple[Part, ...]) -> dict[str, Any]:
+def _values(parts: tuple[EmbeddedPart, ...]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for part in parts:
         value = _values(part.parts) if part.parts else part.value

@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from dissector.protocol.embedded.parts import Parts
+from dissector.protocol.embedded.parts import EmbeddedParts
 from dissector.protocol.embedded.protobuf import message_parts
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.to_json import budget_of
@@ -14,11 +14,11 @@ from dissector.protocol.wire import WireError
 NAME = "MetricsData"
 
 
-def metrics(raw: bytes, codec: int) -> Parts | None:
+def metrics(raw: bytes, codec: int) -> EmbeddedParts | None:
     """The metrics that a client pushed; None where they can't be read."""
     try:
         plain = budget_of().decompressed(codec, raw)
-        return Parts(NAME, tuple(message_parts(plain, _descriptor())), plain if codec else None, codec)
+        return EmbeddedParts(NAME, tuple(message_parts(plain, _descriptor())), plain if codec else None, codec)
     except (DecompressionError, WireError):
         return None
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from dissector.protocol.embedded.formats import versioned
-from dissector.protocol.embedded.match import DECODED, Inside, Piece
+from dissector.protocol.embedded.match import DECODED, FormatMatch, FormatPiece
 from dissector.protocol.primitives import INT16, UNSIGNED_VARINT
 from dissector.protocol.schema.enums import members, name_of
 from dissector.protocol.schema.loader import entries
@@ -38,8 +38,8 @@ NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 class KeyValue(NamedTuple):
     """What a record's key and value hold, where that is known."""
 
-    key: Inside | None
-    value: Inside | None
+    key: FormatMatch | None
+    value: FormatMatch | None
 
 
 NOTHING: Final = KeyValue(None, None)
@@ -60,7 +60,7 @@ def _coordinator(enum: str) -> RecordFormat:
         name = _camel(name_of(enum, int.from_bytes(key[:2], "big", signed=True)))
         if f"{name}Key" not in _names():
             return NOTHING
-        of_key = Inside((("type", INT16),), (Piece(DECODED, f"{name}Key", 0),))
+        of_key = FormatMatch((("type", INT16),), (FormatPiece(DECODED, f"{name}Key", 0),))
         of_value = next(versioned(f"{name}Value", value), None) if value else None
         return KeyValue(of_key, of_value)
 
@@ -84,7 +84,7 @@ def _framed(names: Callable[[], Mapping[int, str]]) -> RecordFormat:
         if name is None:
             return NOTHING
         prefix = tuple((each, UNSIGNED_VARINT) for each in ("frame_version", "type", "version"))
-        return KeyValue(None, Inside(prefix, (Piece(DECODED, name, version),)))
+        return KeyValue(None, FormatMatch(prefix, (FormatPiece(DECODED, name, version),)))
 
     return read
 
@@ -118,14 +118,14 @@ def control(key: bytes | None, value: bytes | None) -> KeyValue:
     """A record of a control batch."""
     if key is None or len(key) < 4:
         return NOTHING
-    of_key = Inside((("version", INT16),), (Piece(DECODED, "ControlRecordTypeSchema", 0),), whole=False)
+    of_key = FormatMatch((("version", INT16),), (FormatPiece(DECODED, "ControlRecordTypeSchema", 0),), whole=False)
     name = _CONTROL_VALUES.get(int.from_bytes(key[2:4], "big"))
     if name is None or value is None or len(value) < 2:
         return KeyValue(of_key, None)
     if name == "EndTxnMarker":
         return KeyValue(of_key, next(versioned(name, value), None))
     version = int.from_bytes(value[:2], "big")  # which is the message's own first field too
-    return KeyValue(of_key, Inside((), (Piece(DECODED, name, version),)))
+    return KeyValue(of_key, FormatMatch((), (FormatPiece(DECODED, name, version),)))
 
 
 TOPICS: Final[dict[str, RecordFormat]] = {

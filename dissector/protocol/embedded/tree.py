@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.formats import FIELDS, inside
-from dissector.protocol.embedded.match import Inside, Scope, piece_plan
-from dissector.protocol.embedded.parts import Part, Parts
+from dissector.protocol.embedded.match import FormatMatch, Scope, piece_plan
+from dissector.protocol.embedded.parts import EmbeddedPart, EmbeddedParts
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.secrets import SECRET_FIELDS, mark_secret
 from dissector.protocol.embedded.topics import RECORDS_FIELDS, TOPICS, RecordFormat, control
@@ -18,7 +18,7 @@ from dissector.protocol.embedded.values import topic_of
 from dissector.protocol.records.batch import CONTROL
 from dissector.protocol.records.compression import codec_name
 from dissector.protocol.records.tracing import RecordTracer
-from dissector.protocol.tree import Node, Packed, Source
+from dissector.protocol.tree import ByteSource, Node, Packed
 
 Chain = tuple[Node, ...]
 
@@ -26,7 +26,7 @@ Chain = tuple[Node, ...]
 class TreeEmbedder:
     """Works on the tree of one frame."""
 
-    def __init__(self, sources: list[Source], records: RecordTracer, context: Context) -> None:
+    def __init__(self, sources: list[ByteSource], records: RecordTracer, context: Context) -> None:
         self._sources = sources
         self._records = records
         self._context = context
@@ -71,7 +71,7 @@ class TreeEmbedder:
                 self._open_if_read(key, found.key)
                 self._open_if_read(value, found.value)
 
-    def _open_if_read(self, leaf: Node, found: Inside | None) -> None:
+    def _open_if_read(self, leaf: Node, found: FormatMatch | None) -> None:
         raw = _bytes(leaf)
         if found is not None and raw is not None and found.read(raw) is not None:
             self._open(leaf, found, ())
@@ -82,11 +82,11 @@ class TreeEmbedder:
         if found is not None:
             self._hang(found, leaf)
 
-    def _open(self, leaf: Node, found: Inside | Parts, chain: Chain) -> None:
+    def _open(self, leaf: Node, found: FormatMatch | EmbeddedParts, chain: Chain) -> None:
         """Turn a leaf into a node with what it holds."""
         raw = leaf.value
         assert isinstance(raw, bytes)
-        if isinstance(found, Parts):
+        if isinstance(found, EmbeddedParts):
             self._hang(found, leaf)
             return
         data = self._sources[leaf.source].data
@@ -102,7 +102,7 @@ class TreeEmbedder:
             self.message(piece.message, child, chain)
         tracer.rest(leaf)
 
-    def _hang(self, found: Parts, leaf: Node) -> None:
+    def _hang(self, found: EmbeddedParts, leaf: Node) -> None:
         """Parts that no schema has; in a source of their own, where they were compressed."""
         assert isinstance(leaf.value, bytes)
         start = leaf.end - len(leaf.value)
@@ -117,7 +117,7 @@ class TreeEmbedder:
         content.source = leaf.source
         leaf.children.append(content)
         packed = Packed(leaf.source, start, leaf.end, found.codec)
-        source = Source(len(self._sources), f"{leaf.path} {codec}, decompressed", found.plain, packed)
+        source = ByteSource(len(self._sources), f"{leaf.path} {codec}, decompressed", found.plain, packed)
         self._sources.append(source)
         holder = Node(found.name, leaf.path_of(found.name), "MESSAGE", 0, len(found.plain), source=source.number)
         leaf.children.append(holder)
@@ -132,7 +132,7 @@ def _hang_size(leaf: Node, start: int) -> None:
         leaf.children.append(size)
 
 
-def _hang_parts(parts: tuple[Part, ...], parent: Node, start: int) -> None:
+def _hang_parts(parts: tuple[EmbeddedPart, ...], parent: Node, start: int) -> None:
     for part in parts:
         node = Node(part.name, parent.path_of(part.name), part.kind, start + part.start, start + part.end, part.value)
         node.note, node.source = part.note, parent.source

@@ -6,11 +6,11 @@ The values given are left as they are; where nothing is inside, they are what co
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from dissector.protocol.codec.field_path import Way, way
+from dissector.protocol.codec.field_path import FieldPath, field_path
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.formats import FIELDS, inside
-from dissector.protocol.embedded.match import DECODED, Inside, Values
-from dissector.protocol.embedded.parts import Parts
+from dissector.protocol.embedded.match import DECODED, FormatMatch, Values
+from dissector.protocol.embedded.parts import EmbeddedParts
 from dissector.protocol.embedded.topics import (
     CLUSTER_METADATA,
     CLUSTER_METADATA_ID,
@@ -44,9 +44,9 @@ def with_all(message: str, version: int, values: Values, context: Context, opene
     return cast(Values, _with_topic_names(values, context)) if unclear else _along(to, values, context)
 
 
-def _to_topic_ids(message: str, version: int, context: Context) -> Way | None:
+def _to_topic_ids(message: str, version: int, context: Context) -> FieldPath | None:
     """The way to topic ids, where names of some are known."""
-    return way(message, version, TOPIC_IDS) if context.topic_names else None
+    return field_path(message, version, TOPIC_IDS) if context.topic_names else None
 
 
 def has_names(message: str, version: int, context: Context) -> bool:
@@ -54,7 +54,7 @@ def has_names(message: str, version: int, context: Context) -> bool:
     return _to_topic_ids(message, version, context) is not None
 
 
-def _along(to: Way, struct: Values, context: Context) -> Values:
+def _along(to: FieldPath, struct: Values, context: Context) -> Values:
     """A copy of a structure with the names of topic ids, made along the way to them."""
     changed: Values = {}
     for name, below in to.inner:
@@ -114,10 +114,10 @@ def _decoded(raw: bytes, place: tuple[str, str], context: Context, chain: Chain)
     return None if found is None else read_deep(found, raw, context, chain)
 
 
-def read_deep(found: Inside | Parts, raw: bytes, context: Context, chain: Chain) -> Values | None:
+def read_deep(found: FormatMatch | EmbeddedParts, raw: bytes, context: Context, chain: Chain) -> Values | None:
     """What is inside, and what is inside of that."""
     values = found.read(raw)
-    if values is None or isinstance(found, Parts):
+    if values is None or isinstance(found, EmbeddedParts):
         return values
     for piece in found.pieces:
         if piece.name == DECODED:
@@ -159,7 +159,7 @@ def records_with_decoded(data: bytes, topic: str | None, budget: Budget | None =
     return value
 
 
-def _record(record: dict[str, Any], key: Inside | None, value: Inside | None) -> dict[str, Any]:
+def _record(record: dict[str, Any], key: FormatMatch | None, value: FormatMatch | None) -> dict[str, Any]:
     for name, found in (("key", key), ("value", value)):
         decoded = read_deep(found, record[name], NOTHING_KNOWN, ()) if found is not None else None
         if decoded is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, plan
 from dissector.protocol.explain.layout import default_words, struct_of, type_words
 from dissector.protocol.explain.releases import released_in
-from dissector.protocol.schema.model import Message
+from dissector.protocol.schema.model import MessageSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class VersionChanges:
     """One version of a message, seen from the version before it."""
 
     version: int
@@ -35,7 +35,7 @@ class Step:
     changes: tuple[Change, ...]
 
 
-def history(message: Message) -> Iterator[Step]:
+def history(message: MessageSchema) -> Iterator[VersionChanges]:
     """Every version of a message, oldest first."""
     before: StructPlan | None = None
     for version in message.valid_versions:
@@ -47,7 +47,7 @@ def history(message: Message) -> Iterator[Step]:
             ) if versions.contains(version)
         ]  # fmt: skip
         found = () if before is None else tuple(changes(before, now))
-        yield Step(version, tuple(marks), released_in(message, version), found)
+        yield VersionChanges(version, tuple(marks), released_in(message, version), found)
         before = now
 
 

@@ -10,13 +10,13 @@ from typing import Final
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
-from dissector.protocol.message import request_shape, response_shape, trace
+from dissector.protocol.message import request_layout, response_layout, trace
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
-from dissector.protocol.schema.model import Message
-from dissector.protocol.tree import Node, Source
+from dissector.protocol.schema.model import MessageSchema
+from dissector.protocol.tree import ByteSource, Node
 
 CORRELATION_ID: Final = 7
 _UUID: Final = "AAECAwQFBgcICQoLDA0ODw"
@@ -43,7 +43,7 @@ class Example:
     tree: Node
 
 
-def example(message: Message, version: int) -> Example:
+def example(message: MessageSchema, version: int) -> Example:
     """A whole frame for requests and responses; of anything else its own bytes."""
     body = write(message.name, version, _struct(plan(message.name, version)))
     key = message.api_key
@@ -51,17 +51,17 @@ def example(message: Message, version: int) -> Example:
         head: dict[str, object] = {"request_api_key": key, "request_api_version": version}
         header = _header("RequestHeader", request_header_version(key, version), head)
         data = _framed(header + body)
-        return Example(data, trace(data, request_shape(key, version)).tree)
+        return Example(data, trace(data, request_layout(key, version)).tree)
     if message.type == "response" and key is not None:
         data = _framed(_header("ResponseHeader", response_header_version(key, version), {}) + body)
-        return Example(data, trace(data, response_shape(key, version, data)).tree)
+        return Example(data, trace(data, response_layout(key, version, data)).tree)
     return Example(body, _alone(message, version, body))
 
 
-def _alone(message: Message, version: int, data: bytes) -> Node:
+def _alone(message: MessageSchema, version: int, data: bytes) -> Node:
     """The tree of what stands in no frame of its own."""
     root = Node(message.name, "", "STRUCT", 0, len(data))
-    records = RecordTracer([Source(0, message.name, data)], budget_of())
+    records = RecordTracer([ByteSource(0, message.name, data)], budget_of())
     Tracer(data, 0, len(data), records).struct(plan(message.name, version), root)
     return root
 

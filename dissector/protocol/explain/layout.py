@@ -8,7 +8,7 @@ from dissector.protocol.codec.writer import default
 from dissector.protocol.schema.model import snake_name
 
 
-class Line(NamedTuple):
+class LayoutLine(NamedTuple):
     """A field of one version. `default` is empty where the schema states none and the field is always on the wire."""
 
     depth: int
@@ -22,7 +22,7 @@ class Line(NamedTuple):
     aliases: tuple[str, ...]
 
 
-def layout(plan: StructPlan, depth: int = 0) -> Iterator[Line]:
+def layout(plan: StructPlan, depth: int = 0) -> Iterator[LayoutLine]:
     """The fields of a structure, tagged ones last."""
     for field in (*plan.fields, *plan.tagged):
         yield _line(field, depth)
@@ -46,12 +46,14 @@ def type_words(plan: TypePlan) -> str:
     return f"{wire_type(plan)} {plan.name}" if isinstance(plan, StructPlan) else wire_type(plan)
 
 
-def _line(field: FieldPlan, depth: int) -> Line:
+def _line(field: FieldPlan, depth: int) -> LayoutLine:
     schema = field.schema
     nullable = not isinstance(field.type, ScalarPlan) and field.type.nullable
     versions = str(schema.versions)
     aliases = tuple(snake_name(alias) for alias in schema.aliases)
-    return Line(depth, field.name, type_words(field.type), nullable, field.tag, default_words(field), versions, aliases)
+    return LayoutLine(
+        depth, field.name, type_words(field.type), nullable, field.tag, default_words(field), versions, aliases
+    )
 
 
 def default_words(field: FieldPlan) -> str:

@@ -21,7 +21,7 @@ from dissector.protocol.schema.model import NONE, SchemaError, Versions
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ReleaseSide:
     """A release: the versions of its messages, and how it lays out each."""
 
     label: str
@@ -48,7 +48,7 @@ class MessageDiff:
         return [version for version in self.was if not self.now.contains(version)]
 
 
-def side(text: str) -> Side:
+def side(text: str) -> ReleaseSide:
     """The release that somebody names: a jar that is there, an imported release, a known one. Raises `SchemaError`."""
     if text in labels():
         return _of_release(stored(text))
@@ -59,7 +59,7 @@ def side(text: str) -> Side:
     raise SchemaError(f"{text}: neither a jar nor a release that is known: there are {', '.join(known_releases())}")
 
 
-def _shipped(label: str) -> Side:
+def _shipped(label: str) -> ReleaseSide:
     found = {each.name: message(each.name).releases.get(label) for each in entries()}
 
     def layout(name: str, version: int) -> StructPlan:
@@ -67,12 +67,12 @@ def _shipped(label: str) -> Side:
         return plan(name, version) if other is None else plan_of(other, version)
 
     types = {each.name: each.type for each in entries()}
-    return Side(label, {name: versions for name, versions in found.items() if versions}, types, layout)
+    return ReleaseSide(label, {name: versions for name, versions in found.items() if versions}, types, layout)
 
 
-def _of_release(release: Release) -> Side:
+def _of_release(release: Release) -> ReleaseSide:
     found = under_settled_names(release).messages
-    return Side(
+    return ReleaseSide(
         release.label,
         {name: each.valid_versions for name, each in found.items()},
         {name: each.type for name, each in found.items()},
@@ -80,12 +80,12 @@ def _of_release(release: Release) -> Side:
     )
 
 
-def kinds(of: Side) -> set[str]:
+def kinds(of: ReleaseSide) -> set[str]:
     """The types of message that a release has: the jar of the clients has none of those that brokers keep."""
     return {of.types[name] for name in of.versions}
 
 
-def diff(one: Side, other: Side) -> Iterator[MessageDiff]:
+def diff(one: ReleaseSide, other: ReleaseSide) -> Iterator[MessageDiff]:
     """Every message that differs, by name; of types that both sides have, as a jar may be a part of a release."""
     both = kinds(one) & kinds(other)
     for name in sorted(one.versions.keys() | other.versions.keys()):
@@ -97,7 +97,9 @@ def diff(one: Side, other: Side) -> Iterator[MessageDiff]:
             yield MessageDiff(name, was, now, steps)
 
 
-def _steps(one: Side, other: Side, name: str, was: Versions, now: Versions) -> Iterator[tuple[int, tuple[Change, ...]]]:
+def _steps(
+    one: ReleaseSide, other: ReleaseSide, name: str, was: Versions, now: Versions
+) -> Iterator[tuple[int, tuple[Change, ...]]]:
     """Of versions that both have, what differs; of new ones, what they changed against the one before."""
     for version in now:
         if was.contains(version):

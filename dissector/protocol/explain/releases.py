@@ -6,7 +6,7 @@ from functools import cache
 
 from dissector.protocol.schema.imported import labels
 from dissector.protocol.schema.loader import message
-from dissector.protocol.schema.model import Message
+from dissector.protocol.schema.model import MessageSchema
 
 
 @cache
@@ -21,7 +21,7 @@ def release_order(label: str) -> tuple[tuple[bool, int, str], ...]:
     return tuple((part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
 
 
-def released_in(found: Message, version: int) -> str:
+def released_in(found: MessageSchema, version: int) -> str:
     """The known releases that have a version, neighbours as a span: ``3.6.2 to 3.9.2``."""
     return spans(label for label, versions in found.releases.items() if versions.contains(version))
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from dissector.protocol.schema.loader import api, apis, entries, message
-from dissector.protocol.schema.model import Api, Message
+from dissector.protocol.schema.model import Api, MessageSchema
 
 MOST_NEAR: Final = 4
 
@@ -18,12 +18,12 @@ class SubjectError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ExplainSubject:
     """An API with both its messages, or one message; `api` is None for what belongs to none."""
 
     name: str
     api: Api | None
-    messages: tuple[Message, ...]
+    messages: tuple[MessageSchema, ...]
 
     @property
     def newest_stable(self) -> int:
@@ -44,7 +44,7 @@ class Subject:
         return int(digits)
 
 
-def find(word: str) -> Subject:
+def find(word: str) -> ExplainSubject:
     """What is called `word`. Raises `SubjectError` with the nearest right names."""
     if word.isascii() and word.isdigit():
         found = api(int(word[:6]))
@@ -58,14 +58,14 @@ def find(word: str) -> Subject:
     return _of_api(subject) if isinstance(subject, Api) else _of_message(subject)
 
 
-def _of_api(found: Api) -> Subject:
-    return Subject(found.name, found, (message(found.request), message(found.response)))
+def _of_api(found: Api) -> ExplainSubject:
+    return ExplainSubject(found.name, found, (message(found.request), message(found.response)))
 
 
-def _of_message(name: str) -> Subject:
+def _of_message(name: str) -> ExplainSubject:
     found = message(name)
     own = api(found.api_key) if found.type in ("request", "response") and found.api_key is not None else None
-    return Subject(name, own, (found,))
+    return ExplainSubject(name, own, (found,))
 
 
 def _names() -> dict[str, Api | str]:

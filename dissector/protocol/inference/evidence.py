@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Final
 
-from dissector.protocol.inference.layouts import Layout, layouts
+from dissector.protocol.inference.layouts import ResponseLayout, layouts
 from dissector.protocol.schema.loader import request
 from dissector.protocol.schema.model import Api
 
@@ -48,7 +48,7 @@ OWN, OTHERS, ANYBODY = 1.0, 4.0, 2.0
 
 
 @dataclass(frozen=True)
-class Evidence:
+class InferenceEvidence:
     """What is known for the responses of one connection."""
 
     seen: Mapping[Pair, float] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Evidence:
     """Whether the response is the first one of its connection."""
 
     @cached_property
-    def odds(self) -> tuple[tuple[float, Layout], ...]:
+    def odds(self) -> tuple[tuple[float, ResponseLayout], ...]:
         """The layouts, the most likely first, each with the bits that it costs to name it."""
         apis = {layout.api for layout in layouts()}
         weights = {api.key: self._versions(api, self._share(api) ** DOUBT) for api in apis}
@@ -71,7 +71,7 @@ class Evidence:
         total = sum(weight for weight, _ in found)
         return tuple(sorted(((-math.log2(w / total), each) for w, each in found), key=lambda pair: pair[0]))
 
-    def newest(self, layout: Layout) -> int:
+    def newest(self, layout: ResponseLayout) -> int:
         """The version that a layout is named by: the one that is the most likely here, of equals the newest."""
         weights = self._versions(layout.api, 1.0)
         return max(layout.versions, key=lambda version: (weights[version], version))
@@ -134,5 +134,5 @@ def _usual(api: Api) -> float:
     return 0.001 if "broker" in request(api.key).listeners else 0.0003
 
 
-NOTHING: Final = Evidence()
+NOTHING: Final = InferenceEvidence()
 """A response by itself."""

@@ -14,7 +14,7 @@ from dissector.protocol.schema.model import Api
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class ResponseLayout:
     """How the responses of some versions of an API stand on the wire."""
 
     api: Api
@@ -29,9 +29,9 @@ class Layout:
 
 
 @cache
-def layouts() -> tuple[Layout, ...]:
+def layouts() -> tuple[ResponseLayout, ...]:
     """All of them. The first call reads the tables of all responses."""
-    found: list[Layout] = []
+    found: list[ResponseLayout] = []
     for api in apis():
         groups: dict[tuple[int, StructPlan, int], list[int]] = {}
         for version in api.versions:
@@ -39,6 +39,7 @@ def layouts() -> tuple[Layout, ...]:
             for other in range(len(alternatives(api.response, version)) + 1):
                 groups.setdefault((header, plan(api.response, version, other), other), []).append(version)
         found += [
-            Layout(api, tuple(v), header, body, other, least_size(body)) for (header, body, other), v in groups.items()
+            ResponseLayout(api, tuple(v), header, body, other, least_size(body))
+            for (header, body, other), v in groups.items()
         ]
     return tuple(found)

@@ -7,7 +7,7 @@ and what it then finds costs about what mere bytes do, or can't be.
 from typing import Final
 
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.inference.scoring import MisfitError, StopError, Weigher
+from dissector.protocol.inference.scoring import LayoutMismatchError, Scorer, StopError
 
 BEGIN: Final = 4
 RATE: Final = 6.0
@@ -21,11 +21,11 @@ MOST_REST: Final = 24
 def reads_as(data: bytes, header: str, header_version: int, body: str, version: int) -> bool:
     """Whether a frame reads sensibly as that version of a message, with a little left at most."""
     end = len(data)
-    start = Weigher(data, BEGIN, end, RATE * end + 100, frozenset())
+    start = Scorer(data, BEGIN, end, RATE * end + 100, frozenset())
     try:
         start.message(plan(header, header_version))
-        weigher = Weigher(data, start.at, end, RATE * (end - start.at) + START, frozenset())
+        weigher = Scorer(data, start.at, end, RATE * (end - start.at) + START, frozenset())
         weigher.message(plan(body, version))
-    except (MisfitError, StopError):
+    except (LayoutMismatchError, StopError):
         return False
     return end - weigher.at <= MOST_REST

@@ -44,7 +44,7 @@ _NAMELIKE: Final = bytes(range(0x30, 0x3A)) + bytes(range(0x61, 0x7B)) + bytes(r
 _PRINTABLE: Final = bytes(range(0x20, 0x7F))
 
 
-class MisfitError(Exception):
+class LayoutMismatchError(Exception):
     """The bytes can't be that: a length runs past the end, or it costs more than it may."""
 
 
@@ -52,7 +52,7 @@ class StopError(Exception):
     """As many fields as are looked at, or the end of what was captured."""
 
 
-class Weigher:
+class Scorer:
     """Weighs messages from `at` on, up to `end`: `data` may end before, where the rest was not captured."""
 
     def __init__(self, data: bytes, at: int, end: int, most: float, words: Set[str]) -> None:
@@ -67,24 +67,24 @@ class Weigher:
         self.bits = 0.0
 
     def message(self, plan: StructPlan) -> None:
-        """A header or a body. Raises `MisfitError` or `StopError`."""
+        """A header or a body. Raises `LayoutMismatchError` or `StopError`."""
         self._message = plan.name
         try:
             self._struct(plan)
         except WireError as error:
             cut_off = self._whole < self._end and error.at + LONGEST_VARINT > self._whole
-            raise (StopError if cut_off else MisfitError) from None
+            raise (StopError if cut_off else LayoutMismatchError) from None
 
     def _pay(self, bits: float) -> None:
         self.bits += bits
         if self.bits > self._most:
-            raise MisfitError("dearer than another layout")
+            raise LayoutMismatchError("dearer than another layout")
 
     def _step(self, size: int) -> int:
         """Where `size` bytes begin that are about to be looked at."""
         at = self.at
         if at + size > self._end:
-            raise MisfitError("runs past the end")
+            raise LayoutMismatchError("runs past the end")
         self._steps -= 1
         if at + size > self._whole or self._steps < 0:
             raise StopError
@@ -103,7 +103,7 @@ class Weigher:
             layout = _STRUCTS[kind]
             size = layout.unpack_from(self._data, self._step(layout.size))[0]
         if size < -1 or (size < 0 and not plan.nullable):
-            raise MisfitError("a length below 0")
+            raise LayoutMismatchError("a length below 0")
         return size
 
     def _struct(self, plan: StructPlan) -> None:
@@ -119,7 +119,7 @@ class Weigher:
         tag, size = self._uvarint(), self._uvarint()
         stop = self.at + size
         if stop > self._end:
-            raise MisfitError("tagged field runs past the end")
+            raise LayoutMismatchError("tagged field runs past the end")
         field = next((f for f in plan.tagged if f.tag == tag), None)
         if field is None:
             self.at = stop
@@ -131,7 +131,7 @@ class Weigher:
         else:
             self._value(field.type, field)
         if self.at != stop:
-            raise MisfitError("tagged field of another size")
+            raise LayoutMismatchError("tagged field of another size")
 
     def _value(self, plan: TypePlan, field: FieldPlan) -> None:
         match plan:
@@ -175,7 +175,7 @@ class Weigher:
             return
         start, stop = self.at, self.at + size
         if stop > self._end:
-            raise MisfitError("length runs past the end")
+            raise LayoutMismatchError("length runs past the end")
         self._pay(plain(size, 4))
         self.at = stop
         raw = self._data[start : min(stop, self._whole, start + LONGEST_LOOK)]
@@ -212,7 +212,7 @@ class Weigher:
         count = self._length(plan, "int32")
         self._pay(plain(count, 4))
         if count > self._end - self.at:
-            raise MisfitError("count runs past the end")
+            raise LayoutMismatchError("count runs past the end")
         for _ in range(count):
             self._step(0)  # elements may have no bytes at all
             self._value(plan.element, field)

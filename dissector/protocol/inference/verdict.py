@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DAMAGE, reader
-from dissector.protocol.inference.evidence import Evidence
-from dissector.protocol.inference.layouts import Layout
-from dissector.protocol.inference.scoring import MisfitError, StopError, Weigher
+from dissector.protocol.inference.evidence import InferenceEvidence
+from dissector.protocol.inference.layouts import ResponseLayout
+from dissector.protocol.inference.scoring import LayoutMismatchError, Scorer, StopError
 
 BEGIN: Final = 4
 """Where the header stands in a frame."""
@@ -42,14 +42,14 @@ class Confidence(StrEnum):
 class Candidate:
     """A layout that fits. `share` is how likely it is, of 1."""
 
-    layout: Layout
+    layout: ResponseLayout
     version: int
     """The one of its versions that it is named by."""
     share: float
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class InferenceVerdict:
     """What a response may be, the most likely first; empty where nothing fits."""
 
     candidates: tuple[Candidate, ...]
@@ -70,18 +70,18 @@ class Verdict:
         return Confidence.LIKELY if share >= 0.85 else Confidence.GUESS if share >= 0.4 else Confidence.NONE
 
 
-UNDECIDED: Final = Verdict(())
+UNDECIDED: Final = InferenceVerdict(())
 
 
 class _Weighed(NamedTuple):
     """A layout that fits: its bits, and those of them that the bytes cost."""
 
-    layout: Layout
+    layout: ResponseLayout
     bits: float
     fit: float
 
 
-def judge(data: bytes, whole: int, size: int, evidence: Evidence) -> Verdict:
+def judge(data: bytes, whole: int, size: int, evidence: InferenceEvidence) -> InferenceVerdict:
     """What a response frame may be; `data` is captured up to `whole`, the frame has `size` bytes on the wire."""
     chance = CHANCE * (size - BEGIN)
     weighed = sorted(_weighed(data[:whole], size, evidence, chance), key=lambda each: each.bits)
@@ -92,7 +92,7 @@ def judge(data: bytes, whole: int, size: int, evidence: Evidence) -> Verdict:
     total = sum(2.0 ** (least - each.bits) for each in weighed) + 2.0 ** (least - chance)
     shares = [(2.0 ** (least - each.bits) / total, each) for each in weighed]
     rivals = [each for share, each in shares if share >= POSSIBLE and each.layout.api is not best.layout.api]
-    return Verdict(
+    return InferenceVerdict(
         tuple(
             Candidate(each.layout, evidence.newest(each.layout), share)
             for share, each in shares
@@ -102,17 +102,17 @@ def judge(data: bytes, whole: int, size: int, evidence: Evidence) -> Verdict:
     )
 
 
-def _weighed(data: bytes, size: int, evidence: Evidence, best: float) -> Iterator[_Weighed]:
+def _weighed(data: bytes, size: int, evidence: InferenceEvidence, best: float) -> Iterator[_Weighed]:
     """Layouts that fit, with their bits; those far behind the best, or what `best` is to begin with, left out."""
     headers = [_header(data, size, version) for version in (0, 1)]
     for named, layout in evidence.odds:
         header = headers[layout.header_version]
         if header is None or header.at + layout.least > size:
             continue
-        weigher = Weigher(data, header.at, size, best + MARGIN - named - header.bits, evidence.words)
+        weigher = Scorer(data, header.at, size, best + MARGIN - named - header.bits, evidence.words)
         try:
             weigher.message(layout.plan)
-        except MisfitError:
+        except LayoutMismatchError:
             continue
         except StopError:
             if len(data) == size and not _reads(data, header.at, layout):
@@ -125,17 +125,17 @@ def _weighed(data: bytes, size: int, evidence: Evidence, best: float) -> Iterato
         yield _Weighed(layout, named + fit, fit)
 
 
-def _header(data: bytes, size: int, version: int) -> Weigher | None:
+def _header(data: bytes, size: int, version: int) -> Scorer | None:
     """The header, weighed; None where it can't be one."""
-    weigher = Weigher(data, BEGIN, size, math.inf, frozenset())
+    weigher = Scorer(data, BEGIN, size, math.inf, frozenset())
     try:
         weigher.message(plan("ResponseHeader", version))
-    except (MisfitError, StopError):
+    except (LayoutMismatchError, StopError):
         return None
     return weigher
 
 
-def _reads(data: bytes, at: int, layout: Layout) -> bool:
+def _reads(data: bytes, at: int, layout: ResponseLayout) -> bool:
     """Whether a layout whose body begins at `at` ends where the frame ends."""
     try:
         return reader(layout.api.response, layout.versions[-1], layout.other)(data, at, len(data))[1] == len(data)

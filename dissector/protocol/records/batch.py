@@ -29,7 +29,7 @@ CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
 
 
-class Header(NamedTuple):
+class BatchHeader(NamedTuple):
     """A record's header (KIP-82)."""
 
     key: str
@@ -43,7 +43,7 @@ class Record(NamedTuple):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: list[Header]
+    headers: list[BatchHeader]
 
 
 class Batch(NamedTuple):
@@ -201,7 +201,7 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
             at += size >> 1
         if at < end and not data[at]:
             at += 1
-            headers: list[Header] = []
+            headers: list[BatchHeader] = []
         else:
             headers, at = _headers(data, at, end)
         if at != end:
@@ -214,7 +214,7 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
     return records
 
 
-def _headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
+def _headers(data: bytes, at: int, end: int) -> tuple[list[BatchHeader], int]:
     """A record's headers; numbers of one byte, as nearly all are, are read in line."""
     count = data[at]
     at += 1
@@ -222,8 +222,8 @@ def _headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
         count, at = uvarint(data, at - 1)
     if count & 1 or count > end - at:
         raise WireError("header count runs past its record", at)
-    headers: list[Header] = []
-    append, make, kind = headers.append, tuple.__new__, Header
+    headers: list[BatchHeader] = []
+    append, make, kind = headers.append, tuple.__new__, BatchHeader
     for _ in range(count >> 1):
         size = data[at]
         at += 1

@@ -15,7 +15,7 @@ from typing import Final
 
 from dissector.protocol.records.batch import LOG_APPEND_TIME
 from dissector.protocol.records.compression import Budget, DecompressionError, codec_name
-from dissector.protocol.records.parts import Part, PartKind, split
+from dissector.protocol.records.parts import PartKind, RecordsPart, split
 from dissector.protocol.wire import WireError
 
 HEADER: Final = struct.Struct(">qiIbb")
@@ -100,7 +100,7 @@ def first_offset(wrapper: int, inner: list[int]) -> int:
     return max(0, wrapper - inner[-1]) if inner else 0
 
 
-def whole_messages(plain: bytes, parts: list[Part]) -> Iterator[bytes]:
+def whole_messages(plain: bytes, parts: list[RecordsPart]) -> Iterator[bytes]:
     """The messages of a decompressed set. Raises `WireError` at what is none."""
     for part in parts:
         if part.kind is not PartKind.MESSAGE:

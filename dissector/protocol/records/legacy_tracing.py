@@ -3,7 +3,7 @@
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.legacy import DEEPEST, HEADER_FIELDS, LegacyRecord, first_offset
-from dissector.protocol.records.parts import Part, PartKind
+from dissector.protocol.records.parts import PartKind, RecordsPart
 from dissector.protocol.records.sections import Sections
 from dissector.protocol.records.spans import Spans, shown, timestamp_note
 from dissector.protocol.tree import Node
@@ -60,7 +60,7 @@ def _messages(spans: Spans, wrapper: LegacyRecord, base: int, node: Node, sectio
     holder.end = spans.end
 
 
-def _offset(data: bytes, part: Part) -> int:
+def _offset(data: bytes, part: RecordsPart) -> int:
     return int.from_bytes(data[part.start : part.start + 8], "big", signed=True)
 
 

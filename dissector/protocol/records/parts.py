@@ -32,7 +32,7 @@ class PartKind(Enum):
     UNKNOWN = "unknown"
 
 
-class Part(NamedTuple):
+class RecordsPart(NamedTuple):
     """One stretch of a `records` field, offsets counted in it."""
 
     kind: PartKind
@@ -48,7 +48,7 @@ def is_one_batch(data: bytes) -> bool:
     return bool(magic == 2 and size >= LEAST_SIZE[2] and size + LOG_OVERHEAD == len(data))
 
 
-def split(data: bytes) -> Iterator[Part]:
+def split(data: bytes) -> Iterator[RecordsPart]:
     """The parts of a `records` field, in order."""
     at, whole = 0, len(data)
     while at < whole:
@@ -59,5 +59,5 @@ def split(data: bytes) -> Iterator[Part]:
                 kind = PartKind.UNKNOWN
             elif at + LOG_OVERHEAD + size <= whole:
                 kind, end = PartKind.BATCH if magic == 2 else PartKind.MESSAGE, at + LOG_OVERHEAD + size
-        yield Part(kind, at, end)
+        yield RecordsPart(kind, at, end)
         at = end

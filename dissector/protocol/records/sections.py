@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.records.compression import Budget, DecompressionError, codec_name
-from dissector.protocol.records.parts import Part, split
+from dissector.protocol.records.parts import RecordsPart, split
 from dissector.protocol.records.spans import Spans
-from dissector.protocol.tree import Node, Packed, Source
+from dissector.protocol.tree import ByteSource, Node, Packed
 
 
 class Sections:
     """Adds to the sources of a tree."""
 
-    def __init__(self, sources: list[Source], budget: Budget) -> None:
+    def __init__(self, sources: list[ByteSource], budget: Budget) -> None:
         self._sources = sources
         self._budget = budget
 
@@ -31,11 +31,11 @@ class Sections:
             return None
         holder = leaf.path.rpartition(".")[0]
         packed = Packed(leaf.source, leaf.start, leaf.end, codec)
-        source = Source(len(self._sources), f"{holder} {name}, decompressed", plain, packed)
+        source = ByteSource(len(self._sources), f"{holder} {name}, decompressed", plain, packed)
         self._sources.append(source)
         leaf.note = f"{name}, {len(data):,} bytes hold {len(plain):,}"
         return Spans(plain, 0, len(plain), source.number)
 
-    def messages(self, plain: bytes, size: int) -> list[Part]:
+    def messages(self, plain: bytes, size: int) -> list[RecordsPart]:
         """The parts of a message set that was `size` bytes before. Raises `DecompressionError`."""
         return self._budget.admitted(split(plain), size)

@@ -10,17 +10,17 @@ from dissector.protocol.records.batch import HEADER_FIELDS, LEAST_RECORD, Batch
 from dissector.protocol.records.compression import Budget
 from dissector.protocol.records.consistency import batch_faults, order_faults
 from dissector.protocol.records.legacy_tracing import trace_message
-from dissector.protocol.records.parts import Part, PartKind, split
+from dissector.protocol.records.parts import PartKind, RecordsPart, split
 from dissector.protocol.records.sections import Sections
 from dissector.protocol.records.spans import Spans, shown, timestamp_note
-from dissector.protocol.tree import UNPARSED, Node, Source
+from dissector.protocol.tree import UNPARSED, ByteSource, Node
 from dissector.protocol.wire import WireError, varint
 
 
 class RecordTracer:
     """Hangs the content of `records` fields into a tree, adding a source for each decompressed section."""
 
-    def __init__(self, sources: list[Source], budget: Budget) -> None:
+    def __init__(self, sources: list[ByteSource], budget: Budget) -> None:
         self._sections = Sections(sources, budget)
 
     def field(self, data: bytes, start: int, end: int, parent: Node) -> None:
@@ -139,7 +139,7 @@ class _RecordWalker:
         spans.leaf(header, "key", "STRING", start + size, words)
 
 
-def _part_note(part: Part) -> str:
+def _part_note(part: RecordsPart) -> str:
     size = counted(part.end - part.start, "byte")
     if part.kind is PartKind.TRUNCATED:
         return f"truncated batch, {size} (cut off by the size limit of the fetch: normal)"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from dissector.protocol.schema.index import read_entries
-from dissector.protocol.schema.model import Message, SchemaError
-from dissector.protocol.schema.overlay import Imported
+from dissector.protocol.schema.model import MessageSchema, SchemaError
+from dissector.protocol.schema.overlay import ImportedRelease
 from dissector.protocol.schema.table import message_of
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -47,15 +47,17 @@ def labels() -> tuple[str, ...]:
         return ()
 
 
-def imported() -> tuple[Imported, ...]:
+def imported() -> tuple[ImportedRelease, ...]:
     """All imported releases; of each only its index is read. Raises `SchemaError`, which says how to be rid of it."""
     return tuple(imported_release(label) for label in labels())
 
 
-def imported_release(label: str) -> Imported:
+def imported_release(label: str) -> ImportedRelease:
     """One imported release. Raises `SchemaError`."""
     where = folder() / label
-    return Imported(label, read_entries(_json(where / "index.json", label), _named(label)), lambda n: _table(label, n))
+    return ImportedRelease(
+        label, read_entries(_json(where / "index.json", label), _named(label)), lambda n: _table(label, n)
+    )
 
 
 def _named(label: str) -> str:
@@ -69,5 +71,5 @@ def _json(path: Path, label: str) -> object:
         raise SchemaError(f"{_named(label)}: {path.name}: cannot be read: {error}") from error
 
 
-def _table(label: str, name: str) -> Message:
+def _table(label: str, name: str) -> MessageSchema:
     return message_of(_json(folder() / label / f"{name}.json", label), f"{_named(label)}: {name}")

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Final
 
-from dissector.protocol.schema.model import NONE, Message, SchemaError, Versions
+from dissector.protocol.schema.model import NONE, MessageSchema, SchemaError, Versions
 
 PAIRED: Final = ("request", "response")
 """The types whose `api_key` is an API's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     """A message as an index has it."""
 
     name: str
@@ -23,7 +23,7 @@ class Entry:
     aliases: tuple[str, ...]
 
 
-def read_entries(raw: object, where: str) -> dict[str, Entry]:
+def read_entries(raw: object, where: str) -> dict[str, IndexEntry]:
     """The entries of an index by name. Raises `SchemaError`."""
     try:
         assert isinstance(raw, dict)
@@ -32,9 +32,9 @@ def read_entries(raw: object, where: str) -> dict[str, Entry]:
         raise SchemaError(f"{where}: is not an index of tables: {error!r}") from error
 
 
-def _entry(row: dict[str, str]) -> Entry:
+def _entry(row: dict[str, str]) -> IndexEntry:
     key = row.get("apiKey")
-    return Entry(
+    return IndexEntry(
         name=row["name"],
         type=row["type"],
         api_key=None if key is None else int(key),
@@ -46,9 +46,9 @@ def _entry(row: dict[str, str]) -> Entry:
     )
 
 
-def entry_of(message: Message) -> Entry:
+def entry_of(message: MessageSchema) -> IndexEntry:
     """The entry that an index has for a message."""
-    return Entry(
+    return IndexEntry(
         name=message.name,
         type=message.type,
         api_key=message.api_key,

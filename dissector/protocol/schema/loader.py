@@ -14,9 +14,9 @@ from functools import cache
 
 from dissector.protocol.schema.data import read_json
 from dissector.protocol.schema.imported import imported
-from dissector.protocol.schema.index import PAIRED, Entry, entry_of, read_entries
-from dissector.protocol.schema.model import NONE, Api, Message, SchemaError, Versions
-from dissector.protocol.schema.overlay import Imported, Overlay, overlay
+from dissector.protocol.schema.index import PAIRED, IndexEntry, entry_of, read_entries
+from dissector.protocol.schema.model import NONE, Api, MessageSchema, SchemaError, Versions
+from dissector.protocol.schema.overlay import ImportedRelease, Overlay, overlay
 from dissector.protocol.schema.table import message_of
 
 
@@ -26,15 +26,15 @@ class _Index:
     and what imports add to them.
     """
 
-    entries: dict[str, Entry]
+    entries: dict[str, IndexEntry]
     apis: dict[int, Api]
     alternatives: dict[str, tuple[str, ...]]
-    shipped: dict[str, Entry]
+    shipped: dict[str, IndexEntry]
     overlay: Overlay
 
 
 @cache
-def message(name: str) -> Message:
+def message(name: str) -> MessageSchema:
     """The message of that name, Kafka's: ``FetchRequest``, ``RequestHeader``, ``ConsumerProtocolSubscription``.
 
     All its versions are there; the fields of one that was imported are those of `schema`.
@@ -48,7 +48,7 @@ def message(name: str) -> Message:
 
 
 @cache
-def schema(name: str, version: int) -> Message:
+def schema(name: str, version: int) -> MessageSchema:
     """The message as that lays it out which has the version: the tables, or an imported release."""
     index = _index()
     entry = index.shipped.get(name)
@@ -57,12 +57,12 @@ def schema(name: str, version: int) -> Message:
     return index.overlay.source(name, version) or message(name)
 
 
-def request(api_key: int) -> Message:
+def request(api_key: int) -> MessageSchema:
     """The request of an API. An unknown key is a KeyError."""
     return message(_index().apis[api_key].request)
 
 
-def response(api_key: int) -> Message:
+def response(api_key: int) -> MessageSchema:
     """The response of an API. An unknown key is a KeyError."""
     return message(_index().apis[api_key].response)
 
@@ -83,13 +83,13 @@ def apis() -> tuple[Api, ...]:
     return tuple(_index().apis.values())
 
 
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[IndexEntry, ...]:
     """Every message that there is a table of, by name; reads no table."""
     return tuple(_index().entries.values())
 
 
 @cache
-def alternatives(name: str, version: int) -> tuple[Message, ...]:
+def alternatives(name: str, version: int) -> tuple[MessageSchema, ...]:
     """Other layouts that a release put on the wire under the same version of that message; mostly none.
 
     The number alone can't tell them apart: the layout that consumes the frame exactly is the right one. Each has the
@@ -99,7 +99,7 @@ def alternatives(name: str, version: int) -> tuple[Message, ...]:
     return tuple(table for table in tables if table.valid_versions.contains(version))
 
 
-def _table(name: str) -> Message:
+def _table(name: str) -> MessageSchema:
     return message_of(read_json(f"tables/{name}.json"), f"tables/{name}.json")
 
 
@@ -108,12 +108,12 @@ def _index() -> _Index:
     return _assembled(imported())
 
 
-def try_import(release: Imported) -> Overlay:
+def try_import(release: ImportedRelease) -> Overlay:
     """What the tables would be overlaid with if this release were imported too. Raises `SchemaError`."""
     return _assembled([*(each for each in imported() if each.label != release.label), release]).overlay
 
 
-def _assembled(releases: Iterable[Imported]) -> _Index:
+def _assembled(releases: Iterable[ImportedRelease]) -> _Index:
     raw = read_json("tables/index.json")
     shipped = read_entries(raw, "tables/index.json")
     others: dict[str, tuple[str, ...]] = {}
@@ -128,7 +128,7 @@ def _assembled(releases: Iterable[Imported]) -> _Index:
     return _Index(dict(sorted(entries.items())), _apis(entries), others, shipped, over)
 
 
-def _apis(entries: dict[str, Entry]) -> dict[int, Api]:
+def _apis(entries: dict[str, IndexEntry]) -> dict[int, Api]:
     """The APIs, in the order of their keys. A request and its response share the key and the versions."""
     requests, responses = (
         {e.api_key: e for e in entries.values() if e.type == kind and e.api_key is not None} for kind in PAIRED

@@ -129,7 +129,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageSchema:
     """The schema of a message in all its versions.
 
     `type` is ``request``, ``response``, ``header`` or ``data`` (other jars have ``metadata``, ``coordinator-key``,

@@ -9,32 +9,32 @@ A request or response is known by its API key: one that goes by another name in 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dissector.protocol.schema.index import PAIRED, Entry
-from dissector.protocol.schema.model import LATEST, NONE, Message, Versions
+from dissector.protocol.schema.index import PAIRED, IndexEntry
+from dissector.protocol.schema.model import LATEST, NONE, MessageSchema, Versions
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedRelease:
     """A release that a user imported; its tables are read one by one, when something in them is new."""
 
     label: str
-    entries: Mapping[str, Entry]
-    table: Callable[[str], Message]
+    entries: Mapping[str, IndexEntry]
+    table: Callable[[str], MessageSchema]
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
     """What imports add. `messages` say which versions a message has now; its fields may be of the tables' alone."""
 
-    messages: dict[str, Message] = field(default_factory=dict)
-    sources: dict[str, list[Message]] = field(default_factory=dict)
+    messages: dict[str, MessageSchema] = field(default_factory=dict)
+    sources: dict[str, list[MessageSchema]] = field(default_factory=dict)
     """The schemas of versions that the tables have not, by message."""
     releases: dict[str, dict[str, Versions]] = field(default_factory=dict)
     """The imported releases of every message."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Messages whose new versions could not be taken, and why."""
 
-    def source(self, name: str, version: int) -> Message | None:
+    def source(self, name: str, version: int) -> MessageSchema | None:
         """The schema that lays out a version that the tables have not."""
         return next((each for each in self.sources.get(name, ()) if each.valid_versions.contains(version)), None)
 
@@ -45,7 +45,9 @@ class Overlay:
         self.left_out[name] = reason
 
 
-def overlay(shipped: Mapping[str, Entry], table: Callable[[str], Message], imported: Iterable[Imported]) -> Overlay:
+def overlay(
+    shipped: Mapping[str, IndexEntry], table: Callable[[str], MessageSchema], imported: Iterable[ImportedRelease]
+) -> Overlay:
     """Lay imported releases over the tables, of which `shipped` is the index. Raises `SchemaError` for damaged ones."""
     result = Overlay()
     names = {(e.type, e.api_key): e.name for e in shipped.values() if e.type in PAIRED}
@@ -61,13 +63,13 @@ def overlay(shipped: Mapping[str, Entry], table: Callable[[str], Message], impor
     return result
 
 
-def _renamed(message: Message, name: str) -> Message:
+def _renamed(message: MessageSchema, name: str) -> MessageSchema:
     if message.name == name:
         return message
     return replace(message, name=name, aliases=(*message.aliases, message.name))
 
 
-def _add(result: Overlay, known: Message | None, other: Message) -> None:
+def _add(result: Overlay, known: MessageSchema | None, other: MessageSchema) -> None:
     """Add what is new of a message."""
     if known is None:
         result.messages[other.name] = other
@@ -83,7 +85,7 @@ def _add(result: Overlay, known: Message | None, other: Message) -> None:
     result.sources.setdefault(other.name, []).append(other)
 
 
-def _extended(known: Message, other: Message) -> Message:
+def _extended(known: MessageSchema, other: MessageSchema) -> MessageSchema:
     """`known` with the versions of `other` too. Raises ValueError where they can't be told as ranges."""
     valid = _range({*known.valid_versions, *other.valid_versions})
 
@@ -115,9 +117,9 @@ def _range(versions: set[int]) -> Versions:
     return found
 
 
-def _check_pairs(result: Overlay, shipped: Mapping[str, Entry]) -> None:
+def _check_pairs(result: Overlay, shipped: Mapping[str, IndexEntry]) -> None:
     """A request and its response go together: where one is missing or has other versions, neither is taken."""
-    now: dict[str, Message | Entry] = {**shipped, **result.messages}
+    now: dict[str, MessageSchema | IndexEntry] = {**shipped, **result.messages}
     keys = {each.api_key for each in result.messages.values() if each.type in PAIRED}
     for key in keys:
         pair = [each for each in now.values() if each.type in PAIRED and each.api_key == key]

@@ -1,4 +1,4 @@
-"""A table (the JSON of one message) to a `Message`, and every check that a table must pass.
+"""A table (the JSON of one message) to a `MessageSchema`, and every check that a table must pass.
 
 Invariants:
   * whatever is wrong with a table is a `SchemaError` here, with the table's and the field's name: nothing is found out
@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NoReturn
 
-from dissector.protocol.schema.model import NONE, Default, Field, Message, SchemaError, Versions
+from dissector.protocol.schema.model import NONE, Default, Field, MessageSchema, SchemaError, Versions
 
 FIXED_TYPES: Final = frozenset(
     ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "uuid"),
@@ -39,7 +39,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 Table = Mapping[str, object]
 
 
-def message_of(table: object, where: str) -> Message:
+def message_of(table: object, where: str) -> MessageSchema:
     """The message that a table describes; `where` names the table in errors (a file's name)."""
     return _Reader(where).message(table)
 
@@ -55,7 +55,7 @@ class _Reader:
         self._count = 0
         self._used: set[str] = set()
 
-    def message(self, raw: object) -> Message:
+    def message(self, raw: object) -> MessageSchema:
         table = self._table(raw, _MESSAGE_KEYS, "(message)")
         if self._text(table, "type", "(message)") not in MESSAGE_TYPES:
             self._fail("(message)", f"type {table['type']!r} is not known")
@@ -77,7 +77,7 @@ class _Reader:
         name = self._name(table, "(message)")
         if not name[0].isupper():
             self._fail("(message)", f"name {name!r} does not begin with a capital")
-        return Message(
+        return MessageSchema(
             name=name,
             type=self._text(table, "type", "(message)"),
             api_key=key,

@@ -7,10 +7,10 @@ import pytest
 
 from dissector.analysis.diff.alike import Alike, Said
 from dissector.capture_session import Capture
-from dissector.exchange.model import Message
-from dissector.protocol.message import request_shape, response_shape
+from dissector.exchange.model import ExchangeMessage
+from dissector.protocol.message import request_layout, response_layout
 
-Frame = tuple[bool, int, int, Message]
+Frame = tuple[bool, int, int, ExchangeMessage]
 """Whether it is a request, its API key and version, the message."""
 
 
@@ -34,8 +34,8 @@ def said(alike: Alike, frame: Frame) -> Said:
 def read_anew(frame: Frame, data: bytes) -> Frame:
     """The same frame with other bytes."""
     is_request, api_key, version, message = frame
-    shape = request_shape(api_key, version, data) if is_request else response_shape(api_key, version, data)
-    return is_request, api_key, version, Message(0, len(data), data, len(data), shape, message.context)
+    shape = request_layout(api_key, version, data) if is_request else response_layout(api_key, version, data)
+    return is_request, api_key, version, ExchangeMessage(0, len(data), data, len(data), shape, message.context)
 
 
 @pytest.mark.slow

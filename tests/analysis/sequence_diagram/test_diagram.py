@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.sequence_diagram import Lane, ladder_of, mermaid, svg
+from dissector.analysis.sequence_diagram import Lane, mermaid, sequence_diagram, svg
 from dissector.analysis.sequence_diagram.mermaid import escaped
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
@@ -41,7 +41,7 @@ def frames_of(exchange: Exchange) -> list[tuple[int, bool, int]]:
 def test_every_frame_of_the_chosen_rows_is_there_once_in_order_of_time(name: str) -> None:
     with opened(str(PCAPS / f"{name}.pcapng")) as capture:
         rows = range(3, len(capture), 2)
-        ladder = ladder_of(capture, rows)
+        ladder = sequence_diagram(capture, rows)
         events = list(ladder)
         expected = Counter(frame for number in rows for frame in frames_of(capture.exchange(number)))
     assert Counter((event.number, event.is_request, event.time_ns) for event in events) == expected
@@ -55,7 +55,7 @@ def test_every_frame_of_the_chosen_rows_is_there_once_in_order_of_time(name: str
 
 def test_lanes_are_clients_by_name_and_host_and_brokers_by_node() -> None:
     with opened(str(PCAPS / "java-classic.pcapng")) as capture:
-        ladder = ladder_of(capture, range(len(capture)))
+        ladder = sequence_diagram(capture, range(len(capture)))
     assert ladder.lanes[0] == Lane("adminclient-1", "127.0.0.1", True)
     assert ladder.lanes[-1] == Lane("node 1", "127.0.0.1:9092", False)
     assert [lane.is_client for lane in ladder.lanes] == [True] * 4 + [False]
@@ -64,7 +64,7 @@ def test_lanes_are_clients_by_name_and_host_and_brokers_by_node() -> None:
 def test_depth_counts_requests_in_flight_on_the_connection(tmp_path: Path) -> None:
     turns = exchanges(6, pipelined=3)
     with opened(capture_of(tmp_path, conversation(turns))) as capture:
-        events = list(ladder_of(capture, range(len(capture))))
+        events = list(sequence_diagram(capture, range(len(capture))))
     assert [(event.is_request, event.depth) for event in events] == [
         (True, 1), (True, 2), (True, 3), (False, 3), (False, 2), (False, 1),
     ] * 2  # fmt: skip
@@ -72,7 +72,7 @@ def test_depth_counts_requests_in_flight_on_the_connection(tmp_path: Path) -> No
 
 def test_an_error_stands_on_the_response_alone() -> None:
     with opened(str(PCAPS / "java-classic.pcapng")) as capture:
-        events = [event for event in ladder_of(capture, range(len(capture))) if event.number == 13]
+        events = [event for event in sequence_diagram(capture, range(len(capture))) if event.number == 13]
     assert [(event.label, event.error) for event in events] == [
         ("JoinGroup v9", ""),
         ("JoinGroup v9", "MEMBER_ID_REQUIRED"),
@@ -94,7 +94,7 @@ def hostile(tmp_path: Path) -> str:
 
 def test_svg_is_xml_with_an_arrow_a_frame_whatever_names_are(hostile: str) -> None:
     with opened(hostile) as capture:
-        picture = svg(ladder_of(capture, range(len(capture))))
+        picture = svg(sequence_diagram(capture, range(len(capture))))
     root = ElementTree.fromstring(picture)
     tags = Counter(node.tag.rpartition("}")[2] for node in root.iter())
     assert tags["script"] == 0
@@ -106,7 +106,7 @@ def test_svg_is_xml_with_an_arrow_a_frame_whatever_names_are(hostile: str) -> No
 
 def test_mermaid_has_a_line_a_frame_whatever_names_are(hostile: str) -> None:
     with opened(hostile) as capture:
-        lines = mermaid(ladder_of(capture, range(len(capture)))).splitlines()
+        lines = mermaid(sequence_diagram(capture, range(len(capture)))).splitlines()
     assert lines[0] == "sequenceDiagram"
     assert len(lines) == 1 + 2 + 2
     assert re.fullmatch(r" {4}actor L0 as [^;]*(#\d+;[^;]*)*", lines[1])
@@ -124,7 +124,7 @@ def test_mermaid_shows_the_text_that_was_given(text: str) -> None:
 
 def test_no_rows_make_an_empty_picture() -> None:
     with opened(str(PCAPS / "java.pcapng")) as capture:
-        ladder = ladder_of(capture, [])
+        ladder = sequence_diagram(capture, [])
     assert len(ladder) == 0
     assert mermaid(ladder) == "sequenceDiagram\n"
     ElementTree.fromstring(svg(ladder))
@@ -132,7 +132,7 @@ def test_no_rows_make_an_empty_picture() -> None:
 
 def test_bars_say_what_requests_took() -> None:
     with opened(str(PCAPS / "librdkafka-pipelined.pcapng")) as capture:
-        ladder = ladder_of(capture, range(len(capture)))
+        ladder = sequence_diagram(capture, range(len(capture)))
         bars = [node for node in ElementTree.fromstring(svg(ladder)).iter() if node.get("class") == "bar"]
     assert len(bars) == int((ladder.partner >= 0).sum()) // 2
     assert len({bar.get("x") for bar in bars}) > 1, "requests in flight together stand side by side"

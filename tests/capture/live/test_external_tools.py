@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture import CaptureError, Following
-from dissector.capture.live import Recording, Ring, Wanted
+from dissector.capture.live import CaptureSettings, Recording, RingSettings
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.needs import needs
@@ -24,8 +24,8 @@ def tool(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return name
 
 
-def wanted(expression: str, path: Path | str = "", ring: Ring | None = None) -> Wanted:
-    return Wanted("any", (9092,), expression, promiscuous=False, path=str(path), ring=ring)
+def wanted(expression: str, path: Path | str = "", ring: RingSettings | None = None) -> CaptureSettings:
+    return CaptureSettings("any", (9092,), expression, promiscuous=False, path=str(path), ring=ring)
 
 
 @pytest.mark.slow
@@ -61,7 +61,7 @@ def test_a_filter_that_is_wrong_is_told(tool: str) -> None:
 @pytest.mark.slow
 @needs_rights
 def test_only_dumpcap_writes_rings(tool: str, tmp_path: Path) -> None:
-    ring = Ring(kilobytes=1, files=2)
+    ring = RingSettings(kilobytes=1, files=2)
     with broker() as port:
         asked = wanted(f"tcp port {port}", tmp_path / "ring.pcapng", ring)
         if tool == "tcpdump":

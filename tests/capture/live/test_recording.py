@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture import CaptureError, Following
-from dissector.capture.live import Recording, Ring, Wanted, source
+from dissector.capture.live import CaptureSettings, Recording, RingSettings, source
 from dissector.capture.live.packet_ring import BLOCK, BLOCKS
 from dissector.capture.live.writer import Output
 from dissector.capture_session import Capture
@@ -26,8 +26,10 @@ from tests.probe.servers import serving
 PR_CAPBSET_DROP = 24
 
 
-def wanted(port: int, path: Path | str = "", ring: Ring | None = None, interface: str = "lo") -> Wanted:
-    return Wanted(interface, (port,), "", promiscuous=False, path=str(path), ring=ring)
+def wanted(
+    port: int, path: Path | str = "", ring: RingSettings | None = None, interface: str = "lo"
+) -> CaptureSettings:
+    return CaptureSettings(interface, (port,), "", promiscuous=False, path=str(path), ring=ring)
 
 
 def until(true: Callable[[], object], seconds: float = 20) -> bool:
@@ -185,7 +187,7 @@ def _swallow(connection: socket.socket) -> None:
 @needs_rights
 def test_files_of_a_ring_are_whole_and_no_more_than_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "ring.pcapng"
-    with broker() as port, Recording(wanted(port, path, Ring(kilobytes=8, files=3))) as recording:
+    with broker() as port, Recording(wanted(port, path, RingSettings(kilobytes=8, files=3))) as recording:
         for first in range(0, 400, 20):
             talk(port, 20, first=first)
             time.sleep(0.06)  # a file ends with a block of the kernel's
@@ -204,7 +206,7 @@ def test_files_of_a_ring_are_whole_and_no_more_than_asked_for(tmp_path: Path) ->
 @needs_rights
 def test_a_ring_is_followed_from_its_first_file_to_its_last(tmp_path: Path) -> None:
     path = tmp_path / "ring.pcapng"
-    with broker() as port, Recording(wanted(port, path, Ring(kilobytes=8, files=2))) as recording:
+    with broker() as port, Recording(wanted(port, path, RingSettings(kilobytes=8, files=2))) as recording:
         for first in range(0, 400, 20):
             talk(port, 20, first=first)
             time.sleep(0.06)

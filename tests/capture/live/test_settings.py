@@ -5,29 +5,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import CaptureError
-from dissector.capture.live import Ring, Wanted
+from dissector.capture.live import CaptureSettings, RingSettings
 
-RINGS = st.none() | st.builds(Ring, *[st.integers(0, 10**9)] * 3)
+RINGS = st.none() | st.builds(RingSettings, *[st.integers(0, 10**9)] * 3)
 
 
 @pytest.mark.slow
 @given(
-    st.builds(Wanted, st.text(), st.lists(st.integers(1, 65535)).map(tuple), st.text(), st.booleans(), st.text(), RINGS)
+    st.builds(
+        CaptureSettings,
+        st.text(),
+        st.lists(st.integers(1, 65535)).map(tuple),
+        st.text(),
+        st.booleans(),
+        st.text(),
+        RINGS,
+    )
 )
-def test_it_survives_as_json(wanted: Wanted) -> None:
-    assert Wanted.from_json(wanted.as_json()) == wanted
+def test_it_survives_as_json(wanted: CaptureSettings) -> None:
+    assert CaptureSettings.from_json(wanted.as_json()) == wanted
 
 
 def test_a_ring_is_said_as_dumpcap_has_it() -> None:
-    assert Ring.parse(["filesize:1000", "files:5"]) == Ring(kilobytes=1000, files=5)
-    assert Ring.parse(["duration:60"]) == Ring(seconds=60)
+    assert RingSettings.parse(["filesize:1000", "files:5"]) == RingSettings(kilobytes=1000, files=5)
+    assert RingSettings.parse(["duration:60"]) == RingSettings(seconds=60)
     for words in (["files:5"], ["filesize:0"], ["filesize:1", "files:1"], ["packets:5"], ["filesize"]):
         with pytest.raises(CaptureError, match="-b"):
-            Ring.parse(words)
+            RingSettings.parse(words)
 
 
 def test_the_filter_is_said_to_people_and_to_libpcap() -> None:
-    by_ports = Wanted("lo", (9092, 9093), "", promiscuous=False, path="")
+    by_ports = CaptureSettings("lo", (9092, 9093), "", promiscuous=False, path="")
     assert by_ports.filter_said == "ports 9092, 9093"
     assert by_ports.filter_words.startswith("tcp port 9092 or tcp port 9093 or ")
-    assert Wanted("lo", (9092,), "host ::1", promiscuous=False, path="").filter_words == "host ::1"
+    assert CaptureSettings("lo", (9092,), "host ::1", promiscuous=False, path="").filter_words == "host ::1"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from dissector.capture_session import Capture
-from dissector.exchange.model import Message
+from dissector.exchange.model import ExchangeMessage
 
 LEAST: Final = 4
 """Bytes: shorter ones stand anywhere by chance."""
@@ -39,12 +39,12 @@ def must_go(path: Path) -> set[bytes]:
     return {each for each in found if not _is_harmless(each)}
 
 
-def messages(capture: Capture) -> Iterator[Message]:
+def messages(capture: Capture) -> Iterator[ExchangeMessage]:
     for exchange in capture.exchanges():
         yield from filter(None, (exchange.request, exchange.response))
 
 
-def contents(message: Message) -> Iterator[bytes]:
+def contents(message: ExchangeMessage) -> Iterator[bytes]:
     """What its strings and its bytes hold, but for ids that are text for people alone, and what is looked into."""
     for node in message.tree.walk():
         if not node.children and node.type not in ("UUID", "LENGTH") and node.name != "(compressed)":

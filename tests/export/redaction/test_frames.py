@@ -10,7 +10,7 @@ import dissector
 from dissector.capture_session import Capture
 from dissector.export.redaction.frames import Redactor
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.message import request_shape, response_shape, trace
+from dissector.protocol.message import request_layout, response_layout, trace
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.legacy_writing import message_bytes
 from dissector.protocol.schema.loader import apis
@@ -34,7 +34,7 @@ def test_a_message_of_any_api_keeps_its_layout_and_none_of_its_words(
     chance: random.Random, which: tuple[Api, int], asks: bool
 ) -> None:
     api, version = which
-    shaped = request_shape(api.key, version) if asks else response_shape(api.key, version, bytes(12))
+    shaped = request_layout(api.key, version) if asks else response_layout(api.key, version, bytes(12))
     assert shaped.header is not None
     assert shaped.body is not None
     _, head = make(plan(shaped.header, shaped.header_version), chance)

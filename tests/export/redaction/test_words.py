@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.export.redaction.addresses import Addresses
-from dissector.export.redaction.pseudonyms import Names
+from dissector.export.redaction.pseudonyms import Pseudonyms
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
 
@@ -17,7 +17,7 @@ PRIVATE = [ip_network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168
 
 @given(st.lists(st.binary(min_size=4, max_size=40), unique=True))
 def test_a_name_has_one_replacement_of_its_size_and_no_other_has_it(names: list[bytes]) -> None:
-    book = Names()
+    book = Pseudonyms()
     made = [book.of(name, "topic") for name in names]
     assert [len(each) for each in made] == [len(name) for name in names]
     assert len(set(made)) == len(names)
@@ -26,7 +26,7 @@ def test_a_name_has_one_replacement_of_its_size_and_no_other_has_it(names: list[
 
 
 def test_replacements_say_what_is_named_as_far_as_there_is_room() -> None:
-    book = Names()
+    book = Pseudonyms()
     assert book.of(b"orders-2024", "topic") == b"topic-00001"
     assert book.of(b"pay", "topic") == b"to1"
     assert book.of(b"x", "topic") == b"1"
@@ -34,7 +34,7 @@ def test_replacements_say_what_is_named_as_far_as_there_is_room() -> None:
 
 
 def test_where_names_run_out_they_share_asterisks() -> None:
-    book = Names()
+    book = Pseudonyms()
     made = [book.of(bytes([number]), "topic") for number in range(60)]
     assert len(set(made[:34])) == 34
     assert set(made[40:]) == {b"*"}
@@ -94,7 +94,7 @@ TOKENS = {
 
 
 def test_a_token_reads_as_before_and_says_nothing() -> None:
-    names = Names()
+    names = Pseudonyms()
     for mechanism, tokens in TOKENS.items():
         for token in tokens:
             made = redacted_token(token, mechanism, names)
@@ -111,7 +111,7 @@ def test_a_token_reads_as_before_and_says_nothing() -> None:
 
 
 def test_the_user_of_a_login_is_the_same_in_every_message() -> None:
-    names = Names()
+    names = Pseudonyms()
     plain = redacted_token(b"\x00alice\x00alice-secret", "PLAIN", names)
     scram = redacted_token(b"n,,n=alice,r=fyko", "SCRAM-SHA-512", names)
     assert plain.split(b"\x00")[1] == names.of(b"alice", "user")

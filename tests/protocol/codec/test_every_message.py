@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, plan
 from dissector.protocol.codec.reader import DAMAGE, reader
 from dissector.protocol.codec.writer import default, write
-from dissector.protocol.message import PREFIX, Shape, read, trace
-from dissector.protocol.schema.loader import Entry, apis, entries
+from dissector.protocol.message import PREFIX, MessageLayout, read, trace
+from dissector.protocol.schema.loader import IndexEntry, apis, entries
 from dissector.protocol.wire.writing import EncodeError
 from tests.protocol.made import make
 from tests.protocol.trees import assert_tiled, same, values_of
 
 MESSAGES = [entry for entry in entries() if entry.valid_versions]
-HEADER = Shape("ResponseHeader", 0, None, 0)
+HEADER = MessageLayout("ResponseHeader", 0, None, 0)
 
 
 def framed(raw: bytes) -> bytes:
@@ -28,7 +28,7 @@ def framed(raw: bytes) -> bytes:
 def check(name: str, version: int, chance: random.Random) -> None:
     values, raw = make(plan(name, version), chance)
     data = framed(raw)
-    shape = Shape("ResponseHeader", 0, name, version)
+    shape = MessageLayout("ResponseHeader", 0, name, version)
     decoded = read(data, shape)
     assert not decoded.findings
     assert decoded.body == values
@@ -41,7 +41,7 @@ def check(name: str, version: int, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
-def test_made_messages_are_read_as_they_were_made(entry: Entry) -> None:
+def test_made_messages_are_read_as_they_were_made(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         for seed in range(4):
             check(entry.name, version, random.Random(f"{entry.name} {version} {seed}"))
@@ -56,7 +56,7 @@ def test_every_version_of_every_api_compiles(capsys: pytest.CaptureFixture[str])
 
 
 @given(entry=st.sampled_from(MESSAGES), data=st.data())
-def test_damaged_messages_keep_every_byte_and_raise_nothing(entry: Entry, data: st.DataObject) -> None:
+def test_damaged_messages_keep_every_byte_and_raise_nothing(entry: IndexEntry, data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(list(entry.valid_versions)))
     _, raw = make(plan(entry.name, version), random.Random(data.draw(st.integers(0, 1000))))
     frame = bytearray(framed(raw))
@@ -65,20 +65,20 @@ def test_damaged_messages_keep_every_byte_and_raise_nothing(entry: Entry, data: 
     ):
         frame[at] = byte
     cut = bytes(frame[: data.draw(st.integers(PREFIX, len(frame)))])
-    shape = Shape("ResponseHeader", 0, entry.name, version)
+    shape = MessageLayout("ResponseHeader", 0, entry.name, version)
     read(cut, shape)
     assert_tiled(trace(cut, shape))
 
 
 @given(entry=st.sampled_from(MESSAGES), junk=st.binary(max_size=200), data=st.data())
-def test_the_reader_and_the_tracer_fail_on_the_same_bytes(entry: Entry, junk: bytes, data: st.DataObject) -> None:
+def test_the_reader_and_the_tracer_fail_on_the_same_bytes(entry: IndexEntry, junk: bytes, data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(list(entry.valid_versions)))
     try:
         reader(entry.name, version)(junk, 0, len(junk))
         readable = True
     except DAMAGE:
         readable = False
-    findings = trace(framed(junk), Shape("ResponseHeader", 0, entry.name, version)).findings
+    findings = trace(framed(junk), MessageLayout("ResponseHeader", 0, entry.name, version)).findings
     assert readable == ("malformed" not in {finding.code for finding in findings})
 
 
@@ -91,7 +91,7 @@ def fields_of(struct: StructPlan) -> Iterator[FieldPlan]:
 
 
 @pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
-def test_nothing_said_writes_the_defaults(entry: Entry) -> None:
+def test_nothing_said_writes_the_defaults(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         raw = write(entry.name, version, {})
         values, end = reader(entry.name, version)(raw, 0, len(raw))

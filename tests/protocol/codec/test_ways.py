@@ -5,10 +5,10 @@ import random
 import pytest
 
 from dissector.exchange.info_column import ERROR_CODES
-from dissector.protocol.codec.field_path import holders, way
+from dissector.protocol.codec.field_path import field_path, holders
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs
-from dissector.protocol.schema.loader import Entry, entries
+from dissector.protocol.schema.loader import IndexEntry, entries
 from tests.protocol.made import make
 
 MESSAGES = [entry for entry in entries() if entry.type in ("request", "response") and entry.valid_versions]
@@ -16,12 +16,12 @@ LOOKED_FOR = (ERROR_CODES, frozenset(("topic_id",)), frozenset(("records", "name
 
 
 @pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
-def test_the_way_finds_what_a_search_finds(entry: Entry) -> None:
+def test_the_way_finds_what_a_search_finds(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         body, _ = make(plan(entry.name, version), random.Random(f"{entry.name} {version}"))
         for fields in LOOKED_FOR:
             searched = [struct for struct in structs(body) if not fields.isdisjoint(struct)]
-            to = way(entry.name, version, fields)
+            to = field_path(entry.name, version, fields)
             found = holders(to, body) if to is not None else []
             # A tagged field that is not there leaves its structure to be found all the same.
             found = [struct for struct in found if not fields.isdisjoint(struct)]

@@ -16,7 +16,7 @@ from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
 from dissector.protocol.embedded.extra_schemas import handmade
 from dissector.protocol.embedded.formats import FIELDS, enveloped
 from dissector.protocol.embedded.values import with_decoded
-from dissector.protocol.message import Shape, Traced, read, trace
+from dissector.protocol.message import MessageLayout, Traced, read, trace
 from dissector.protocol.schema.loader import api, message
 from tests.protocol.made import make
 from tests.protocol.trees import assert_tiled
@@ -24,9 +24,9 @@ from tests.protocol.trees import assert_tiled
 TEAM = {"protocol_type": "consumer"}
 
 
-def framed(name: str, version: int, values: object) -> tuple[bytes, Shape]:
+def framed(name: str, version: int, values: object) -> tuple[bytes, MessageLayout]:
     raw = write(name, version, values)
-    return struct.pack(">ii", len(raw) + 4, 7) + raw, Shape("ResponseHeader", 0, name, version)
+    return struct.pack(">ii", len(raw) + 4, 7) + raw, MessageLayout("ResponseHeader", 0, name, version)
 
 
 def looked_at(name: str, version: int, values: object, context: Context = NOTHING_KNOWN) -> tuple[Any, Traced]:

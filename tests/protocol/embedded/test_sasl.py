@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.embedded.context import Context
-from dissector.protocol.embedded.parts import Parts
+from dissector.protocol.embedded.parts import EmbeddedParts
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.message import SASL_TOKEN, trace
 from tests.protocol.trees import assert_tiled
@@ -43,7 +43,7 @@ SECRETS = ("xipj3plmq", "tanstaaf", "dHzbZapWIk4", "6rriTRBi23", "opaque-token",
 @pytest.mark.parametrize(("mechanism", "raw", "expected"), EXAMPLES)
 def test_the_examples_of_the_rfcs(mechanism: str, raw: bytes, expected: dict[str, object]) -> None:
     found = sasl_token(raw, mechanism)
-    assert isinstance(found, Parts)
+    assert isinstance(found, EmbeddedParts)
     assert found.read(raw) == expected
     guessed = sasl_token(raw, None)
     assert guessed is None or guessed.read(raw) == expected, "told by its looks it is the same, or nothing"

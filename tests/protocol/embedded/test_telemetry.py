@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from dissector.protocol.codec.writer import write
-from dissector.protocol.message import Shape, trace
+from dissector.protocol.message import MessageLayout, trace
 from dissector.protocol.records.compression import CODECS
 from tests.protocol.embedded.test_formats import looked_at
 from tests.protocol.trees import assert_tiled
@@ -56,4 +56,4 @@ def test_damaged_metrics_are_survived_and_tile(seed: int, flips: int) -> None:
     for _ in range(flips):
         raw[chance.randrange(len(raw))] = chance.randrange(256)
     body = write("PushTelemetryRequest", 0, {"metrics": bytes(raw[: chance.randrange(len(raw) + 1)])})
-    assert_tiled(trace(bytes(4) + bytes(4) + body, Shape("ResponseHeader", 0, "PushTelemetryRequest", 0)))
+    assert_tiled(trace(bytes(4) + bytes(4) + body, MessageLayout("ResponseHeader", 0, "PushTelemetryRequest", 0)))

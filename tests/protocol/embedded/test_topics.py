@@ -12,7 +12,7 @@ from dissector.protocol.embedded.values import with_all
 from dissector.protocol.message import read, trace
 from dissector.protocol.records.batch import CONTROL
 from dissector.protocol.records.batch_writing import batch_bytes
-from dissector.protocol.schema.loader import Entry, entries
+from dissector.protocol.schema.loader import IndexEntry, entries
 from dissector.protocol.wire.writing import uvarint_bytes
 from tests.protocol.embedded.test_formats import framed
 from tests.protocol.trees import assert_tiled
@@ -37,7 +37,7 @@ def fetched(topic: str, records: list[dict[str, Any]], attributes: int = 0) -> t
 
 
 @pytest.mark.parametrize("entry", GROUP_KEYS, ids=lambda entry: entry.name)
-def test_every_record_of_the_coordinators(entry: Entry) -> None:
+def test_every_record_of_the_coordinators(entry: IndexEntry) -> None:
     assert entry.api_key is not None
     topic = OTHER_TOPICS.get(entry.name, "__consumer_offsets")
     value_name = entry.name.removesuffix("Key") + "Value"
@@ -61,7 +61,7 @@ def test_a_tombstone_has_a_key_alone() -> None:
 
 
 @pytest.mark.parametrize("entry", METADATA, ids=lambda entry: entry.name)
-def test_every_record_of_the_metadata_logs(entry: Entry) -> None:
+def test_every_record_of_the_metadata_logs(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         value = b"\x01" + uvarint_bytes(entry.api_key) + uvarint_bytes(version) + write(entry.name, version, {})
         topic = "__remote_log_metadata" if entry.name.startswith("Remote") else CLUSTER_METADATA

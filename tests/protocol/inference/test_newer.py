@@ -2,7 +2,7 @@
 
 import struct
 
-from dissector.protocol.message import Shape, read, request_shape, response_shape, trace
+from dissector.protocol.message import MessageLayout, read, request_layout, response_layout, trace
 from tests.protocol.trees import assert_tiled
 from tests.traffic import request, response
 
@@ -13,15 +13,15 @@ BODY = TOPIC + b"\x01\0\0"
 HEADER_TAGS = b"\0"
 
 
-def told(frame: bytes, shape: Shape) -> dict[str, str]:
+def told(frame: bytes, shape: MessageLayout) -> dict[str, str]:
     """The findings of a frame, by code."""
     assert_tiled(trace(frame, shape))
     return {finding.code: finding.message for finding in read(frame, shape).findings}
 
 
-def asked(body: bytes, version: int = NEWER) -> tuple[bytes, Shape]:
+def asked(body: bytes, version: int = NEWER) -> tuple[bytes, MessageLayout]:
     frame = request(1, api_key=METADATA, version=version, body=HEADER_TAGS + body)
-    return frame, request_shape(METADATA, version, frame)
+    return frame, request_layout(METADATA, version, frame)
 
 
 def test_a_newer_request_with_the_layout_of_the_newest_is_read_and_called_a_guess() -> None:
@@ -47,14 +47,14 @@ def test_another_layout_leaves_the_header_alone() -> None:
 
 
 def test_without_its_bytes_nothing_is_guessed() -> None:
-    assert request_shape(METADATA, NEWER).body is None
+    assert request_layout(METADATA, NEWER).body is None
 
 
 def test_a_newer_response_is_read_likewise() -> None:
     broker = struct.pack(">i", 1) + b"\x0akafka.lan" + struct.pack(">i", 9092) + b"\0\0"
     body = bytes(4) + b"\x02" + broker + b"\x08cluster" + struct.pack(">i", 1) + b"\x01" + bytes(2) + b"\0"
     frame = response(1, b"\0" + body)
-    shape = response_shape(METADATA, NEWER, frame)
+    shape = response_layout(METADATA, NEWER, frame)
     assert set(told(frame, shape)) == {"unknown-version"}
     assert read(frame, shape).body["cluster_id"] == "cluster"
-    assert response_shape(METADATA, NEWER, response(1, b"not Kafka's at all")).body is None
+    assert response_layout(METADATA, NEWER, response(1, b"not Kafka's at all")).body is None

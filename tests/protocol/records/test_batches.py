@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.message import Traced
-from dissector.protocol.records.batch import HEADER, Batch, Header, Record
+from dissector.protocol.records.batch import HEADER, Batch, BatchHeader, Record
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.compression import CODECS, Budget, DecompressionError
 from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.records.tracing import RecordTracer
-from dissector.protocol.tree import Node, Source
+from dissector.protocol.tree import ByteSource, Node
 from tests.protocol.made import uvarint
 from tests.protocol.trees import assert_tiled
 
@@ -30,7 +30,7 @@ def blob(value: bytes | None) -> bytes:
     return zigzag(-1) if value is None else zigzag(len(value)) + value
 
 
-def record(offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: list[Header]) -> bytes:
+def record(offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: list[BatchHeader]) -> bytes:
     fields = b"\x00" + zigzag(timestamp) + zigzag(offset) + blob(key) + blob(value) + zigzag(len(headers))
     fields += b"".join(blob(h.key.encode()) + blob(h.value) for h in headers)
     return zigzag(len(fields)) + fields
@@ -64,14 +64,14 @@ many_records = st.lists(
     st.builds(
         Record, st.integers(100, 10_000), st.integers(5_000, 2**40), st.none() | st.binary(max_size=200),
         st.none() | st.binary(max_size=200),
-        st.lists(st.builds(Header, texts, st.none() | st.binary(max_size=9)), max_size=3),
+        st.lists(st.builds(BatchHeader, texts, st.none() | st.binary(max_size=9)), max_size=3),
     ),
     max_size=8,
 ).map(lambda records: [record._replace(offset=100 + n * 7) for n, record in enumerate(records)])  # fmt: skip
 
 
 def traced(data: bytes, limit: int = LIMIT) -> Traced:
-    sources = [Source(0, "frame", data)]
+    sources = [ByteSource(0, "frame", data)]
     root = Node("records", "records", "RECORDS", 0, len(data))
     RecordTracer(sources, Budget(limit, limit)).field(data, 0, len(data), root)
     return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])

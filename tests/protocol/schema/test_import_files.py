@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dissector.protocol.schema.importer.jars import read_release, schema_of
-from dissector.protocol.schema.importer.run import UnsettledError, import_jars
+from dissector.protocol.schema.importer.run import UnresolvedError, import_jars
 from dissector.protocol.schema.importer.write import table_text, write_tables
 from dissector.protocol.schema.model import SchemaError
 
@@ -52,7 +52,7 @@ def test_an_import_that_stops_leaves_the_tables_as_they_were(tmp_path: Path) -> 
     import_jars({"1.0": [jar(tmp_path / "a.jar", SCHEMA)]}, tmp_path)
     before = {path.name: path.read_bytes() for path in (tmp_path / "tables").iterdir()}
     other = jar(tmp_path / "b.jar", SCHEMA.replace("int8", "int16"))
-    with pytest.raises(UnsettledError):
+    with pytest.raises(UnresolvedError):
         import_jars({"1.0": [tmp_path / "a.jar"], "2.0": [other]}, tmp_path)
     assert before == {path.name: path.read_bytes() for path in (tmp_path / "tables").iterdir()}
     assert set(before) == {"Sample.json", "index.json"}

@@ -10,9 +10,9 @@ from dissector.protocol.schema.importer.layout import layout
 from dissector.protocol.schema.importer.merge import merge_releases
 from dissector.protocol.schema.importer.merge_check import disagreements
 from dissector.protocol.schema.importer.release import Release
-from dissector.protocol.schema.importer.resolutions import OtherLayout, Renamed, Settled, read_settled
-from dissector.protocol.schema.importer.run import UnsettledError, merged
-from dissector.protocol.schema.model import Message, SchemaError, Versions
+from dissector.protocol.schema.importer.resolutions import OtherLayout, Renamed, Resolutions, read_resolutions
+from dissector.protocol.schema.importer.run import UnresolvedError, merged
+from dissector.protocol.schema.model import MessageSchema, SchemaError, Versions
 from dissector.protocol.schema.table import message_of
 
 
@@ -20,24 +20,24 @@ def field(name: str, versions: str = "0+", kind: str = "int32", **more: object) 
     return {"name": name, "type": kind, "versions": versions, **more}
 
 
-def sample(valid: str, *fields: dict[str, object], flexible: str = "none", **more: object) -> Message:
+def sample(valid: str, *fields: dict[str, object], flexible: str = "none", **more: object) -> MessageSchema:
     head = {"apiKey": 1, "type": "request", "name": "SampleRequest", "validVersions": valid}
     return message_of(head | {"flexibleVersions": flexible, "fields": list(fields), **more}, "SampleRequest.json")
 
 
-def release(label: str, message: Message) -> Release:
+def release(label: str, message: MessageSchema) -> Release:
     return Release(label, {message.name: message})
 
 
-NOTHING_SETTLED: Final = Settled()
+NOTHING_SETTLED: Final = Resolutions()
 
 
-def union(older: Message, newer: Message, settled: Settled = NOTHING_SETTLED) -> Message:
+def union(older: MessageSchema, newer: MessageSchema, settled: Resolutions = NOTHING_SETTLED) -> MessageSchema:
     found = merged([release("1.0", older), release("2.0", newer)], settled)
     return found.messages[newer.name]
 
 
-def names(message: Message, version: int) -> list[str]:
+def names(message: MessageSchema, version: int) -> list[str]:
     return [slot.name for slot in layout(message, version)]
 
 
@@ -65,7 +65,7 @@ def test_a_message_that_the_newest_release_lacks_is_deprecated_as_a_whole() -> N
 
 def test_a_name_that_changed_stops_the_import_and_the_report_says_where() -> None:
     old, new = sample("0-1", field("Old")), sample("1-2", field("New"))
-    with pytest.raises(UnsettledError) as caught:
+    with pytest.raises(UnresolvedError) as caught:
         union(old, new)
     report = str(caught.value)
     assert "SampleRequest v1 New: 2.0 says int32, default 0; 1.0 says absent" in report
@@ -74,16 +74,16 @@ def test_a_name_that_changed_stops_the_import_and_the_report_says_where() -> Non
 
 def test_a_settled_name_wins_and_the_old_one_is_an_alias() -> None:
     old, new = sample("0-1", field("Old")), sample("1-2", field("New"))
-    both = union(old, new, Settled(renamed=(Renamed("SampleRequest", "Old", ("New",)),)))
+    both = union(old, new, Resolutions(renamed=(Renamed("SampleRequest", "Old", ("New",)),)))
     assert [names(both, v) for v in range(3)] == [["New"]] * 3
     assert both.fields[0].aliases == ("Old",)
 
 
 def test_a_name_inside_a_struct_is_settled_by_its_path() -> None:
-    def of(inner: str) -> Message:
+    def of(inner: str) -> MessageSchema:
         return sample("0", field("Top", kind="[]Part", fields=[field(inner)]))
 
-    both = union(of("Old"), of("New"), Settled(renamed=(Renamed("SampleRequest", "Old", ("Top", "New")),)))
+    both = union(of("Old"), of("New"), Resolutions(renamed=(Renamed("SampleRequest", "Old", ("Top", "New")),)))
     assert both.fields[0].fields[0].aliases == ("Old",)
 
 
@@ -97,7 +97,7 @@ def test_a_name_inside_a_struct_is_settled_by_its_path() -> None:
 )
 def test_a_changed_field_stops_the_import(change: dict[str, str], words: str) -> None:
     old, new = sample("1", field("A"), flexible="1+"), sample("1", field("A", **change), flexible="1+")
-    with pytest.raises(UnsettledError) as caught:
+    with pytest.raises(UnresolvedError) as caught:
         union(old, new)
     assert words in str(caught.value)
 
@@ -106,15 +106,15 @@ def test_a_tag_that_the_newer_release_adds_is_no_disagreement_and_one_that_it_dr
     plain = sample("1", field("A"), flexible="1+")
     tagged = sample("1", field("A"), field("B", "1+", taggedVersions="1+", tag=0), flexible="1+")
     assert names(union(plain, tagged), 1) == ["A", "B"]
-    with pytest.raises(UnsettledError, match=r"2\.0 says absent; 1\.0 says int32, tag 0"):
+    with pytest.raises(UnresolvedError, match=r"2\.0 says absent; 1\.0 says int32, tag 0"):
         union(tagged, plain)
 
 
 def test_a_changed_order_and_a_version_that_became_flexible_stop_the_import() -> None:
     one, two = field("A"), field("B")
-    with pytest.raises(UnsettledError, match=r"\(order\): 2.0 says B A; 1.0 says A B"):
+    with pytest.raises(UnresolvedError, match=r"\(order\): 2.0 says B A; 1.0 says A B"):
         union(sample("0", one, two), sample("0", two, one))
-    with pytest.raises(UnsettledError, match=r"\(flexible\): 2.0 says True; 1.0 says False"):
+    with pytest.raises(UnresolvedError, match=r"\(flexible\): 2.0 says True; 1.0 says False"):
         union(sample("0"), sample("0", flexible="0+"))
 
 
@@ -126,7 +126,7 @@ def test_another_spelling_of_a_default_or_a_range_is_no_disagreement() -> None:
 
 def test_a_layout_that_loses_is_kept_as_an_alternative_of_its_versions() -> None:
     old, new = sample("0-1", field("A")), sample("0-2", field("A"), field("B"))
-    settled = Settled(other_layouts=(OtherLayout("SampleRequest", Versions.parse("0-1"), "1.0"),))
+    settled = Resolutions(other_layouts=(OtherLayout("SampleRequest", Versions.parse("0-1"), "1.0"),))
     found = merged([release("1.0", old), release("2.0", new)], settled)
     assert names(found.messages["SampleRequest"], 0) == ["A", "B"]
     [other] = found.alternatives
@@ -136,30 +136,30 @@ def test_a_layout_that_loses_is_kept_as_an_alternative_of_its_versions() -> None
 @pytest.mark.parametrize(
     "stale",
     [
-        Settled(renamed=(Renamed("SampleRequest", "Never", ("A",)),)),
-        Settled(renamed=(Renamed("NeverRequest", "SampleRequest"),)),
-        Settled(other_layouts=(OtherLayout("SampleRequest", Versions.parse("0"), "1.0"),)),
-        Settled(other_layouts=(OtherLayout("SampleRequest", Versions.parse("0"), "9.9"),)),
+        Resolutions(renamed=(Renamed("SampleRequest", "Never", ("A",)),)),
+        Resolutions(renamed=(Renamed("NeverRequest", "SampleRequest"),)),
+        Resolutions(other_layouts=(OtherLayout("SampleRequest", Versions.parse("0"), "1.0"),)),
+        Resolutions(other_layouts=(OtherLayout("SampleRequest", Versions.parse("0"), "9.9"),)),
     ],
 )
-def test_a_decision_that_nothing_needs_stops_the_import(stale: Settled) -> None:
-    with pytest.raises(UnsettledError, match="stale"):
+def test_a_decision_that_nothing_needs_stops_the_import(stale: Resolutions) -> None:
+    with pytest.raises(UnresolvedError, match="stale"):
         union(sample("0", field("A")), sample("0-1", field("A")), stale)
 
 
 def test_a_file_of_decisions_with_a_mistake_is_refused() -> None:
     for text in ("[", '{"other": []}', '{"renamed": [{"message": "A"}]}', '{"otherLayout": [{"versions": "x"}]}'):
         with pytest.raises(SchemaError, match=r"settled\.json"):
-            read_settled(text)
+            read_resolutions(text)
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[Message, Message]:
+def histories(draw: st.DrawFn) -> tuple[MessageSchema, MessageSchema]:
     """One message as two releases have it: the same history, cut to each release's versions as Kafka cuts it."""
     low, last = draw(st.integers(0, 4)), draw(st.integers(4, 6))
     spans = draw(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=6))
 
-    def cut(valid: str, first: int, high: int) -> Message:
+    def cut(valid: str, first: int, high: int) -> MessageSchema:
         fields = []
         for number, (start, length) in enumerate(spans):
             end = start + length
@@ -173,7 +173,7 @@ def histories(draw: st.DrawFn) -> tuple[Message, Message]:
 
 
 @given(histories())
-def test_every_version_of_both_releases_keeps_its_layout(history: tuple[Message, Message]) -> None:
+def test_every_version_of_both_releases_keeps_its_layout(history: tuple[MessageSchema, MessageSchema]) -> None:
     old, new = history
     releases = [release("1.0", old), release("2.0", new)]
     assert disagreements(releases, merge_releases(releases)) == []

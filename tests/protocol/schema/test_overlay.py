@@ -7,16 +7,16 @@ import pytest
 from dissector.protocol.schema.importer.jars import read_release
 from dissector.protocol.schema.importer.layout import version_differences
 from dissector.protocol.schema.importer.user_releases import in_memory, labelled
-from dissector.protocol.schema.index import Entry, entry_of
+from dissector.protocol.schema.index import IndexEntry, entry_of
 from dissector.protocol.schema.loader import entries, message, try_import
-from dissector.protocol.schema.overlay import Imported, overlay
+from dissector.protocol.schema.overlay import ImportedRelease, overlay
 from dissector.protocol.schema.table import message_of
 from tests.protocol.schema.releases import Schema, haunt, jar, newer_heartbeat, schema
 
-SHIPPED: dict[str, Entry] = {entry.name: entry for entry in entries()}
+SHIPPED: dict[str, IndexEntry] = {entry.name: entry for entry in entries()}
 
 
-def imported(tmp_path: Path, schemas: list[Schema]) -> Imported:
+def imported(tmp_path: Path, schemas: list[Schema]) -> ImportedRelease:
     return in_memory(labelled(read_release("9.9.0", [jar(tmp_path / "a.jar", schemas)])))
 
 
@@ -60,7 +60,7 @@ def test_an_api_under_another_name_is_the_same_api(tmp_path: Path) -> None:
 
 def test_two_imports_of_the_same_news_are_one(tmp_path: Path) -> None:
     first = imported(tmp_path, newer_heartbeat() + haunt())
-    second = Imported("9.9.1", first.entries, first.table)
+    second = ImportedRelease("9.9.1", first.entries, first.table)
     over = overlay(SHIPPED, message, [first, second])
     assert set(over.messages) == {"HeartbeatRequest", "HeartbeatResponse", "HauntRequest", "HauntResponse"}
     assert set(over.releases["HauntRequest"]) == {"9.9.0", "9.9.1"}

@@ -10,7 +10,7 @@ from dissector.protocol.schema import loader
 from dissector.protocol.schema.errors import error_codes, error_name, is_retriable
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.importer.write import table_text
-from dissector.protocol.schema.index import Entry
+from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.model import Versions
 
 ENTRIES = loader.entries()
@@ -18,9 +18,9 @@ TABLES = files("dissector.protocol.schema") / "tables"
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.name)
-def test_a_table_loads_agrees_with_the_index_and_is_written_as_it_stands(entry: Entry) -> None:
+def test_a_table_loads_agrees_with_the_index_and_is_written_as_it_stands(entry: IndexEntry) -> None:
     message = loader.message(entry.name)
-    for name in Entry.__slots__:
+    for name in IndexEntry.__slots__:
         assert getattr(message, name) == getattr(entry, name), name
     assert table_text(message) == TABLES.joinpath(f"{entry.name}.json").read_text(encoding="utf-8")
 

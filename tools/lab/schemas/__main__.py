@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from dissector.protocol.schema.importer.run import SCHEMA_FOLDER, Imported, import_jars
+from dissector.protocol.schema.importer.run import SCHEMA_FOLDER, ImportResult, import_jars
 from dissector.protocol.schema.model import SchemaError
 from tools.lab.tools import schema_jars
 
@@ -80,7 +80,7 @@ def _run(command: list[str]) -> str:
     return done.stdout
 
 
-def _summary(found: Imported, errors: str, enums: str) -> str:
+def _summary(found: ImportResult, errors: str, enums: str) -> str:
     requests = [m for m in found.messages.values() if m.type == "request"]
     versions = sum(len(list(m.valid_versions)) for m in requests)
     return (

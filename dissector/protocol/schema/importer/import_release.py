@@ -11,11 +11,11 @@ from dissector.protocol.schema.importer.run import under_settled_names
 from dissector.protocol.schema.importer.user_releases import in_memory, labelled, save
 from dissector.protocol.schema.index import PAIRED
 from dissector.protocol.schema.loader import api, entries, message, schema, try_import
-from dissector.protocol.schema.model import Message, SchemaError, Versions
+from dissector.protocol.schema.model import MessageSchema, SchemaError, Versions
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ImportedNames:
     """What an import brought: versions that are new, those that could not be taken, those that the tables have and lay
     out otherwise."""
 
@@ -27,7 +27,7 @@ class Taken:
     otherwise: tuple[str, ...]
 
 
-def take(jars: Sequence[Path], name: str | None) -> Taken:
+def take(jars: Sequence[Path], name: str | None) -> ImportedNames:
     """Import the jars of one release. Raises `SchemaError`."""
     label = name or _label(jars)
     if not is_label(label):
@@ -41,10 +41,10 @@ def take(jars: Sequence[Path], name: str | None) -> Taken:
     new = tuple(words for name, versions in found if name not in reasons and (words := _words(name, versions)))
     left_out = tuple(f"{_words(name, versions)}: {reasons[name]}" for name, versions in found if name in reasons)
     otherwise = tuple(words for theirs, ours in pairs if ours and (words := _words(ours.name, _other(theirs, ours))))
-    return Taken(label, len(release.messages), save(release), new, left_out, otherwise)
+    return ImportedNames(label, len(release.messages), save(release), new, left_out, otherwise)
 
 
-def _known(theirs: Message) -> Message | None:
+def _known(theirs: MessageSchema) -> MessageSchema | None:
     """What the tables have of a message: of an API's by its key, of any other by its name."""
     known = api(theirs.api_key) if theirs.type in PAIRED and theirs.api_key is not None else None
     if known is not None:
@@ -60,12 +60,12 @@ def _label(jars: Sequence[Path]) -> str:
     raise SchemaError(f"{jars[0].name}: {told}: --name gives the release a name")
 
 
-def _new(theirs: Message, ours: Message | None) -> list[int]:
+def _new(theirs: MessageSchema, ours: MessageSchema | None) -> list[int]:
     """The versions that the tables have not."""
     return [v for v in theirs.valid_versions if ours is None or not ours.valid_versions.contains(v)]
 
 
-def _other(theirs: Message, ours: Message) -> list[int]:
+def _other(theirs: MessageSchema, ours: MessageSchema) -> list[int]:
     """The versions that the tables lay out otherwise."""
     both = ours.valid_versions.intersect(theirs.valid_versions)
     return [v for v in both if next(version_differences(schema(ours.name, v), theirs, v), None)]

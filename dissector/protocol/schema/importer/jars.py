@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from dissector.protocol.schema.importer.release import Release
-from dissector.protocol.schema.model import Message, SchemaError
+from dissector.protocol.schema.model import MessageSchema, SchemaError
 from dissector.protocol.schema.table import message_of
 
 _SCHEMA: Final = re.compile(r"(?:.*/)?(?:message|metadata)/[^/]+\.json")
@@ -43,7 +43,7 @@ _LONGEST_COMMENT: Final = 0xFFFF
 
 def read_release(label: str, jars: Iterable[Path]) -> Release:
     """All messages in the jars of one release. `label` is its version as people write it: ``4.4.0``."""
-    messages: dict[str, Message] = {}
+    messages: dict[str, MessageSchema] = {}
     for jar in jars:
         for message in _schemas(jar):
             if message.name in messages:
@@ -63,7 +63,7 @@ def version_of(jar: Path) -> str | None:
     return found[1] if found else None
 
 
-def _schemas(jar: Path) -> list[Message]:
+def _schemas(jar: Path) -> list[MessageSchema]:
     """The messages of a jar, by name."""
     with _opened(jar) as archive:
         names = sorted(name for name in archive.namelist() if _SCHEMA.fullmatch(name))
@@ -106,7 +106,7 @@ def _text(archive: zipfile.ZipFile, name: str) -> str:
         raise SchemaError(f"{jar}: {Path(name).name}: cannot be read: {error}") from error
 
 
-def schema_of(text: str, where: str) -> Message | None:
+def schema_of(text: str, where: str) -> MessageSchema | None:
     """A message from the text of Kafka's schema file, or None where it has no version left."""
     try:
         plain = _COMMENT.sub("", text)

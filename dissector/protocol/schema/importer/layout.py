@@ -8,7 +8,7 @@ default is spelled) is not in a layout.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dissector.protocol.schema.model import Field, Message
+from dissector.protocol.schema.model import Field, MessageSchema
 from dissector.protocol.schema.table import FIXED_TYPES, VARIABLE_TYPES
 
 
@@ -34,7 +34,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class LayoutDifference:
     """One thing that two layouts of the same version say differently. `path` is ``Topics.Partitions.LeaderEpoch``."""
 
     path: str
@@ -42,12 +42,12 @@ class Difference:
     theirs: str
 
 
-def layout(message: Message, version: int) -> tuple[Slot, ...]:
+def layout(message: MessageSchema, version: int) -> tuple[Slot, ...]:
     """The fields of a version in wire order; tagged ones stand where the schema has them."""
     return _slots(message, message.fields, version)
 
 
-def _slots(message: Message, fields: tuple[Field, ...], version: int) -> tuple[Slot, ...]:
+def _slots(message: MessageSchema, fields: tuple[Field, ...], version: int) -> tuple[Slot, ...]:
     flexible = message.flexible_versions.contains(version)
 
     def slot(field: Field) -> Slot:
@@ -85,16 +85,16 @@ def default_of(field: Field) -> str | int | bool | None:
     return int(given, 0) if isinstance(given, str) else int(given or 0)
 
 
-def version_differences(ours: Message, theirs: Message, version: int) -> Iterator[Difference]:
+def version_differences(ours: MessageSchema, theirs: MessageSchema, version: int) -> Iterator[LayoutDifference]:
     """What two schemas say differently of a version."""
     # Apart from the fields, for a flexible version ends in tags and has another header even if it has no fields.
     flexible = [str(m.flexible_versions.contains(version)) for m in (ours, theirs)]
     if flexible[0] != flexible[1]:
-        yield Difference("(flexible)", flexible[0], flexible[1])
+        yield LayoutDifference("(flexible)", flexible[0], flexible[1])
     yield from differences(layout(ours, version), layout(theirs, version))
 
 
-def differences(ours: tuple[Slot, ...], theirs: tuple[Slot, ...], above: str = "") -> Iterator[Difference]:
+def differences(ours: tuple[Slot, ...], theirs: tuple[Slot, ...], above: str = "") -> Iterator[LayoutDifference]:
     """Everything that stands differently, deepest name first found; nothing exactly when the layouts are equal.
 
     A tagged field that only ours have is no difference: who lacks a tag skips it, who has it reads messages without.
@@ -107,11 +107,11 @@ def differences(ours: tuple[Slot, ...], theirs: tuple[Slot, ...], above: str = "
         if there is None and here is not None and here.tag is not None:
             continue
         if here is None or there is None:
-            yield Difference(path, str(here or "absent"), str(there or "absent"))
+            yield LayoutDifference(path, str(here or "absent"), str(there or "absent"))
             continue
         if str(here) != str(there):
-            yield Difference(path, str(here), str(there))
+            yield LayoutDifference(path, str(here), str(there))
         yield from differences(here.fields, there.fields, f"{path}.")
     orders = [[name for name in one if name in mine and name in other] for one in (mine, other)]
     if orders[0] != orders[1]:
-        yield Difference(f"{above}(order)", " ".join(orders[0]), " ".join(orders[1]))
+        yield LayoutDifference(f"{above}(order)", " ".join(orders[0]), " ".join(orders[1]))

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dissector.protocol.schema.importer.release import Release
-from dissector.protocol.schema.model import LATEST, NONE, Field, Message, SchemaError, Versions
+from dissector.protocol.schema.model import LATEST, NONE, Field, MessageSchema, SchemaError, Versions
 
 
-def merge_releases(releases: list[Release]) -> dict[str, Message]:
+def merge_releases(releases: list[Release]) -> dict[str, MessageSchema]:
     """Every message of the releases, which stand oldest first."""
-    merged: dict[str, Message] = {}
+    merged: dict[str, MessageSchema] = {}
     for release in releases:
         for name, message in release.messages.items():
             labelled = replace(message, releases={release.label: message.valid_versions})
@@ -29,7 +29,7 @@ def merge_releases(releases: list[Release]) -> dict[str, Message]:
     }
 
 
-def merge(older: Message, newer: Message) -> Message:
+def merge(older: MessageSchema, newer: MessageSchema) -> MessageSchema:
     """The message with the versions of both; where both have a version, as `newer` has it."""
     if (older.api_key, older.type) != (newer.api_key, newer.type):
         raise SchemaError(f"{newer.name}: key or type changed: {older.api_key} {older.type} was another message")

@@ -10,11 +10,11 @@ Invariants:
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dissector.protocol.schema.importer.layout import Difference, version_differences
+from dissector.protocol.schema.importer.layout import LayoutDifference, version_differences
 from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.importer.resolutions import OtherLayout
 from dissector.protocol.schema.importer.write import Alternative
-from dissector.protocol.schema.model import NONE, Message, SchemaError
+from dissector.protocol.schema.model import NONE, MessageSchema, SchemaError
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Disagreement:
     version: int
     release: str
     winner: str
-    difference: Difference
+    difference: LayoutDifference
 
     def __str__(self) -> str:
         one = self.difference
@@ -35,7 +35,7 @@ class Disagreement:
         )
 
 
-def disagreements(releases: list[Release], merged: Mapping[str, Message]) -> list[Disagreement]:
+def disagreements(releases: list[Release], merged: Mapping[str, MessageSchema]) -> list[Disagreement]:
     """Every difference between what the releases (oldest first) say and what the merged messages say."""
     _check_versions(releases, merged)
     return [
@@ -53,7 +53,7 @@ def _winner(releases: list[Release], name: str, version: int) -> str:
     return having[-1]
 
 
-def _check_versions(releases: list[Release], merged: Mapping[str, Message]) -> None:
+def _check_versions(releases: list[Release], merged: Mapping[str, MessageSchema]) -> None:
     wanted: dict[str, set[int]] = {}
     for release in releases:
         for name, message in release.messages.items():

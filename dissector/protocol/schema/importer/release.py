@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dissector.protocol.schema.model import Message
+from dissector.protocol.schema.model import MessageSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,4 +10,4 @@ class Release:
     """What one release of Kafka has: its messages by name."""
 
     label: str
-    messages: dict[str, Message]
+    messages: dict[str, MessageSchema]

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dissector.protocol.schema.importer.release import Release
-from dissector.protocol.schema.model import Field, Message, SchemaError, Versions
+from dissector.protocol.schema.model import Field, MessageSchema, SchemaError, Versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class OtherLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Resolutions:
     """All decisions."""
 
     renamed: tuple[Renamed, ...] = ()
     other_layouts: tuple[OtherLayout, ...] = ()
 
 
-def read_settled(text: str) -> Settled:
+def read_resolutions(text: str) -> Resolutions:
     """The decisions out of the text of `settled.json`."""
     try:
         raw = json.loads(text)
@@ -59,7 +59,7 @@ def read_settled(text: str) -> Settled:
         raise SchemaError(f"settled.json: {error}") from error
     if raw:
         raise SchemaError(f"settled.json: has unknown {', '.join(sorted(raw))}")
-    return Settled(tuple(renamed), tuple(others))
+    return Resolutions(tuple(renamed), tuple(others))
 
 
 def _renamed(*, message: str, was: str, field: str = "") -> Renamed:
@@ -125,7 +125,7 @@ def _rename_field(release: Release, entry: Renamed) -> Release:
     fields = _renamed_in(message.fields, entry.path, entry.was)
     if fields is message.fields:
         return release
-    changed: Message = replace(message, fields=fields)
+    changed: MessageSchema = replace(message, fields=fields)
     return Release(release.label, release.messages | {entry.message: changed})
 
 

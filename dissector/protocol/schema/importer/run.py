@@ -15,27 +15,27 @@ from dissector.protocol.schema.importer.jars import read_release
 from dissector.protocol.schema.importer.merge import merge_releases
 from dissector.protocol.schema.importer.merge_check import alternatives, disagreements
 from dissector.protocol.schema.importer.release import Release
-from dissector.protocol.schema.importer.resolutions import Settled, read_settled, rename
+from dissector.protocol.schema.importer.resolutions import Resolutions, read_resolutions, rename
 from dissector.protocol.schema.importer.write import Alternative, write_tables
-from dissector.protocol.schema.model import Message, SchemaError
+from dissector.protocol.schema.model import MessageSchema, SchemaError
 
 SCHEMA_FOLDER: Final = Path(__file__).parent.parent
 
 
-class UnsettledError(SchemaError):
+class UnresolvedError(SchemaError):
     """Releases disagree and `settled.json` doesn't say how, or it says more than they disagree on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """What an import found: messages by name, and other layouts of some of their versions."""
 
-    messages: dict[str, Message]
+    messages: dict[str, MessageSchema]
     alternatives: tuple[Alternative, ...]
 
 
-def merged(releases: list[Release], settled: Settled) -> Imported:
-    """The union of the releases (oldest first), proved; an `UnsettledError` lists all that stands in the way."""
+def merged(releases: list[Release], settled: Resolutions) -> ImportResult:
+    """The union of the releases (oldest first), proved; an `UnresolvedError` lists all that stands in the way."""
     named, stale_renames = rename(releases, settled.renamed)
     messages = merge_releases(named)
     kept, unsettled, stale_layouts = alternatives(named, disagreements(named, messages), settled.other_layouts)
@@ -43,14 +43,14 @@ def merged(releases: list[Release], settled: Settled) -> Imported:
     if unsettled or stale:
         lines = [f"  {each}" for each in unsettled]
         lines += [f"  settled.json: stale, no releases disagree so: {each}" for each in stale]
-        raise UnsettledError("\n".join(["not imported, for settled.json must say otherwise:", *lines]))
-    return Imported(messages, tuple(kept))
+        raise UnresolvedError("\n".join(["not imported, for settled.json must say otherwise:", *lines]))
+    return ImportResult(messages, tuple(kept))
 
 
-def import_jars(jars: Mapping[str, Iterable[Path]], folder: Path = SCHEMA_FOLDER) -> Imported:
+def import_jars(jars: Mapping[str, Iterable[Path]], folder: Path = SCHEMA_FOLDER) -> ImportResult:
     """Import the jars of each release (oldest first) into `folder`/tables, settled by `folder`/settled.json."""
     releases = [read_release(label, paths) for label, paths in jars.items()]
-    settled = read_settled((folder / "settled.json").read_text(encoding="utf-8"))
+    settled = read_resolutions((folder / "settled.json").read_text(encoding="utf-8"))
     found = merged(releases, settled)
     write_tables(folder / "tables", found.messages.values(), found.alternatives)
     return found
@@ -58,6 +58,6 @@ def import_jars(jars: Mapping[str, Iterable[Path]], folder: Path = SCHEMA_FOLDER
 
 def under_settled_names(release: Release) -> Release:
     """A release by itself, its fields and messages under the names that the tables have settled on."""
-    settled = read_settled((SCHEMA_FOLDER / "settled.json").read_text(encoding="utf-8"))
+    settled = read_resolutions((SCHEMA_FOLDER / "settled.json").read_text(encoding="utf-8"))
     [renamed], _ = rename([release], settled.renamed)
     return renamed

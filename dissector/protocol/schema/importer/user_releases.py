@@ -10,7 +10,7 @@ from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.importer.write import write_tables
 from dissector.protocol.schema.index import entry_of
 from dissector.protocol.schema.model import SchemaError
-from dissector.protocol.schema.overlay import Imported
+from dissector.protocol.schema.overlay import ImportedRelease
 
 
 def stored(label: str) -> Release:
@@ -19,9 +19,9 @@ def stored(label: str) -> Release:
     return Release(label, {name: found.table(name) for name in found.entries})
 
 
-def in_memory(release: Release) -> Imported:
+def in_memory(release: Release) -> ImportedRelease:
     """A release that is not kept (yet)."""
-    return Imported(
+    return ImportedRelease(
         release.label, {m.name: entry_of(m) for m in release.messages.values()}, release.messages.__getitem__
     )
 

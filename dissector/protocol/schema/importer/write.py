@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dissector.protocol.schema.model import Field, Message, SchemaError
+from dissector.protocol.schema.model import Field, MessageSchema, SchemaError
 from dissector.protocol.schema.table import message_of
 
 
@@ -19,7 +19,7 @@ from dissector.protocol.schema.table import message_of
 class Alternative:
     """Another layout of versions that a message has: what `release` put on the wire under the same numbers."""
 
-    message: Message
+    message: MessageSchema
     release: str
 
     @property
@@ -27,7 +27,7 @@ class Alternative:
         return f"{self.message.name}@{self.release}"
 
 
-def write_tables(folder: Path, messages: Iterable[Message], alternatives: Iterable[Alternative] = ()) -> None:
+def write_tables(folder: Path, messages: Iterable[MessageSchema], alternatives: Iterable[Alternative] = ()) -> None:
     """Write every message's table, the alternatives' tables and the index; remove tables of anything else."""
     found = sorted(messages, key=lambda m: m.name)
     others = sorted(alternatives, key=lambda a: a.file)
@@ -43,7 +43,7 @@ def write_tables(folder: Path, messages: Iterable[Message], alternatives: Iterab
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def table_text(message: Message) -> str:
+def table_text(message: MessageSchema) -> str:
     """The table of a message."""
     common = _common_structs(message)
     head = _message_head(message)
@@ -65,7 +65,7 @@ def table_text(message: Message) -> str:
     return text
 
 
-def _message_head(message: Message) -> dict[str, object]:
+def _message_head(message: MessageSchema) -> dict[str, object]:
     head: dict[str, object] = {} if message.api_key is None else {"apiKey": message.api_key}
     head |= {"type": message.type, "name": message.name}
     if message.aliases:
@@ -83,7 +83,7 @@ def _message_head(message: Message) -> dict[str, object]:
     return head
 
 
-def _common_structs(message: Message) -> dict[str, tuple[Field, ...]]:
+def _common_structs(message: MessageSchema) -> dict[str, tuple[Field, ...]]:
     """The structs that the table keeps apart: those that Kafka does and that are still the same at every use."""
     uses: dict[str, tuple[Field, ...]] = {}
 
@@ -129,7 +129,7 @@ def _field_head(field: Field) -> dict[str, object]:
     return head | {key: value for key, value, there in optional if there}
 
 
-def _index_text(messages: list[Message], alternatives: list[Alternative]) -> str:
+def _index_text(messages: list[MessageSchema], alternatives: list[Alternative]) -> str:
     """What the loader needs to know of every message before it reads any table."""
     rows = []
     for message in messages:
