@@ -5,11 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 from dissector.analysis.diff import Comparison, Matches, Side, diff
 from dissector.capture_session import Progress
+from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from tui.loader import SECONDS_BETWEEN, SWITCH_SECONDS, load
 
@@ -24,7 +22,7 @@ class _Watched(Side):
 
     tell: Callable[[int], None] = field(kw_only=True)
 
-    def rows(self) -> Iterator[npt.NDArray[np.int64]]:
+    def rows(self) -> Iterator[Int64]:
         for some in Side.rows(self):
             self.tell(int(some[0]) if len(some) else 0)
             yield some

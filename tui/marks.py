@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from tui.folders import state_folder, write_whole
-from tui.view import Rows
 
 SAMPLE: Final = 1 << 16
 """Bytes of a file's beginning, and of its end, that tell it from others."""
@@ -69,7 +69,7 @@ class Marks:
         """The next marked row behind one, the first one behind the last; None where there is none."""
         return min((n for n in self.marked if n > number), default=min(self.marked, default=None))
 
-    def renumber(self, moved: Callable[[Rows], Rows]) -> None:
+    def renumber(self, moved: Callable[[Int64], Int64]) -> None:
         """Rows got their final numbers: `moved` gives them."""
         self.marked = set(moved(np.array([*self.marked], np.int64)).tolist())
         numbers = moved(np.array([*self.comments], np.int64)).tolist()

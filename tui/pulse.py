@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture_session import Capture, Rows
+from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 from dissector.core.text import counted, duration, size
 
 SECONDS: Final = 5
@@ -49,7 +50,7 @@ class Errors:
     def __init__(self) -> None:
         self._upto = 0
         """Rows before this one have been looked at, but for those that wait for their answer."""
-        self._waiting: Rows = np.zeros(0, np.int64)
+        self._waiting: Int64 = np.zeros(0, np.int64)
         self._times: deque[int] = deque(maxlen=MOST)
 
     def look(self, capture: Capture) -> None:

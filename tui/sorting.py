@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture_session import Capture
+from dissector.core.arrays import Bool, Int64
 from dissector.exchange.listing import Value
 
 TOGETHER: Final = 1 << 13
 """Rows that are looked up at once: the screen waits no longer for its turn than that takes."""
-Rows = npt.NDArray[np.int64]
 
 
 class Sorting(NamedTuple):
@@ -29,7 +28,7 @@ class Sorting(NamedTuple):
         return "▼" if self.descending else "▲"
 
 
-def order_of(capture: Capture, fact: str, count: int, stopped: Callable[[], bool]) -> tuple[Rows, int] | None:
+def order_of(capture: Capture, fact: str, count: int, stopped: Callable[[], bool]) -> tuple[Int64, int] | None:
     """The first `count` rows by a fact of the index, ascending, and how many of them have it: the others are behind.
     None where it was stopped."""
     keys, words = np.zeros(count, np.int64), dict[str, int]()
@@ -48,12 +47,12 @@ def order_of(capture: Capture, fact: str, count: int, stopped: Callable[[], bool
     return np.concatenate([there[np.argsort(keys[there], kind="stable")], absent]), len(there)
 
 
-def descending(order: Rows, present: int) -> Rows:
+def descending(order: Int64, present: int) -> Int64:
     """The same the other way round; what has no value stays behind."""
     return np.concatenate([order[:present][::-1], order[present:]])
 
 
-def _keys(values: Sequence[Value], words: dict[str, int]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+def _keys(values: Sequence[Value], words: dict[str, int]) -> tuple[Int64, Bool]:
     """A number for each value; of a text the place where it was first seen."""
     kinds = set(map(type, values))
     if kinds <= {int}:

@@ -15,7 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from dissector.capture_session import Capture, Rows
+from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 from dissector.core.columns import Column
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.model import Exchange, worst
@@ -72,7 +73,7 @@ class Troubles:
         self._capture = capture
         self._own = Groups()
         self._states = Column(np.uint8)
-        self._told: Rows = np.zeros(0, np.int64)
+        self._told: Int64 = np.zeros(0, np.int64)
         """Rows with which something is wrong by what several tell, ascending."""
         self.done = 0
         self.total = 0
@@ -86,7 +87,7 @@ class Troubles:
         return sorted(several.all() + self._own.all(), key=lambda group: (-_ORDER.index(group.severity), -group.count))
 
     @property
-    def told(self) -> Rows:
+    def told(self) -> Int64:
         """Rows with which something is wrong by what several of them tell, as far as that is known; ascending."""
         return self._told
 
@@ -95,7 +96,7 @@ class Troubles:
         """Whether rows came, or were completed, since the last look."""
         return len(self._states) < len(self._capture) or len(self._open()) > 0
 
-    def first(self, rows: Rows) -> int | None:
+    def first(self, rows: Int64) -> int | None:
         """The first of some rows, in the order given, with which something is wrong. Only those that were not looked
         at yet are decoded."""
         states = self._states.values
@@ -127,7 +128,7 @@ class Troubles:
                     begun = time.monotonic()
         self.done = self.total
 
-    def _look_at(self, rows: Rows) -> Iterator[object]:
+    def _look_at(self, rows: Int64) -> Iterator[object]:
         """Only rows that tell something are decoded for their words."""
         yield from self._capture.tell(rows)
         speaks = self._capture.speaks(rows)
@@ -146,11 +147,11 @@ class Troubles:
                 self._own.add(row, finding)
         self._states.values[row] = WRONG if worst(findings) in _SERIOUS else QUIET
 
-    def _serious(self) -> Rows:
+    def _serious(self) -> Int64:
         rows = {row for row, finding in self._capture.troubles() if finding.severity in _SERIOUS}
         return np.array(sorted(rows), np.int64)
 
-    def _open(self) -> Rows:
+    def _open(self) -> Int64:
         """Rows that were not looked at and can be, ascending."""
         rows = np.flatnonzero(self._states.values == OPEN)
         return rows if self._capture.is_read else rows[self._capture.is_complete(rows)]

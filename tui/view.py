@@ -12,11 +12,10 @@ Invariants:
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Int64
 from dissector.core.columns import Column
 
-Rows = npt.NDArray[np.int64]
 _NOWHERE = -1
 
 
@@ -29,13 +28,13 @@ class View:
         """Rows before this one are not shown."""
         self._kept: Column | None = None
         """What the filter kept, ascending; None without a filter."""
-        self._marked: Rows | None = None
+        self._marked: Int64 | None = None
         """The rows to show of these, ascending; None for all."""
-        self._order: Rows | None = None
+        self._order: Int64 | None = None
         """The rows that were sorted, in their order."""
-        self._shown: Rows | None = None
+        self._shown: Int64 | None = None
         """Rows by position; None where that is their number."""
-        self._positions: Rows | None = None
+        self._positions: Int64 | None = None
         """Positions by row, made when first asked for; where rows ascend they are not needed."""
 
     def __len__(self) -> int:
@@ -52,7 +51,7 @@ class View:
         return self._first
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> Int64:
         """The rows that are shown, ascending."""
         return np.arange(self._first, self._count) if self._shown is None else np.sort(self._shown)
 
@@ -78,7 +77,7 @@ class View:
         self._first = first
         self._arrange()
 
-    def keep(self, rows: Rows | None) -> None:
+    def keep(self, rows: Int64 | None) -> None:
         """Show these rows alone, ascending; None for all."""
         self._kept = None
         if rows is not None:
@@ -86,7 +85,7 @@ class View:
             self._kept.extend(rows)
         self._arrange()
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: Int64) -> None:
         """The filter keeps more rows, ascending."""
         kept = self._kept
         if kept is None or not len(rows):
@@ -97,24 +96,24 @@ class View:
         kept.extend(rows)
         self._arrange()
 
-    def correct(self, looked: Rows, fitting: Rows) -> None:
+    def correct(self, looked: Int64, fitting: Int64) -> None:
         """Of rows that the filter looked at again, ascending, it keeps these now, and none of the others."""
         if self._kept is not None and len(looked):
             others = np.setdiff1d(self._kept.values, looked, assume_unique=True)
             self.keep(np.union1d(others, fitting))
 
-    def renumber(self, moved: Callable[[Rows], Rows]) -> None:
+    def renumber(self, moved: Callable[[Int64], Int64]) -> None:
         """Rows got other numbers: `moved` gives them."""
         self._order = None if self._order is None else moved(self._order)
         self._marked = None if self._marked is None else np.sort(moved(self._marked))
         self.keep(None if self._kept is None else np.sort(moved(self._kept.values)))
 
-    def mark(self, rows: Rows | None) -> None:
+    def mark(self, rows: Int64 | None) -> None:
         """Show of all these rows alone, ascending; None for no such choice."""
         self._marked = rows
         self._arrange()
 
-    def sort(self, order: Rows | None) -> None:
+    def sort(self, order: Int64 | None) -> None:
         """Show rows in this order, all rows there were when it was made; None for that of their numbers."""
         self._order = order
         self._arrange()
@@ -161,7 +160,7 @@ class View:
             rows = rows[np.searchsorted(rows, self._first) :]
         self._shown, self._positions = rows if self._order is None else self._sorted(self._order, rows), None
 
-    def _sorted(self, order: Rows, rows: Rows | None) -> Rows:
+    def _sorted(self, order: Int64, rows: Int64 | None) -> Int64:
         if rows is None:
             rows = np.arange(self._first, self._count)
         wanted = np.zeros(len(order), np.bool_)

@@ -11,10 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.wire.writing import EncodeError, uuid_bytes
@@ -44,7 +42,7 @@ class FollowKey:
         """Whether an exchange is on it."""
         return any(thread == self for thread in _all(exchange))
 
-    def first(self, capture: Capture, rows: npt.NDArray[np.int64]) -> int | None:
+    def first(self, capture: Capture, rows: Int64) -> int | None:
         """The first of these rows, from 0, in the order given, that is on it."""
         for number, frames in zip(rows.tolist(), capture.raw(rows), strict=True):
             if any(mark in frame for frame in frames for mark in self.marks):

@@ -17,9 +17,9 @@ from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.enums import enums, members
@@ -105,7 +105,7 @@ class Needle:
             yield at
             at = data.find(self.data, at + len(self.data))
 
-    def first(self, capture: Capture, rows: npt.NDArray[np.int64]) -> int | None:
+    def first(self, capture: Capture, rows: Int64) -> int | None:
         """The first of these rows, from 0, in the order given, that has it."""
         for number in self._candidates(capture, rows):
             if number < len(capture):
@@ -121,7 +121,7 @@ class Needle:
             if found is not None:
                 yield side, self.hits(found)
 
-    def _candidates(self, capture: Capture, rows: npt.NDArray[np.int64]) -> Iterator[int]:
+    def _candidates(self, capture: Capture, rows: Int64) -> Iterator[int]:
         """Rows that may have it."""
         keys = capture.index_columns(rows).api_key
         may = (keys < 0) | np.isin(keys, np.array(sorted(self._apis()), np.int64))

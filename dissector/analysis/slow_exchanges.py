@@ -6,17 +6,16 @@ Like are those of the same API on the same connection, where there are enough of
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 
-Rows = npt.NDArray[np.int64]
 ENOUGH: Final = 100
 """Exchanges that have a slowest hundredth."""
 SHARE: Final = 0.99
 
 
-def slow_rows(capture: Capture) -> Rows:
+def slow_rows(capture: Capture) -> Int64:
     """The rows, from 0 and ascending, whose latency is above the 99th percentile of their like."""
     index_columns = capture.index_columns(np.arange(len(capture)))
     rows = np.flatnonzero(index_columns.has_latency)
@@ -28,7 +27,7 @@ def slow_rows(capture: Capture) -> Rows:
     return rows[(limit >= 0) & (latency > limit)]
 
 
-def _limits(group: Rows, latency: Rows) -> Rows:
+def _limits(group: Int64, latency: Int64) -> Int64:
     """For each row the 99th percentile of its group (nearest rank), `(n,)`; -1 where the group is too small."""
     order = np.lexsort((latency, group))
     sizes = np.unique(group, return_counts=True)[1]

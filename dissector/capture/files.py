@@ -27,7 +27,8 @@ from dissector.capture.sources import CaptureSource, Followed, Made, Mapped, Spo
 from dissector.capture.spool import SpoolFullError
 from dissector.capture.streams import FileStream, PipeStream
 from dissector.conversation.hex_text import form_of
-from dissector.core.batches import PacketBatch, UInt8
+from dissector.core.arrays import UInt8
+from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import BATCH_BYTES, DEFAULT, Limits
 from dissector.core.store import Store

@@ -4,16 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
+
+from dissector.core.arrays import Bool, Int64, UInt8, UInt32
 
 Order = Literal["<", ">"]
-Ints = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-Flags = npt.NDArray[np.bool_]
 _CHUNK: Final = 1 << 20
 
 
-def unsigned(data: npt.NDArray[np.uint8], at: Ints, width: int, order: Order) -> Ints:
+def unsigned(data: UInt8, at: Int64, width: int, order: Order) -> Int64:
     """The unsigned integers of `width` bytes (1 to 4) at each place, as `(n,)` int64. The caller keeps in bounds."""
     if width == 4:
         return words(data, order)[at].astype(np.int64)
@@ -23,12 +21,12 @@ def unsigned(data: npt.NDArray[np.uint8], at: Ints, width: int, order: Order) ->
     return value
 
 
-def words(data: npt.NDArray[np.uint8], order: Order) -> UInt32:
+def words(data: UInt8, order: Order) -> UInt32:
     """The words of 4 bytes that begin at each of the bytes, a view: those that overlap cost nothing until asked for."""
     return np.ndarray((max(0, len(data) - 3),), f"{order}u4", data, strides=(1,))
 
 
-def heads(data: npt.NDArray[np.uint8], at: Ints, count: int, order: Order) -> list[Ints]:
+def heads(data: UInt8, at: Int64, count: int, order: Order) -> list[Int64]:
     """The next `count` words of 4 bytes at each of some ascending places, `(n,)` int64 each; zeros behind the data.
 
     What stands at a place is fetched at once: several times faster than word by word."""
@@ -44,8 +42,8 @@ def heads(data: npt.NDArray[np.uint8], at: Ints, count: int, order: Order) -> li
 
 
 def places_where(
-    data: npt.NDArray[np.uint8], start: int, count: int, order: Order, wanted: Callable[[list[UInt32]], Flags]
-) -> Iterator[Ints]:
+    data: UInt8, start: int, count: int, order: Order, wanted: Callable[[list[UInt32]], Bool]
+) -> Iterator[Int64]:
     """The places from `start` on of which the next `count` words of 4 bytes are `wanted`, ascending, a stretch a step.
 
     Words stand at any byte: those at places equal modulo 4 are looked at as they are, nothing is copied.

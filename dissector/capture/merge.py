@@ -18,7 +18,8 @@ import numpy as np
 from dissector.capture.files import Reader
 from dissector.capture.partition import PartReader
 from dissector.capture.spool import Spool, SpoolFullError
-from dissector.core.batches import Int64, PacketBatch
+from dissector.core.arrays import Int64
+from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import Limits
 from dissector.core.store import Store

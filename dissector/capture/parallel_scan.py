@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.integers import Flags, Ints, Order
-from dissector.core.batches import UInt8
+from dissector.capture.integers import Order
+from dissector.core.arrays import Bool, Int64, UInt8
 
 PER_LANE: Final = 128
 """Records in a lane, about: more lanes need fewer steps, and more guesses."""
@@ -37,20 +37,20 @@ class Looks(NamedTuple):
     """What most of them have in common, and little else has."""
     offset: int
     """Bytes of a record before it."""
-    sizes: Callable[[Ints], Ints]
+    sizes: Callable[[Int64], Int64]
     """Bytes of the records at many places, more than none; whatever is there."""
-    good: Callable[[Ints, Ints], Flags]
+    good: Callable[[Int64, Int64], Bool]
     """Whether records of such sizes, at such places, are what walking would find, for sure."""
 
 
 class _Lane(NamedTuple):
     start: int
-    reached: Ints
+    reached: Int64
     end: int
     """Where it stands."""
 
 
-def hop(data: UInt8, at: int, stop: int, most: int, mean: int, looks: Looks, walk: Walk) -> tuple[Ints, int]:
+def hop(data: UInt8, at: int, stop: int, most: int, mean: int, looks: Looks, walk: Walk) -> tuple[Int64, int]:
     """Places of the records from `at` to before `stop`, at most so many, `(n,)`; and where the next one stands: sooner
     where `walk` stops, or enough of them lie behind. `mean` is about how long one is, in bytes."""
     ahead = min(most, (stop - at) // mean)
@@ -58,7 +58,7 @@ def hop(data: UInt8, at: int, stop: int, most: int, mean: int, looks: Looks, wal
     if ahead >= FEWEST * PER_LANE:
         stop = min(stop, at + ahead * mean)
         lanes = _lanes(data, at, stop, ahead // PER_LANE, looks)
-    pieces: list[Ints] = []
+    pieces: list[Int64] = []
     for start, reached, end in (*lanes, _Lane(stop, _NONE, stop)):
         if at < start:
             found, at = walk(at, start, most)
@@ -103,11 +103,11 @@ def _guesses(data: UInt8, at: int, stop: int, count: int, looks: Looks) -> Itera
             yield found.start() - looks.offset
 
 
-def _race(starts: Ints, stops: Ints, looks: Looks) -> tuple[Ints, Ints]:
+def _race(starts: Int64, stops: Int64, looks: Looks) -> tuple[Int64, Int64]:
     """All lanes moved on, a record a step, until few of them have not come to their stops: all places that they came
     to, sorted; and where each stands."""
     ends, lanes, at = starts.copy(), np.arange(len(starts)), starts
-    steps: list[Ints] = []
+    steps: list[Int64] = []
     while len(lanes) >= FEWEST and len(steps) < LONGEST:
         steps.append(at)
         at = at + looks.sizes(at)

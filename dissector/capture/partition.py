@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.spool import Spool
-from dissector.core.batches import Int64, PacketBatch
+from dissector.core.arrays import Int64
+from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import Limits
 from dissector.core.store import Store

@@ -17,10 +17,11 @@ from typing import Final
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage
-from dissector.capture.integers import Ints, heads, unsigned, words
+from dissector.capture.integers import heads, unsigned, words
 from dissector.capture.parallel_scan import Looks, hop
 from dissector.capture.pcap_records import MAGICS, NOWHERE, Sense, layout_of, next_record
-from dissector.core.batches import PacketBatch, UInt8
+from dissector.core.arrays import Int64, UInt8
+from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
 
@@ -96,7 +97,7 @@ class Pcap:
         self.done = FILE_HEADER
         return True
 
-    def _hop(self, data: UInt8, most: int) -> Ints:
+    def _hop(self, data: UInt8, most: int) -> Int64:
         """Offsets of the next record headers, up to one that can't be, or is not all there."""
         stop = min(len(data) - self._sense.layout.header, self.done + BATCH_BYTES) + 1
         looks, walk = self._looks(data), partial(self._walk, data)
@@ -130,11 +131,11 @@ class Pcap:
             good=lambda at, size: (size > header) & (size <= longest) & (at + size <= end),
         )
 
-    def _fields(self, data: UInt8, places: Ints) -> list[Ints]:
+    def _fields(self, data: UInt8, places: Int64) -> list[Int64]:
         """Seconds, fractions, captured lengths, lengths."""
         return heads(data, places, 4, self._sense.layout.order)
 
-    def _sound(self, places: Ints, fields: list[Ints]) -> int:
+    def _sound(self, places: Int64, fields: list[Int64]) -> int:
         """How many of the records come before one that makes no sense, as damage may have led here. `done` is there."""
         if self._trusted:
             return len(places)
@@ -163,7 +164,7 @@ class Pcap:
             self._trusted = True  # somebody writes like this
         return place >= 0 or self._trusted
 
-    def _batch(self, data: UInt8, places: Ints, fields: list[Ints]) -> PacketBatch:
+    def _batch(self, data: UInt8, places: Int64, fields: list[Int64]) -> PacketBatch:
         layout = self._sense.layout
         self._sense = self._sense._replace(second=int(fields[0][-1]))
         first, self.packets = self.packets, self.packets + len(places)

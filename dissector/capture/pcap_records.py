@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.integers import Flags, Ints, Order, UInt32, places_where
+from dissector.capture.integers import Order, places_where
 from dissector.capture.parallel_scan import mark
-from dissector.core.batches import UInt8
+from dissector.core.arrays import Bool, Int64, UInt8, UInt32
 
 CHAIN: Final = 3
 """Records in a row that make sense are not chance."""
@@ -70,7 +70,7 @@ class Sense(NamedTuple):
         before = 2 if self.layout.order == "<" else 0  # patterns that begin with a byte that is known are found faster
         return re.compile(pattern[before:], re.DOTALL), before
 
-    def all(self, words: list[UInt32]) -> Flags:
+    def all(self, words: list[UInt32]) -> Bool:
         """Which of many places make sense, by four words each."""
         second, fraction, captured, length = words
         good = (captured > 0) & (captured <= self.largest) & (fraction < self.layout.fractions)
@@ -87,7 +87,7 @@ class Sense(NamedTuple):
             return captured, second
         return None
 
-    def odd(self, second: Ints, fraction: Ints, captured: Ints, length: Ints) -> Flags:
+    def odd(self, second: Int64, fraction: Int64, captured: Int64, length: Int64) -> Bool:
         """Which of records in a row, whose lengths led from one to the next, make no sense for all that."""
         before = np.concatenate([second[:1] if self.second is None else [self.second], second[:-1]])
         odd = (abs(second - before) > DAY) | (fraction >= self.layout.fractions)

@@ -16,10 +16,9 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture.errors import CaptureError, Damage, mismatch
-from dissector.capture.integers import Ints, Order, heads, unsigned, words
+from dissector.capture.integers import Order, heads, unsigned, words
 from dissector.capture.parallel_scan import Looks, hop, mark
 from dissector.capture.pcapng_blocks import (
     BYTE_ORDER_MAGIC,
@@ -41,7 +40,8 @@ from dissector.capture.pcapng_blocks import (
     order_at,
 )
 from dissector.capture.pcapng_options import COMMENT, PcapngOptions, options
-from dissector.core.batches import PacketBatch, UInt8, UInt16
+from dissector.core.arrays import Bool, Int64, UInt8, UInt16, UInt64
+from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
 
@@ -146,7 +146,7 @@ class Pcapng:
                 break
         return None
 
-    def _hop(self, data: UInt8, most: int) -> Ints:
+    def _hop(self, data: UInt8, most: int) -> Int64:
         """Offsets of the next packet blocks, up to one that says something else, that can't be, or is not all there.
 
         What says something else is taken before the packets: so these can be gone over again."""
@@ -209,7 +209,7 @@ class Pcapng:
             ),
         )
 
-    def _sound(self, data: UInt8, places: Ints) -> int:
+    def _sound(self, data: UInt8, places: Int64) -> int:
         """How many of the blocks come before one that says another length at its end. `done` is behind them."""
         order = self._section.order
         size = unsigned(data, places + 4, 4, order)
@@ -345,7 +345,7 @@ class Pcapng:
         place, self._searched = next_block(data, start, until, self._section.order, ended=ended)
         return place
 
-    def _batch(self, data: UInt8, at: Ints) -> PacketBatch:
+    def _batch(self, data: UInt8, at: Int64) -> PacketBatch:
         section, order = self._section, self._section.order
         kind, size, wide, high, low, captured, length = heads(data, at, 7, order)
         simple = kind == SIMPLE_PACKET
@@ -370,9 +370,7 @@ class Pcapng:
         return (section.interfaces[0].snaplen if section.interfaces else 0) or 1 << 31
 
 
-def _clock(
-    interfaces: list[PcapngInterface], which: Ints, ticks: npt.NDArray[np.uint64], simple: npt.NDArray[np.bool_]
-) -> tuple[Ints, UInt16]:
+def _clock(interfaces: list[PcapngInterface], which: Int64, ticks: UInt64, simple: Bool) -> tuple[Int64, UInt16]:
     """Times and link types of packets; those of an interface that was never described are in microseconds."""
     known = [*interfaces, PcapngInterface(UNDESCRIBED, 0)]
     which = np.minimum(which, len(interfaces))

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from dissector.capture.integers import Flags, Order, UInt32, places_where
-from dissector.core.batches import UInt8
+from dissector.capture.integers import Order, places_where
+from dissector.core.arrays import Bool, UInt8, UInt32
 
 SECTION: Final = 0x0A0D0D0A
 INTERFACE: Final = 1
@@ -51,7 +51,7 @@ def next_block(data: UInt8, start: int, until: int, order: Order, *, ended: bool
     """Where from `start` to `until` the first chain of known blocks begins, or `NOWHERE`, or `NOT_YET`; and the place
     up to which there is none."""
 
-    def wanted(words: list[UInt32]) -> Flags:
+    def wanted(words: list[UInt32]) -> Bool:
         kind, size = words
         fits = (size >= LEAST) & (size <= LARGEST) & (size & 3 == 0)
         return np.asarray((fits & np.isin(kind, KNOWN)) | (kind == SECTION))

@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from dissector.capture.integers import Ints, Order, unsigned
-from dissector.core.batches import UInt8
+from dissector.capture.integers import Order, unsigned
+from dissector.core.arrays import Int64, UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import Limits
 
@@ -98,7 +98,7 @@ class PcapngOptions:
         """A block of secrets, which nobody looks into."""
         self._secrets += 1
 
-    def of_packets(self, data: UInt8, at: Ints, end: Ints, order: Order) -> dict[int, str]:
+    def of_packets(self, data: UInt8, at: Int64, end: Int64, order: Order) -> dict[int, str]:
         """Comments by row, where options begin at `at` and end before `end`: an option of each row at a step."""
         comments: dict[int, str] = {}
         rows = np.flatnonzero(at + 4 <= end)

@@ -17,7 +17,7 @@ import numpy as np
 from dissector.capture.compression import MAGIC_SIZE, Decompression, FileDecompressionError, codec_of
 from dissector.capture.spool import Spool, SpoolFullError
 from dissector.capture.streams import GATHER, STEP, WAIT, InputStream
-from dissector.core.batches import UInt8
+from dissector.core.arrays import UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
 

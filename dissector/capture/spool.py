@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.core.batches import UInt8
+from dissector.core.arrays import UInt8
 from dissector.core.store import Store
 
 _LEAST_AHEAD: Final = 1 << 20

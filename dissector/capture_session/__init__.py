@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dissector.capture_session.checkpointing import Carrying
-from dissector.capture_session.indexed import Rows, Span
+from dissector.capture_session.indexed import Span
 from dissector.capture_session.reading import Progress
+from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
@@ -19,7 +20,7 @@ if TYPE_CHECKING:  # who has no filter does not pay for importing what parses on
     from dissector.filter.row_columns import IndexRows
     from dissector.filter.selection import Selected
 
-__all__ = ["Capture", "Progress", "Rows", "Span"]
+__all__ = ["Capture", "Int64", "Progress", "Span"]
 
 
 class Capture(Carrying):
@@ -58,13 +59,13 @@ class Capture(Carrying):
 
         return select(filter, self, start, len(self) if stop is None else min(stop, len(self)))
 
-    def matching(self, filter: "Filter", rows: Rows) -> Rows:
+    def matching(self, filter: "Filter", rows: Int64) -> Int64:
         """Which of these rows, from 0 and ascending, fit a filter as they are now."""
         from dissector.filter.selection import matching
 
         return matching(filter, self, rows)
 
-    def index_rows(self, rows: range | Rows) -> "tuple[int, IndexRows]":
+    def index_rows(self, rows: range | Int64) -> "tuple[int, IndexRows]":
         """How many of these rows, which stand first, are entries of files; and the others as columns of the index."""
         from dissector.filter.row_columns import IndexRows
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import _lru_cache_wrapper, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from dissector.core.batches import Int64
+from dissector.core.arrays import Int64
 from dissector.core.store import Excerpt, Store
 
 if TYPE_CHECKING:

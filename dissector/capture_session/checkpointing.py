@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture_session.checkpoint import Checkpoint, checkpoint
 from dissector.capture_session.examining import Examining
-from dissector.capture_session.indexed import Rows
 from dissector.capture_session.reading import Progress
+from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.findings.found import Anew
 from dissector.findings.order import PATIENCE_NS
@@ -18,7 +17,7 @@ from dissector.findings.seen import Place
 class Carrying(Examining):
     """For who reads with `go_on`, and not to an end with `read`, but the last portion."""
 
-    def take_settled(self) -> Rows:
+    def take_settled(self) -> Int64:
         """Rows that will stay as they are, from 0 and ascending, each told once; at the end of reading, all others."""
         entries = len(self._files)
         rows = np.concatenate([self._unsettled, np.arange(self._looked_upto, len(self._session.table))])
@@ -26,7 +25,7 @@ class Carrying(Examining):
         self._unsettled, self._looked_upto = rows[~settled], len(self._session.table)
         return rows[settled] + entries
 
-    def is_over(self, connections: Rows) -> npt.NDArray[np.bool_]:
+    def is_over(self, connections: Int64) -> Bool:
         """Of which of these connections nothing can come any more, `(n,)`."""
         if self._finished:
             return np.ones(len(connections), np.bool_)

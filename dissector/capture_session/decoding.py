@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from dissector.capture_session.indexed import Indexed, Rows
+from dissector.capture_session.indexed import Indexed
+from dissector.core.arrays import Int64
 from dissector.core.finding import Severity
 from dissector.exchange.model import Exchange, ExchangeRow
 
@@ -39,7 +40,7 @@ class Decoding(Indexed):
         """The exchanges from row `start`, from 0, to before `stop`, once all is read; none of them is kept."""
         return self.at(range(start, stop))
 
-    def at(self, rows: range | Rows) -> Iterator[Exchange]:
+    def at(self, rows: range | Int64) -> Iterator[Exchange]:
         """The exchanges of these rows, from 0 and ascending; none of them is kept."""
         stored, indexed = self._parted(rows)
         for number in stored:

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture_session.decoding import Decoding
-from dissector.capture_session.indexed import Rows
 from dissector.capture_session.reading import Progress
 from dissector.capture_session.tally import omitted_findings
+from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.exchange.model import Exchange
 from dissector.findings.examination import Examination
@@ -64,7 +63,7 @@ class Examining(Decoding):
         """What was noted since the last time, for `analysis.findings.notes.made`: each is taken once."""
         return [] if self._examination is None else self._examination.notes.taken()
 
-    def tell(self, rows: Rows) -> Iterator[int]:
+    def tell(self, rows: Int64) -> Iterator[int]:
         """Find out in short steps what these rows, from 0, tell by themselves; how far that is. It is kept, so that
         filters on findings, severities and errors are answered without decoding. Rows that may change are left out."""
         entries = len(self._files)
@@ -74,19 +73,19 @@ class Examining(Decoding):
                 own = self._told = OwnFindings(self._session, self._store, self._lookup, _errors)
         yield from own.tell(rows[rows >= entries] - entries, final=self._finished)
 
-    def own(self, rows: Rows) -> tuple[Rows, Sequence[Told]]:
+    def own(self, rows: Int64) -> tuple[Int64, Sequence[Told]]:
         """What rows of the index tell by themselves, as numbers, `(n,)`, and what these stand for; 0 for not known."""
         own = self._told
         return (np.zeros(len(rows), np.int64), (UNKNOWN,)) if own is None else (own.of(rows), own.told)
 
-    def several(self, rows: Rows) -> tuple[Rows, Sequence[Told]]:
+    def several(self, rows: Int64) -> tuple[Int64, Sequence[Told]]:
         """The same of what several rows together tell, as far as that was examined; 0 for nothing."""
         examination = self._examination
         if examination is None:
             return np.zeros(len(rows), np.int64), (NOTHING,)
         return examination.found.numbers(rows), examination.found.told
 
-    def speaks(self, rows: Rows) -> npt.NDArray[np.bool_]:
+    def speaks(self, rows: Int64) -> Bool:
         """Which of these rows, from 0, have a finding of their own, or may have one, as far as `tell` knows, `(n,)`."""
         entries = len(self._files)
         speaks = np.ones(len(rows), np.bool_)

@@ -7,16 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture_session.reading import Reading
+from dissector.core.arrays import Bool, Int64
 from dissector.exchange.listing import FACTS, Value
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
 from dissector.index.raw_frames import raw_frames
 from dissector.index.shared_state import SharedState
-
-Rows = npt.NDArray[np.int64]
 
 
 class Span(NamedTuple):
@@ -34,7 +32,7 @@ class Span(NamedTuple):
 class Indexed(Reading):
     """Columns of rows, of connections and of what the conversations teach."""
 
-    def _parted(self, rows: range | Rows) -> tuple[range | Rows, range | Rows]:
+    def _parted(self, rows: range | Int64) -> tuple[range | Int64, range | Int64]:
         """The entries of files among rows; and the others, as rows of the index."""
         entries = len(self._files)
         if isinstance(rows, range):
@@ -42,10 +40,10 @@ class Indexed(Reading):
             return range(rows.start, min(rows.stop, entries)), indexed
         return rows[rows < entries], rows[rows >= entries] - entries
 
-    def is_complete(self, rows: Rows) -> npt.NDArray[np.bool_]:
+    def is_complete(self, rows: Int64) -> Bool:
         """Which rows nothing is added to any more, `(n,)`: they can be shown as they are before reading ends."""
         entries = len(self._files)
-        complete: npt.NDArray[np.bool_] = rows < entries
+        complete: Bool = rows < entries
         complete[~complete] = self._session.is_complete(rows[~complete] - entries)
         return complete
 
@@ -71,7 +69,7 @@ class Indexed(Reading):
                 spans.append(Span(direction, start, size, packet, of_client))
         return spans
 
-    def begins(self, rows: range | Rows) -> list[tuple[int, int]]:
+    def begins(self, rows: range | Int64) -> list[tuple[int, int]]:
         """With which packet each of these rows begins, from 0, and at which offset in its direction's stream, -1 for
         what is in no stream; rows are from 0 and ascending. An entry of a file of Kafka's is a packet of its own."""
         stored, indexed = self._parted(rows)
@@ -97,7 +95,7 @@ class Indexed(Reading):
         at = connection - 1 - self._files.count
         return self._lookup.closed(at) if at >= 0 else None
 
-    def raw(self, rows: Rows) -> Iterator[tuple[bytes, bytes]]:
+    def raw(self, rows: Int64) -> Iterator[tuple[bytes, bytes]]:
         """The bytes of these rows, from 0: of the request and of the response. Secrets are in them: they are to be
         looked through, and not for anybody's eyes."""
         entries = len(self._files)
@@ -122,7 +120,7 @@ class Indexed(Reading):
         """Columns of the index by name (`session.listing.FACTS`), with the rows from `start` to before `stop`."""
         return self.columns_at(names, range(start, stop))
 
-    def columns_at(self, names: Sequence[str], rows: range | Rows) -> list[list[Value]]:
+    def columns_at(self, names: Sequence[str], rows: range | Int64) -> list[list[Value]]:
         """Columns of the index by name, with these rows, from 0 and ascending."""
         entries = len(self._files)
         stored, indexed = self._parted(rows)
@@ -135,7 +133,7 @@ class Indexed(Reading):
                 column += [cast(int, value) + added[name] for value in more] if entries and name in added else more
         return columns
 
-    def index_columns(self, rows: Rows) -> IndexColumns:
+    def index_columns(self, rows: Int64) -> IndexColumns:
         """What the index has of these rows, from 0, as numbers; an entry's size stands where a request's does."""
         entries = len(self._files)
         is_entry = rows < entries
@@ -180,7 +178,7 @@ class Indexed(Reading):
         self.learn()
         return self._session.knowledge.software(connection - 1 - self._files.count)
 
-    def sizes(self, start: int, stop: int) -> Rows:
+    def sizes(self, start: int, stop: int) -> Int64:
         """Bytes of each row from `start` to before `stop`, `(n,)`: of its two frames, or of its entry."""
         entries = len(self._files)
         frames = self._lookup.sizes(max(0, start - entries), max(0, stop - entries))

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture_session.opened import Opened
 from dissector.capture_session.tally import CaptureTally
+from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch, RunBatch
 
 
@@ -89,7 +89,7 @@ class Reading(Opened):
         """What waited is complete; if settled, rows change their places."""
         self._session.finish(settled=settled)
 
-    def moved(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def moved(self, rows: Int64) -> Int64:
         """Where rows stand since reading ended that stood at `rows`, from 0, before: for who kept their numbers."""
         entries = len(self._files)
         return np.where(rows < entries, rows, self._session.table.moved(np.maximum(rows - entries, 0)) + entries)

@@ -16,7 +16,8 @@ from typing import Any, Final
 import orjson
 
 from dissector.capture import CaptureError
-from dissector.capture_session import Capture, Rows
+from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 from dissector.core.json_text import encodable
 from dissector.core.text import clean
 from dissector.exchange.field_paths import SIDES, bodies, found, header_fields, leads, leads_into_bytes, paths
@@ -50,7 +51,7 @@ def parse(words: str) -> tuple[str, ...]:
     return names
 
 
-def index_lines(capture: Capture, names: Sequence[str], rows: range | Rows, *, as_csv: bool) -> Iterator[bytes]:
+def index_lines(capture: Capture, names: Sequence[str], rows: range | Int64, *, as_csv: bool) -> Iterator[bytes]:
     """The fields of rows that the index has, many rows at once: parted by tabs, or as CSV."""
     form = _as_csv if as_csv else _as_tabs
     for first in range(0, len(rows), TOGETHER):

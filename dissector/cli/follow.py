@@ -12,16 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture_session import Capture
 from dissector.cli.printing import Printing
+from dissector.core.arrays import Int64
 from dissector.core.limits import DEFAULT
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
     from dissector.filter import Filter
-
-Rows = npt.NDArray[np.int64]
 
 
 def follow(
@@ -54,10 +52,10 @@ def follow(
     return printed
 
 
-def completed(capture: Capture) -> Iterator[Rows]:
+def completed(capture: Capture) -> Iterator[Int64]:
     """The rows that each step of reading has completed, from 0; none for many a step."""
     known = 0
-    waiting: Rows = np.zeros(0, np.int64)
+    waiting: Int64 = np.zeros(0, np.int64)
     for _ in capture.read(settled=False):
         waiting = np.concatenate([waiting, np.arange(known, len(capture))])
         known = len(capture)

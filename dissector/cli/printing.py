@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from dissector.capture import CaptureError
-from dissector.capture_session import Capture, Rows
+from dissector.capture_session import Capture
 from dissector.cli.fields import TABLE, are_of_the_index, exchange_lines, index_lines, names_line, parse
 from dissector.cli.formats import Format
 from dissector.cli.rows import head_line, row_line
 from dissector.cli.trees import exchange_lines as tree_lines
+from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
 
@@ -53,7 +54,7 @@ class Printing:
         change (how often, for how long) until the last row was."""
         return self.form in (Format.TEXT, Format.CSV)
 
-    def lines(self, capture: Capture, rows: range | Rows) -> Iterator[bytes]:
+    def lines(self, capture: Capture, rows: range | Int64) -> Iterator[bytes]:
         """What is printed for rows of a capture, from 0 and ascending."""
         if self.is_cheap:
             return index_lines(capture, self.names, rows, as_csv=self.form is Format.CSV)

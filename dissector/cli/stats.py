@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dissector.analysis.stats.counting import Counting
-from dissector.analysis.stats.histogram import Ints
 from dissector.analysis.stats.over_time import OverTime
 from dissector.analysis.stats.sections import SECTIONS, Line, api_name, api_words
 from dissector.analysis.stats.statistics import Statistics
@@ -26,6 +25,7 @@ from dissector.cli.plots import pictures
 from dissector.cli.progress import read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
 from dissector.cli.tables import are_tables, opened, summary, told_empty
+from dissector.core.arrays import Int64
 from dissector.core.garbage_collection import collecting_seldom
 from dissector.core.json_text import dumps
 from dissector.core.text import counted, duration, size
@@ -102,7 +102,7 @@ def _of_tables(
     return code
 
 
-def _over_time(capture: Capture, rows: Ints | None) -> OverTime | None:
+def _over_time(capture: Capture, rows: Int64 | None) -> OverTime | None:
     """Latencies of these rows, or of all; None where nothing was answered."""
     index_columns = capture.index_columns(np.arange(len(capture)) if rows is None else rows)
     answered = index_columns.where(index_columns.has_latency)

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from dissector.capture_session import Capture, Rows
+from dissector.capture_session import Capture
 from dissector.cli.formats import Format
 from dissector.cli.printing import Printing
 from dissector.cli.progress import examine_with_progress
 from dissector.cli.workers import print_rows
+from dissector.core.arrays import Int64
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
     from dissector.filter import Filter
@@ -93,9 +93,9 @@ class WholeFile:
             for at in range(first, stop, TOGETHER):
                 yield from self._printing.lines(self._capture, self._fit(rows[at : min(at + TOGETHER, stop)]))
 
-        def sizes(first: int, stop: int) -> npt.NDArray[np.int64]:
+        def sizes(first: int, stop: int) -> Int64:
             some = np.asarray(rows[first:stop])
-            found: npt.NDArray[np.int64] = self._capture.sizes(int(some[0]), int(some[-1]) + 1)[some - some[0]]
+            found: Int64 = self._capture.sizes(int(some[0]), int(some[-1]) + 1)[some - some[0]]
             return found
 
         sys.stdout.buffer.flush()
@@ -109,7 +109,7 @@ class WholeFile:
                 if self._printed == limit:
                     return
 
-    def _candidates(self, rows: range) -> range | Rows:
+    def _candidates(self, rows: range) -> range | Int64:
         """Those of these rows that may fit, by the index alone."""
         if self._fitting is None:
             return rows
@@ -122,10 +122,10 @@ class WholeFile:
             pass
         return candidates(self._fitting, self._capture, rows)
 
-    def _fit(self, rows: range | Rows) -> range | Rows:
+    def _fit(self, rows: range | Int64) -> range | Int64:
         return rows if isinstance(rows, range) or self._fitting is None else self._capture.matching(self._fitting, rows)
 
-    def _write(self, rows: range | Rows) -> None:
+    def _write(self, rows: range | Int64) -> None:
         """Write rows, for who waits for them."""
         for piece in self._printing.lines(self._capture, rows):
             sys.stdout.buffer.write(self._head + piece)

@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterator
 from typing import Final, NoReturn
 
 import numpy as np
-import numpy.typing as npt
+
+from dissector.core.arrays import Int64
 
 Render = Callable[[int, int], Iterator[bytes]]
 """What stdout gets for the rows from one number to before another."""
-Sizes = Callable[[int, int], npt.NDArray[np.int64]]
+Sizes = Callable[[int, int], Int64]
 """How many bytes of the capture these rows have, `(n,)`."""
 
 ROW_COST: Final = 2048

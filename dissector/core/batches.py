@@ -16,13 +16,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt16 = npt.NDArray[np.uint16]
-UInt8 = npt.NDArray[np.uint8]
+from dissector.core.arrays import Int64, UInt8, UInt16, UInt32
 
 NOWHERE: Final = -1
 """The address of bytes that the capture does not have."""

@@ -17,6 +17,8 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dissector.core.arrays import Int64, UInt64
+
 _FIRST_ROOM: Final = 1024
 _FILED: Final = 1 << 21
 """Bytes from which on a column lives in a file; so many new ones, too, before it is let go of."""
@@ -40,7 +42,7 @@ class Column:
         self._array: npt.NDArray[np.generic] = np.empty(_FIRST_ROOM, dtype)
         self._default = default or np.zeros(1, dtype)[0]
         self._size = 0
-        self._kept: npt.NDArray[np.int64] | None = None
+        self._kept: Int64 | None = None
         """Rows that go along when it is pickled; None for all."""
         self._file: int | None = None
         self._map: mmap.mmap | None = None
@@ -52,7 +54,7 @@ class Column:
         return self._size
 
     @property
-    def values(self) -> npt.NDArray[np.int64]:
+    def values(self) -> Int64:
         """What it holds, `(n,)`, in the column's own dtype."""
         self._looks += 1
         if self._looks > _LOOKS:
@@ -73,7 +75,7 @@ class Column:
         self._make_room(at + len(rows))
         self._array[at : at + len(rows)] = rows
 
-    def keep(self, rows: npt.NDArray[np.int64]) -> None:
+    def keep(self, rows: Int64) -> None:
         """These rows alone, ascending, go along when it is pickled: where it is unpickled the others read as zeros."""
         self._kept = rows
 
@@ -132,7 +134,7 @@ class Column:
 
 
 def _unpickled(
-    dtype: npt.DTypeLike, default: int, size: int, kept: npt.NDArray[np.int64] | None, values: npt.NDArray[np.generic]
+    dtype: npt.DTypeLike, default: int, size: int, kept: Int64 | None, values: npt.NDArray[np.generic]
 ) -> Column:
     column = Column(dtype, default)
     column._be_zeros(size)
@@ -148,7 +150,7 @@ def _lengthen(file: int, have: int, room: int) -> None:
         os.ftruncate(file, room)
 
 
-def unique(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def unique(values: Int64) -> Int64:
     """The values of a column, each once, ascending.
 
     `numpy.unique`, asked for nothing else, imports masked arrays first: a tenth of what a command takes to start.
@@ -159,7 +161,7 @@ def unique(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return ordered[changes]
 
 
-def distinct(words: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def distinct(words: UInt64) -> tuple[Int64, Int64]:
     """Of equal rows, up to 64 words wide, the first one each, in order; and for every row which of these it equals.
 
     Sorting rows is slow: sums of them are sorted, and whether rows of the same sum are equal is looked at.

@@ -13,9 +13,9 @@ from bisect import bisect_right
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
+from dissector.core.arrays import Int64, UInt8
+
 ALIGN: Final = 1 << 12
 ROOM: Final = 1 << 42
 """Addresses kept for a region that grows: more than any disk gives it."""
@@ -73,7 +73,7 @@ class Store:
             self.let_go()
         return view
 
-    def gather(self, addresses: npt.NDArray[np.int64], width: int) -> Bytes:
+    def gather(self, addresses: Int64, width: int) -> UInt8:
         """The `width` bytes at each address, `(n, width)`; past a region's end its last byte is repeated."""
         result = np.empty((len(addresses), width), np.uint8)
         regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
@@ -83,7 +83,7 @@ class Store:
             result[rows] = _windows(data, addresses[rows] - self._bases[at], width)
         return result
 
-    def excerpt(self, address: npt.NDArray[np.int64], size: npt.NDArray[np.int64]) -> "Excerpt":
+    def excerpt(self, address: Int64, size: Int64) -> "Excerpt":
         """The bytes at these addresses, `(n,)`, copied: each once, those that stand together in one piece."""
         order = np.argsort(address, kind="stable")
         starts, ends = address[order], np.maximum.accumulate((address + size)[order])
@@ -124,7 +124,7 @@ class Store:
         self._bases.clear()
 
 
-def _windows(data: Bytes, starts: npt.NDArray[np.int64], width: int) -> Bytes:
+def _windows(data: UInt8, starts: Int64, width: int) -> UInt8:
     """The `width` bytes from each start on; each is copied as a whole, but near the end, where there are too few."""
     last = len(data) - width
     if last < 0 or (starts > last).any():

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.framing import FrameEvidence
 from dissector.protocol.schema.loader import apis
 
@@ -44,9 +44,6 @@ _ACKS: Final = (b"\xff\xff", b"\0\0", b"\0\x01")
 _LEAST_BODY: Final = 7
 """Bytes of a Produce request from its acks on."""
 _NAME: Final = re.compile(rb"[a-zA-Z0-9._-]*")
-Bytes = npt.NDArray[np.uint8]
-Words = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 _NONE, _FAIR, _STRONG = FrameEvidence.NONE, FrameEvidence.FAIR, FrameEvidence.STRONG
@@ -70,13 +67,13 @@ class RequestHeuristics:
         self._plain = self._known.copy()
         self._plain[_PRODUCE] = self._plain[_METADATA, 0] = False
 
-    def strong(self, words: Words, lengths: Words) -> Mask:
+    def strong(self, words: Int64, lengths: Int64) -> Bool:
         key, version = words >> 16, words & 0xFFFF
         fits = (lengths > 0) & (lengths <= _LONGEST_NAME) & (key < len(self._known)) & (version < self._known.shape[1])
         fits[fits] = self._known[key[fits], version[fits]]
         return fits
 
-    def plain(self, heads: Bytes, sizes: Words) -> Mask:
+    def plain(self, heads: UInt8, sizes: Int64) -> Bool:
         """Which heads, `(n, HEAD)`, of which so many bytes are there, are requests that no other protocol's beginning
         can be taken for: with a client id that is plain text."""
         size, word = np.ascontiguousarray(heads[:, :8]).view(">i4").astype(np.int64).T
@@ -137,7 +134,7 @@ class ResponseHeuristics:
         self._ids = np.fromiter(waiting, np.int64, len(waiting)) & 0xFFFFFFFF
         self._near = range(min(waiting) - _NEAR, max(waiting) + _NEAR) if waiting else range(1 << 31)
 
-    def strong(self, words: Words, lengths: Words) -> Mask:
+    def strong(self, words: Int64, lengths: Int64) -> Bool:
         return np.isin(words, self._ids)
 
     def judge(self, head: bytes, packet: int) -> FrameEvidence:
@@ -163,7 +160,7 @@ class EitherHeuristics:
         self._requests = requests
         self._may_ask = may_ask
 
-    def strong(self, words: Words, lengths: Words) -> Mask:
+    def strong(self, words: Int64, lengths: Int64) -> Bool:
         return np.ones(len(words), np.bool_)
 
     def judge(self, head: bytes, packet: int) -> FrameEvidence:

@@ -20,15 +20,13 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from dissector.core.batches import Int64
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.columns import Column
 from dissector.core.limits import Limits
 from dissector.detection import other_protocols
 from dissector.detection.frame_heuristics import (
     PRODUCE,
-    Bytes,
     EitherHeuristics,
-    Mask,
     RequestHeuristics,
     ResponseHeuristics,
     is_cut_short,
@@ -106,7 +104,7 @@ class KafkaDetector:
             return Classification.OTHER
         return self._verdict_unknown(connection, side, head, from_start=from_start, final=final)
 
-    def begin(self, directions: Int64, heads: Bytes, sizes: Int64) -> Mask:
+    def begin(self, directions: Int64, heads: UInt8, sizes: Int64) -> Bool:
         """Connections whose first bytes are their opener's, and plainly a request, and the answers to them."""
         connection, side = directions >> 1, directions & 1
         self._grow(int(connection.max()) + 1)
@@ -117,7 +115,7 @@ class KafkaDetector:
         opens[opens] = self._requests.plain(heads[opens], sizes[opens])
         self.client_side.values[connection[opens]] = side[opens]
         self.spoken.values[connection[opens]] = Spoken.DOUBTFUL
-        frames: Mask = opens | ((opener >= 0) & (self.client_side.values[connection] == 1 - side))
+        frames: Bool = opens | ((opener >= 0) & (self.client_side.values[connection] == 1 - side))
         return frames
 
     def _grow(self, connections: int) -> None:

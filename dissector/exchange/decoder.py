@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
@@ -17,7 +18,7 @@ from dissector.exchange.info_column import error_findings, info, session_words
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.exchange.response_inference import ResponseInference
 from dissector.index.advertised_versions import AdvertisedVersions
-from dissector.index.exchange_table import NO_FRAME, Flag, Ints, RowKind
+from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 from dissector.index.fetch_sessions import FETCH, FetchSessions, is_incremental
 from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
@@ -113,7 +114,7 @@ class ExchangeDecoder:
         [exchange] = self.exchanges(range(number, number + 1))
         return exchange
 
-    def exchanges(self, rows: range | Ints) -> Iterator[Exchange]:
+    def exchanges(self, rows: range | Int64) -> Iterator[Exchange]:
         """Rows of the index by number, or one after the other: a few at a time are looked up together."""
         for first in range(0, len(rows), TOGETHER):
             self.learn()
@@ -122,7 +123,7 @@ class ExchangeDecoder:
             for number, line in zip(numbers, self._lines(some), strict=True):
                 yield self._of(number, line)
 
-    def sizes(self, start: int, stop: int) -> Ints:
+    def sizes(self, start: int, stop: int) -> Int64:
         """Bytes of the frames of each row from `start` to before `stop`, `(n,)`."""
         table, size = self._session.table, self._session.frames.size
         both = np.zeros(stop - start, np.int64)
@@ -157,7 +158,7 @@ class ExchangeDecoder:
         self._offers.take(lessons.offers)
         self._inference.take(lessons.asked)
 
-    def keep(self, rows: Ints, connections: Ints) -> Ints:
+    def keep(self, rows: Int64, connections: Int64) -> Int64:
         """Get ready to be pickled: of what is known of rows and of connections only these will be there. Of some more
         rows, which are told, it will ask again."""
         self.learn()
@@ -173,7 +174,7 @@ class ExchangeDecoder:
         time_ns, side = self._flows.closed(connection)
         return None if time_ns == NEVER else (time_ns, side == self._client_side(connection))
 
-    def _lines(self, rows: range | Ints) -> Iterator[IndexRow]:
+    def _lines(self, rows: range | Int64) -> Iterator[IndexRow]:
         table, frames = self._session.table, self._session.frames
         at = slice(rows.start, rows.stop) if isinstance(rows, range) else rows
         columns = [getattr(table, name).values[at] for name in IndexRow._fields[: IndexRow._fields.index("asked_ns")]]

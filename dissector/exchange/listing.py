@@ -13,13 +13,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from dissector.core.arrays import Bool, Int64
 from dissector.exchange.decoder import KIND_NAMES, ExchangeDecoder, api_name
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow
-from dissector.index.exchange_table import NO_FRAME, Ints, RowKind
+from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.protocol.schema.loader import apis
 
-Flags = npt.NDArray[np.bool_]
 Value = str | int | None
 _EXCHANGE: Final = KIND_NAMES[RowKind.EXCHANGE]
 
@@ -62,15 +62,15 @@ def _answered_ns(facts: ExchangeRow) -> int | None:
 class _Part:
     """Some rows of the index."""
 
-    numbers: range | Ints
-    rows: slice | Ints
-    asks: Flags
+    numbers: range | Int64
+    rows: slice | Int64
+    asks: Bool
     """Whether each has a frame of the client's; `answers`, of the server's."""
-    answers: Flags
-    is_exchange: Flags
+    answers: Bool
+    is_exchange: Bool
 
     @property
-    def asked(self) -> Flags:
+    def asked(self) -> Bool:
         """Whether each is an exchange with its request."""
         return self.is_exchange & self.asks
 
@@ -101,7 +101,7 @@ class Listing:
             "response.size": lambda part: _present(self._size(part, "response"), part.answers),
         }  # fmt: skip
 
-    def columns(self, names: Sequence[str], numbers: range | Ints) -> list[list[Value]]:
+    def columns(self, names: Sequence[str], numbers: range | Int64) -> list[list[Value]]:
         """A column for each name, all keys of `FACTS`, with these rows: by number, or one after the other."""
         table = self._session.table
         rows = slice(numbers.start, numbers.stop) if isinstance(numbers, range) else numbers
@@ -128,19 +128,19 @@ class Listing:
             for name, column in zip(names, found, strict=True):
                 column[at] = FACTS[name](exchange)
 
-    def _of(self, name: str, part: _Part) -> Ints:
-        values: Ints = getattr(self._session.table, name).values[part.rows]
+    def _of(self, name: str, part: _Part) -> Int64:
+        values: Int64 = getattr(self._session.table, name).values[part.rows]
         return values
 
-    def _frames(self, values: Ints, part: _Part, side: str) -> Ints:
+    def _frames(self, values: Int64, part: _Part, side: str) -> Int64:
         """What the frame table has of the frames of one side; the first row's where there is none."""
         frames = self._of(side, part)
         return values[np.maximum(frames, 0)] if len(values) else np.zeros(len(frames), np.int64)
 
-    def _time(self, part: _Part, side: str) -> Ints:
+    def _time(self, part: _Part, side: str) -> Int64:
         return self._frames(self._session.frames.time_ns.values, part, side)
 
-    def _size(self, part: _Part, side: str) -> Ints:
+    def _size(self, part: _Part, side: str) -> Int64:
         return self._frames(self._session.frames.size.values, part, side)
 
     def _ends(self, part: _Part, side: int) -> list[str]:
@@ -167,7 +167,7 @@ class Listing:
         return _present(self._time(part, "response") - self._time(part, "request"), part.asked & part.answers)
 
 
-def _listed(numbers: range | Ints) -> Iterable[int]:
+def _listed(numbers: range | Int64) -> Iterable[int]:
     return numbers if isinstance(numbers, range) else numbers.tolist()
 
 
@@ -175,7 +175,7 @@ def _named(words: list[str], numbers: npt.NDArray[Any]) -> list[str]:
     return [words[number] for number in numbers.tolist()]
 
 
-def _present(values: Ints, there: Flags) -> list[Value]:
+def _present(values: Int64, there: Bool) -> list[Value]:
     """The values, None where there is none."""
     if there.all():
         return list(values.tolist())

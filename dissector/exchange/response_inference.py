@@ -15,10 +15,11 @@ from typing import Final
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.exchange.inference_words import shape_of
 from dissector.index.advertised_versions import AdvertisedVersions
 from dissector.index.conversation_state import ConversationState, offers
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Ints, RowKind
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
 from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.inference.evidence import API_VERSIONS, InferenceEvidence, Pair
@@ -114,10 +115,10 @@ class ResponseInference:
         """How often each API and version is asked for, in this part of the capture."""
         return self._gone + self._counted(self._asked())
 
-    def _counted(self, rows: Ints) -> Counter[Pair]:
+    def _counted(self, rows: Int64) -> Counter[Pair]:
         return Counter({pair: int(count) for pair, count in self._pairs(rows).items()})
 
-    def keep(self, rows: Ints, connections: Ints) -> None:
+    def keep(self, rows: Int64, connections: Int64) -> None:
         """Only these rows, ascending, will be there from now on: what the others asked for is remembered, on these
         connections one by one."""
         gone = self._asked(np.setdiff1d(self._table.rows(), rows, assume_unique=True))
@@ -139,14 +140,14 @@ class ResponseInference:
         everywhere = self.asked() + self._asked_elsewhere
         return {pair: float(count) for pair, count in everywhere.items()}
 
-    def _asked(self, rows: Ints | None = None) -> Ints:
+    def _asked(self, rows: Int64 | None = None) -> Int64:
         """Rows that have a request, of those given or of all."""
         rows = self._table.rows() if rows is None else rows
         asked = (self._table.kind.values[rows] == RowKind.EXCHANGE) & (self._table.request.values[rows] != NO_FRAME)
-        found: Ints = rows[asked]
+        found: Int64 = rows[asked]
         return found
 
-    def _pairs(self, rows: Ints) -> dict[Pair, float]:
+    def _pairs(self, rows: Int64) -> dict[Pair, float]:
         """How often those rows have each API and version."""
         keys = self._table.api_key.values[rows].astype(np.int64)
         both, counts = np.unique(keys << 16 | self._table.version.values[rows], return_counts=True)

@@ -21,7 +21,8 @@ from dissector.capture import open_capture
 from dissector.capture.merge import Merged
 from dissector.capture_session import Capture, Span
 from dissector.conversation import Packet
-from dissector.core.batches import NOWHERE, Int64, PacketBatch, RunBatch, RunKind, SegmentBatch
+from dissector.core.arrays import Int64
+from dissector.core.batches import NOWHERE, PacketBatch, RunBatch, RunKind, SegmentBatch
 from dissector.core.store import Store
 from dissector.core.text import duration
 from dissector.exchange.listing import Value

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from dissector.core.arrays import UInt8
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
 from dissector.exchange.model import Exchange
 from dissector.filter.conditions import Condition, Joined, Look, Negated, OfBody, OfRow, OfSubject
@@ -19,7 +20,7 @@ from dissector.filter.errors import FilterError, MisfitError, nearest
 from dissector.filter.grammar import Comparison, Existence, Negation, Syntax, Word, read
 from dissector.filter.message_fields import by_last, headers, kind_of, lookup
 from dissector.filter.predicates import Predicate, predicate
-from dissector.filter.row_columns import Answers, IndexRows
+from dissector.filter.row_columns import IndexRows
 from dissector.filter.row_fields import ALIASES, CALENDAR, ROW_FIELDS, RowField
 from dissector.filter.subjects import SUBJECTS, Subject
 from dissector.filter.value_types import Kind, Type, is_time
@@ -51,7 +52,7 @@ class Filter:
         """Whether an exchange fits; `start_ns` is the time that relative times count from."""
         return self.condition.holds(exchange, start_ns)
 
-    def answers(self, rows: IndexRows) -> Answers:
+    def answers(self, rows: IndexRows) -> UInt8:
         """What columns of the index tell, `(n,)`: 0 for no, 2 for yes, 1 for rows that have to be looked at."""
         return self.condition.answers(rows)
 

@@ -9,11 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
+from dissector.core.arrays import UInt8
 from dissector.exchange.field_paths import SIDES, Path, found, holds
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.filter.message_fields import HEADER
 from dissector.filter.predicates import Predicate
-from dissector.filter.row_columns import NO, OPEN, YES, Answers, IndexRows, has_any
+from dissector.filter.row_columns import NO, OPEN, YES, IndexRows, has_any
 from dissector.filter.row_fields import EXCHANGE, RowField
 from dissector.filter.subjects import NO_ERROR, Subject
 
@@ -33,7 +34,7 @@ class Condition(Protocol):
     def asks_told(self) -> bool:
         """Whether it is about what rows tell by themselves, which columns have once rows were looked at."""
 
-    def answers(self, rows: IndexRows) -> Answers:
+    def answers(self, rows: IndexRows) -> UInt8:
         """Of every row: no, yes, or that the index can't tell."""
 
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
@@ -59,7 +60,7 @@ class Joined:
     def asks_told(self) -> bool:
         return any(part.asks_told for part in self.parts)
 
-    def answers(self, rows: IndexRows) -> Answers:
+    def answers(self, rows: IndexRows) -> UInt8:
         settled = NO if self.every else YES
         answers = self.parts[0].answers(rows)
         for part in self.parts[1:]:
@@ -92,7 +93,7 @@ class Negated:
     def asks_told(self) -> bool:
         return self.of.asks_told
 
-    def answers(self, rows: IndexRows) -> Answers:
+    def answers(self, rows: IndexRows) -> UInt8:
         return np.uint8(YES) - self.of.answers(rows)
 
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
@@ -118,7 +119,7 @@ class OfRow:
     def asks_told(self) -> bool:
         return self.field.is_finding
 
-    def answers(self, rows: IndexRows) -> Answers:
+    def answers(self, rows: IndexRows) -> UInt8:
         told = np.full(len(rows), NO if self.field.cells else OPEN, np.uint8)
         for column in self.field.cells:
             cells = column(rows)
@@ -144,7 +145,7 @@ class OfSubject:
     def asks_told(self) -> bool:
         return self.subject.column is not None
 
-    def answers(self, rows: IndexRows) -> Answers:
+    def answers(self, rows: IndexRows) -> UInt8:
         may = np.zeros(len(rows), np.bool_)
         for side in SIDES:
             keys = [place.api_key for place in self.subject.places if place.side == side and place.api_key is not None]
@@ -181,7 +182,7 @@ class OfBody:
     asks_findings = False
     asks_told = False
 
-    def answers(self, rows: IndexRows) -> Answers:
+    def answers(self, rows: IndexRows) -> UInt8:
         told = np.zeros(len(rows), np.uint8)
         for side, keys in self.api_keys.items():
             of_any = (side, side) in self.looks

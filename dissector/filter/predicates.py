@@ -11,15 +11,14 @@ from math import ceil, floor, isfinite
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import re2
 
+from dissector.core.arrays import Bool, Int64
 from dissector.filter.errors import MisfitError
 from dissector.filter.grammar import Word
 from dissector.filter.value_types import Kind, Type, boolean, data, number, text, utf8, uuid
 
 Predicate = Callable[[object], bool]
-Flags = npt.NDArray[np.bool_]
 ORDERS: Final = ("<", "<=", ">", ">=")
 OPERATORS: Final = ("==", "!=", *ORDERS, "contains", "matches", "in")
 LEAST, MOST = -(1 << 63), (1 << 64) - 1
@@ -37,7 +36,7 @@ class Intervals:
     def __call__(self, value: object) -> bool:
         return isinstance(value, int) and any(low <= value <= high for low, high in self.spans)
 
-    def of_column(self, values: npt.NDArray[np.int64]) -> Flags:
+    def of_column(self, values: Int64) -> Bool:
         """Which of these are, `(n,)`."""
         hits = np.zeros(len(values), np.bool_)
         for low, high in self.spans:

@@ -12,16 +12,14 @@ from functools import cached_property
 from typing import Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.exchange.decoder import KIND_NAMES
-from dissector.filter.predicates import Flags, Intervals, Predicate
+from dissector.filter.predicates import Intervals, Predicate
 from dissector.findings.told import NO_SEVERITY, Told
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 
-Ints = npt.NDArray[np.int64]
-Answers = npt.NDArray[np.uint8]
 NO, OPEN, YES = 0, 1, 2
 
 
@@ -37,33 +35,33 @@ class Cells:
     """One column: numbers, which of them are there, which the index can't tell. Of texts, `words` says what each
     number stands for."""
 
-    values: Ints
-    there: Flags
-    unclear: Flags | None = None
+    values: Int64
+    there: Bool
+    unclear: Bool | None = None
     words: Callable[[int], str | None] | None = None
 
-    def exist(self) -> Answers:
+    def exist(self) -> UInt8:
         """Which rows have a value."""
         there = self.there
         if self.words is not None:
             there = there & self._of_distinct(lambda value: value is not None)
         return self._told(there)
 
-    def fit(self, predicate: Predicate) -> Answers:
+    def fit(self, predicate: Predicate) -> UInt8:
         """Which rows have one that fits."""
         if self.words is None and isinstance(predicate, Intervals):
             return self._told(self.there & predicate.of_column(self.values))
         return self._told(self.there & self._of_distinct(predicate))
 
-    def _of_distinct(self, predicate: Predicate) -> Flags:
+    def _of_distinct(self, predicate: Predicate) -> Bool:
         """A predicate of every row, asked of each different value once."""
         different, which = np.unique(self.values, return_inverse=True)
         words = self.words or int
         hits = np.array([predicate(words(value)) for value in different.tolist()], np.bool_)
-        found: Flags = hits[which] if len(hits) else np.zeros(0, np.bool_)
+        found: Bool = hits[which] if len(hits) else np.zeros(0, np.bool_)
         return found
 
-    def _told(self, hits: Flags) -> Answers:
+    def _told(self, hits: Bool) -> UInt8:
         answers = hits.astype(np.uint8) * YES
         if self.unclear is not None:
             answers[self.unclear] = OPEN
@@ -73,10 +71,10 @@ class Cells:
 class Telling(Protocol):
     """What knows, by numbers from 0, what rows tell by themselves and together with others: a capture."""
 
-    def own(self, rows: Ints, /) -> tuple[Ints, Sequence[Told]]:
+    def own(self, rows: Int64, /) -> tuple[Int64, Sequence[Told]]:
         """The number of each row of the index, and what numbers stand for; 0 where it is not known."""
 
-    def several(self, rows: Ints, /) -> tuple[Ints, Sequence[Told]]:
+    def several(self, rows: Int64, /) -> tuple[Int64, Sequence[Told]]:
         """The same of what several rows tell; 0 where that is nothing."""
 
 
@@ -84,14 +82,14 @@ class Telling(Protocol):
 class Sets:
     """A column of sets of values: numbers, by source, and which values each stands for; which rows are not known."""
 
-    sources: tuple[tuple[Ints, Sequence[Collection[object]]], ...]
-    unclear: Flags
+    sources: tuple[tuple[Int64, Sequence[Collection[object]]], ...]
+    unclear: Bool
 
-    def exist(self) -> Answers:
+    def exist(self) -> UInt8:
         """Which rows have a value that says something: an error of 0 does not."""
         return self.fit(lambda value: value != 0)
 
-    def fit(self, predicate: Predicate) -> Answers:
+    def fit(self, predicate: Predicate) -> UInt8:
         """Which rows have one that fits."""
         hits = np.zeros(len(self.unclear), np.bool_)
         for numbers, sets in self.sources:
@@ -111,7 +109,7 @@ class IndexRows:
         session: Indexer,
         lookup: Ends,
         telling: Telling,
-        rows: range | Ints,
+        rows: range | Int64,
         start_ns: int,
         first: int = 0,
         connections: int = 0,
@@ -128,64 +126,64 @@ class IndexRows:
     def __len__(self) -> int:
         return len(self._request)
 
-    def _of(self, name: str) -> Ints:
-        values: Ints = getattr(self._session.table, name).values[self._rows]
+    def _of(self, name: str) -> Int64:
+        values: Int64 = getattr(self._session.table, name).values[self._rows]
         return values
 
     @cached_property
-    def _request(self) -> Ints:
+    def _request(self) -> Int64:
         return self._of("request")
 
     @cached_property
-    def _response(self) -> Ints:
+    def _response(self) -> Int64:
         return self._of("response")
 
     @cached_property
-    def asks(self) -> Flags:
+    def asks(self) -> Bool:
         """Which have a frame of the client's; `answers`, of the server's."""
-        flags: Flags = self._request != NO_FRAME
+        flags: Bool = self._request != NO_FRAME
         return flags
 
     @cached_property
-    def answers(self) -> Flags:
-        flags: Flags = self._response != NO_FRAME
+    def answers(self) -> Bool:
+        flags: Bool = self._response != NO_FRAME
         return flags
 
     @cached_property
-    def is_exchange(self) -> Flags:
-        flags: Flags = self._of("kind") == RowKind.EXCHANGE
+    def is_exchange(self) -> Bool:
+        flags: Bool = self._of("kind") == RowKind.EXCHANGE
         return flags
 
     @cached_property
-    def asked(self) -> Flags:
+    def asked(self) -> Bool:
         """Exchanges with their request; `answered`, with their response; `orphans`, with it alone."""
         return self.is_exchange & self.asks
 
     @cached_property
-    def answered(self) -> Flags:
+    def answered(self) -> Bool:
         return self.is_exchange & self.answers
 
     @cached_property
-    def orphans(self) -> Flags:
+    def orphans(self) -> Bool:
         return self.is_exchange & ~self.asks
 
     @cached_property
-    def _strangers(self) -> Flags:
+    def _strangers(self) -> Bool:
         return ~self.asks & ~self.answers
 
     @cached_property
-    def api_key(self) -> Ints:
+    def api_key(self) -> Int64:
         return self._of("api_key")
 
     @cached_property
-    def _times(self) -> tuple[Ints, Ints]:
+    def _times(self) -> tuple[Int64, Int64]:
         return self._frames("time_ns")
 
     @cached_property
-    def _sizes(self) -> tuple[Ints, Ints]:
+    def _sizes(self) -> tuple[Int64, Int64]:
         return self._frames("size")
 
-    def _frames(self, name: str) -> tuple[Ints, Ints]:
+    def _frames(self, name: str) -> tuple[Int64, Int64]:
         """What the frame table has of both sides; of some frame where there is none."""
         values = getattr(self._session.frames, name).values
         if not len(values):
@@ -193,7 +191,7 @@ class IndexRows:
         return values[np.maximum(self._request, 0)], values[np.maximum(self._response, 0)]
 
     @property
-    def _all(self) -> Flags:
+    def _all(self) -> Bool:
         return np.ones(len(self), np.bool_)
 
     def number(self) -> Cells:
@@ -252,16 +250,16 @@ class IndexRows:
         return Cells(self._sizes[1], self.answers, self._strangers)
 
     @cached_property
-    def _own(self) -> tuple[Ints, Sequence[Told]]:
+    def _own(self) -> tuple[Int64, Sequence[Told]]:
         return self._telling.own(np.asarray(self._numbers, np.int64))
 
     @cached_property
-    def _several(self) -> tuple[Ints, Sequence[Told]]:
+    def _several(self) -> tuple[Int64, Sequence[Told]]:
         return self._telling.several(np.asarray(self._numbers, np.int64))
 
     @property
-    def _untold(self) -> Flags:
-        untold: Flags = self._own[0] == 0
+    def _untold(self) -> Bool:
+        untold: Bool = self._own[0] == 0
         return untold
 
     def finding(self) -> Sets:
@@ -283,11 +281,11 @@ class IndexRows:
         return Sets(((numbers, [told.errors for told in values]),), self._untold)
 
 
-def has_any(keys: Ints, api_keys: Sequence[int]) -> Flags:
+def has_any(keys: Int64, api_keys: Sequence[int]) -> Bool:
     """Which keys are among some APIs', `(n,)`."""
     known = np.zeros(_KEYS, np.bool_)
     known[[key for key in api_keys if 0 <= key < _KEYS]] = True
-    found: Flags = known[np.clip(keys, -1, _KEYS - 1)] & (keys >= 0) & (keys < _KEYS)
+    found: Bool = known[np.clip(keys, -1, _KEYS - 1)] & (keys >= 0) & (keys < _KEYS)
     return found
 
 

@@ -14,9 +14,10 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
+from dissector.core.arrays import Int64, UInt8
 from dissector.exchange.model import Exchange
 from dissector.filter.compiler import Filter
-from dissector.filter.row_columns import NO, OPEN, YES, Answers, IndexRows, Ints
+from dissector.filter.row_columns import NO, OPEN, YES, IndexRows
 
 FIRST: Final = 1 << 10
 STRETCH: Final = 1 << 16
@@ -34,7 +35,7 @@ class Selected(NamedTuple):
 
     upto: int
     """All rows before this one have been looked at."""
-    rows: Ints
+    rows: Int64
     """Numbers from 0, `(n,)`."""
 
 
@@ -45,13 +46,13 @@ class Rows(Protocol):
     def start_ns(self) -> int:
         """When it began."""
 
-    def index_rows(self, rows: range | Ints) -> tuple[int, IndexRows]:
+    def index_rows(self, rows: range | Int64) -> tuple[int, IndexRows]:
         """How many of these rows, which stand first, are none of the index; and columns of the others."""
 
-    def at(self, rows: Ints) -> Iterator[Exchange]:
+    def at(self, rows: Int64) -> Iterator[Exchange]:
         """The exchanges of rows, decoded on demand."""
 
-    def tell(self, rows: Ints) -> Iterator[object]:
+    def tell(self, rows: Int64) -> Iterator[object]:
         """Find out in short steps what rows tell by themselves, and keep it."""
 
 
@@ -68,14 +69,14 @@ def select(filter: Filter, capture: Rows, start: int, stop: int) -> Iterator[Sel
         start, stretch = end, min(2 * stretch, STRETCH)
 
 
-def narrowed(filter: Filter, capture: Rows, rows: range | Ints) -> Answers:
+def narrowed(filter: Filter, capture: Rows, rows: range | Int64) -> UInt8:
     """What the index tells of some rows, in ascending order, `(n,)`: `columns.NO`, `OPEN`, `YES`."""
     entries, columns = capture.index_rows(rows)
     of_index = filter.answers(columns)
     return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
 
 
-def candidates(filter: Filter, capture: Rows, rows: range) -> Ints:
+def candidates(filter: Filter, capture: Rows, rows: range) -> Int64:
     """Those of some rows that may fit, by the index alone, `(n,)`."""
     found = [np.zeros(0, np.int64)]
     for start in range(rows.start, rows.stop, STRETCH):
@@ -84,7 +85,7 @@ def candidates(filter: Filter, capture: Rows, rows: range) -> Ints:
     return np.concatenate(found)
 
 
-def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:
+def matching(filter: Filter, capture: Rows, rows: Int64) -> Int64:
     """Which of these rows, in ascending order, fit now: for those that were answered since they were looked at."""
     fitting = [np.zeros(0, np.int64)]
     for start in range(0, len(rows), STRETCH):
@@ -102,7 +103,7 @@ def matching(filter: Filter, capture: Rows, rows: Ints) -> Ints:
     return np.concatenate(fitting)
 
 
-def _looked_at(filter: Filter, capture: Rows, start: int, answers: Answers) -> Iterator[Selected]:
+def _looked_at(filter: Filter, capture: Rows, start: int, answers: UInt8) -> Iterator[Selected]:
     """A stretch with rows that have to be looked at, result by result."""
     doubtful = np.flatnonzero(answers == OPEN)
     told = 0
@@ -127,7 +128,7 @@ def _looked_at(filter: Filter, capture: Rows, start: int, answers: Answers) -> I
             told, begun = upto, perf_counter()
 
 
-def _together(capture: Rows, start: int, doubtful: Ints) -> Iterator[tuple[int, Exchange]]:
+def _together(capture: Rows, start: int, doubtful: Int64) -> Iterator[tuple[int, Exchange]]:
     """The exchanges of rows of a stretch, with their places in it."""
     for first in range(0, len(doubtful), TOGETHER):
         some = doubtful[first : first + TOGETHER]

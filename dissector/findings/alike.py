@@ -12,8 +12,8 @@ Invariants:
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Int64, UInt8
 from dissector.core.store import Store
 from dissector.protocol.message import MessageLayout, trace
 from dissector.protocol.schema.loader import alternatives, api
@@ -32,16 +32,15 @@ PAYS: Final = 16
 _NUMBERS: Final = frozenset(("INT8", "INT16", "INT32", "INT64", "UINT16", "UINT32", "FLOAT64", "UUID", "BOOLEAN"))
 _ASCII: Final = 0x80
 _FIXED, _TEXT, _FREE = 0, 1, 2
-Ints = npt.NDArray[np.int64]
 Kind = tuple[int, int, int]
 """API key, version, size."""
 
 
 class _Pattern(NamedTuple):
-    fixed: Ints
+    fixed: Int64
     """Where its bytes count; `texts`, where any of ASCII will do."""
-    texts: Ints
-    wanted: npt.NDArray[np.uint8]
+    texts: Int64
+    wanted: UInt8
     value: int
 
 
@@ -54,7 +53,7 @@ class Alike:
         self._seen: set[Kind] = set()
         self._credit = CREDIT
 
-    def among(self, key: Ints, version: Ints, address: Ints, size: Ints) -> Ints:
+    def among(self, key: Int64, version: Int64, address: Int64, size: Int64) -> Int64:
         """The number that stands for each of these frames, `(n,)`; 0 where no pattern fits. A negative address is that
         of a frame that is not in one piece."""
         found = np.zeros(len(key), np.int64)
@@ -88,7 +87,7 @@ class Alike:
             self._patterns[kind] = [*patterns, _pattern(data, shape, value)]
 
 
-def _told(patterns: list[_Pattern], data: npt.NDArray[np.uint8]) -> Ints:
+def _told(patterns: list[_Pattern], data: UInt8) -> Int64:
     """What each row of bytes tells, `(n,)`."""
     found = np.zeros(len(data), np.int64)
     for pattern in patterns:

@@ -7,14 +7,15 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.core.columns import Column
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.finder import Around, RowFinder
 from dissector.findings.found import Telling
-from dissector.findings.rows import Mask, Rows
-from dissector.index.exchange_table import NO_FRAME, Flag, Ints
+from dissector.findings.rows import Rows
+from dissector.index.exchange_table import NO_FRAME, Flag
 
 REMEMBERED: Final = 65_536
 """Packets of the capture for which a request without an answer is taken to wait."""
@@ -72,14 +73,14 @@ class DuplicateCorrelationId(RowFinder):
 class _InFlight(NamedTuple):
     """Requests, `(n,)` each. They wait until the packet with their answer."""
 
-    id: Ints
+    id: Int64
     """Connection and correlation id."""
-    packet: Ints
-    until: Ints
-    place: Ints
+    packet: Int64
+    until: Int64
+    place: Int64
     """Among the rows that came with it: what waited from before is told already."""
 
-    def where(self, which: Mask | Ints) -> "_InFlight":
+    def where(self, which: Bool | Int64) -> "_InFlight":
         """Some of them."""
         return _InFlight(*(column[which] for column in self))
 
@@ -122,7 +123,7 @@ class OutOfOrderResponse(RowFinder):
             self.again(connection, row, time_ns, words, "response", "times on this connection")
 
 
-def _behind(furthest: Column, connection: Ints, starts: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _behind(furthest: Column, connection: Int64, starts: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which rows, sorted by connection, stand behind one before them; `furthest` goes along."""
     furthest.grow(int(connection[-1]) + 1)
     first = np.concatenate([[True], np.diff(connection) != 0])

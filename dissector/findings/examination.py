@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
 from dissector.core.store import Store
 from dissector.detection.kafka_detector import Endpoints
@@ -25,7 +26,7 @@ from dissector.findings.notes import NOTERS, AtOnce, Notes
 from dissector.findings.order import in_order, turns
 from dissector.findings.registry import FINDERS
 from dissector.findings.rows import Rows
-from dissector.index.exchange_table import NO_FRAME, Ints
+from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.message import API_VERSIONS, Values
 from dissector.transport import Retransmissions
@@ -62,8 +63,8 @@ class Examination:
         self._bodies = Bodies(store, session.frames, [each for each in looking if isinstance(each, OverBodies)])
         self._examined = 0
         """Rows that were looked at, or wait."""
-        self._waiting: Ints = np.zeros(0, np.int64)
-        self._passed: Ints = self._waiting
+        self._waiting: Int64 = np.zeros(0, np.int64)
+        self._passed: Int64 = self._waiting
         """Rows that were looked at before they were complete: how their connections end is still to be looked at."""
         self.waits_from = NEVER
         self._generation = -1
@@ -104,27 +105,27 @@ class Examination:
             self._examine(self._rows(ready[at : at + STEP]), self._rows(ended[at : at + STEP]))
             yield upto
 
-    def _first_packet_of(self, rows: Ints) -> int:
+    def _first_packet_of(self, rows: Int64) -> int:
         return int(self._session.table.packet.values[rows].min(initial=NEVER))
 
     @property
-    def waiting(self) -> Ints:
+    def waiting(self) -> Int64:
         """Rows that are to be examined yet."""
         return np.concatenate([self._waiting, self._passed, np.arange(self._examined, len(self._session.table))])
 
-    def waits(self) -> Ints:
+    def waits(self) -> Int64:
         """Time and packet with which the requests begin that are to be examined yet, `(2, n)`."""
         rows = self._waiting[self._session.table.request.values[self._waiting] != NO_FRAME]
         times = self._session.frames.time_ns.values[self._session.table.request.values[rows]]
         return np.stack([times, self._session.table.packet.values[rows]])
 
     @property
-    def remembers(self) -> Ints:
+    def remembers(self) -> Int64:
         """Rows of which something may be told yet."""
         return np.concatenate([self.waiting, *(finder.remembers for finder in self._narrow)])
 
     @property
-    def looks_back(self) -> Ints:
+    def looks_back(self) -> Int64:
         """Frames of rows that were examined of which it will ask once more what TCP did to them."""
         return np.concatenate([finder.looks_back for finder in self._narrow])
 
@@ -135,7 +136,7 @@ class Examination:
             each.take(ended)
         self._bodies.take(rows.asked)
 
-    def _rows(self, row: Ints) -> Rows:
+    def _rows(self, row: Int64) -> Rows:
         table, frames = self._session.table, self._session.frames
         columns = [getattr(table, name).values[row].astype(np.int64) for name in _OF_TABLE]
         sides = columns[-2:]
@@ -171,7 +172,7 @@ class Examination:
         """Whether TCP sent anything again, or brought it late."""
         return len(self._resent) > 0
 
-    def delays(self, frames: Ints) -> tuple[Ints, Ints]:
+    def delays(self, frames: Int64) -> tuple[Int64, Int64]:
         """What TCP added to frames, by sending again and by waiting, in nanoseconds; 0 where there is no frame."""
         again, waited = np.zeros(len(frames), np.int64), np.zeros(len(frames), np.int64)
         there = frames != NO_FRAME

@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
 from dissector.core.finding import Severity
 from dissector.core.text import duration
@@ -18,7 +19,6 @@ from dissector.findings.found import Case, Telling
 from dissector.findings.recurring import Burst, Episode, Recent
 from dissector.findings.rows import Rows
 from dissector.findings.seen import Seen
-from dissector.index.exchange_table import Ints
 from dissector.protocol.message import Values
 
 
@@ -47,7 +47,7 @@ class Around(Protocol):
     def has_resent(self) -> bool:
         """Whether TCP sent anything again, or brought it late."""
 
-    def delays(self, frames: Ints) -> tuple[Ints, Ints]:
+    def delays(self, frames: Int64) -> tuple[Int64, Int64]:
         """How long after it began the last byte of each frame was sent again, and how long one of it waited for others,
         in nanoseconds; 0 where none, or where there is no frame."""
 
@@ -95,12 +95,12 @@ class Finder(ABC):
             burst.case.retell(words)
 
     @property
-    def remembers(self) -> Ints:
+    def remembers(self) -> Int64:
         """Earlier rows of which it may tell something yet."""
         return np.zeros(0, np.int64)
 
     @property
-    def looks_back(self) -> Ints:
+    def looks_back(self) -> Int64:
         """Frames of earlier rows of which it will ask once more what TCP did to them."""
         return np.zeros(0, np.int64)
 

@@ -12,12 +12,12 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.core.columns import Column, Numbers
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.seen import Place
 from dissector.findings.told import NOTHING, Told
-from dissector.index.exchange_table import Ints
 
 MOST: Final = 10_000
 """Findings of a code that are kept."""
@@ -129,7 +129,7 @@ class Found:
         """What the numbers of rows stand for."""
         return self._told.values
 
-    def numbers(self, rows: Ints) -> Ints:
+    def numbers(self, rows: Int64) -> Int64:
         """The numbers of rows, `(n,)`: 0 where nothing is found."""
         numbers = self._numbers.values
         found = np.zeros(len(rows), np.int64)
@@ -148,7 +148,7 @@ class Found:
     def _ordered(self, row: int) -> list[Case]:
         return sorted(self._cases.get(row, ()), key=lambda case: case.finding.code)
 
-    def keep(self, rows: Ints, remembered: Ints, place_of: Callable[[int], Place]) -> None:
+    def keep(self, rows: Int64, remembered: Int64, place_of: Callable[[int], Place]) -> None:
         """Forget what was found of all but these rows: somebody took the others. Of those that are `remembered`
         something may be told yet."""
         staying = set(rows.tolist())

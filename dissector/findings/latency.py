@@ -11,6 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.exchange.decoder import api_name
@@ -18,9 +19,8 @@ from dissector.findings.explanation import Explanation
 from dissector.findings.finder import Around, BodyFinder, RowFinder
 from dissector.findings.found import Case, Telling
 from dissector.findings.recurring import MILLISECOND, Recent
-from dissector.findings.rows import Mask, Rows
+from dissector.findings.rows import Rows
 from dissector.findings.seen import Seen
-from dissector.index.exchange_table import Ints
 
 WAITING: Final = frozenset((1, 11, 14, 52, 53, 54, 62, 68, 76, 78, 80, 82, 88))
 """APIs that may be answered late on purpose: Fetch, JoinGroup, SyncGroup, the quorum's votes, heartbeats of brokers and
@@ -88,7 +88,7 @@ class Slow(RowFinder):
                 self._tell(key, usual, slow)
 
     @property
-    def remembers(self) -> Ints:
+    def remembers(self) -> Int64:
         """Early ones, until it is known what is usual."""
         return np.array([late.row for usual in self._usual.values() for late in usual.held], np.int64)
 
@@ -115,10 +115,10 @@ class _Late(NamedTuple):
 class _Times(NamedTuple):
     """Exchanges of an API on a connection, one after the other: columns of `_Late`."""
 
-    row: Ints
-    asked_ns: Ints
-    latency: Ints
-    bucket: Ints
+    row: Int64
+    asked_ns: Int64
+    latency: Int64
+    bucket: Int64
 
     def part(self, low: int, high: int) -> "_Times":
         """Those from `low` to before `high`."""
@@ -144,7 +144,7 @@ class _Usual:
         self.waited = 0
         self.until = 0
 
-    def count(self, bucket: Ints) -> None:
+    def count(self, bucket: Int64) -> None:
         """So many more."""
         self._counts += np.bincount(bucket, minlength=BUCKETS)
         self.seen += len(bucket)
@@ -174,13 +174,13 @@ class _Usual:
                 yield times.late(at)
         self.count(times.bucket[counted:])
 
-    def _may_be_slow(self, bucket: Ints) -> Mask:
+    def _may_be_slow(self, bucket: Int64) -> Bool:
         """Which of the next ones can't be ruled out: of those that come with them, all may be quicker."""
         seen = self.seen + 1 + np.arange(len(bucket))
         up_to = np.cumsum(self._counts)
         as_long = self.seen - up_to + self._counts
         quicker = (up_to + np.cumsum(np.bincount(bucket, minlength=BUCKETS)))[np.maximum(bucket - FAR, 0)]
-        may: Mask = ((as_long[bucket] + 1) * SELDOM <= seen) & (2 * quicker >= seen)
+        may: Bool = ((as_long[bucket] + 1) * SELDOM <= seen) & (2 * quicker >= seen)
         return may
 
     def _is_slow(self, bucket: int) -> bool:
@@ -217,5 +217,5 @@ class LateFetch(BodyFinder):
             self.again(seen.connection, seen.row, seen.asked_ns, words, "request.body.max_wait_ms", "such answers")
 
 
-def _bucket(latency: Ints) -> Ints:
+def _bucket(latency: Int64) -> Int64:
     return np.minimum((np.log2(latency) * STEPS).astype(np.int64), BUCKETS - 1)

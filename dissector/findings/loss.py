@@ -4,13 +4,14 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.finder import Around, RowFinder
 from dissector.findings.found import Telling
 from dissector.findings.recurring import Recent
 from dissector.findings.rows import Rows
-from dissector.index.exchange_table import NO_FRAME, Ints, RowKind
+from dissector.index.exchange_table import NO_FRAME, RowKind
 
 NEAR_LOSS: Final = Explanation(
     "near-loss",
@@ -73,12 +74,12 @@ class NearLoss(RowFinder):
         self._ahead = np.concatenate((old, np.stack([column[later] for column in columns])), axis=1)
 
     @property
-    def remembers(self) -> Ints:
+    def remembers(self) -> Int64:
         """Rows next to which a hole may be found to be."""
         waiting = [row for rows in self._waiting.values() for row in rows]
         return np.concatenate([np.array(waiting, np.int64), self._ahead[0]])
 
-    def _ends(self, holes: Rows) -> Ints:
+    def _ends(self, holes: Rows) -> Int64:
         """Where bytes come again, of these holes and those that are open."""
         ends = [hole.end for known in self._open.values() for hole in known]
         is_asked = holes.request != NO_FRAME

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.core.arrays import Bool, Int64
 from dissector.findings.recurring import SECOND
-from dissector.findings.rows import Mask
-from dissector.index.exchange_table import NO_FRAME, Ints
+from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 
 PASSED: Final = 100
@@ -27,15 +27,15 @@ PATIENCE_NS: Final = 600 * SECOND
 class Turns(NamedTuple):
     """What becomes of rows that were not examined yet."""
 
-    ready: Ints
+    ready: Int64
     """Those that are examined now, in order."""
-    passed: Ints
+    passed: Int64
     """Of these, those that may still be answered."""
-    waiting: Ints
+    waiting: Int64
     """All others."""
 
 
-def turns(session: Indexer, rows: Ints, complete: Mask, now_ns: int, most: int) -> Turns:
+def turns(session: Indexer, rows: Int64, complete: Bool, now_ns: int, most: int) -> Turns:
     """Who of these rows is next; `complete` are those to which nothing is added. No more than `most` wait."""
     if complete.all():
         return Turns(in_order(session, rows), rows[:0], rows[:0])
@@ -56,12 +56,12 @@ def turns(session: Indexer, rows: Ints, complete: Mask, now_ns: int, most: int) 
     return Turns(in_order(session, rows[ready]), rows[ready & ~complete], waiting)
 
 
-def in_order(session: Indexer, rows: Ints) -> Ints:
+def in_order(session: Indexer, rows: Int64) -> Int64:
     """Rows in the order in which they begin."""
     return rows[np.lexsort(_place(session, rows))]
 
 
-def _place(session: Indexer, rows: Ints) -> tuple[Ints, Ints]:
+def _place(session: Indexer, rows: Int64) -> tuple[Int64, Int64]:
     """Where rows begin: the stream offset of their first byte, and its packet, which comes first."""
     request, response = session.table.request.values[rows], session.table.response.values[rows]
     first = np.where(request == NO_FRAME, response, request)
@@ -70,16 +70,16 @@ def _place(session: Indexer, rows: Ints) -> tuple[Ints, Ints]:
     return start, session.table.packet.values[rows]
 
 
-def _behind(those: Mask, group: Ints) -> Ints:
+def _behind(those: Bool, group: Int64) -> Int64:
     """How many of `those` stand behind each in its group."""
     so_far = np.cumsum(those)
     last = np.searchsorted(group, group, side="right") - 1
-    behind: Ints = so_far[last] - so_far
+    behind: Int64 = so_far[last] - so_far
     return behind
 
 
-def _any_upto(those: Mask, group: Ints) -> Mask:
+def _any_upto(those: Bool, group: Int64) -> Bool:
     """Whether there is one of `those` in the group up to there."""
     before = np.concatenate([[0], np.cumsum(those)])
-    any_upto: Mask = before[1:] > before[np.searchsorted(group, group)]
+    any_upto: Bool = before[1:] > before[np.searchsorted(group, group)]
     return any_upto

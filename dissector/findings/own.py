@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.core.columns import Column, Numbers
 from dissector.core.finding import Finding
 from dissector.core.store import Store
@@ -24,7 +25,7 @@ from dissector.exchange.decoder import ACKS_0, UNANSWERED, ExchangeDecoder
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.findings.alike import Alike
 from dissector.findings.told import NOTHING, Told
-from dissector.index.exchange_table import NO_FRAME, Flag, Ints, RowKind
+from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 from dissector.index.indexer import Indexer
 
 TOGETHER: Final = 4_096
@@ -66,7 +67,7 @@ class OwnFindings:
         """What each number stands for."""
         return self._told.values
 
-    def of(self, rows: Ints) -> Ints:
+    def of(self, rows: Int64) -> Int64:
         """The numbers of rows, `(n,)`; 0 where it is not known."""
         numbers = self._numbers.values
         found = np.zeros(len(rows), np.int64)
@@ -74,7 +75,7 @@ class OwnFindings:
         found[there] = numbers[rows[there]]
         return found
 
-    def tell(self, rows: Ints, *, final: bool) -> Iterator[int]:
+    def tell(self, rows: Int64, *, final: bool) -> Iterator[int]:
         """Find out about those of these rows of which it is not known, step by step: how many of the rows are done.
         Rows to which more may come are left open, unless the capture is `final`."""
         for first in range(0, len(rows), TOGETHER):
@@ -90,16 +91,16 @@ class OwnFindings:
                     self._decode(rest[at : at + STEP], final=final)
                 yield first
 
-    def _open(self, rows: Ints, *, final: bool) -> Ints:
+    def _open(self, rows: Int64, *, final: bool) -> Int64:
         rows = rows[self.of(rows) == 0]
         if final:
             return rows
         table = self._session.table
         orphans = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] == NO_FRAME)
-        known: Ints = rows[self._session.is_complete(rows) & ~orphans]
+        known: Int64 = rows[self._session.is_complete(rows) & ~orphans]
         return known
 
-    def _alike(self, rows: Ints) -> Ints:
+    def _alike(self, rows: Int64) -> Int64:
         """The numbers of rows whose frames are like others; 0 for the rest."""
         table = self._session.table
         request, response = table.request.values[rows], table.response.values[rows]
@@ -113,12 +114,12 @@ class OwnFindings:
         numbers[silent] = np.where(unasked, self._number([ACKS_0]), self._number([UNANSWERED]))
         return numbers
 
-    def _among(self, alike: Alike, rows: Ints, frames: Ints) -> Ints:
+    def _among(self, alike: Alike, rows: Int64, frames: Int64) -> Int64:
         table, columns = self._session.table, self._session.frames
         key, version = table.api_key.values[rows].astype(np.int64), table.version.values[rows].astype(np.int64)
         return alike.among(key, version, columns.contiguous(frames), columns.size.values[frames].astype(np.int64))
 
-    def _decode(self, rows: Ints, *, final: bool) -> None:
+    def _decode(self, rows: Int64, *, final: bool) -> None:
         """What rows tell that have to be looked at; learn from them what others like them tell."""
         for row, exchange in zip(rows.tolist(), self._lookup.exchanges(rows), strict=True):
             if final or exchange.response is None or _is_whole(exchange.response):

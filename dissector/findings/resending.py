@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.core.text import duration
 from dissector.findings.explanation import Explanation
 from dissector.findings.finder import Around, RowFinder
@@ -16,7 +17,7 @@ from dissector.findings.found import Case, Telling
 from dissector.findings.latency import LEAST_NS
 from dissector.findings.loss import NEAR_LOSS
 from dissector.findings.rows import Rows
-from dissector.index.exchange_table import NO_FRAME, Ints, RowKind
+from dissector.index.exchange_table import NO_FRAME, RowKind
 
 KEPT: Final = 4_096
 """Rows that are looked at once more: live, a row is complete before its bytes are sent again."""
@@ -52,15 +53,15 @@ class SentAgain(RowFinder):
         self._cases = {row: case for row, case in self._cases.items() if row in recent}
 
     @property
-    def remembers(self) -> Ints:
+    def remembers(self) -> Int64:
         return super().remembers if self._recent is None else self._recent.row
 
     @property
-    def looks_back(self) -> Ints:
+    def looks_back(self) -> Int64:
         if self._recent is None:
             return super().looks_back
-        frames: Ints = np.concatenate([self._recent.request, self._recent.response])
-        there: Ints = frames[frames != NO_FRAME]
+        frames: Int64 = np.concatenate([self._recent.request, self._recent.response])
+        there: Int64 = frames[frames != NO_FRAME]
         return there
 
     def _retell(self, row: int, words: str) -> None:
@@ -71,7 +72,7 @@ class SentAgain(RowFinder):
             case.retell(words)
 
 
-def _words(side: str, row: Ints, again: Ints, waited: Ints) -> dict[int, str]:
+def _words(side: str, row: Int64, again: Int64, waited: Int64) -> dict[int, str]:
     """What is to be said of one side of exchanges, by row: the longer of the two delays."""
     words = {}
     for at in np.flatnonzero(np.maximum(again, waited) >= LEAST_NS).tolist():

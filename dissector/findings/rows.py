@@ -2,57 +2,53 @@
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from dissector.index.exchange_table import NO_FRAME, Flag, Ints, RowKind
-
-Mask = npt.NDArray[np.bool_]
+from dissector.core.arrays import Bool, Int64
+from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 
 
 class Rows(NamedTuple):
     """Rows of the index, ascending, beside what the frame table has of their frames: zeros where there is no frame."""
 
-    row: Ints
-    kind: Ints
-    connection: Ints
-    packet: Ints
+    row: Int64
+    kind: Int64
+    connection: Int64
+    packet: Int64
     """The number of the packet with which a row begins: they go up."""
-    api_key: Ints
-    version: Ints
-    correlation_id: Ints
-    client_id: Ints
-    flags: Ints
-    request: Ints
-    response: Ints
-    asked_ns: Ints
-    answered_ns: Ints
-    asked_packet: Ints
-    answered_packet: Ints
+    api_key: Int64
+    version: Int64
+    correlation_id: Int64
+    client_id: Int64
+    flags: Int64
+    request: Int64
+    response: Int64
+    asked_ns: Int64
+    answered_ns: Int64
+    asked_packet: Int64
+    answered_packet: Int64
     """The number of the packet with the response's first byte."""
-    asked_start: Ints
+    asked_start: Int64
     """Stream offset of the request."""
-    answered_start: Ints
-    asked_at: Ints
+    answered_start: Int64
+    asked_at: Int64
     """Address of the request, where it is in one piece; else a negative number."""
-    answered_at: Ints
-    asked_size: Ints
-    answered_size: Ints
+    answered_at: Int64
+    asked_size: Int64
+    answered_size: Int64
 
-    def where(self, which: Mask | Ints | slice) -> "Rows":
+    def where(self, which: Bool | Int64 | slice) -> "Rows":
         """Some of them."""
         return Rows(*(column[which] for column in self))
 
     @property
-    def is_exchange(self) -> Mask:
+    def is_exchange(self) -> Bool:
         """Which are exchanges."""
-        found: Mask = self.kind == RowKind.EXCHANGE
+        found: Bool = self.kind == RowKind.EXCHANGE
         return found
 
     @property
-    def is_answered(self) -> Mask:
+    def is_answered(self) -> Bool:
         """Which are exchanges with both sides."""
-        found: Mask = self.is_exchange & (self.request != NO_FRAME) & (self.response != NO_FRAME)
+        found: Bool = self.is_exchange & (self.request != NO_FRAME) & (self.response != NO_FRAME)
         return found
 
     @property

@@ -10,8 +10,9 @@ from typing import Final
 
 import numpy as np
 
+from dissector.core.arrays import Bool
 from dissector.core.store import Store
-from dissector.findings.rows import Mask, Rows
+from dissector.findings.rows import Rows
 from dissector.index.exchange_table import NO_FRAME
 from dissector.protocol.message import response_layout, trace
 
@@ -32,10 +33,10 @@ class Uneventful:
     def __init__(self, store: Store, key: int) -> None:
         self._store = store
         self._key = key
-        self._patterns: dict[tuple[int, int], list[tuple[Bytes, Mask]]] = {}
+        self._patterns: dict[tuple[int, int], list[tuple[Bytes, Bool]]] = {}
         """By version and size: the bytes, and which of them count."""
 
-    def among(self, rows: Rows) -> Mask:
+    def among(self, rows: Rows) -> Bool:
         """Which rows have such a response, as far as patterns tell."""
         found = np.zeros(len(rows.row), np.bool_)
         candidates = (rows.api_key == self._key) & (rows.response != NO_FRAME) & (rows.answered_at >= 0)

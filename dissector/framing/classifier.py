@@ -4,7 +4,8 @@ from collections.abc import Collection
 
 import numpy as np
 
-from dissector.core.batches import FrameKind, Int64, RunBatch, RunKind
+from dissector.core.arrays import Int64
+from dissector.core.batches import FrameKind, RunBatch, RunKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.framing.detector import Classification, Detector

@@ -3,13 +3,8 @@
 from enum import IntEnum
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from dissector.core.batches import Int64
-from dissector.framing.frame_search import FrameHeuristics, Mask
-
-Bytes = npt.NDArray[np.uint8]
+from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.framing.frame_search import FrameHeuristics
 
 
 class Classification(IntEnum):
@@ -34,7 +29,7 @@ class Detector(Protocol):
         """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if
         there is no more to wait for."""
 
-    def begin(self, directions: Int64, heads: Bytes, sizes: Int64) -> Mask:
+    def begin(self, directions: Int64, heads: UInt8, sizes: Int64) -> Bool:
         """Of directions that begin here, in the order of their packets, those that columns tell to be frames: of others
         the verdict is asked for. `heads` is `(n, HEAD)`, `sizes` says how many of these bytes are there, and more."""
 

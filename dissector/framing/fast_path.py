@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.batches import FrameBatch, FrameKind, Int64, RunBatch, RunKind
+from dissector.core.arrays import Int64
+from dissector.core.batches import FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.store import Store
 from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 

@@ -13,9 +13,8 @@ from enum import IntEnum
 from typing import Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from dissector.core.batches import Int64
+from dissector.core.arrays import Bool, Int64, UInt8, UInt32
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.framing.pending_stream import PendingStream
@@ -26,7 +25,6 @@ _CHAIN: Final = 3
 _NEVER: Final = -1
 _LATER: Final = -2
 _NOWHERE: Final[Int64] = np.zeros((2, 0), np.int64)
-Mask = npt.NDArray[np.bool_]
 
 
 class FrameEvidence(IntEnum):
@@ -51,7 +49,7 @@ class FrameHeuristics(Protocol):
     inside: bool
     """Whether frames may begin in the middle of segments at all."""
 
-    def strong(self, words: Int64, lengths: Int64) -> Mask:
+    def strong(self, words: Int64, lengths: Int64) -> Bool:
         """Which places strong heads may have, by the four bytes behind the size prefix (API key and version, or
         correlation id) and the two at 12 (the client id's length, in requests)."""
 
@@ -194,7 +192,7 @@ class _Look:
         return self._heads.judge(head, self._stream.run(at - self._stream.at).seen[1])
 
 
-def _word(raw: npt.NDArray[np.uint8], offsets: Int64) -> Int64:
+def _word(raw: UInt8, offsets: Int64) -> Int64:
     """The four bytes at each offset as a number."""
-    words: npt.NDArray[np.uint32] = np.ndarray((len(raw) - 3,), ">u4", raw, strides=(1,))
+    words: UInt32 = np.ndarray((len(raw) - 3,), ">u4", raw, strides=(1,))
     return words[offsets].astype(np.int64)

@@ -16,7 +16,8 @@ Who speaks Kafka, and what a frame's head looks like, a `Detector` says: `sessio
 
 import numpy as np
 
-from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch
+from dissector.core.arrays import Int64
+from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.framing.classifier import Classifier

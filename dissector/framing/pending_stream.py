@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.batches import NOWHERE, Int64, RunBatch, RunKind
+from dissector.core.arrays import Int64
+from dissector.core.batches import NOWHERE, RunBatch, RunKind
 from dissector.core.store import Store
 
 Piece = tuple[int, int]

@@ -7,8 +7,8 @@ tagged fields of header v2 (ProduceRequest.json, KIP-98, KIP-482).
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Bool, Int64
 from dissector.core.store import Store
 from dissector.index.frame_table import FrameTable
 from dissector.index.message_headers import RequestHeaders
@@ -22,9 +22,7 @@ _FIRST_TRANSACTIONAL: Final = 3
 _FIRST_FLEXIBLE: Final = 9
 
 
-def awaited(
-    store: Store, frames: FrameTable, rows: npt.NDArray[np.int64], heads: RequestHeaders
-) -> npt.NDArray[np.bool_]:
+def awaited(store: Store, frames: FrameTable, rows: Int64, heads: RequestHeaders) -> Bool:
     """Which requests the broker answers: all but Produce with acks=0.
 
     Nearly every producer sends no transactional id and no tagged fields in the header: then acks stands 0 or 2 bytes

@@ -10,14 +10,12 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Bool, Int64
 from dissector.index.message_headers import RequestHeaders
 
 SASL_HANDSHAKE: Final = 17
 _FOREVER: Final = 1 << 62
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Look = Callable[[int], bool]
 
 
@@ -28,12 +26,12 @@ class BareTokens:
         self._since: dict[int, list[list[int]]] = {}
         """Per connection: from the packet of a handshake to that of the next request."""
 
-    def leave(self, connections: Ints) -> None:
+    def leave(self, connections: Int64) -> None:
         """Nothing more comes of these connections."""
         for connection in connections.tolist() if self._since else ():
             self._since.pop(connection, None)
 
-    def of_client(self, connection: Ints, packet: Ints, heads: RequestHeaders, is_request: Look) -> Flags:
+    def of_client(self, connection: Int64, packet: Int64, heads: RequestHeaders, is_request: Look) -> Bool:
         """Which of a batch's client frames, in order of time, are tokens. `is_request(n)` looks at frame `n`."""
         handshakes = (heads.api_key == SASL_HANDSHAKE) & (heads.version == 0)
         tokens = np.zeros(len(connection), np.bool_)
@@ -52,7 +50,7 @@ class BareTokens:
                 spells.append([int(packet[n]), _FOREVER])
         return tokens
 
-    def of_server(self, connection: Ints, packet: Ints) -> Flags:
+    def of_server(self, connection: Int64, packet: Int64) -> Bool:
         """Which of the server's frames that no request waits for are tokens."""
         if not self._since:
             return np.zeros(len(connection), np.bool_)

@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Int64
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
 from dissector.index.shared_state import LearnedNames, SharedState
@@ -25,7 +25,6 @@ from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
 from dissector.protocol.message import PREFIX, Values, read, request_layout, response_layout
 
-Ints = npt.NDArray[np.int64]
 LEADER_AND_ISR, UPDATE_METADATA, SASL_HANDSHAKE, API_VERSIONS, INIT_PRODUCER_ID = 4, 6, 17, 18, 22
 TEACHERS: Final = (
     3, LEADER_AND_ISR, UPDATE_METADATA, 10, 11, 15, 16, SASL_HANDSHAKE, API_VERSIONS, 19, 20, INIT_PRODUCER_ID,
@@ -137,7 +136,7 @@ class ConversationState:
                 self._read.add(response)
                 self._learn_from(row, response)
 
-    def _telling(self) -> Iterator[Ints]:
+    def _telling(self) -> Iterator[Int64]:
         """New rows that may teach something."""
         table = self._table
         first, self._rows = self._rows, len(table)
@@ -147,7 +146,7 @@ class ConversationState:
             yield start + np.flatnonzero(telling)
 
     @property
-    def waiting(self) -> Ints:
+    def waiting(self) -> Int64:
         """Rows that will tell something once they are answered."""
         return self._waiting
 

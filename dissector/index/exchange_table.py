@@ -11,12 +11,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dissector.core.arrays import Int64
 from dissector.core.columns import Column
 
 NO_FRAME: Final = -1
 STRETCH: Final = 65_536
 """Rows that are sorted together, or more where rows belong farther away."""
-Ints = npt.NDArray[np.int64]
 
 
 class RowKind(IntEnum):
@@ -52,7 +52,7 @@ class ExchangeTable:
         self.correlation_id = Column(np.int32)
         self.client_id = Column(np.int32)
         self.flags = Column(np.uint8)
-        self._kept: Ints = np.zeros(0, np.int64)
+        self._kept: Int64 = np.zeros(0, np.int64)
         """Rows before `_first` that are there still."""
         self._first = 0
         self._stood = Column(np.int32)
@@ -68,17 +68,17 @@ class ExchangeTable:
     def __len__(self) -> int:
         return len(self.flags)
 
-    def rows(self) -> Ints:
+    def rows(self) -> Int64:
         """The rows that are there, ascending."""
         return np.concatenate([self._kept, np.arange(self._first, len(self))])
 
-    def keep(self, rows: Ints) -> None:
+    def keep(self, rows: Int64) -> None:
         """These rows alone, ascending, are there where the table is unpickled; their numbers stay."""
         self._kept, self._first = rows, len(self)
         for column in self._columns:
             column.keep(rows)
 
-    def add(self, connection: Ints, packet: Ints, **columns: npt.ArrayLike) -> int:
+    def add(self, connection: Int64, packet: Int64, **columns: npt.ArrayLike) -> int:
         """Append rows; columns that are not named hold their default. The number of the first row."""
         first = len(self)
         end = first + len(connection)
@@ -91,7 +91,7 @@ class ExchangeTable:
         self.flags.extend(columns.get("flags", np.zeros(len(connection), np.uint8)))
         return first
 
-    def answer(self, rows: Ints, responses: Ints) -> None:
+    def answer(self, rows: Int64, responses: Int64) -> None:
         """Enter the responses of exchanges."""
         self.response.values[rows] = responses
 
@@ -111,7 +111,7 @@ class ExchangeTable:
             for column in (*self._columns, starts, self._stood):
                 column.let_go()
 
-    def moved(self, rows: Ints) -> Ints:
+    def moved(self, rows: Int64) -> Int64:
         """Where rows are after `settle` that were at `rows` before it."""
         stood = self._stood.values
         now = np.empty(len(stood), np.int32)

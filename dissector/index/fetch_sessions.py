@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Ints
+from dissector.core.arrays import Int64
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
 from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.message import Values, read, request_layout
@@ -72,7 +73,7 @@ class FetchSessions:
             self._last.popitem(last=False)
         return None if found is None else {topic: set(numbers) for topic, numbers in found.items()}
 
-    def keep(self, connections: Ints, waiting: Ints, generation: int) -> Ints:
+    def keep(self, connections: Int64, waiting: Int64, generation: int) -> Int64:
         """Remember what is asked for on these connections, as far as no row that waits comes before it; the rows
         of which it will ask again, ascending. Other rows may be forgotten."""
         self._refresh(generation)

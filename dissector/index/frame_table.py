@@ -6,9 +6,9 @@ A frame in one piece costs 40 bytes here; the pieces of the others (frames acros
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from dissector.core.batches import NOWHERE, FrameBatch, Int64
+from dissector.core.arrays import Bool, Int64
+from dissector.core.batches import NOWHERE, FrameBatch
 from dissector.core.columns import Column
 from dissector.core.store import Store
 
@@ -92,7 +92,7 @@ class FrameTable:
         several = np.array(pieces, np.int64).reshape(-1, 2).T
         return np.concatenate([whole, several[:, several[0] >= 0]], axis=1)
 
-    def ends_short(self, rows: Int64) -> npt.NDArray[np.bool_]:
+    def ends_short(self, rows: Int64) -> Bool:
         """Which of these frames lack bytes and have none behind them in their direction."""
         there = np.concatenate([self._kept, np.arange(self._first, len(self))])
         if not len(there):

@@ -7,9 +7,9 @@ without its request is not among that.
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Ints, RowKind
+from dissector.core.arrays import Bool, Int64
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
 
 ENTRY: Final = -1
@@ -19,47 +19,47 @@ ENTRY: Final = -1
 class IndexColumns(NamedTuple):
     """Columns beside the rows asked for, `(n,)` each."""
 
-    kind: Ints
+    kind: Int64
     """A `RowKind`, or `ENTRY`."""
-    connection: Ints
+    connection: Int64
     """As `Row.connection` counts them."""
-    api_key: Ints
+    api_key: Int64
     """-1 where there is no request; so is `version`."""
-    version: Ints
-    client_id: Ints
+    version: Int64
+    client_id: Int64
     """A number that `Capture.client_id` knows the text of; 0 is null."""
-    flags: Ints
-    asked_size: Ints
+    flags: Int64
+    asked_size: Int64
     """Bytes of the request's frame, -1 where it is not there; `answered_size` of the response's."""
-    answered_size: Ints
-    asked_ns: Ints
+    answered_size: Int64
+    asked_ns: Int64
     """Time of the request, 0 where it is not there; `answered_ns` of the response."""
-    answered_ns: Ints
+    answered_ns: Int64
 
     @property
-    def latency_ns(self) -> Ints:
+    def latency_ns(self) -> Int64:
         """From request to response; 0 where not both sides of an exchange are there."""
-        latency: Ints = np.where(self.has_latency, self.answered_ns - self.asked_ns, 0)
+        latency: Int64 = np.where(self.has_latency, self.answered_ns - self.asked_ns, 0)
         return latency
 
     @property
-    def is_exchange(self) -> npt.NDArray[np.bool_]:
+    def is_exchange(self) -> Bool:
         """Whether each row is an exchange, or one side of one."""
-        are: npt.NDArray[np.bool_] = self.kind == RowKind.EXCHANGE
+        are: Bool = self.kind == RowKind.EXCHANGE
         return are
 
     @property
-    def has_latency(self) -> npt.NDArray[np.bool_]:
+    def has_latency(self) -> Bool:
         """Whether each row has both sides."""
-        paired: npt.NDArray[np.bool_] = self.is_exchange & (self.asked_size >= 0) & (self.answered_size >= 0)
+        paired: Bool = self.is_exchange & (self.asked_size >= 0) & (self.answered_size >= 0)
         return paired
 
-    def where(self, which: npt.NDArray[np.bool_]) -> "IndexColumns":
+    def where(self, which: Bool) -> "IndexColumns":
         """Some of the rows."""
         return IndexColumns(*(column[which] for column in self))
 
 
-def index_columns(table: ExchangeTable, frames: FrameTable, rows: Ints) -> IndexColumns:
+def index_columns(table: ExchangeTable, frames: FrameTable, rows: Int64) -> IndexColumns:
     """The columns of these rows of the index, from 0."""
     sides = [column.values[rows].astype(np.int64) for column in (table.request, table.response)]
     there = [side != NO_FRAME for side in sides]

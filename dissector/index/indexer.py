@@ -8,8 +8,8 @@ Invariants:
 from collections.abc import Set
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import FrameBatch, FrameKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
@@ -24,7 +24,6 @@ from dissector.index.frame_table import FrameTable
 from dissector.index.message_headers import RESPONSE_HEAD, ClientIds, request_headers, response_correlation_ids
 from dissector.index.pairing import NOBODY, Pairing, PendingRequest, key_of
 
-Ints = npt.NDArray[np.int64]
 FIN, RST = 1, 4
 _ROW_KINDS = np.array([RowKind.EXCHANGE, RowKind.GAP, RowKind.UNPARSED], np.uint8)
 
@@ -69,7 +68,7 @@ class Indexer:
         self._orphans(orphans)
         self._others(batch, rows, by_time[~is_frame[by_time]], from_client)
 
-    def is_complete(self, rows: Ints) -> npt.NDArray[np.bool_]:
+    def is_complete(self, rows: Int64) -> Bool:
         """Which rows will stay as they are: answered, or with no answer to come any more, or no exchanges at all."""
         table = self.table
         waits = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.response.values[rows] == NO_FRAME)
@@ -77,10 +76,10 @@ class Indexer:
         connections, inverse = np.unique(table.connection.values[rows[waits]], return_inverse=True)
         over = np.array([_is_over(*self._flows.ended(c)) for c in connections.tolist()], np.bool_)
         waits[waits] = ~over[inverse]
-        complete: npt.NDArray[np.bool_] = ~waits
+        complete: Bool = ~waits
         return complete
 
-    def is_over(self, rows: Ints, before_ns: int) -> npt.NDArray[np.bool_]:
+    def is_over(self, rows: Int64, before_ns: int) -> Bool:
         """Of which rows the connection was closed by both sides, or torn down, and begun to be so before a time."""
         connections, inverse = np.unique(self.table.connection.values[rows], return_inverse=True)
         over = [
@@ -89,7 +88,7 @@ class Indexer:
         ]
         return np.array(over, np.bool_)[inverse]
 
-    def is_settled(self, rows: Ints) -> npt.NDArray[np.bool_]:
+    def is_settled(self, rows: Int64) -> Bool:
         """Which rows will stay as they are whatever comes: `is_complete` believes a connection's end, and this waits
         until nothing can come of it. A response of which the capture lacks some waits for what comes behind it."""
         table = self.table
@@ -98,20 +97,20 @@ class Indexer:
         waits = exchange & (response == NO_FRAME) & (flags & Flag.NO_RESPONSE_EXPECTED == 0)
         answered = np.flatnonzero(exchange & (response != NO_FRAME))
         waits[answered] = self.frames.ends_short(response[answered])
-        settled: npt.NDArray[np.bool_] = ~waits | ~np.isin(table.connection.values[rows], self._flows.open())
+        settled: Bool = ~waits | ~np.isin(table.connection.values[rows], self._flows.open())
         return settled
 
-    def places(self, rows: Ints) -> Ints:
+    def places(self, rows: Int64) -> Int64:
         """Addresses and sizes of the frames of these rows, and of responses that wait for requests, `(2, n)`."""
         return self.frames.places(self._frames_of(rows))
 
-    def keep(self, rows: Ints, looked_back: Ints) -> None:
+    def keep(self, rows: Int64, looked_back: Int64) -> None:
         """Get ready to be pickled: of rows only these, ascending, will be there; and where and when frames were that
         somebody may look back at."""
         self.table.keep(rows)
         self.frames.keep(self._frames_of(rows), looked_back)
 
-    def _frames_of(self, rows: Ints) -> Ints:
+    def _frames_of(self, rows: Int64) -> Int64:
         """Frames of these rows, and of responses that wait, ascending."""
         frames = np.concatenate([self.table.request.values[rows], self.table.response.values[rows]])
         return np.unique(np.concatenate([frames[frames != NO_FRAME].astype(np.int64), self._pairing.responses]))
@@ -125,19 +124,19 @@ class Indexer:
             self.knowledge.rearranged()
             self.table.settle(self.frames.start)
 
-    def leave(self, connections: Ints) -> None:
+    def leave(self, connections: Int64) -> None:
         """Nothing more comes of these connections: what waits there stays alone."""
         self.generation += 1
         self._orphans(self._pairing.leave(connections))
         self._tokens.leave(connections)
 
-    def _from_client(self, direction: Ints) -> npt.NDArray[np.bool_]:
+    def _from_client(self, direction: Int64) -> Bool:
         """Whether each direction is that of the client."""
-        side: Ints = self.recogniser.client_side.values[direction >> 1]
-        asking: npt.NDArray[np.bool_] = side != 1 - (direction & 1)
+        side: Int64 = self.recogniser.client_side.values[direction >> 1]
+        asking: Bool = side != 1 - (direction & 1)
         return asking
 
-    def _requests(self, batch: FrameBatch, rows: Ints, asking: Ints) -> PendingRequest:
+    def _requests(self, batch: FrameBatch, rows: Int64, asking: Int64) -> PendingRequest:
         """Enter requests in the index; those that wait for a response."""
         if not len(asking):
             return NOBODY
@@ -163,18 +162,18 @@ class Indexer:
         head, _ = self.frames.read(row, HEAD)
         return self.recogniser.reads_as_request(head)
 
-    def _add_tokens(self, connection: Ints, packet: Ints, **frames: Ints) -> None:
+    def _add_tokens(self, connection: Int64, packet: Int64, **frames: Int64) -> None:
         """Bare tokens of logins are rows of their own."""
         self.table.add(connection, packet, kind=np.full(len(connection), RowKind.SASL), **frames)
 
-    def _responses(self, batch: FrameBatch, rows: Ints, answering: Ints) -> PendingRequest:
+    def _responses(self, batch: FrameBatch, rows: Int64, answering: Int64) -> PendingRequest:
         if not len(answering):
             return NOBODY
         ids = response_correlation_ids(self._store, self.frames, rows[answering])
         key = key_of(batch.direction[answering] >> 1, ids)
         return PendingRequest(key, rows[answering], batch.packet[answering])
 
-    def _orphans(self, rows: Ints) -> None:
+    def _orphans(self, rows: Int64) -> None:
         """Responses without a request are rows of their own; so are a server's bare tokens."""
         connection, packet = self.frames.direction.values[rows] >> 1, self.frames.packet.values[rows]
         tokens = self._tokens.of_server(connection, packet) | (self.frames.size.values[rows] < RESPONSE_HEAD)
@@ -188,7 +187,7 @@ class Indexer:
                 correlation_id=response_correlation_ids(self._store, self.frames, rows),
             )  # fmt: skip
 
-    def _others(self, batch: FrameBatch, rows: Ints, which: Ints, from_client: npt.NDArray[np.bool_]) -> None:
+    def _others(self, batch: FrameBatch, rows: Int64, which: Int64, from_client: Bool) -> None:
         """Gaps and unparsed bytes are rows too."""
         if len(which):
             client = from_client[which]

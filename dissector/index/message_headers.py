@@ -7,8 +7,8 @@ in every version (KIP-482 left it so); response header: correlation_id INT32. Bo
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Int64, UInt8
 from dissector.core.columns import distinct
 from dissector.core.store import Store
 from dissector.index.frame_table import FrameTable
@@ -18,18 +18,16 @@ RESPONSE_HEAD: Final = 8
 LONGEST_CLIENT_ID: Final = 256
 """Longer ones are cut in the list; the message itself has them whole."""
 
-Rows = npt.NDArray[np.int64]
-
 
 class RequestHeaders(NamedTuple):
     """Columns beside the rows asked for."""
 
-    api_key: npt.NDArray[np.int64]
-    version: npt.NDArray[np.int64]
-    correlation_id: npt.NDArray[np.int64]
-    client_id: npt.NDArray[np.int64]
+    api_key: Int64
+    version: Int64
+    correlation_id: Int64
+    client_id: Int64
     """Row in `ClientIds`."""
-    end: npt.NDArray[np.int64]
+    end: Int64
     """Offset in the frame of what follows the client id."""
 
 
@@ -48,7 +46,7 @@ class ClientIds:
         return self._known[raw]
 
 
-def _heads(store: Store, frames: FrameTable, rows: Rows, width: int) -> npt.NDArray[np.uint8]:
+def _heads(store: Store, frames: FrameTable, rows: Int64, width: int) -> UInt8:
     """The first `width` bytes of each frame, `(n, width)`; zeros where a frame has fewer."""
     address = frames.contiguous(rows)
     size = frames.size.values[rows]
@@ -63,20 +61,20 @@ def _heads(store: Store, frames: FrameTable, rows: Rows, width: int) -> npt.NDAr
     return heads
 
 
-def _signed16(heads: npt.NDArray[np.uint8], at: int) -> npt.NDArray[np.int64]:
+def _signed16(heads: UInt8, at: int) -> Int64:
     return np.ascontiguousarray(heads[:, at : at + 2]).view(">i2").reshape(-1).astype(np.int64)
 
 
-def _signed32(heads: npt.NDArray[np.uint8], at: int) -> npt.NDArray[np.int64]:
+def _signed32(heads: UInt8, at: int) -> Int64:
     return np.ascontiguousarray(heads[:, at : at + 4]).view(">i4").reshape(-1).astype(np.int64)
 
 
-def response_correlation_ids(store: Store, frames: FrameTable, rows: Rows) -> npt.NDArray[np.int64]:
+def response_correlation_ids(store: Store, frames: FrameTable, rows: Int64) -> Int64:
     """`correlation_id` of response frames."""
     return _signed32(_heads(store, frames, rows, RESPONSE_HEAD), 4)
 
 
-def request_headers(store: Store, frames: FrameTable, rows: Rows, clients: ClientIds) -> RequestHeaders:
+def request_headers(store: Store, frames: FrameTable, rows: Int64, clients: ClientIds) -> RequestHeaders:
     """The header columns of request frames."""
     heads = _heads(store, frames, rows, REQUEST_HEAD)
     lengths = np.minimum(_signed16(heads, 12), frames.size.values[rows] - REQUEST_HEAD)
@@ -88,9 +86,7 @@ def request_headers(store: Store, frames: FrameTable, rows: Rows, clients: Clien
     return RequestHeaders(_signed16(heads, 4), _signed16(heads, 6), _signed32(heads, 8), client_id, end)
 
 
-def _client_ids(
-    store: Store, frames: FrameTable, rows: Rows, lengths: npt.NDArray[np.int64], clients: ClientIds
-) -> npt.NDArray[np.int64]:
+def _client_ids(store: Store, frames: FrameTable, rows: Int64, lengths: Int64, clients: ClientIds) -> Int64:
     """Numbers of client ids: each different one of the batch is looked up once."""
     lengths = np.minimum(lengths, LONGEST_CLIENT_ID)
     longest = max(1, int(lengths.max()))

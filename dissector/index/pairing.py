@@ -16,32 +16,32 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from dissector.core.arrays import Bool, Int64
+
 Losses = Mapping[int, Sequence[int]]
-_NONE: Ints = np.zeros(0, np.int64)
+_NONE: Int64 = np.zeros(0, np.int64)
 
 
 class PendingRequest(NamedTuple):
     """One side's frames without a partner so far, oldest first."""
 
-    key: Ints
+    key: Int64
     """Connection << 32 | correlation id as unsigned."""
-    row: Ints
-    packet: Ints
+    row: Int64
+    packet: Int64
 
     def plus(self, other: "PendingRequest") -> "PendingRequest":
         return PendingRequest(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
-    def where(self, keep: npt.NDArray[np.bool_]) -> "PendingRequest":
+    def where(self, keep: Bool) -> "PendingRequest":
         return PendingRequest(self.key[keep], self.row[keep], self.packet[keep])
 
 
 NOBODY = PendingRequest(_NONE, _NONE, _NONE)
 
 
-def key_of(connection: Ints, correlation_id: Ints) -> Ints:
+def key_of(connection: Int64, correlation_id: Int64) -> Int64:
     """What pairs are made by."""
     return (connection << 32) | (correlation_id & 0xFFFFFFFF)
 
@@ -57,16 +57,16 @@ class Pairing:
         """Packets that showed a loss of a connection's responses, ascending."""
         self._passed: set[int] = set()
         """Rows of requests that wait and were passed over."""
-        self._order: Ints | None = None
+        self._order: Int64 | None = None
         """Requests that wait, by key, the oldest of each first; made when somebody asks."""
 
-    def lost(self, connection: Ints, packet: Ints) -> None:
+    def lost(self, connection: Int64, packet: Int64) -> None:
         """Some of what servers sent is not there: told before what came after it is paired."""
         for each, at in zip(connection.tolist(), packet.tolist(), strict=True):
             insort(self._losses[each], at)
 
     @property
-    def responses(self) -> Ints:
+    def responses(self) -> Int64:
         """Rows of responses that wait for their requests."""
         return self._responses.row
 
@@ -80,7 +80,7 @@ class Pairing:
         ids = (self._requests.key[rows] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
         return dict(zip(ids.tolist(), self._requests.packet[rows].tolist(), strict=True))
 
-    def pair(self, requests: PendingRequest, responses: PendingRequest) -> tuple[Ints, Ints, Ints]:
+    def pair(self, requests: PendingRequest, responses: PendingRequest) -> tuple[Int64, Int64, Int64]:
         """Rows of requests and of the responses to them, `(n,)` each; and rows of responses given up as orphans."""
         self._order = None
         requests, responses = self._requests.plus(requests), self._responses.plus(responses)
@@ -97,7 +97,7 @@ class Pairing:
         self._still_passed()
         return requests.row[asked], responses.row[answer], orphans
 
-    def leave(self, connections: Ints) -> Ints:
+    def leave(self, connections: Int64) -> Int64:
         """Let go of what waits on connections that are over: rows of responses that nothing asked for."""
         self._order = None
         self._requests = self._requests.where(~np.isin(self._requests.key >> 32, connections))
@@ -114,7 +114,7 @@ class Pairing:
         if self._passed:
             self._passed.intersection_update(self._requests.row.tolist())
 
-    def finish(self) -> Ints:
+    def finish(self) -> Int64:
         """Rows of the responses that nothing asked for."""
         orphans = self._responses.row
         self._requests = self._responses = NOBODY
@@ -124,7 +124,7 @@ class Pairing:
 
 def _unique_pairs(
     requests: PendingRequest, responses: PendingRequest, losses: Losses, passed: set[int]
-) -> tuple[Ints, Ints]:
+) -> tuple[Int64, Int64]:
     """Positions of partners. Ids that stand once on either side are paired at once, repeated ones in order; `passed`
     gets the rows of requests that are passed over."""
     if not len(requests.key) or not len(responses.key):
@@ -152,8 +152,13 @@ def _unique_pairs(
 
 
 def _in_order(
-    requests: PendingRequest, responses: PendingRequest, asking: Ints, answering: Ints, losses: Losses, passed: set[int]
-) -> tuple[Ints, Ints]:
+    requests: PendingRequest,
+    responses: PendingRequest,
+    asking: Int64,
+    answering: Int64,
+    losses: Losses,
+    passed: set[int],
+) -> tuple[Int64, Int64]:
     """Partners among repeated ids: each response takes the oldest request before it, after a loss the newest."""
     queues: dict[int, deque[int]] = defaultdict(deque)
     behind: dict[int, deque[int]] = defaultdict(deque)

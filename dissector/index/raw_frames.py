@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.core.store import Store
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Ints
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
 
 
-def raw_frames(table: ExchangeTable, frames: FrameTable, store: Store, rows: Ints) -> Iterator[tuple[bytes, bytes]]:
+def raw_frames(table: ExchangeTable, frames: FrameTable, store: Store, rows: Int64) -> Iterator[tuple[bytes, bytes]]:
     """The frames of both sides of each row of the index; empty where there is none."""
     sides = []
     for column in (table.request, table.response):

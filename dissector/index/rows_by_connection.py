@@ -5,7 +5,8 @@ Invariant: sorted once for as long as nothing comes in; four bytes a row.
 
 import numpy as np
 
-from dissector.index.exchange_table import ExchangeTable, Ints
+from dissector.core.arrays import Int64
+from dissector.index.exchange_table import ExchangeTable
 
 
 class RowsByConnection:
@@ -17,7 +18,7 @@ class RowsByConnection:
         self._order = np.empty(0, np.int32)
         self._starts = np.empty(0, np.int64)
 
-    def rows(self, connection: int, generation: int) -> Ints:
+    def rows(self, connection: int, generation: int) -> Int64:
         """The rows of a connection, ascending."""
         if generation != self._generation:
             self._generation = generation

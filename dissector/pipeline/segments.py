@@ -20,7 +20,8 @@ from dissector.capture.merge import Merged, part
 from dissector.capture.partition import Block, PartReader, block
 from dissector.capture.spool import SpoolFullError
 from dissector.capture_session.tally import CaptureTally
-from dissector.core.batches import Int64, PacketBatch
+from dissector.core.arrays import Int64
+from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store

@@ -6,9 +6,9 @@ from mmap import mmap
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture.errors import FilePosition as Damaged
+from dissector.core.arrays import Int64
 from dissector.core.columns import Column
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.model import Exchange, ExchangeRow, worst
@@ -92,7 +92,7 @@ class KafkaFiles:
         """The name of a file that `file_of` counted."""
         return self._opened[which - 1].name
 
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> Int64:
         """Bytes of each entry, `(n,)`."""
         none = np.empty(0, np.int64)
         return np.concatenate([none, *(opened.ends.values - opened.starts.values for opened in self._opened)])

@@ -9,9 +9,9 @@ from mmap import mmap
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture.errors import FilePosition as Damaged
+from dissector.core.arrays import Int64
 from dissector.protocol.message import Traced
 from dissector.protocol.records.spans import Spans, timestamp_note
 from dissector.protocol.tree import ByteSource, Node
@@ -23,7 +23,6 @@ LATEST: Final = 4_102_444_800_000
 _HEAD: Final = 1 << 12
 """Bytes looked at before a large file is looked at whole."""
 _CODES: Final = {"INT32": ">i4", "INT64": ">i8"}
-Columns = npt.NDArray[np.int64]
 
 
 class IndexLayout(NamedTuple):
@@ -39,7 +38,7 @@ class IndexLayout(NamedTuple):
     def dtype(self) -> np.dtype[np.void]:
         return np.dtype([(name, _CODES[kind]) for name, kind in self.fields])
 
-    def columns(self, data: bytes | mmap) -> Columns:
+    def columns(self, data: bytes | mmap) -> Int64:
         """Both fields of every whole entry, `(2, n)`."""
         table = np.frombuffer(data, self.dtype, count=len(data) // self.dtype.itemsize)
         return np.stack([table[name].astype(np.int64) for name, _ in self.fields])

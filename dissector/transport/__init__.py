@@ -4,7 +4,8 @@ from collections import Counter
 
 import numpy as np
 
-from dissector.core.batches import Int64, PacketBatch, RunBatch, SegmentBatch
+from dissector.core.arrays import Int64
+from dissector.core.batches import PacketBatch, RunBatch, SegmentBatch
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.transport.connection_table import ConnectionTable

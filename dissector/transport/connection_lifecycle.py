@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import Column, unique
 
 FIN: Final = 1
@@ -30,25 +31,22 @@ NEAR: Final = 1 << 24
 _MASK: Final = 0xFFFFFFFF
 _HALF: Final = 1 << 31
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True)
 class SegmentRows:
     """Segments, as columns beside each other."""
 
-    entry: Ints
+    entry: Int64
     """Of the pair."""
-    higher: Bools
+    higher: Bool
     """Whether the sender is the higher end of the pair."""
-    flags: Ints
-    seq: Ints
-    ack: Ints
-    size: Ints
+    flags: Int64
+    seq: Int64
+    ack: Int64
+    size: Int64
     """Payload bytes, with those cut off."""
-    packet: Ints
-    time_ns: Ints
+    packet: Int64
+    time_ns: Int64
 
     def __len__(self) -> int:
         return len(self.packet)
@@ -74,7 +72,7 @@ class ConnectionLifecycle:
         for column in (self.flags, self._isn, self._end):
             column.grow(2 * connections)
 
-    def put_in_order(self, before: int, order: Ints) -> None:
+    def put_in_order(self, before: int, order: Int64) -> None:
         """Number the connections from `before` on anew: `order` has their old numbers, counted from there."""
         for column in (self.syn_side, self.over):
             column.values[before:] = column.values[before:][order]
@@ -125,7 +123,7 @@ class ConnectionLifecycle:
 
     # As columns.
 
-    def note(self, rows: SegmentRows, connection: Ints, direction: Ints, first: Bools) -> Ints:
+    def note(self, rows: SegmentRows, connection: Int64, direction: Int64, first: Bool) -> Int64:
         """Note what rows tell, where that is the usual. `first` marks the first rows of new pairs. Of what pairs
         nothing was noted, as there is something unusual to see: their entries."""
         openings = _Openings(rows, first)
@@ -135,7 +133,7 @@ class ConnectionLifecycle:
         endings.note(odd)
         return odd
 
-    def _note_openings(self, rows: SegmentRows, direction: Ints, openings: "_Openings", odd: Ints) -> None:
+    def _note_openings(self, rows: SegmentRows, direction: Int64, openings: "_Openings", odd: Int64) -> None:
         usual = openings.rows[~np.isin(rows.entry[openings.rows], odd)]
         side = direction[usual]
         answers = (rows.flags[usual] & ACK) != 0
@@ -151,7 +149,7 @@ class ConnectionLifecycle:
 class _Openings:
     """SYNs: a pair's first row, and the answer to it, are the usual; so is each of them repeated at once."""
 
-    def __init__(self, rows: SegmentRows, first: Bools) -> None:
+    def __init__(self, rows: SegmentRows, first: Bool) -> None:
         syn = np.flatnonzero((rows.flags & (SYN | RST)) == SYN)
         syn = syn[np.argsort(rows.entry[syn], kind="stable")]
         entry = rows.entry[syn]
@@ -163,14 +161,14 @@ class _Openings:
         answers[1:] = opens[:-1] & (entry[1:] == entry[:-1]) & (rows.higher[syn[1:]] != rows.higher[syn[:-1]])
         answers[1:] &= ((rows.flags[syn[:-1]] & ACK) == 0) & ((rows.flags[syn[1:]] & ACK) != 0)
         answers[1:] &= ((rows.ack[syn[1:]] - 1) & _MASK) == rows.seq[syn[:-1]]
-        self.rows: Ints = syn
-        self.odd: Ints = unique(entry[~(opens | answers)])
+        self.rows: Int64 = syn
+        self.odd: Int64 = unique(entry[~(opens | answers)])
 
 
 class _Endings:
     """FINs, RSTs, and bytes after the end: the usual is that those stand near it."""
 
-    def __init__(self, lives: ConnectionLifecycle, rows: SegmentRows, connection: Ints, direction: Ints) -> None:
+    def __init__(self, lives: ConnectionLifecycle, rows: SegmentRows, connection: Int64, direction: Int64) -> None:
         self._lives = lives
         self._entry = rows.entry
         self._direction = direction
@@ -190,9 +188,9 @@ class _Endings:
         firsts = np.diff(direction[marks], prepend=-1) != 0
         before[firsts] = lives.ends().values[direction[marks[firsts]]]
         far = np.isin(marks, late) & (rows.flags[marks] & (SYN | RST) != SYN) & ~_near_all(before, rows.seq[marks])
-        self.odd: Ints = unique(rows.entry[marks[far]])
+        self.odd: Int64 = unique(rows.entry[marks[far]])
 
-    def _when(self, connection: Ints, packet: Ints) -> tuple[Ints, Ints]:
+    def _when(self, connection: Int64, packet: Int64) -> tuple[Int64, Int64]:
         """The connections that close, and the packets with which they are over."""
         numbers, which = np.unique(connection[self._closing], return_inverse=True)
         side = self._direction[self._closing] & 1
@@ -208,7 +206,7 @@ class _Endings:
         both = fin.max(axis=1)
         return numbers, np.minimum(rst, np.where(both == UNKNOWN, OPEN, both))
 
-    def note(self, odd: Ints) -> None:
+    def note(self, odd: Int64) -> None:
         """Note them, but not those of `odd` pairs."""
         lives, direction = self._lives, self._direction
         closing = ~np.isin(self._entry[self._closing], odd)
@@ -220,7 +218,7 @@ class _Endings:
         lives.ends().values[direction[self._marks[marks]]] = self._ends[marks]
 
 
-def _as_before(column: npt.NDArray[np.generic]) -> Bools:
+def _as_before(column: npt.NDArray[np.generic]) -> Bool:
     same = np.zeros(len(column), np.bool_)
     same[1:] = column[1:] == column[:-1]
     return same
@@ -230,6 +228,6 @@ def _near(end: int, seq: int) -> bool:
     return end == UNKNOWN or abs(((seq - end + _HALF) & _MASK) - _HALF) <= NEAR
 
 
-def _near_all(end: Ints, seq: Ints) -> Bools:
-    near: Bools = (end == UNKNOWN) | (np.abs(((seq - end + _HALF) & _MASK) - _HALF) <= NEAR)
+def _near_all(end: Int64, seq: Int64) -> Bool:
+    near: Bool = (end == UNKNOWN) | (np.abs(((seq - end + _HALF) & _MASK) - _HALF) <= NEAR)
     return near

@@ -15,18 +15,16 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Bool, Int64, UInt8, UInt64
 from dissector.core.batches import NEVER
 from dissector.core.columns import Column, distinct
 from dissector.core.limits import Limits
 from dissector.transport.connection_lifecycle import ACK, FIN, RST, SYN, ConnectionLifecycle, SegmentRows
-from dissector.transport.endpoint_index import WORDS, EndpointIndex, Ints, Words, pairs_of
+from dissector.transport.endpoint_index import WORDS, EndpointIndex, pairs_of
 
-__all__ = ["ACK", "FIN", "RST", "SYN", "Addresses", "ConnectionTable"]
+__all__ = ["ACK", "FIN", "RST", "SYN", "ConnectionTable", "UInt8"]
 
-Addresses = npt.NDArray[np.uint8]
-Bools = npt.NDArray[np.bool_]
 _EVICTED: Final = 1 << 20
 """Of so many pairs that were forgotten although they were open it is known when they come again."""
 
@@ -47,8 +45,8 @@ class ConnectionTable:
         self._closed_ns = Column(np.int64, NEVER)
         self._closed_by = Column(np.int8)
         self._period = 0
-        self._left: list[Ints] = []
-        self._evicted: Words = np.zeros(0, np.uint64)
+        self._left: list[Int64] = []
+        self._evicted: UInt64 = np.zeros(0, np.uint64)
         """Hashes of the pairs that were forgotten although they were open, newest last."""
         self.resumed = 0
         """Connections that were forgotten while they were open, and then went on as new ones."""
@@ -78,7 +76,7 @@ class ConnectionTable:
         """The side that opened the connection, -1 where the capture did not see it."""
         return int(self._lives.syn_side.values[connection])
 
-    def syn_sides(self, connections: Ints) -> Ints:
+    def syn_sides(self, connections: Int64) -> Int64:
         """The same for many, `(n,)`."""
         return self._lives.syn_side.values[connections]
 
@@ -99,20 +97,20 @@ class ConnectionTable:
         """The time of its first FIN or RST, `NEVER` where none was seen; and the side that sent it."""
         return int(self._closed_ns.values[connection]), int(self._closed_by.values[connection])
 
-    def open(self) -> Ints:
+    def open(self) -> Int64:
         """Connections of which something may come, ascending."""
         return np.sort(self._pairs.connection)
 
-    def take_left(self) -> Ints:
+    def take_left(self) -> Int64:
         """Connections of which nothing can come any more, each told once: forgotten, or another took their place."""
         left = np.concatenate([np.zeros(0, np.int64), *self._left])
         self._left.clear()
         return left
 
     def directions(
-        self, source: tuple[Addresses, Ints], destination: tuple[Addresses, Ints],
-        flags: Ints, seq: Ints, ack: Ints, size: Ints, packet: Ints, time_ns: Ints,
-    ) -> Ints:  # fmt: skip
+        self, source: tuple[UInt8, Int64], destination: tuple[UInt8, Int64],
+        flags: Int64, seq: Int64, ack: Int64, size: Int64, packet: Int64, time_ns: Int64,
+    ) -> Int64:  # fmt: skip
         """The direction of each segment, of which `size` bytes are payload; connections that are new are entered."""
         keys, higher = pairs_of(*source, *destination)
         direction = np.empty(len(packet), np.int64)
@@ -122,14 +120,14 @@ class ConnectionTable:
         self._note_closing(np.flatnonzero(flags & (FIN | RST)), direction, time_ns)
         return direction
 
-    def _note_closing(self, rows: Ints, direction: Ints, time_ns: Ints) -> None:
+    def _note_closing(self, rows: Int64, direction: Int64, time_ns: Int64) -> None:
         """Note the first FIN or RST of each connection."""
         rows = rows[self._closed_ns.values[direction[rows] >> 1] == NEVER][::-1]  # of several, the last one counts
         connection = direction[rows] >> 1
         self._closed_ns.values[connection] = time_ns[rows]
         self._closed_by.values[connection] = direction[rows] & 1
 
-    def _periods(self, packet: Ints) -> Iterator[slice]:
+    def _periods(self, packet: Int64) -> Iterator[slice]:
         """The rows between two places where connections are forgotten, which happens on the way."""
         period = packet // self._limits.remembered_packets
         cuts = [*np.flatnonzero(np.diff(period, prepend=-1)).tolist(), len(packet)]
@@ -140,9 +138,9 @@ class ConnectionTable:
             yield slice(low, high)
 
     def _part(
-        self, keys: Words, higher: Bools, flags: Ints, seq: Ints, ack: Ints, size: Ints,
-        packet: Ints, time_ns: Ints,
-    ) -> Ints:  # fmt: skip
+        self, keys: UInt64, higher: Bool, flags: Int64, seq: Int64, ack: Int64, size: Int64,
+        packet: Int64, time_ns: Int64,
+    ) -> Int64:  # fmt: skip
         before = len(self)
         entry = self._pairs.find(keys)
         first = np.zeros(len(packet), np.bool_)
@@ -157,14 +155,14 @@ class ConnectionTable:
         self._pairs.last[entry] = packet
         rows = SegmentRows(entry, higher, flags, seq, ack, size, packet, time_ns)
         connection = self._pairs.connection[entry]
-        direction: Ints = 2 * connection + (higher != self._higher.values[connection])
+        direction: Int64 = 2 * connection + (higher != self._higher.values[connection])
         odd = self._lives.note(rows, connection, direction, first)
         if len(odd):
             self._left.append(self._one_by_one(rows, keys, direction, np.flatnonzero(np.isin(entry, odd))))
             return self._in_order(before, direction)
         return direction
 
-    def _enter(self, keys: Words, higher: Bools, packet: Ints, time_ns: Ints) -> Ints:
+    def _enter(self, keys: UInt64, higher: Bool, packet: Int64, time_ns: Int64) -> Int64:
         """New connections, the sender of their first packet at side 0; their numbers."""
         first = len(self)
         self._key.extend(keys.view(f"V{8 * WORDS}").reshape(-1))
@@ -176,7 +174,7 @@ class ConnectionTable:
         self._lives.grow(len(self))
         return np.arange(first, len(self))
 
-    def _one_by_one(self, rows: SegmentRows, keys: Words, direction: Ints, which: Ints) -> Ints:
+    def _one_by_one(self, rows: SegmentRows, keys: UInt64, direction: Int64, which: Int64) -> Int64:
         """Rows of pairs of which something unusual is to be seen: `direction` is put right. The connections of which
         others took the place."""
         left: list[int] = []
@@ -197,7 +195,7 @@ class ConnectionTable:
             direction[at] = 2 * number + side
         return np.array(left, np.int64)
 
-    def _in_order(self, before: int, direction: Ints) -> Ints:
+    def _in_order(self, before: int, direction: Int64) -> Int64:
         """Number the connections from `before` on by their first packets; the directions, put right."""
         order = np.argsort(self._packet.values[before:])
         if (np.diff(order) == 1).all():
@@ -209,7 +207,7 @@ class ConnectionTable:
         self._lives.put_in_order(before, order)
         self._pairs.connection[:] = number[self._pairs.connection]
         self._left[-1] = number[self._left[-1]]
-        anew: Ints = 2 * number[direction >> 1] + (direction & 1)
+        anew: Int64 = 2 * number[direction >> 1] + (direction & 1)
         return anew
 
     def _forget(self, packet: int) -> None:
@@ -227,7 +225,7 @@ class ConnectionTable:
             self._left.append(connection[~stay])
             self._pairs.keep(stay)
 
-    def _tell_resumed(self, keys: Words) -> None:
+    def _tell_resumed(self, keys: UInt64) -> None:
         """Count those that were forgotten while they were open."""
         if len(self._evicted) and len(keys):
             self.resumed += int(np.isin(self._pairs.hashed(keys), self._evicted).sum())

@@ -12,19 +12,16 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
+from dissector.core.arrays import Bool, Int64, UInt8, UInt64
+
 """Keys: `(n, 5)`."""
-Flags = npt.NDArray[np.bool_]
 _Word = TypeVar("_Word", np.int64, np.uint64)
 WORDS: Final = 5
 NOT_THERE: Final = -1
 _FIRST_BITS: Final = 10
 
 
-def pairs_of(
-    source: npt.NDArray[np.uint8], source_port: Ints, destination: npt.NDArray[np.uint8], destination_port: Ints
-) -> tuple[Words, Flags]:
+def pairs_of(source: UInt8, source_port: Int64, destination: UInt8, destination_port: Int64) -> tuple[UInt64, Bool]:
     """Keys of pairs, and of which of them the source is the higher end. Addresses are `(n, 16)`."""
     (a0, a1), (b0, b1) = (np.ascontiguousarray(each).view(np.uint64).T for each in (source, destination))
     higher = (a0 > b0) | ((a0 == b0) & ((a1 > b1) | ((a1 == b1) & (source_port > destination_port))))
@@ -47,10 +44,10 @@ class EndpointIndex:
     """The table. `connection` and `last` are columns of the entries: the newest connection of each, its last packet."""
 
     def __init__(self) -> None:
-        self._factors: Words = np.frombuffer(os.urandom(8 * (WORDS + 1)), np.uint64) | np.uint64(1)
-        self._keys: Words = np.zeros((1 << _FIRST_BITS, WORDS), np.uint64)
-        self._connection: Ints = np.zeros(1 << _FIRST_BITS, np.int64)
-        self._last: Ints = np.zeros(1 << _FIRST_BITS, np.int64)
+        self._factors: UInt64 = np.frombuffer(os.urandom(8 * (WORDS + 1)), np.uint64) | np.uint64(1)
+        self._keys: UInt64 = np.zeros((1 << _FIRST_BITS, WORDS), np.uint64)
+        self._connection: Int64 = np.zeros(1 << _FIRST_BITS, np.int64)
+        self._last: Int64 = np.zeros(1 << _FIRST_BITS, np.int64)
         self._size = 0
         self._bits = _FIRST_BITS + 1
         self._table = np.full(1 << self._bits, NOT_THERE, np.int32)
@@ -59,27 +56,27 @@ class EndpointIndex:
         return self._size
 
     @property
-    def keys(self) -> Words:
+    def keys(self) -> UInt64:
         return self._keys[: self._size]
 
     @property
-    def connection(self) -> Ints:
+    def connection(self) -> Int64:
         return self._connection[: self._size]
 
     @property
-    def last(self) -> Ints:
+    def last(self) -> Int64:
         return self._last[: self._size]
 
-    def hashed(self, keys: Words) -> Words:
+    def hashed(self, keys: UInt64) -> UInt64:
         """A word each."""
-        mixed: Words = keys[:, 0] * self._factors[0]
+        mixed: UInt64 = keys[:, 0] * self._factors[0]
         for word in range(1, WORDS):
             mixed += keys[:, word] * self._factors[word]
         mixed ^= mixed >> np.uint64(32)
         mixed *= self._factors[WORDS]
         return mixed
 
-    def find(self, keys: Words) -> Ints:
+    def find(self, keys: UInt64) -> Int64:
         """The entry of each key, `NOT_THERE` where it has none."""
         place = self._places(keys)
         entry = self._table[place].astype(np.int64)
@@ -90,17 +87,17 @@ class EndpointIndex:
             looked = looked[(entry[looked] >= 0) & ~self._same(entry[looked], keys[looked])]
         return entry
 
-    def _places(self, keys: Words) -> Ints:
+    def _places(self, keys: UInt64) -> Int64:
         return (self.hashed(keys) >> np.uint64(64 - self._bits)).astype(np.int64)
 
-    def _same(self, entry: Ints, keys: Words) -> Flags:
+    def _same(self, entry: Int64, keys: UInt64) -> Bool:
         mine = self._keys[entry]
-        same: Flags = mine[:, 0] == keys[:, 0]
+        same: Bool = mine[:, 0] == keys[:, 0]
         for word in range(1, WORDS):
             same &= mine[:, word] == keys[:, word]
         return same
 
-    def add(self, keys: Words, connection: Ints, packet: Ints) -> Ints:
+    def add(self, keys: UInt64, connection: Int64, packet: Int64) -> Int64:
         """Enter keys that differ and are not there; their entries."""
         first, end = self._size, self._size + len(keys)
         if end > len(self._keys):
@@ -115,7 +112,7 @@ class EndpointIndex:
             self._insert(first)
         return np.arange(first, end)
 
-    def keep(self, stay: Flags) -> None:
+    def keep(self, stay: Bool) -> None:
         """Forget the other entries."""
         size = int(stay.sum())
         room = max(1 << _FIRST_BITS, 2 * size)

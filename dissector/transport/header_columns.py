@@ -8,12 +8,9 @@ Invariants:
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from dissector.core.batches import PacketBatch, UInt8
-
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.core.batches import PacketBatch
 
 
 class HeaderColumns:
@@ -22,24 +19,24 @@ class HeaderColumns:
     def __init__(self, data: UInt8) -> None:
         self._data = data
 
-    def u8(self, at: int) -> Ints:
+    def u8(self, at: int) -> Int64:
         return self._data[:, at].astype(np.int64)
 
-    def u16(self, at: int) -> Ints:
+    def u16(self, at: int) -> Int64:
         """Big-endian, as nearly all are."""
         return self._field(at, ">u2")
 
-    def u32(self, at: int) -> Ints:
+    def u32(self, at: int) -> Int64:
         return self._field(at, ">u4")
 
-    def little16(self, at: int) -> Ints:
+    def little16(self, at: int) -> Int64:
         return self._field(at, "<u2")
 
-    def small16(self, at: int) -> Ints:
+    def small16(self, at: int) -> Int64:
         """A number below 256 in the byte order of the host that wrote it: of both readings the smaller one."""
         return np.minimum(self._field(at, ">u2"), self._field(at, "<u2"))
 
-    def small32(self, at: int) -> Ints:
+    def small32(self, at: int) -> Int64:
         """A number below 65,536 in the byte order of the host that wrote it."""
         return np.minimum(self._field(at, ">u4"), self._field(at, "<u4"))
 
@@ -47,7 +44,7 @@ class HeaderColumns:
         """`(n, width)` bytes."""
         return self._data[:, at : at + width]
 
-    def _field(self, at: int, kind: str) -> Ints:
+    def _field(self, at: int, kind: str) -> Int64:
         width = np.dtype(kind).itemsize
         return self._data[:, at : at + width].view(kind)[:, 0].astype(np.int64)
 
@@ -59,14 +56,14 @@ class Layer:
     data: UInt8
     base: int
     """The store's address of `data[0]`; `NOWHERE` while it is not in the store."""
-    rows: Ints
-    at: Ints
+    rows: Int64
+    at: Int64
     """Where the protocol's header begins."""
-    captured: Ints
+    captured: Int64
     """Past the last captured byte of the packet."""
-    end: Ints
+    end: Int64
     """Past the protocol's last byte, as what is around it says; past `captured` where the packet was cut."""
-    ip: Ints
+    ip: Int64
     """Where the innermost IP header so far begins; of no meaning before there is one."""
     depth: int = 0
     """IP headers so far; the same in all rows."""
@@ -92,7 +89,7 @@ class Layer:
         return len(self.rows)
 
     @property
-    def room(self) -> Ints:
+    def room(self) -> Int64:
         """Bytes that can be read."""
         return np.minimum(self.captured, self.end) - self.at
 
@@ -104,18 +101,18 @@ class Layer:
         """The first `size` bytes of the innermost IP header."""
         return HeaderColumns(self._bytes(self.ip, size))
 
-    def _bytes(self, at: Ints, size: int) -> UInt8:
+    def _bytes(self, at: Int64, size: int) -> UInt8:
         if not len(at):
             return np.zeros((0, size), np.uint8)
         # Every place of the region as an item that overlaps the next one: so one packet's bytes are one copy.
         windows = np.ndarray((len(self.data) - size + 1,), f"V{size}", self.data.data, strides=(1,))
         return windows[at].view(np.uint8).reshape(-1, size)
 
-    def behind(self, size: int | Ints, end: Ints | None = None) -> "Layer":
+    def behind(self, size: int | Int64, end: Int64 | None = None) -> "Layer":
         """What follows a header of this size; it ends at `end`, or where the header's own protocol does."""
         return replace(self, at=self.at + size, end=self.end if end is None else end)
 
-    def where(self, keep: Flags) -> "Layer":
+    def where(self, keep: Bool) -> "Layer":
         """Some of the rows."""
         if keep.all():
             return self
@@ -124,6 +121,6 @@ class Layer:
             self.depth,
         )  # fmt: skip
 
-    def split(self, good: Flags) -> "tuple[Layer, Layer]":
+    def split(self, good: Bool) -> "tuple[Layer, Layer]":
         """The good rows, and the others."""
         return self.where(good), self.where(~good)

@@ -12,10 +12,11 @@ from typing import Final
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, PacketBatch
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.transport.header_columns import Ints, Layer
+from dissector.transport.header_columns import Layer
 from dissector.transport.next_header import HeaderProtocol, Next, NextHeader, ProtocolNumbers, Terminal
 from dissector.transport.registry import REGISTRY
 from dissector.transport.slow_path import FragmentPath, stored
@@ -36,7 +37,7 @@ class HeaderParser:
         self._ignored = ignored
         self._slow_paths = [FragmentPath(limits, ignored) for _ in range(MOST_TUNNELS)]
         """One for each depth, so that each meets its fragments in capture order, however deep others are."""
-        self.fragments: Ints = np.zeros(0, np.int64)
+        self.fragments: Int64 = np.zeros(0, np.int64)
         """Rows of the last batch that are fragments."""
 
     def segments(self, packets: PacketBatch) -> list[Layer]:
@@ -46,7 +47,7 @@ class HeaderParser:
         self._find(packets, found)
         return [stored(layer, self._store) if layer.base == NOWHERE else layer for layer in found]
 
-    def unfragmented(self, packets: PacketBatch) -> tuple[list[Layer], Ints]:
+    def unfragmented(self, packets: PacketBatch) -> tuple[list[Layer], Int64]:
         """The TCP segments that came whole, and the rows that are fragments of IP datagrams, ascending: nothing is kept
         of these, and nothing counted."""
         found: list[Layer] = []

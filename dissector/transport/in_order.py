@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column
 from dissector.transport.connection_table import ACK, RST, SYN
 from dissector.transport.out_of_order import HALF, MASK, WILD, StreamPiece
 from dissector.transport.retransmissions import SEEN
 
-Ints = npt.NDArray[np.int64]
 NOT_STARTED: Final = -1
 FARTHEST: Final = 1 << 45
 """No batch moves a direction as far: 65,536 segments of 64 KiB are 2**32."""
@@ -43,7 +42,7 @@ class ExpectedSequence:
         self.expected.values[direction] = expected
         self.position.values[direction] = position
 
-    def begin(self, segments: SegmentBatch, rows: Ints) -> None:
+    def begin(self, segments: SegmentBatch, rows: Int64) -> None:
         """Start directions that are new: at their SYN, at what the peer's SYN says, or where the capture begins."""
         directions = segments.direction[rows]
         firsts = np.flatnonzero(np.diff(directions, prepend=-1))
@@ -54,7 +53,7 @@ class ExpectedSequence:
         self.expected.values[group] = (segments.seq[first_rows].astype(np.int64) + syn) & MASK
         self._answered(segments, group, first_rows)
 
-    def _answered(self, segments: SegmentBatch, begun: Ints, first_rows: Ints) -> None:
+    def _answered(self, segments: SegmentBatch, begun: Int64, first_rows: Int64) -> None:
         """A SYN|ACK tells where the other side begins (RFC 9293, 3.5), should its SYN not be in the capture. Of several
         the first one counts, where it comes before what the side itself says."""
         answers = np.flatnonzero((segments.flags & (SYN | ACK | RST)) == (SYN | ACK))
@@ -67,7 +66,9 @@ class ExpectedSequence:
         self.expected.values[peer[early]] = segments.ack[row[early]]
 
 
-def in_order(segments: SegmentBatch, rows: Ints, lines: ExpectedSequence, waiting: Ints) -> tuple[RunBatch, Ints, Ints]:
+def in_order(
+    segments: SegmentBatch, rows: Int64, lines: ExpectedSequence, waiting: Int64
+) -> tuple[RunBatch, Int64, Int64]:
     """The runs of `rows` (sorted by direction) up to each direction's first hole, the rows from there on, and the
     stretches that came again, as `Resent.add` takes them.
 
@@ -115,13 +116,13 @@ def in_order(segments: SegmentBatch, rows: Ints, lines: ExpectedSequence, waitin
 
 def _again(
     segments: SegmentBatch,
-    rows: Ints,
+    rows: Int64,
     lines: ExpectedSequence,
-    begin: Ints,
-    end: Ints,
-    before: Ints,
-    good: npt.NDArray[np.bool_],
-) -> Ints:
+    begin: Int64,
+    end: Int64,
+    before: Int64,
+    good: Bool,
+) -> Int64:
     """The stretches, `(5, n)`, from `begin` to `end` that lie before what was seen; a keep-alive is none."""
     which = np.flatnonzero(good & (begin < np.minimum(end, before)) & ~((end - begin == 1) & (end == before)))
     direction = segments.direction[rows[which]]
@@ -132,7 +133,7 @@ def _again(
     ))  # fmt: skip
 
 
-def _places(segments: SegmentBatch, rows: Ints, firsts: Ints, counts: Ints, expected: Ints) -> Ints:
+def _places(segments: SegmentBatch, rows: Int64, firsts: Int64, counts: Int64, expected: Int64) -> Int64:
     """How far from the direction's `expected` each row begins, in bytes: steps from row to row, added up.
 
     A step is taken modulo 2**32 to the nearer side, so a direction may move any distance in a batch.
@@ -143,12 +144,14 @@ def _places(segments: SegmentBatch, rows: Ints, firsts: Ints, counts: Ints, expe
     previous[1:] = seq[:-1]
     previous[firsts] = expected
     step = ((seq - previous + HALF) & MASK) - HALF
-    place: Ints = np.cumsum(step)
+    place: Int64 = np.cumsum(step)
     place -= np.repeat(place[firsts] - step[firsts], counts)
     return place
 
 
-def _runs(segments: SegmentBatch, rows: Ints, position: Ints, begin: Ints, end: Ints, place: Ints | None) -> RunBatch:
+def _runs(
+    segments: SegmentBatch, rows: Int64, position: Int64, begin: Int64, end: Int64, place: Int64 | None
+) -> RunBatch:
     """Runs from `begin` to `end`, counted from the direction's `position`; without `place` they are cut off bytes."""
     address = np.full(len(rows), NOWHERE, np.int64) if place is None else segments.address[rows] + (begin - place)
     return RunBatch(

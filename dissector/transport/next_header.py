@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.transport.header_columns import HeaderColumns, Ints, Layer
+from dissector.core.arrays import Int64
+from dissector.transport.header_columns import HeaderColumns, Layer
 
 NOT_IP: Final = "not IP"
 NOT_TCP: Final = "not TCP"
@@ -49,10 +50,10 @@ class NextHeader(NamedTuple):
 
     layer: Layer
     to: "ProtocolNumbers | Next"
-    number: Ints | int = 0
+    number: Int64 | int = 0
 
     @property
-    def numbers(self) -> Ints:
+    def numbers(self) -> Int64:
         """The number of each row."""
         return np.broadcast_to(np.asarray(self.number), len(self.layer))
 

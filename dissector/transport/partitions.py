@@ -6,13 +6,10 @@ Invariant: all packets of a pair, in either direction, belong to one part, in wh
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from dissector.core.batches import Int64
-from dissector.transport.endpoint_index import Words, pairs_of
+from dissector.core.arrays import Bool, Int64, UInt8, UInt64
+from dissector.transport.endpoint_index import pairs_of
 
-Addresses = npt.NDArray[np.uint8]
-Marks = npt.NDArray[np.uint64]
 _FACTORS: Final = tuple(
     np.uint64(each)
     for each in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F)
@@ -26,24 +23,24 @@ class Partition(NamedTuple):
     number: int
     parts: int
 
-    def has(self, marks: Marks) -> npt.NDArray[np.bool_]:
+    def has(self, marks: UInt64) -> Bool:
         """Which pairs it has, by their marks, `(n,)`."""
-        has: npt.NDArray[np.bool_] = parts_of(marks, self.parts) == self.number
+        has: Bool = parts_of(marks, self.parts) == self.number
         return has
 
 
-def parts_of(marks: Marks, parts: int) -> Int64:
+def parts_of(marks: UInt64, parts: int) -> Int64:
     """The part of so many that each pair belongs to, by their marks, `(n,)`."""
     return (marks % np.uint64(parts)).astype(np.int64)
 
 
-def marks_of(source: Addresses, source_port: Int64, destination: Addresses, destination_port: Int64) -> Marks:
+def marks_of(source: UInt8, source_port: Int64, destination: UInt8, destination_port: Int64) -> UInt64:
     """A word for each pair of endpoints, the same in either direction. Addresses are `(n, 16)`."""
     return _mixed(pairs_of(source, source_port, destination, destination_port)[0])
 
 
-def _mixed(keys: Words) -> Marks:
-    mixed: Marks = np.zeros(len(keys), np.uint64)
+def _mixed(keys: UInt64) -> UInt64:
+    mixed: UInt64 = np.zeros(len(keys), np.uint64)
     for word, factor in enumerate(_FACTORS):
         mixed ^= keys[:, word]
         mixed *= factor

@@ -14,8 +14,8 @@ from collections import Counter
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column, unique
 from dissector.core.limits import Limits
@@ -24,7 +24,6 @@ from dissector.transport.in_order import NOT_STARTED, ExpectedSequence, batch_of
 from dissector.transport.out_of_order import MASK, OutOfOrderDirection, StreamPiece
 from dissector.transport.retransmissions import Retransmissions
 
-Ints = npt.NDArray[np.int64]
 OUT_OF_WINDOW: Final = "TCP sequence number that cannot be"
 STRETCH: Final = 1024
 """Rows tried at once after a hole: few enough to be cheap where the next hole is near."""
@@ -46,7 +45,7 @@ class Reassembler:
         self._careful: dict[int, OutOfOrderDirection] = {}
         """Directions that hold something back."""
 
-    def feed(self, segments: SegmentBatch, left: Ints) -> RunBatch:
+    def feed(self, segments: SegmentBatch, left: Int64) -> RunBatch:
         """Bytes that are in order now; all that is held of connections that are `left`, of which nothing more comes."""
         if not len(segments):
             return batch_of([])
@@ -71,12 +70,12 @@ class Reassembler:
         """The capture ends: what was held back comes out, its holes as gaps."""
         return self._end(list(self._careful))
 
-    def places(self) -> Ints:
+    def places(self) -> Int64:
         """Addresses and sizes of what is held back, `(2, n)`."""
         held = [piece for state in self._careful.values() for piece in state.held if piece.address != NOWHERE]
         return np.array([(piece.address, piece.size) for piece in held], np.int64).reshape(-1, 2).T
 
-    def waits(self) -> Ints:
+    def waits(self) -> Int64:
         """Time and packet of what is held back, `(2, n)`."""
         held = [(piece.time_ns, piece.packet) for state in self._careful.values() for piece in state.held]
         return np.array(held, np.int64).reshape(-1, 2).T
@@ -89,7 +88,7 @@ class Reassembler:
             self._keep(direction, state)
         return batch_of(out)
 
-    def _holes(self, segments: SegmentBatch, rows: Ints, waiting: list[int]) -> list[RunBatch]:
+    def _holes(self, segments: SegmentBatch, rows: Int64, waiting: list[int]) -> list[RunBatch]:
         """Directions that have a hole: those with `rows` from there on, those that only hear from their peer."""
         acks = np.flatnonzero(segments.flags & ACK)
         acks = acks[np.argsort(segments.direction[acks], kind="stable")]
@@ -108,7 +107,7 @@ class Reassembler:
                 self._keep(direction, state)
         return parts
 
-    def _direction(self, segments: SegmentBatch, direction: int, rows: Ints, heard: Ints) -> list[RunBatch]:
+    def _direction(self, segments: SegmentBatch, direction: int, rows: Int64, heard: Int64) -> list[RunBatch]:
         """One direction's rows: one by one while there is a hole, by column where there is none."""
         parts = []
         none = np.zeros(0, np.int64)
@@ -128,7 +127,7 @@ class Reassembler:
         return parts
 
     def _one_by_one(
-        self, segments: SegmentBatch, direction: int, rows: Ints, heard: Ints, least: int
+        self, segments: SegmentBatch, direction: int, rows: Int64, heard: Int64, least: int
     ) -> tuple[int, list[StreamPiece]]:
         """Take rows until nothing is held back any more, at least `least`; how many, and what comes out."""
         state = self._careful.get(direction)
@@ -173,7 +172,7 @@ class Reassembler:
 class _Acks:
     """The peer's acknowledgements in a batch, told to a direction as the capture comes to them."""
 
-    def __init__(self, segments: SegmentBatch, rows: Ints) -> None:
+    def __init__(self, segments: SegmentBatch, rows: Int64) -> None:
         self._segments = segments
         self._rows = rows
         self._at = 0
@@ -189,7 +188,7 @@ class _Acks:
         self._at = upto
 
 
-def _values(segments: SegmentBatch, rows: Ints) -> "zip[tuple[int, ...]]":
+def _values(segments: SegmentBatch, rows: Int64) -> "zip[tuple[int, ...]]":
     columns = (segments.seq, segments.flags, segments.size, segments.missing, segments.address,
                segments.time_ns, segments.packet)  # fmt: skip
     return zip(rows.tolist(), *(column[rows].tolist() for column in columns), strict=True)

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
+from dissector.core.arrays import Bool, Int64
 from dissector.transport import ip, link, tunnels, wireless
-from dissector.transport.header_columns import Flags, Ints
 from dissector.transport.next_header import ENCRYPTED, NOT_IP, NOT_TCP, Next, ProtocolNumbers, Terminal
 
 LINK_TYPES: Final[Mapping[int, Next]] = {
@@ -88,7 +88,7 @@ FRAGMENTS: Final[Mapping[int, Next]] = {
 class Registered:
     """A list of numbers, so that a whole column is looked up at once."""
 
-    def __init__(self, entries: Mapping[int, Next], unknown: Callable[[Ints], Counter[str]]) -> None:
+    def __init__(self, entries: Mapping[int, Next], unknown: Callable[[Int64], Counter[str]]) -> None:
         self._entries = list(dict.fromkeys(entries.values()))
         place = {entry: n for n, entry in enumerate(self._entries)}
         self._unknown = len(self._entries)
@@ -98,7 +98,7 @@ class Registered:
         self.why = unknown
         """Reasons why packets with these numbers are left out."""
 
-    def parts(self, numbers: Ints) -> Iterator[tuple[Next | None, Flags]]:
+    def parts(self, numbers: Int64) -> Iterator[tuple[Next | None, Bool]]:
         """What the numbers stand for, None for the unknown ones, and the rows of each; there is a row at least."""
         alike = numbers == numbers[0]
         if alike.all():  # as in most captures
@@ -112,11 +112,11 @@ class Registered:
         return None if n == self._unknown else self._entries[n]
 
 
-def _always(reason: str) -> Callable[[Ints], Counter[str]]:
+def _always(reason: str) -> Callable[[Int64], Counter[str]]:
     return lambda numbers: Counter({reason: len(numbers)})
 
 
-def _named(numbers: Ints) -> Counter[str]:
+def _named(numbers: Int64) -> Counter[str]:
     return Counter(f"link type {number}" for number in numbers.tolist())
 
 

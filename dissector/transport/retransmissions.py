@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.core.batches import Int64
+from dissector.core.arrays import Int64
 from dissector.core.columns import Column
 from dissector.core.limits import Limits
 

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissector.core.batches import Int64, PacketBatch
+from dissector.core.arrays import Int64, UInt64
+from dissector.core.batches import PacketBatch
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.transport.header_parser import HeaderParser
-from dissector.transport.partitions import Marks, marks_of
+from dissector.transport.partitions import marks_of
 from dissector.transport.tcp import located
 
 
@@ -22,7 +23,7 @@ class Routed(NamedTuple):
 
     row: Int64
     """With a TCP segment: `(n,)`."""
-    pair: Marks
+    pair: UInt64
     """The same for all packets of a pair of endpoints, in either direction: `(n,)`."""
     fragment: Int64
     """Fragments of IP datagrams: `(m,)`."""

@@ -12,11 +12,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.transport.fragments import DatagramKey, Fragments
-from dissector.transport.header_columns import Ints, Layer
+from dissector.transport.header_columns import Layer
 from dissector.transport.ip import V4_HEADER, V6_HEADER
 from dissector.transport.next_header import NextHeader, ProtocolNumbers
 
@@ -89,7 +90,7 @@ class FragmentPath:
         return None if payload is None else _Whole(row, kind, header, bytes(packet[:header]) + payload)
 
 
-def _kinds(whole: list[_Whole]) -> Ints:
+def _kinds(whole: list[_Whole]) -> Int64:
     return np.array([datagram.kind for datagram in whole], np.int64)
 
 

@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.batches import PacketBatch, SegmentBatch
-from dissector.transport.connection_table import Addresses, ConnectionTable
-from dissector.transport.header_columns import Flags, Ints, Layer
+from dissector.transport.connection_table import ConnectionTable
+from dissector.transport.header_columns import Layer
 from dissector.transport.header_parser import HeaderParser
 from dissector.transport.ip import V4_HEADER, V6_HEADER
 from dissector.transport.partitions import Partition, marks_of
@@ -24,18 +25,18 @@ CUT_OFF: Final = "cut off inside the TCP header"
 class Located(NamedTuple):
     """Segments, `(n,)` each: a header's fields, who sent it to whom, and where its payload is."""
 
-    row: Ints
-    source: Addresses
+    row: Int64
+    source: UInt8
     """`(n, 16)`: IPv6, or IPv4 mapped into it."""
-    destination: Addresses
-    source_port: Ints
-    destination_port: Ints
-    seq: Ints
-    ack: Ints
-    flags: Ints
-    address: Ints
-    size: Ints
-    missing: Ints
+    destination: UInt8
+    source_port: Int64
+    destination_port: Int64
+    seq: Int64
+    ack: Int64
+    flags: Int64
+    address: Int64
+    size: Int64
+    missing: Int64
 
 
 def segments(
@@ -97,14 +98,14 @@ def located(layer: Layer, ignored: Counter[str]) -> list[Located]:
     ]  # fmt: skip
 
 
-def _fitting(layer: Layer, fits: Flags, ignored: Counter[str]) -> Layer:
+def _fitting(layer: Layer, fits: Bool, ignored: Counter[str]) -> Layer:
     good, other = layer.split(fits)
     if len(other):
         ignored[CUT_OFF] += len(other)
     return good
 
 
-def _addresses(layer: Layer) -> tuple[Addresses, Addresses]:
+def _addresses(layer: Layer) -> tuple[UInt8, UInt8]:
     """Source and destination."""
     head = layer.ip_header(V4_HEADER)  # as much as both versions have
     words = np.zeros((2, len(layer), 4), np.uint32)

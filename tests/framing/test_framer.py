@@ -3,12 +3,12 @@
 import random
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, Int64, RunBatch, RunKind
+from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
 from dissector.framing import Classification, FrameEvidence, FrameHeuristics, Framer
@@ -24,7 +24,7 @@ class Metadata:
     alone = True
     inside = True
 
-    def strong(self, words: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def strong(self, words: Int64, lengths: Int64) -> Bool:
         return words >> 16 == 3
 
     def judge(self, head: bytes, packet: int) -> FrameEvidence:
@@ -44,7 +44,7 @@ class Anything:
     def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
         return self._begins
 
-    def begin(self, directions: Int64, heads: npt.NDArray[np.uint8], sizes: Int64) -> npt.NDArray[np.bool_]:
+    def begin(self, directions: Int64, heads: UInt8, sizes: Int64) -> Bool:
         return np.full(len(directions), self._begins is Classification.FRAMES)
 
     def asks(self, direction: int) -> bool:

@@ -7,9 +7,10 @@ from functools import partial
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from dissector.core.arrays import Int64
 from tests.tui.driving import JAVA, Screen, opened
 from tui.screens.search import SearchScreen
-from tui.screens.seeking import Go, Rows
+from tui.screens.seeking import Go
 
 
 async def ask(pilot: Pilot[None], text: str, *switches: str) -> None:
@@ -127,7 +128,7 @@ async def test_esc_stops_a_search_at_once() -> None:
     async with opened(JAVA) as screen:
         begun, stopped = threading.Event(), threading.Event()
 
-        def find(rows: Rows) -> Go | None:
+        def find(rows: Int64) -> Go | None:
             begun.set()
             stopped.wait(20)
             return partial(screen.main.go_to, int(rows[-1]))

@@ -6,10 +6,11 @@ from typing import ClassVar, Final
 from textual.binding import Binding, BindingType
 
 from dissector.analysis.follow_keys import FollowKey, follow_keys
+from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from tui.history import Place
 from tui.screens.menu import Choice, Menu
-from tui.screens.seeking import Go, Rows, Seeking
+from tui.screens.seeking import Go, Seeking
 
 _MOST: Final = 200
 """Choices of the menu: a Metadata response may name thousands of partitions."""
@@ -58,7 +59,7 @@ class GoingAlong(Seeking):
             self._choose_thread(step)
             return
 
-        def find(rows: Rows) -> Go | None:
+        def find(rows: Int64) -> Go | None:
             number = thread.first(self.capture, rows)
             return None if number is None else partial(self.go_to_place, self._place_on(thread, number))
 

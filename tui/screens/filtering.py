@@ -16,6 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.worker import Worker, get_current_worker
 
+from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent, remember
@@ -23,7 +24,6 @@ from tui.screens.core import CoreScreen
 from tui.screens.menu import Choice, Menu
 from tui.telling import tell
 from tui.times import TimeFormat
-from tui.view import Rows
 from tui.widgets.filter_bar import FilterBar, Offer
 
 if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only who filters pays for it
@@ -47,7 +47,7 @@ class Run:
     working: bool = False
     stopped: bool = False
     """By the user: it does not go on with new rows."""
-    waiting: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    waiting: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
     """Rows that were looked at before all of them was there."""
 
     def state(self, shown: int, count: int) -> Text:
@@ -241,7 +241,7 @@ class Filtering(CoreScreen):
         """Have found what only several rows together tell; whether nobody stopped it."""
         return all(not worker.is_cancelled for _ in self.capture.examine())
 
-    def _found(self, worker: Worker[None], run: Run, rows: Rows, upto: int, total: int) -> None:
+    def _found(self, worker: Worker[None], run: Run, rows: Int64, upto: int, total: int) -> None:
         """A step further."""
         if not worker.is_cancelled:
             run.upto, run.total = upto, total
@@ -249,7 +249,14 @@ class Filtering(CoreScreen):
             self._show_found()
 
     def _ended(
-        self, worker: Worker[None], run: Run, rows: Rows, stop: int, again: tuple[Rows, Rows], waiting: Rows, anew: bool
+        self,
+        worker: Worker[None],
+        run: Run,
+        rows: Int64,
+        stop: int,
+        again: tuple[Int64, Int64],
+        waiting: Int64,
+        anew: bool,
     ) -> None:
         """All rows that there were have been looked at; there may be more by now."""
         if worker.is_cancelled:

@@ -14,8 +14,8 @@ from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.sequence_diagram import SequenceDiagram, mermaid, sequence_diagram, svg
 from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 from dissector.core.text import clean, counted
-from dissector.index.exchange_table import Ints
 from tui.messages import GoTo
 from tui.screens.menu import Choice, Menu
 from tui.screens.moment import OfMoment
@@ -40,7 +40,7 @@ class LadderScreen(OfMoment[int | None]):
         Binding("x", "export", "Export", tooltip="Write Mermaid or SVG into the current folder", id="ladder.export"),
     ]
 
-    def __init__(self, capture: Capture, rows: Callable[[], Ints], number: int) -> None:
+    def __init__(self, capture: Capture, rows: Callable[[], Int64], number: int) -> None:
         """`rows` gives those to show, ascending; `number` is where to begin."""
         super().__init__(capture)
         self._rows_now = rows
@@ -129,7 +129,7 @@ class Laddering(Whole):
         if self.has_rows() and len(self.view):
             self.app.push_screen(LadderScreen(self.capture, self._rows_shown, self.number), self._ladder_closed)
 
-    def _rows_shown(self) -> Ints:
+    def _rows_shown(self) -> Int64:
         return np.sort(self.view.rows) if self.view.is_filtered else np.arange(len(self.capture))
 
     def _ladder_closed(self, number: int | None) -> None:

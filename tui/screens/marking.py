@@ -5,10 +5,10 @@ from typing import ClassVar
 import numpy as np
 from textual.binding import Binding, BindingType
 
+from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from tui.screens.asking import Asking
 from tui.screens.core import CoreScreen
-from tui.view import Rows
 
 
 class Marking(CoreScreen):
@@ -59,7 +59,7 @@ class Marking(CoreScreen):
         self._list.rearranged()
         self._draw_title()
 
-    def _marked_rows(self) -> Rows:
+    def _marked_rows(self) -> Int64:
         return np.array(sorted(self.appearance.marks.marked), np.int64)
 
     def action_comment(self) -> None:

@@ -4,11 +4,11 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from textual.binding import Binding, BindingType
 
+from dissector.core.arrays import Bool, Int64
 from tui.screens.examining import Examining
-from tui.screens.seeking import Go, Rows, Seeking
+from tui.screens.seeking import Go, Seeking
 
 
 class Moving(Seeking, Examining):
@@ -75,11 +75,11 @@ class Moving(Seeking, Examining):
         """The next exchange with a warning or an error."""
         self.seek(step, self._first_trouble, "exchange with something wrong")
 
-    def _first_trouble(self, rows: Rows) -> Go | None:
+    def _first_trouble(self, rows: Int64) -> Go | None:
         number = self.troubles.first(rows)
         return partial(self.go_to, number) if number is not None else None
 
-    def _first(self, rows: Rows, wanted: npt.NDArray[np.bool_]) -> Go | None:
+    def _first(self, rows: Int64, wanted: Bool) -> Go | None:
         """The first row that is wanted."""
         found = np.flatnonzero(wanted)
         return partial(self.go_to, int(rows[found[0]])) if len(found) else None

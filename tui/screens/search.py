@@ -11,10 +11,11 @@ from textual.containers import Vertical
 from textual.widgets import Input, Static
 
 from dissector.analysis.search import Hit, Kind, Needle, SearchError, needle
+from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from tui.history import Place
 from tui.screens.answering import Dialogue
-from tui.screens.seeking import Go, Rows, Seeking
+from tui.screens.seeking import Go, Seeking
 
 
 class SearchScreen(Dialogue[Needle | None]):
@@ -142,7 +143,7 @@ class Searching(Seeking):
             at = first if step > 0 else len(found) - 1
             return partial(self._show_hit, sought, Hits(number, found, at)) if 0 <= at < len(found) else None
 
-        def find(rows: Rows) -> Go | None:
+        def find(rows: Int64) -> Go | None:
             there = sought.first(self.capture, rows)
             found = self._hits_of(sought, there) if there is not None else []
             if there is None or not found:

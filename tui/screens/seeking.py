@@ -7,19 +7,18 @@ from copy import copy
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from textual import work
 from textual.worker import Worker, get_current_worker
 
+from dissector.core.arrays import Int64
 from tui.garbage import no_collections
 from tui.loader import SWITCH_SECONDS
 from tui.screens.core import CoreScreen
 from tui.telling import tell
 
-Rows = npt.NDArray[np.int64]
 Go = Callable[[], object]
 """What the screen does with what was found."""
-Find = Callable[[Rows], Go | None]
+Find = Callable[[Int64], Go | None]
 """Looks for the first of rows, from 0, in the order given; None where it is none of them."""
 _FIRST, _MOST = 16, 1 << 14
 """Rows of a step."""

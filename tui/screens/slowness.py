@@ -7,7 +7,8 @@ import numpy as np
 from textual.binding import Binding, BindingType
 
 from dissector.analysis.slow_exchanges import slow_rows
-from tui.screens.seeking import Go, Rows, Seeking
+from dissector.core.arrays import Int64
+from tui.screens.seeking import Go, Seeking
 
 
 class Slowness(Seeking):
@@ -20,13 +21,13 @@ class Slowness(Seeking):
                 tooltip="The exchange before slower than 99 in 100 of its API and connection"),
     ]  # fmt: skip
 
-    _slow: tuple[int, Rows] | None = None
+    _slow: tuple[int, Int64] | None = None
     """Those of the rows, and of the findings, that there were so many of."""
 
     def action_slow(self, step: int) -> None:
         """What is slow is worked out once, beside the screen."""
 
-        def find(rows: Rows) -> Go | None:
+        def find(rows: Int64) -> Go | None:
             troubles = self.capture.troubles()
             count = len(self.capture) + len(troubles)
             if self._slow is None or self._slow[0] != count:

@@ -6,10 +6,11 @@ from textual import work
 from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
+from dissector.core.arrays import Int64
 from tui.columns import BY_NAME, COLUMNS
 from tui.screens.core import CoreScreen
 from tui.screens.menu import Choice, Menu
-from tui.sorting import Rows, Sorting, descending, order_of
+from tui.sorting import Sorting, descending, order_of
 from tui.telling import tell
 from tui.widgets.exchange_list import ExchangeList
 
@@ -27,7 +28,7 @@ class Sorted(CoreScreen):
         Binding("Z", "reverse", "Reverse the order", show=False, tooltip="Sort the other way round", id="main.reverse"),
     ]
 
-    _ascending: tuple[Rows, int] | None = None
+    _ascending: tuple[Int64, int] | None = None
     """The rows by the column that was chosen last, and how many of them have a value."""
 
     def action_sort(self) -> None:
@@ -76,7 +77,7 @@ class Sorted(CoreScreen):
         if found is not None:
             tell(self, self._show_sorted, *found)
 
-    def _show_sorted(self, order: Rows, present: int) -> None:
+    def _show_sorted(self, order: Int64, present: int) -> None:
         sorting = self.appearance.sorting
         if sorting is not None:
             self._ascending = order, present

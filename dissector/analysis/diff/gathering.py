@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from dissector.analysis.diff.alike import Alike, Said
 from dissector.analysis.diff.batching import Batching
 from dissector.analysis.diff.kinds import Symbol, Value, Word
@@ -21,6 +18,7 @@ from dissector.analysis.diff.leaves import UNLABELLED, Label, Path
 from dissector.analysis.diff.meaning import Key, Strand, Subject, first_error, key_of, strand_of, subject_of
 from dissector.analysis.diff.roles import Roles
 from dissector.analysis.diff.sides import Side
+from dissector.core.arrays import Int64
 from dissector.exchange.decoder import api_name
 from dissector.exchange.model import ExchangeMessage
 from dissector.index.exchange_table import Flag, RowKind
@@ -156,7 +154,7 @@ class Gathered:
             return Key(by_hand, api, (), ""), ""
         return key_of(api, subject, error, self._connections.get(connection, 0))
 
-    def _take(self, rows: npt.NDArray[np.int64]) -> None:
+    def _take(self, rows: Int64) -> None:
         """Add some rows."""
         capture = self.side.capture
         columns = (column.tolist() for column in capture.index_columns(rows))

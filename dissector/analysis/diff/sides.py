@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 from dissector.filter import Filter
 
 TOGETHER: Final = 1_024
@@ -24,7 +24,7 @@ class Side:
     filter: Filter | None = None
     """What an exchange must fit to be of this side; None for all of them."""
 
-    def rows(self) -> Iterator[npt.NDArray[np.int64]]:
+    def rows(self) -> Iterator[Int64]:
         """Its rows, from 0 and ascending, some at a time."""
         if self.filter is None:
             end = len(self.capture)

@@ -16,17 +16,15 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.capture_session import Capture
+from dissector.core.arrays import Bool, Int32, Int64
 from dissector.core.columns import Numbers
 from dissector.exchange.info_column import first_error, info
 from dissector.exchange.model import Exchange
-from dissector.index.exchange_table import Flag, Ints
+from dissector.index.exchange_table import Flag
 from dissector.index.index_columns import IndexColumns
 
-Flags = npt.NDArray[np.bool_]
-Int32 = npt.NDArray[np.int32]
 _EXCHANGE: Final = "exchange"
 
 
@@ -71,8 +69,8 @@ class SequenceDiagram:
     lanes: tuple[Lane, ...]
     rows: Int32
     """The row of each event, from 0."""
-    time_ns: Ints
-    is_request: Flags
+    time_ns: Int64
+    is_request: Bool
     source: Int32
     target: Int32
     depth: Int32
@@ -115,7 +113,7 @@ def sequence_diagram(capture: Capture, rows: Iterable[int]) -> SequenceDiagram:
     )  # fmt: skip
 
 
-def _events(found: IndexColumns) -> tuple[Int32, Flags, Ints]:
+def _events(found: IndexColumns) -> tuple[Int32, Bool, Int64]:
     """For each event the place of its row, whether it is the request, and its time; in order."""
     there = np.stack((found.asked_size >= 0, found.answered_size >= 0), axis=1)
     row, side = (each.astype(np.int32) for each in np.nonzero(there))
@@ -151,18 +149,18 @@ def _lanes(capture: Capture, found: IndexColumns) -> tuple[tuple[Lane, ...], Int
     return (*clients.values, *servers.values), columns[0][inverse], columns[1][inverse]
 
 
-def _client_ids(found: IndexColumns) -> Ints:
+def _client_ids(found: IndexColumns) -> Int64:
     """The client id of each row; where there is no request, the first that its connection has."""
     asks = found.is_exchange & (found.asked_size >= 0)
     connections, first = np.unique(found.connection[asks], return_index=True)
     known = np.append(found.client_id[asks][first], 0)
     at = np.searchsorted(connections, found.connection)
     has = np.append(connections, -1)[at] == found.connection
-    ids: Ints = np.where(asks, found.client_id, np.where(has, known[at], 0))
+    ids: Int64 = np.where(asks, found.client_id, np.where(has, known[at], 0))
     return ids
 
 
-def _depth(found: IndexColumns, row: Int32, is_request: Flags) -> Int32:
+def _depth(found: IndexColumns, row: Int32, is_request: Bool) -> Int32:
     """How many requests each event's connection has in flight."""
     waits = found.is_exchange & (found.asked_size >= 0) & (found.flags & Flag.NO_RESPONSE_EXPECTED == 0)
     step = np.where(waits[row], np.where(is_request, 1, -1), 0).astype(np.int32)

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dissector.analysis.stats.histogram import BUCKETS, Histogram, Ints, buckets_of
+from dissector.analysis.stats.histogram import BUCKETS, Histogram, buckets_of
 from dissector.analysis.stats.tallies import Tally
+from dissector.core.arrays import Int64
 from dissector.index.exchange_table import Flag
 from dissector.index.index_columns import IndexColumns
 
 
-def tallied(groups: Ints, rows: IndexColumns) -> Iterator[tuple[int, Tally]]:
+def tallied(groups: Int64, rows: IndexColumns) -> Iterator[tuple[int, Tally]]:
     """Each group's number, and the tally of its rows; `groups` is `(n,)`."""
     keys, group = np.unique(groups, return_inverse=True)
     asked, answered = rows.asked_size >= 0, rows.answered_size >= 0
@@ -29,13 +30,13 @@ def tallied(groups: Ints, rows: IndexColumns) -> Iterator[tuple[int, Tally]]:
         yield key, Tally(exchanges, out, back, 0, unanswered, histograms[at])
 
 
-def _sums(group: Ints, count: int, values: Ints) -> list[int]:
+def _sums(group: Int64, count: int, values: Int64) -> list[int]:
     """Sums of integers; exact, as a step's rows have fewer than 2**53 bytes."""
     sums: list[int] = np.bincount(group, values, count).astype(np.int64).tolist()
     return sums
 
 
-def _histograms(group: Ints, count: int, rows: IndexColumns) -> list[Histogram]:
+def _histograms(group: Int64, count: int, rows: IndexColumns) -> list[Histogram]:
     made = [Histogram() for _ in range(count)]
     paired = rows.has_latency
     latency, group = rows.latency_ns[paired], group[paired]

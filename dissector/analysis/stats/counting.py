@@ -11,7 +11,6 @@ import numpy as np
 
 from dissector.analysis.stats.columns import tallied
 from dissector.analysis.stats.field_bytes import MessageKind, paths_of
-from dissector.analysis.stats.histogram import Ints
 from dissector.analysis.stats.sampling import Sampling
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.tallies import (
@@ -27,6 +26,7 @@ from dissector.analysis.stats.tallies import (
 )
 from dissector.analysis.stats.topics import named
 from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 from dissector.core.columns import Numbers
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from dissector.exchange.model import Exchange
@@ -51,7 +51,7 @@ class Step(NamedTuple):
 class Counting:
     """Counts the rows of a capture, or those given (from 0, ascending), into `statistics`."""
 
-    def __init__(self, capture: Capture, rows: Ints | None = None) -> None:
+    def __init__(self, capture: Capture, rows: Int64 | None = None) -> None:
         self._capture = capture
         self._rows = rows
         self._count = len(capture) if rows is None else len(rows)
@@ -79,7 +79,7 @@ class Counting:
             self._fields(self._capture.exchange(number))
             yield Step(total, total)
 
-    def _stretches(self) -> Iterator[Ints]:
+    def _stretches(self) -> Iterator[Int64]:
         for start in range(0, self._count, STRETCH):
             stop = min(start + STRETCH, self._count)
             yield np.arange(start, stop) if self._rows is None else self._rows[start:stop]
@@ -92,7 +92,7 @@ class Counting:
                     some = run[start : start + DECODED]
                     yield list(self._capture.between(int(some[0]), int(some[-1]) + 1))
 
-    def _index(self, rows: Ints) -> None:
+    def _index(self, rows: Int64) -> None:
         """Count what the index has of some rows."""
         statistics = self.statistics
         found = self._capture.index_columns(rows)
@@ -119,7 +119,7 @@ class Counting:
     def _connection(self, number: int) -> Connection:
         return Connection(number, *self._capture.ends(number))
 
-    def _ends(self, found: IndexColumns) -> tuple[Ints, Ints]:
+    def _ends(self, found: IndexColumns) -> tuple[Int64, Int64]:
         """The client and the server of each row, as numbers; what servers offer is noted."""
         pairs, inverse = np.unique(found.connection << 32 | found.client_id, return_inverse=True)
         clients, servers = [], []
@@ -141,7 +141,7 @@ class Counting:
             for key, (low, high) in offered.items():
                 widen(known, key, Versions(low, high))
 
-    def _use(self, clients: Ints, servers: Ints, found: IndexColumns) -> None:
+    def _use(self, clients: Int64, servers: Int64, found: IndexColumns) -> None:
         """Which versions clients use of which servers."""
         asks = found.api_key >= 0
         found, clients, servers = found.where(asks), clients[asks], servers[asks]

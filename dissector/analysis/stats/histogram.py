@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 import numpy as np
-import numpy.typing as npt
+
+from dissector.core.arrays import Int64
 
 STEPS: Final = 64
 RELATIVE_ERROR: Final = 1 / (2 * STEPS)
@@ -21,13 +22,12 @@ BUCKETS: Final = 65 * STEPS
 """More than there are: the number of a bucket is below."""
 _EXACT: Final = STEPS.bit_length()
 """Exponent from which on a bucket is as wide as a nanosecond or wider."""
-Ints = npt.NDArray[np.int64]
 
 
-def buckets_of(values: Ints) -> Ints:
+def buckets_of(values: Int64) -> Int64:
     """The bucket of each duration, in nanoseconds: `(n,)`."""
     mantissa, exponent = np.frexp(np.maximum(values, 0).astype(np.float64))
-    steps: Ints = exponent.astype(np.int64) * STEPS + np.maximum((mantissa * 2 - 1) * STEPS, 0).astype(np.int64)
+    steps: Int64 = exponent.astype(np.int64) * STEPS + np.maximum((mantissa * 2 - 1) * STEPS, 0).astype(np.int64)
     return steps
 
 
@@ -48,7 +48,7 @@ class Histogram:
     most: int | None = None
 
     @classmethod
-    def of(cls, values: Ints) -> Self:
+    def of(cls, values: Int64) -> Self:
         """The histogram of these durations."""
         made = cls()
         if len(values):

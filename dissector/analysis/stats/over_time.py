@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.stats.histogram import Histogram, Ints
+from dissector.analysis.stats.histogram import Histogram
+from dissector.core.arrays import Int64
 
 SLOTS: Final = 64
 """Stretches that a time is parted into: as many as a terminal has room for."""
@@ -26,7 +27,7 @@ class OverTime:
         return slot_ns(self.begin_ns, self.end_ns)
 
     @classmethod
-    def of(cls, times_ns: Ints, latency_ns: Ints) -> "OverTime | None":
+    def of(cls, times_ns: Int64, latency_ns: Int64) -> "OverTime | None":
         """Of some exchanges, columns of `(n,)`; None where there are none."""
         if not len(times_ns):
             return None

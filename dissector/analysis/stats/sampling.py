@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from dissector.analysis.stats.field_bytes import FieldBytes, MessageKind
-from dissector.analysis.stats.histogram import Ints
+from dissector.core.arrays import Int64
 from dissector.index.index_columns import IndexColumns
 
 SAMPLED: Final = 200
@@ -22,14 +22,14 @@ class Sampling:
 
     def __init__(self) -> None:
         self._chance = np.random.default_rng(_SEED)
-        self._kept: dict[int, tuple[Ints, Ints]] = {}
+        self._kept: dict[int, tuple[Int64, Int64]] = {}
         """By group: numbers by chance, ascending, and their rows."""
 
     def rows(self) -> list[int]:
         """The rows of the sample, ascending."""
         return sorted(number for _, rows in self._kept.values() for number in rows.tolist())
 
-    def take(self, rows: Ints, groups: Ints, found: IndexColumns, fields: FieldBytes) -> None:
+    def take(self, rows: Int64, groups: Int64, found: IndexColumns, fields: FieldBytes) -> None:
         """Draw from more rows; `groups` says which API and version each has. What there is of each goes to `fields`."""
         chance = self._chance.integers(0, 1 << 62, len(rows))
         order = np.lexsort((chance, groups))
@@ -46,7 +46,7 @@ class Sampling:
                     sample.messages += int(there.sum())
                     sample.bytes += int(sizes[there].sum())
 
-    def _keep(self, group: int, chance: Ints, rows: Ints) -> None:
+    def _keep(self, group: int, chance: Int64, rows: Int64) -> None:
         kept = self._kept.get(group)
         if kept is not None:
             chance, rows = np.concatenate((kept[0], chance)), np.concatenate((kept[1], rows))

@@ -13,7 +13,7 @@ from dissector.analysis.timelines.groups import FIND_COORDINATOR, Groups
 from dissector.analysis.timelines.timeline import Timeline
 from dissector.analysis.timelines.transactions import Transactions
 from dissector.capture_session import Capture
-from dissector.index.exchange_table import Ints
+from dissector.core.arrays import Int64
 from dissector.protocol.schema.loader import api_named
 
 STRETCH: Final = 1 << 16
@@ -58,7 +58,7 @@ class Reading:
                 self._transactions.take(exchange)
             yield Step(min(start + TOGETHER, len(rows)), len(rows))
 
-    def _rows(self) -> Ints:
+    def _rows(self) -> Int64:
         """The rows that may tell something, ascending."""
         telling = _keys(*(self._groups.apis | self._transactions.apis) - {"Produce"})
         transactional, produce = _keys(*_TRANSACTIONAL), _keys("Produce")
@@ -80,7 +80,7 @@ class Reading:
 _NONE: Final = np.zeros(0, np.int64)
 
 
-def _keys(*names: str) -> Ints:
+def _keys(*names: str) -> Int64:
     return np.array([known.key for name in names if (known := api_named(name)) is not None], np.int64)
 
 

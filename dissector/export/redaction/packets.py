@@ -18,7 +18,8 @@ import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.conversation import End, Packet, headers
-from dissector.core.batches import NOWHERE, Int64, RunBatch, RunKind, SegmentBatch
+from dissector.core.arrays import Int64
+from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.store import Store
 from dissector.export.packets import batches
 from dissector.export.redaction.frames import Redactor
