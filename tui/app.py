@@ -17,7 +17,7 @@ from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.theme import Theme
 
-from dissector.analysis.diff import Matches, Side
+from dissector.analysis.diff import DiffSide, ManualMatches
 from dissector.capture import CaptureError
 from dissector.capture.live import CaptureSettings, Recording
 from dissector.capture_session import Capture
@@ -188,7 +188,7 @@ class KDissectApp(TypeAhead):
             self.notify(clean(str(error)), severity="error", markup=False, timeout=6)
             return
         remember_capture([message.path])
-        sides = [Side(capture, PurePath(capture.names[0]).stem) for capture in (message.capture, other)]
+        sides = [DiffSide(capture, PurePath(capture.names[0]).stem) for capture in (message.capture, other)]
         self.push_screen(DiffScreen(sides[0], sides[1]))
 
     def on_open_aside(self, message: OpenAside) -> None:
@@ -242,7 +242,7 @@ def run(
         return app.return_code or 0
 
 
-def run_diff(a: Side, b: Side, connections: Matches = ()) -> int:
+def run_diff(a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> int:
     """Show two sides beside each other; the exit code: 0 for the same, 1 for different, 2 where there is nothing to
     compare, 130 where the user left before that was known. Raises `capture.CaptureError` where a pipe turned out to be
     no capture."""

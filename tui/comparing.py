@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from dissector.analysis.diff import Comparison, Matches, Side, diff
+from dissector.analysis.diff import DiffResult, DiffSide, ManualMatches, diff
 from dissector.capture_session import Progress
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
@@ -17,20 +17,25 @@ class Stopped(Exception):  # noqa: N818  # nothing is wrong
 
 
 @dataclass(frozen=True, slots=True)
-class _Watched(Side):
+class _Watched(DiffSide):
     """A side that says how far it is looked through."""
 
     tell: Callable[[int], None] = field(kw_only=True)
 
     def rows(self) -> Iterator[Int64]:
-        for some in Side.rows(self):
+        for some in DiffSide.rows(self):
             self.tell(int(some[0]) if len(some) else 0)
             yield some
 
 
 def compare(
-    a: Side, b: Side, connections: Matches, rows: Matches, tell: Callable[[str], None], stopped: Callable[[], bool]
-) -> Comparison:
+    a: DiffSide,
+    b: DiffSide,
+    connections: ManualMatches,
+    rows: ManualMatches,
+    tell: Callable[[str], None],
+    stopped: Callable[[], bool],
+) -> DiffResult:
     """Read both sides' captures where nobody has, and compare them; `connections` and `rows` are what the user matched.
     `tell` gets what is being done, in words. Runs in a thread of its own.
 
@@ -44,7 +49,7 @@ def compare(
     return diff(watched[0], watched[1], connections, rows)
 
 
-def _reading(side: Side, tell: Callable[[str], None]) -> Callable[[Progress, bool], None]:
+def _reading(side: DiffSide, tell: Callable[[str], None]) -> Callable[[Progress, bool], None]:
     def told(progress: Progress, done: bool) -> None:
         if not done:
             tell(f"reading {clean(side.label)}{_share(progress.done, progress.total)}")
@@ -52,7 +57,7 @@ def _reading(side: Side, tell: Callable[[str], None]) -> Callable[[Progress, boo
     return told
 
 
-def _looking(side: Side, tell: Callable[[str], None], stopped: Callable[[], bool]) -> Callable[[int], None]:
+def _looking(side: DiffSide, tell: Callable[[str], None], stopped: Callable[[], bool]) -> Callable[[int], None]:
     last = 0.0
 
     def told(row: int) -> None:

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.analysis.diff import Comparison, Entry, Pair, Verdict
-from dissector.analysis.diff.comparison import Difference
-from dissector.analysis.diff.leaves import Path
-from dissector.analysis.diff.places import node_of
-from dissector.analysis.diff.wording import path_words
+from dissector.analysis.diff import DiffEntry, DiffResult, ExchangePair, PairVerdict
+from dissector.analysis.diff.formatting import format_path
+from dissector.analysis.diff.message_leaves import LeafPath
+from dissector.analysis.diff.node_lookup import find_node
+from dissector.analysis.diff.result import FieldDifference
 from dissector.capture_session import Capture
 from dissector.protocol.tree import Node
 from tui.model import Model
@@ -34,24 +34,24 @@ class Line(NamedTuple):
     part: str
     """``request``, ``response``, or empty for the version of both."""
     path: str
-    where: tuple[Path | None, Path | None]
+    where: tuple[LeafPath | None, LeafPath | None]
     values: tuple[str, str]
     """In the comparison's words, where a node has none of its own."""
     alike: bool
-    difference: Difference | None
+    difference: FieldDifference | None
 
 
 class DiffModel:
     """The state of the diff screen, once there is a comparison."""
 
-    def __init__(self, comparison: Comparison, a: Capture, b: Capture) -> None:
+    def __init__(self, comparison: DiffResult, a: Capture, b: Capture) -> None:
         self.comparison = comparison
         self.sides = (Model(a), Model(b))
         self.hides_equal = False
         self.shows_all_fields = False
-        self.cause: Entry | None = None
+        self.cause: DiffEntry | None = None
         """The one that is gone along."""
-        self.pair: Pair | None = None
+        self.pair: ExchangePair | None = None
         self.lines: list[Line] = []
         self.line = 0
         self._captures = (a, b)
@@ -84,16 +84,16 @@ class DiffModel:
         version = self._versions[side][row]
         return version if isinstance(version, int) else None
 
-    def versions_differ(self, pair: Pair) -> bool:
+    def versions_differ(self, pair: ExchangePair) -> bool:
         if pair.a is None or pair.b is None:
             return False
         return self.version(0, pair.a) != self.version(1, pair.b)
 
-    def is_equal(self, pair: Pair) -> bool:
+    def is_equal(self, pair: ExchangePair) -> bool:
         """Whether nothing of its kind differs."""
-        return pair.verdict is Verdict.SAME and not self.versions_differ(pair)
+        return pair.verdict is PairVerdict.SAME and not self.versions_differ(pair)
 
-    def _differing(self, pair: Pair) -> int:
+    def _differing(self, pair: ExchangePair) -> int:
         """How many fields of a pair differ."""
         return len(self.comparison.differences(pair))
 
@@ -102,7 +102,7 @@ class DiffModel:
         place = int(self._places[side][row])
         return place if place >= 0 else None
 
-    def choose(self, pair: Pair | None) -> None:
+    def choose(self, pair: ExchangePair | None) -> None:
         """Show another pair: its differences, its bytes."""
         self.pair = pair
         for side in SIDES:
@@ -118,7 +118,7 @@ class DiffModel:
         self.lines = self._lines(self.pair) if self.pair is not None else []
         self.choose_line(next((n for n, line in enumerate(self.lines) if not line.alike), 0))
 
-    def _lines(self, pair: Pair) -> list[Line]:
+    def _lines(self, pair: ExchangePair) -> list[Line]:
         out: list[Line] = []
         if pair.a is not None and pair.b is not None:
             versions = [self.version(0, pair.a), self.version(1, pair.b)]
@@ -132,7 +132,7 @@ class DiffModel:
                     for each in self.comparison.differences(pair)
                 ]  # fmt: skip
         for field in self.comparison.fields(pair)[:MOST_FIELDS]:
-            path = path_words(field.where_a or field.where_b or ())
+            path = format_path(field.where_a or field.where_b or ())
             out.append(Line(field.part, path, (field.where_a, field.where_b), ("", ""), field.alike, field.difference))
         return out
 
@@ -150,7 +150,7 @@ class DiffModel:
         """Where a side has the field of a line."""
         exchange, where = self.sides[side].exchange, line.where[side]
         message = getattr(exchange, line.part, None) if exchange is not None and line.part else None
-        return node_of(message, where) if message is not None and where is not None else None
+        return find_node(message, where) if message is not None and where is not None else None
 
     def line_of(self, side: int, node: Node) -> int | None:
         """The line of a node that a side has, or of the nearest above it."""
@@ -200,12 +200,12 @@ class DiffModel:
             position += step
         return None
 
-    def _shows(self, pair: Pair, entry: Entry) -> bool:
+    def _shows(self, pair: ExchangePair, entry: DiffEntry) -> bool:
         """Whether a pair shows an entry; those of other APIs are passed over without decoding them."""
         apis = (self.api(side, row) for side in SIDES if (row := row_of(pair, side)) is not None)
         return entry.api in apis and self.comparison.shows(pair, entry)
 
-    def first_shown(self, entry: Entry, stopped: Callable[[], bool]) -> int | None:
+    def first_shown(self, entry: DiffEntry, stopped: Callable[[], bool]) -> int | None:
         """The place in the comparison of the first pair that shows an entry; of its first row where none does: what one
         side has there it may have said in an exchange that has no other. May take a while."""
         for place, pair in enumerate(self.comparison.pairs):
@@ -215,18 +215,18 @@ class DiffModel:
                 return place
         return self.said_at(entry)
 
-    def said_at(self, entry: Entry) -> int | None:
+    def said_at(self, entry: DiffEntry) -> int | None:
         """The place in the comparison of the first row of an entry; None for what no row says."""
         first = ((side, row) for side, row in enumerate((entry.row_a, entry.row_b)) if row is not None)
         return next((found for side, row in first if (found := self.place_of(side, row)) is not None), None)
 
-    def differs(self, pair: Pair) -> bool:
+    def differs(self, pair: ExchangePair) -> bool:
         """Whether a pair has something to tell: a field, a version, its place, or that it stands alone."""
-        if pair.verdict in (Verdict.SAME, Verdict.DIFFERENT):
-            return self.versions_differ(pair) or (pair.verdict is Verdict.DIFFERENT and self.differing(pair) > 0)
-        return pair.verdict is not Verdict.MORE
+        if pair.verdict in (PairVerdict.SAME, PairVerdict.DIFFERENT):
+            return self.versions_differ(pair) or (pair.verdict is PairVerdict.DIFFERENT and self.differing(pair) > 0)
+        return pair.verdict is not PairVerdict.MORE
 
-    def line_of_cause(self, entry: Entry) -> int:
+    def line_of_cause(self, entry: DiffEntry) -> int:
         """The line of the chosen pair that shows an entry."""
         if entry.path == "version":
             return 0
@@ -235,7 +235,7 @@ class DiffModel:
         return next((n for n, line in lines if line.difference and (line.part, line.difference.path) == wanted), 0)
 
 
-def row_of(pair: Pair, side: int) -> int | None:
+def row_of(pair: ExchangePair, side: int) -> int | None:
     """A side's row of a pair."""
     return pair.b if side else pair.a
 

@@ -7,20 +7,20 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-from dissector.analysis.diff import Entry, Pair, Reason, Verdict
-from dissector.analysis.diff.report import item, subject
+from dissector.analysis.diff import DiffEntry, DiffReason, ExchangePair, PairVerdict
+from dissector.analysis.diff.report import entry_block, entry_subject
 from dissector.core.text import clean
 from tui.diff_model import SIDES, DiffModel, Line, row_of
 from tui.words import value_text
 
 Cell = tuple[str, str]
 SIGNS: Final = {
-    Verdict.SAME: ("=", "dim"),
-    Verdict.DIFFERENT: ("≠", "different"),
-    Verdict.ORDER: ("~", "order"),
-    Verdict.ONLY_A: ("−", "a"),
-    Verdict.ONLY_B: ("+", "b"),
-    Verdict.MORE: ("·", "dim"),
+    PairVerdict.SAME: ("=", "dim"),
+    PairVerdict.DIFFERENT: ("≠", "different"),
+    PairVerdict.ORDER: ("~", "order"),
+    PairVerdict.ONLY_A: ("−", "a"),
+    PairVerdict.ONLY_B: ("+", "b"),
+    PairVerdict.MORE: ("·", "dim"),
 }
 NOTHING: Final = "—"
 PARTS: Final = {"request": "→ ", "response": "← ", "": ""}
@@ -49,7 +49,7 @@ def pair_head(width: int) -> str:
     return f"{fit('A', side)} {fit('B', side)} verdict"
 
 
-def pair_cells(model: DiffModel, pair: Pair, width: int, *, matched: bool, marked: int | None) -> list[Cell]:
+def pair_cells(model: DiffModel, pair: ExchangePair, width: int, *, matched: bool, marked: int | None) -> list[Cell]:
     """A pair: both sides, the verdict. `matched` if by hand; `marked` is the side whose row waits to be matched."""
     sign, tone, words = verdict(model, pair)
     side = _side_width(width)
@@ -79,26 +79,26 @@ def _exchange(model: DiffModel, side: int, row: int | None) -> tuple[str, str]:
     return f"{row + 1:>{digits}} {clean(model.api(side, row))}{'' if version is None else f' v{version}'}", clean(info)
 
 
-def pair_text(model: DiffModel, pair: Pair) -> str:
+def pair_text(model: DiffModel, pair: ExchangePair) -> str:
     """A pair in one line, for who takes it elsewhere."""
     a, b = (_exchange(model, side, row_of(pair, side))[0].strip() for side in SIDES)
     return f"A {a} ⇄ B {b}: {verdict(model, pair)[2]}"
 
 
-def verdict(model: DiffModel, pair: Pair) -> tuple[str, str, str]:
+def verdict(model: DiffModel, pair: ExchangePair) -> tuple[str, str, str]:
     """A pair's sign, its tone, its verdict in words: what these two exchanges show of what their kind does."""
     sign, tone = SIGNS[pair.verdict]
     if pair.a is None or pair.b is None:
         return sign, tone, pair.verdict.value
-    count = 0 if pair.verdict is Verdict.SAME else model.differing(pair)
-    parts = ["other order"] if pair.verdict is Verdict.ORDER else []
+    count = 0 if pair.verdict is PairVerdict.SAME else model.differing(pair)
+    parts = ["other order"] if pair.verdict is PairVerdict.ORDER else []
     parts += ["version"] if model.versions_differ(pair) else []
     parts += [f"{count} field{'s' if count > 1 else ''}"] if count else []
-    if parts and pair.verdict is not Verdict.ORDER:
-        sign, tone = SIGNS[Verdict.DIFFERENT]
+    if parts and pair.verdict is not PairVerdict.ORDER:
+        sign, tone = SIGNS[PairVerdict.DIFFERENT]
     elif not parts:
-        sign, tone = SIGNS[Verdict.SAME]
-    return sign, tone, ", ".join(parts) or ("same here" if pair.verdict is Verdict.DIFFERENT else "same")
+        sign, tone = SIGNS[PairVerdict.SAME]
+    return sign, tone, ", ".join(parts) or ("same here" if pair.verdict is PairVerdict.DIFFERENT else "same")
 
 
 def cause_head(width: int) -> str:
@@ -106,7 +106,7 @@ def cause_head(width: int) -> str:
     return f"{fit('what', what)} {fit('A', value)} {fit('B', value)} {fit('often', often)}{' ' if often else ''}why"
 
 
-def cause_cells(entry: Entry, width: int, *, first: bool) -> list[Cell]:
+def cause_cells(entry: DiffEntry, width: int, *, first: bool) -> list[Cell]:
     """An entry: what differs, A against B, how often, why, what controls it. `first` if the one above is of another
     API."""
     sign, tone = cause_sign(entry)
@@ -130,28 +130,28 @@ def _cause_widths(width: int) -> tuple[int, int, int, int]:
     return what, value, often, room - what - 2 * value
 
 
-def cause_sign(entry: Entry) -> Cell:
-    if entry.reason is Reason.ORDER:
-        return SIGNS[Verdict.ORDER]
-    if entry.reason is Reason.ONLY_HERE or not entry.a or not entry.b:
+def cause_sign(entry: DiffEntry) -> Cell:
+    if entry.reason is DiffReason.ORDER:
+        return SIGNS[PairVerdict.ORDER]
+    if entry.reason is DiffReason.ONLY_HERE or not entry.a or not entry.b:
         if entry.row_a is None:
-            return SIGNS[Verdict.ONLY_B]
+            return SIGNS[PairVerdict.ONLY_B]
         if entry.row_b is None:
-            return SIGNS[Verdict.ONLY_A]
-    return SIGNS[Verdict.DIFFERENT]
+            return SIGNS[PairVerdict.ONLY_A]
+    return SIGNS[PairVerdict.DIFFERENT]
 
 
-def cause_field(entry: Entry) -> str:
+def cause_field(entry: DiffEntry) -> str:
     """What of an API an entry is about."""
     if entry.path:
         return clean(entry.path) if entry.api else "all"
-    return {Reason.ORDER: "order", Reason.COUNT: "how often"}.get(
-        entry.reason, clean(" ".join(filter(None, ("sent", subject(entry)))))
+    return {DiffReason.ORDER: "order", DiffReason.COUNT: "how often"}.get(
+        entry.reason, clean(" ".join(filter(None, ("sent", entry_subject(entry)))))
     )
 
 
-def _often(entry: Entry) -> str:
-    if entry.reason in (Reason.COUNT, Reason.ONLY_HERE) and not entry.path:
+def _often(entry: DiffEntry) -> str:
+    if entry.reason in (DiffReason.COUNT, DiffReason.ONLY_HERE) and not entry.path:
         return ""
     a, b = entry.count_a, entry.count_b
     return f"{a:,}×" if a == b or not b else f"{b:,}×" if not a else f"{a:,}/{b:,}×"
@@ -163,18 +163,18 @@ def _field(part: str, path: str, width: int) -> str:
     return arrow + fit(path, width - len(arrow), tail=True)
 
 
-def _why(entry: Entry, width: int) -> str:
+def _why(entry: DiffEntry, width: int) -> str:
     setting = " · ".join(dict.fromkeys(name for _, name in entry.settings))
     words = [f"set by {setting}" if setting else "", entry.reason.value]
     if width >= WIDER:
-        told = "" if entry.part or entry.path else subject(entry)  # stands at the beginning of the line
+        told = "" if entry.part or entry.path else entry_subject(entry)  # stands at the beginning of the line
         words.append(said(entry.words.removeprefix(told).removeprefix("; ")))
     return clean(" · ".join(filter(None, words)))
 
 
-def cause_text(entry: Entry) -> str:
+def cause_text(entry: DiffEntry) -> str:
     """All of an entry in one line."""
-    told = item(entry)
+    told = entry_block(entry)
     more = "".join(f" · {words}" for words in told.more)
     return f"{clean(entry.api)} {told.text} · {told.reason}{more}".strip()
 
@@ -213,14 +213,14 @@ def _line_widths(width: int) -> tuple[int, int, int]:
 
 def line_sign(line: Line) -> Cell:
     if line.alike:
-        return SIGNS[Verdict.SAME]
+        return SIGNS[PairVerdict.SAME]
     if line.difference is None and line.part and all(line.where):
-        return SIGNS[Verdict.MORE]
+        return SIGNS[PairVerdict.MORE]
     if line.part and line.where[0] is None:
-        return SIGNS[Verdict.ONLY_B]
+        return SIGNS[PairVerdict.ONLY_B]
     if line.part and line.where[1] is None:
-        return SIGNS[Verdict.ONLY_A]
-    return SIGNS[Verdict.DIFFERENT]
+        return SIGNS[PairVerdict.ONLY_A]
+    return SIGNS[PairVerdict.DIFFERENT]
 
 
 def line_value(model: DiffModel, side: int, line: Line) -> str:
@@ -237,11 +237,13 @@ def line_value(model: DiffModel, side: int, line: Line) -> str:
 def line_why(line: Line) -> str:
     found = line.difference
     if not line.part:
-        return "" if line.alike else Reason.VERSION.value
+        return "" if line.alike else DiffReason.VERSION.value
     if found is None:
         return "" if line.alike or not all(line.where) else "ignored"
     words = clean(said(found.words))
-    return words if words and found.reason is Reason.VERSION else ": ".join(filter(None, (found.reason.value, words)))
+    return (
+        words if words and found.reason is DiffReason.VERSION else ": ".join(filter(None, (found.reason.value, words)))
+    )
 
 
 def line_text(model: DiffModel, line: Line) -> str:

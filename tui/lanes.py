@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from rich.cells import set_cell_size
 
 from dissector.analysis.sequence_diagram import Lane, SequenceEvent
-from dissector.analysis.sequence_diagram.labels import lane_words, message_words
+from dissector.analysis.sequence_diagram.labels import lane_label, message_label
 
 WIDE: Final = 34
 """Cells from lane to lane at least."""
@@ -85,7 +85,7 @@ def head(lanes: Sequence[Lane], shown: Layout) -> list[str]:
     """Two lines with the names of lanes over them: name, then address."""
     rows = [[" "] * shown.width for _ in range(2)]
     for number, cell in zip(shown.lanes, shown.cells, strict=True):
-        name, _, address = lane_words(lanes[number]).rpartition(" · ")
+        name, _, address = lane_label(lanes[number]).rpartition(" · ")
         for row, words in zip(rows, (name, address), strict=True):
             text = words if len(words) < shown.gap else "…" + words[2 - shown.gap :]
             start = max(0, min(shown.width - len(text), cell - len(text) // 2))
@@ -101,7 +101,7 @@ def line(event: SequenceEvent, lanes: Sequence[Lane], shown: Layout, in_flight: 
     }
     source, target = shown.cell(event.source), shown.cell(event.target)
     if source is None and target is None:
-        return _spread(marks, shown.width, f"  {message_words(event)} (lanes are aside)")
+        return _spread(marks, shown.width, f"  {message_label(event)} (lanes are aside)")
     right = source < target if source is not None and target is not None else event.source < event.target
     left_end, right_end = (source, target) if right else (target, source)
     return _arrow(event, marks, -1 if left_end is None else left_end, shown.width if right_end is None else right_end,
@@ -112,7 +112,7 @@ def _arrow(event: SequenceEvent, marks: dict[int, str], low: int, high: int, wid
     """The arrow between two cells; a lane that is not shown is beyond the line's edge."""
     room = high - low - 1
     dash = "─" if event.is_request else "╌"
-    words = f" {message_words(event)} "
+    words = f" {message_label(event)} "
     words = words if len(words) <= room - 4 else words[: max(0, room - 6)] + "… "
     left = max(0, (room - len(words)) // 2)
     tip = "✕" if event.error else "▶" if right else "◀"

@@ -7,12 +7,11 @@ colour says is said by a number too.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_words
+from dissector.analysis.stats.counts import ApiVersion
 from dissector.analysis.stats.histogram import Histogram
-from dissector.analysis.stats.sections import SECTIONS, api_words
-from dissector.analysis.stats.sections import Line as Counted
+from dissector.analysis.stats.negotiated_versions import NegotiatedVersions, negotiated_versions
 from dissector.analysis.stats.statistics import Statistics
-from dissector.analysis.stats.tallies import ApiVersion
-from dissector.analysis.stats.versions import Negotiated, negotiated
 from dissector.core.text import bar, clean, counted, duration, size
 from tui.widgets.line_list import Line
 
@@ -82,7 +81,7 @@ def picture_of(statistics: Statistics) -> Picture:
         f"{total.errors:,} with errors · {total.unanswered:,} unanswered"
     )
     groups = {}
-    for page, section in SECTIONS.items():
+    for page, section in BREAKDOWNS.items():
         if page != "version":
             count = len(getattr(statistics, GROUPS[page]).tallies)
             groups[page] = tuple(map(_entry, section(statistics, MOST))), count
@@ -91,7 +90,7 @@ def picture_of(statistics: Statistics) -> Picture:
     return Picture(summary, groups, versions, _fields(statistics), how, _powers(total.latency))
 
 
-def _entry(line: Counted) -> Entry:
+def _entry(line: StatsGroup) -> Entry:
     tally = line.tally
     p50, p99 = tally.latency.percentile(50), tally.latency.percentile(99)
     return Entry(
@@ -99,11 +98,11 @@ def _entry(line: Counted) -> Entry:
     )
 
 
-def _versions(statistics: Statistics) -> Iterator[tuple[Negotiated, Counted]]:
-    return zip(negotiated(statistics)[:MOST], SECTIONS["version"](statistics, MOST), strict=True)
+def _versions(statistics: Statistics) -> Iterator[tuple[NegotiatedVersions, StatsGroup]]:
+    return zip(negotiated_versions(statistics)[:MOST], BREAKDOWNS["version"](statistics, MOST), strict=True)
 
 
-def _version_entry(each: Negotiated, line: Counted) -> VersionEntry:
+def _version_entry(each: NegotiatedVersions, line: StatsGroup) -> VersionEntry:
     client = each.asked.client
     return VersionEntry(
         clean(line.facts["api"]),
@@ -125,7 +124,9 @@ def _fields(statistics: Statistics) -> tuple[tuple[str, int, str], ...]:
         for kind, sample in statistics.fields.kinds.items()
         for path, count in sample.estimated()
     ]
-    filters = {(line.facts["api_key"], line.facts["api_version"]): line.filter for line in SECTIONS["api"](statistics)}
+    filters = {
+        (line.facts["api_key"], line.facts["api_version"]): line.filter for line in BREAKDOWNS["api"](statistics)
+    }
     ranked = sorted(found, key=lambda each: -each[1])[:MOST]
     return tuple((words, count, filters.get(api, "")) for words, count, api in ranked)
 

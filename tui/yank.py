@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from dissector.core.json_text import dumps
 from dissector.core.text import clean, seconds
 from dissector.exchange.field_values import ABSENT, value_at
-from dissector.export.command_line import command
+from dissector.export.command_line import show_command
 from dissector.protocol.tree import Node
 from tui.model import Model
 from tui.words import field_label, row_cells
@@ -78,7 +78,7 @@ def _json(model: Model) -> str | None:
 
 def _command(model: Model) -> str | None:
     """For a shell, where the same files are."""
-    return None if model.number is None else command(model.capture.names, None, f"number == {model.number + 1}")
+    return None if model.number is None else show_command(model.capture.names, None, f"number == {model.number + 1}")
 
 
 def _row(model: Model) -> str | None:

@@ -61,7 +61,7 @@ def _all(exchange: Exchange) -> Iterator[FollowKey]:
     for side in ("request", "response"):
         message = getattr(exchange, side)
         if message is not None:
-            yield from _Walk(exchange, side, message.context.topic_names).values(message.body, f"{side}.body", "")
+            yield from _KeyWalk(exchange, side, message.context.topic_names).values(message.body, f"{side}.body", "")
     facts = exchange.facts
     if facts.correlation_id is not None:
         mark = facts.correlation_id.to_bytes(4, "big", signed=True)
@@ -69,7 +69,7 @@ def _all(exchange: Exchange) -> Iterator[FollowKey]:
         yield FollowKey("correlation id", label, "request.header.correlation_id", (mark,))
 
 
-class _Walk:
+class _KeyWalk:
     """Through the values of one message."""
 
     def __init__(self, exchange: Exchange, side: str, names: Mapping[str, str]) -> None:

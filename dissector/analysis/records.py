@@ -21,7 +21,7 @@ _SEQUENCES: Final = 1 << 31
 Body = Mapping[str, Any]
 
 
-Each = tuple[int, int | None, bytes | None, bytes | None, Sequence[BatchHeader]]
+RecordFields = tuple[int, int | None, bytes | None, bytes | None, Sequence[BatchHeader]]
 """A record as `batch.Record` has it, the time not always."""
 
 
@@ -31,7 +31,7 @@ class CarriedRecords(NamedTuple):
     topic: str
     """Its name, or its id where nothing tells the name."""
     partition: int | None
-    records: Sequence[Each]
+    records: Sequence[RecordFields]
     """A message has no headers; one of magic 0 has no timestamp either."""
     base_offset: int
     producer_id: int = NO_PRODUCER
@@ -50,24 +50,24 @@ class CarriedRecords(NamedTuple):
         return [(first + record[0] - self.base_offset) % _SEQUENCES for record in self.records]
 
 
-class Log(NamedTuple):
+class LogPartition(NamedTuple):
     """Where records stand."""
 
     topic: str
     partition: int | None
 
 
-def carries(message: ExchangeMessage) -> bool:
+def has_records_field(message: ExchangeMessage) -> bool:
     """Whether a message has a field for records."""
     return message.shape.body in RECORDS_FIELDS
 
 
-def of_entry(file: str, body: Body) -> Iterator[CarriedRecords]:
+def records_of_entry(file: str, body: Body) -> Iterator[CarriedRecords]:
     """The records of an entry of a log segment, whose folder says which log it is."""
-    yield from of_object(body, Log(*partition_of(file)))
+    yield from records_of_object(body, LogPartition(*partition_of(file)))
 
 
-def of_batch(batch: Batch, records: list[Record], log: Log) -> Iterator[CarriedRecords]:
+def records_of_batch(batch: Batch, records: list[Record], log: LogPartition) -> Iterator[CarriedRecords]:
     """The records of a batch of magic 2, which were read."""
     if records:
         yield CarriedRecords(
@@ -76,7 +76,7 @@ def of_batch(batch: Batch, records: list[Record], log: Log) -> Iterator[CarriedR
         )  # fmt: skip
 
 
-def of_object(batch: Body, log: Log) -> Iterator[CarriedRecords]:
+def records_of_object(batch: Body, log: LogPartition) -> Iterator[CarriedRecords]:
     """The records of a batch of magic 2, a message of before it, or a wrapper of such messages, as JSON has it."""
     if batch.get("magic") != 2:
         yield from _of_messages(batch, log, batch.get("compression", "none"))
@@ -87,7 +87,7 @@ def of_object(batch: Body, log: Log) -> Iterator[CarriedRecords]:
         )  # fmt: skip
 
 
-def _of_messages(message: Body, log: Log, codec: str) -> Iterator[CarriedRecords]:
+def _of_messages(message: Body, log: LogPartition, codec: str) -> Iterator[CarriedRecords]:
     if "messages" in message:
         for inner in message["messages"] or ():
             yield from _of_messages(inner, log, codec)
@@ -95,6 +95,6 @@ def _of_messages(message: Body, log: Log, codec: str) -> Iterator[CarriedRecords
         yield CarriedRecords(*log, [_each(message)], message["offset"], codec=codec)
 
 
-def _each(record: Body) -> Each:
+def _each(record: Body) -> RecordFields:
     headers = [BatchHeader(each["key"], each["value"]) for each in record.get("headers", ())]
     return record["offset"], record.get("timestamp"), record["key"], record["value"], headers

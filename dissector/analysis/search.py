@@ -27,7 +27,7 @@ from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import Node
 
-MOST: Final = 10_000
+MAX_HITS: Final = 10_000
 """Hits of a message that are told; who wants more needs another word."""
 SIDES: Final = ("request", "response")
 
@@ -36,7 +36,7 @@ class SearchError(ValueError):
     """What is looked for makes no sense; one plain line."""
 
 
-class Kind(StrEnum):
+class SearchKind(StrEnum):
     """What is looked for."""
 
     TEXT = "text"
@@ -44,7 +44,7 @@ class Kind(StrEnum):
     FIELD = "field"
 
 
-class Hit(NamedTuple):
+class SearchHit(NamedTuple):
     """A place in a message: the field's path from the root, and bytes of one of the message's sources."""
 
     path: str
@@ -54,10 +54,10 @@ class Hit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Needle:
-    """What is looked for, made by `needle`."""
+class SearchQuery:
+    """What is looked for, made by `search_query`."""
 
-    kind: Kind
+    kind: SearchKind
     text: str
     data: bytes
     """As bytes; empty for a field."""
@@ -65,27 +65,29 @@ class Needle:
     opens_records: bool
     """Whether compressed records are looked into, wherever they are."""
 
-    def hits(self, message: ExchangeMessage) -> list[Hit]:
+    def hits(self, message: ExchangeMessage) -> list[SearchHit]:
         """Where a message has it, in the order of the tree."""
-        found = self._fields(message.tree) if self.kind is not Kind.HEX else {}
+        found = self._fields(message.tree) if self.kind is not SearchKind.HEX else {}
         order = {node: place for place, node in enumerate(message.tree.walk())}
-        hits = [(order[node], Hit(node.path, node.source, node.start, node.end)) for node in found.values()]
+        hits = [(order[node], SearchHit(node.path, node.source, node.start, node.end)) for node in found.values()]
         for source in message.sources:
             starts = list(self._starts(source.data))
             for node, start in _leaves_at(message.tree, source.number, starts):
-                hits.append((order[node], Hit(node.path, source.number, start, start + len(self.data))))
-        return [hit for _, hit in sorted(hits)[:MOST]]
+                hits.append((order[node], SearchHit(node.path, source.number, start, start + len(self.data))))
+        return [hit for _, hit in sorted(hits)[:MAX_HITS]]
 
     def _fields(self, tree: Node) -> dict[str, Node]:
         """Fields whose name, or whose value's name, is what is looked for."""
-        by_path = self.kind is Kind.FIELD and ("." in self.text or "[" in self.text)
+        by_path = self.kind is SearchKind.FIELD and ("." in self.text or "[" in self.text)
         found = {}
         for node in tree.walk():
             if by_path:
                 paths = (node.path, re.sub(r"\[\d+\]", "", node.path))
                 has = any(self._is_in(path) for path in paths) and not node.name.startswith(("(", "["))
             else:
-                has = self._is_in(node.name) or (self.kind is Kind.TEXT and bool(node.note) and self._is_in(node.note))
+                has = self._is_in(node.name) or (
+                    self.kind is SearchKind.TEXT and bool(node.note) and self._is_in(node.note)
+                )
             if has and node.path:
                 found[node.path] = node
         return found
@@ -99,7 +101,7 @@ class Needle:
             return
         data = data.lower() if self.any_case else data
         at = data.find(self.data)
-        for _ in range(MOST):
+        for _ in range(MAX_HITS):
             if at < 0:
                 return
             yield at
@@ -114,7 +116,7 @@ class Needle:
                     return number
         return None
 
-    def hits_of(self, exchange: Exchange) -> Iterator[tuple[str, list[Hit]]]:
+    def hits_of(self, exchange: Exchange) -> Iterator[tuple[str, list[SearchHit]]]:
         """The hits of each side that is there."""
         for side in SIDES:
             found: ExchangeMessage | None = getattr(exchange, side)
@@ -135,29 +137,29 @@ class Needle:
     def _apis(self) -> frozenset[int]:
         """The APIs whose messages may have it, whatever their bytes are."""
         keys = _records_apis() if self.opens_records else frozenset[int]()
-        if self.kind is Kind.HEX:
+        if self.kind is SearchKind.HEX:
             return keys
         name = self.text.rpartition(".")[2].partition("[")[0].lower()
-        if self.kind is Kind.TEXT and name in _number_words():
+        if self.kind is SearchKind.TEXT and name in _number_words():
             return frozenset(each.key for each in apis())
         by_name = frozenset(key for key, names in _names().items() if name in names)
-        if self.kind is Kind.FIELD and not by_name:  # of what bytes hold, or of records
+        if self.kind is SearchKind.FIELD and not by_name:  # of what bytes hold, or of records
             return frozenset(each.key for each in apis())
         return keys | by_name
 
 
-def needle(text: str, kind: Kind, *, opens_records: bool = False) -> Needle:
+def search_query(text: str, kind: SearchKind, *, opens_records: bool = False) -> SearchQuery:
     """What to look for. Raises `SearchError` for nothing, and for what is no hex."""
     if not text:
         raise SearchError("nothing to look for")
-    if kind is Kind.HEX:
+    if kind is SearchKind.HEX:
         digits = re.sub(r"[\s:]|0x", "", text)
         if not re.fullmatch(r"(?:[0-9a-fA-F]{2})+", digits):
             raise SearchError(f"no bytes in hex: {text!r}: two digits a byte, such as 00 2a")
-        return Needle(kind, text, bytes.fromhex(digits), False, opens_records)
+        return SearchQuery(kind, text, bytes.fromhex(digits), False, opens_records)
     any_case = text == text.lower()
-    data = text.encode("utf-8", "surrogateescape") if kind is Kind.TEXT else b""
-    return Needle(kind, text, data, any_case, opens_records)
+    data = text.encode("utf-8", "surrogateescape") if kind is SearchKind.TEXT else b""
+    return SearchQuery(kind, text, data, any_case, opens_records)
 
 
 def _leaves_at(tree: Node, source: int, starts: list[int]) -> Iterator[tuple[Node, int]]:

@@ -10,9 +10,9 @@ import numpy as np
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 
-ENOUGH: Final = 100
+MIN_EXCHANGES: Final = 100
 """Exchanges that have a slowest hundredth."""
-SHARE: Final = 0.99
+QUANTILE: Final = 0.99
 
 
 def slow_rows(capture: Capture) -> Int64:
@@ -32,8 +32,8 @@ def _limits(group: Int64, latency: Int64) -> Int64:
     order = np.lexsort((latency, group))
     sizes = np.unique(group, return_counts=True)[1]
     last = np.cumsum(sizes) - 1
-    at = last - sizes + 1 + np.ceil(sizes * SHARE).astype(np.int64) - 1
-    limit = np.where(sizes >= ENOUGH, latency[order][at], -1) if len(group) else group
+    at = last - sizes + 1 + np.ceil(sizes * QUANTILE).astype(np.int64) - 1
+    limit = np.where(sizes >= MIN_EXCHANGES, latency[order][at], -1) if len(group) else group
     result = np.empty_like(latency)
     result[order] = np.repeat(limit, sizes)
     return result

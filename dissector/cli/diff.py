@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from pathlib import PurePath
 from typing import Any, Final
 
-from dissector.analysis.diff import Matches, Side, diff, matrix
-from dissector.analysis.diff.objects import comparison_object, matrix_object
-from dissector.analysis.diff.rendering import html, markdown, text
-from dissector.analysis.diff.report import Block, compared, tabled
+from dissector.analysis.diff import DiffSide, ManualMatches, build_matrix, diff
+from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
+from dissector.analysis.diff.report import ReportBlock, diff_report, matrix_report
+from dissector.analysis.diff.to_json import diff_to_json, matrix_to_json
 from dissector.capture_session import Capture
 from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.filtering import wanted
@@ -24,9 +24,9 @@ from dissector.core.garbage_collection import collecting_seldom
 from dissector.core.json_text import dumps
 from dissector.filter import Filter
 
-RENDERERS: Final = {DiffFormat.TEXT: text, DiffFormat.MARKDOWN: markdown, DiffFormat.HTML: html}
+RENDERERS: Final = {DiffFormat.TEXT: render_text, DiffFormat.MARKDOWN: render_markdown, DiffFormat.HTML: render_html}
 AS_A_WHOLE: Final = "what each side does as a whole, beside each other: captures are compared field by field"
-Screen = Callable[[Side, Side, Matches], int]
+Screen = Callable[[DiffSide, DiffSide, ManualMatches], int]
 """Shows two sides; gives the exit code."""
 _MATCH: Final = re.compile(r"A:C?(\d{1,9})=B:C?(\d{1,9})", re.ASCII)
 
@@ -53,7 +53,7 @@ def compare(
     are_tables(files, on)
     if misuse := _misuse(len(files), chosen, matches):
         return complain(misuse)
-    filters = [wanted(text, option) for text, option in zip(chosen, ("--a", "--b"), strict=True)]
+    filters = [wanted(render_text, option) for render_text, option in zip(chosen, ("--a", "--b"), strict=True)]
     with collecting_seldom(), ExitStack() as stack:
         captures = [stack.enter_context(Capture([file], ports=ports)) for file in files]
         sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), filters, strict=True)]
@@ -72,7 +72,7 @@ def compare(
         for side in (comparison.a, comparison.b):
             if not side.exchanges:
                 return complain(f"{side.label}: no request of Kafka's in it")
-        _write(form, comparison_object(comparison), compared(comparison))
+        _write(form, diff_to_json(comparison), diff_report(comparison))
         return 0 if comparison.is_same else NEGATIVE
 
 
@@ -98,22 +98,22 @@ def _tables(
         captures = [stack.enter_context(Capture([each.path], ports=each.ports, topics=each.topics)) for each in found]
         for capture in captures:
             read_with_progress(capture)
-        named = [Side(capture, name) for capture, (_, name) in zip(captures, asked, strict=True)]
+        named = [DiffSide(capture, name) for capture, (_, name) in zip(captures, asked, strict=True)]
         return _matrix(named, form if isinstance(form, DiffFormat) else DiffFormat.TEXT)
 
 
-def _matrix(columns: Sequence[Side], form: DiffFormat) -> int:
-    beside = matrix(columns)
-    _write(form, matrix_object(beside), tabled(beside))
+def _matrix(columns: Sequence[DiffSide], form: DiffFormat) -> int:
+    beside = build_matrix(columns)
+    _write(form, matrix_to_json(beside), matrix_report(beside))
     return 0 if beside.is_same else NEGATIVE
 
 
-def _side(capture: Capture, chosen: Filter | None) -> Side:
+def _side(capture: Capture, chosen: Filter | None) -> DiffSide:
     name = PurePath(capture.names[0]).stem
-    return Side(capture, f"{name}, {chosen.text}" if chosen else name, chosen)
+    return DiffSide(capture, f"{name}, {chosen.text}" if chosen else name, chosen)
 
 
-def _write(form: DiffFormat, value: dict[str, Any], blocks: Iterable[Block]) -> None:
+def _write(form: DiffFormat, value: dict[str, Any], blocks: Iterable[ReportBlock]) -> None:
     if form is DiffFormat.JSON:
         sys.stdout.buffer.write(dumps(value) + b"\n")
         return

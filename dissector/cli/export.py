@@ -14,8 +14,8 @@ from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import examine_with_progress, read_with_progress
 from dissector.cli.show import nothing_found
 from dissector.core.text import counted
-from dissector.export.exporter import ExportRequest, NotCarriedError, check, shared
-from dissector.export.forms import ENDINGS, Form
+from dissector.export.exporter import ExportRequest, NoPacketsError, check_request, export_rows
+from dissector.export.formats import SUFFIXES, ExportFormat
 
 STDOUT: Final = "-"
 LARGEST: Final = 10**15
@@ -25,7 +25,7 @@ LARGEST: Final = 10**15
 def export(
     files: Sequence[str],
     out: str,
-    form: Form | None,
+    form: ExportFormat | None,
     chosen: str | None,
     filter: str | None,
     ports: frozenset[int],
@@ -39,13 +39,13 @@ def export(
     order = ExportRequest(form, redact, chosen, filter)
     ranges = None if chosen is None else ranges_of(chosen)
     fitting = wanted(filter)
-    check(files, order)
+    check_request(files, order)
     if any(_same(name, out) for name in files):
         raise CaptureError(f"{out}: is read from: choose another name to write to")
     with Capture(files, ports=ports, show_secrets=show_secrets) as capture:
         asks_findings = fitting is not None and fitting.asks_findings
         read_with_progress(capture)
-        if form is Form.JSON or asks_findings:
+        if form is ExportFormat.JSON or asks_findings:
             examine_with_progress(capture)
         for problem in capture.problems:
             complain(problem.message)
@@ -63,8 +63,8 @@ def export(
                 complain(nothing_fits(fitting, chosen_rows))
                 return NEGATIVE
         try:
-            pieces = shared(capture, rows, order, complain)
-        except NotCarriedError as error:
+            pieces = export_rows(capture, rows, order, complain)
+        except NoPacketsError as error:
             complain(str(error))
             return NEGATIVE
         _save(pieces, out)
@@ -73,11 +73,13 @@ def export(
     return 0
 
 
-def _form_of(out: str) -> Form:
+def _form_of(out: str) -> ExportFormat:
     """What a file's name asks for."""
-    form = ENDINGS.get(Path(out).suffix.lower())
+    form = SUFFIXES.get(Path(out).suffix.lower())
     if form is None:
-        raise CaptureError(f"{out}: say with --format what to write, or choose a name that ends in {' '.join(ENDINGS)}")
+        raise CaptureError(
+            f"{out}: say with --format what to write, or choose a name that ends in {' '.join(SUFFIXES)}"
+        )
     return form
 
 

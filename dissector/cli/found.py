@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dissector.analysis.stats.sections import quoted
+from dissector.analysis.stats.breakdowns import quoted
 from dissector.capture import CaptureError
 from dissector.cli.cluster import Cluster
 from dissector.cli.filtering import wanted

@@ -26,7 +26,7 @@ from dissector.cli.options import (
 )
 from dissector.cli.outcome import complain
 from dissector.cli.schema_commands import schema
-from dissector.export.forms import Form
+from dissector.export.formats import ExportFormat
 
 
 class _OpensFiles(TyperGroup):
@@ -268,7 +268,7 @@ def export(
     ] = None,
     filter: Wanted = None,
     form: Annotated[
-        Form | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
+        ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
     ] = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dissector.analysis.stats import Statistics
-from dissector.analysis.stats.over_time import OverTime
+from dissector.analysis.stats.latency_over_time import LatencyOverTime
 from dissector.cli.pages import DIM, NAME, TYPE, Line
 from dissector.core.text import bar, duration, size
 
@@ -18,7 +18,7 @@ BAR: Final = 40
 _MARGIN: Final = 13
 
 
-def pictures(over: OverTime | None, statistics: Statistics) -> Iterator[Line]:
+def pictures(over: LatencyOverTime | None, statistics: Statistics) -> Iterator[Line]:
     """All of them; without what there is nothing to show of."""
     if over is not None:
         yield from _latency(over)
@@ -26,7 +26,7 @@ def pictures(over: OverTime | None, statistics: Statistics) -> Iterator[Line]:
     yield from _topics(statistics)
 
 
-def _latency(over: OverTime) -> Iterator[Line]:
+def _latency(over: LatencyOverTime) -> Iterator[Line]:
     """A row for each percentile, higher where it took longer: the scale is logarithmic, and the same for all."""
     rows = [[slot.percentile(percent) for slot in over.slots] for percent in PERCENTILES]
     known = [value for row in rows for value in row if value is not None]
@@ -46,7 +46,7 @@ def _level(value: int, low: int, high: int) -> int:
     return min(len(LEVELS) - 1, int(share * len(LEVELS)))
 
 
-def _heat(over: OverTime) -> Iterator[Line]:
+def _heat(over: LatencyOverTime) -> Iterator[Line]:
     """A row for each power of two of a latency, darker where there are more."""
     counts = [slot.powers() for slot in over.slots]
     powers = {power for slot in counts for power in slot}
@@ -65,7 +65,7 @@ def _shade(count: int, most: int) -> str:
     return SHADES[min(len(SHADES) - 1, int(share * len(SHADES)))]
 
 
-def _axis(over: OverTime) -> Line:
+def _axis(over: LatencyOverTime) -> Line:
     """What the columns are."""
     words = f"{_words(over.end_ns - over.begin_ns)}, {_words(over.slot_ns)} a column"
     return [(" " * _MARGIN + f" └ {words}", DIM)]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dissector.analysis.stats.counting import Counting
-from dissector.analysis.stats.over_time import OverTime
-from dissector.analysis.stats.sections import SECTIONS, Line, api_name, api_words
+from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_name, api_words
+from dissector.analysis.stats.counts import ApiVersion, ExchangeCounts
+from dissector.analysis.stats.latency_over_time import LatencyOverTime
 from dissector.analysis.stats.statistics import Statistics
-from dissector.analysis.stats.tallies import ApiVersion, Tally
+from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.filtering import nothing_fits, wanted
@@ -76,7 +76,7 @@ def stats(
             if not len(rows):
                 complain(nothing_fits(fitting, len(capture)))
                 return NEGATIVE
-        counting = Counting(capture, rows)
+        counting = StatisticsPass(capture, rows)
         step_with_progress(counting.steps(), "counting")
         if plot:
             return print_lines(pictures(_over_time(capture, rows), counting.statistics))
@@ -102,11 +102,11 @@ def _of_tables(
     return code
 
 
-def _over_time(capture: Capture, rows: Int64 | None) -> OverTime | None:
+def _over_time(capture: Capture, rows: Int64 | None) -> LatencyOverTime | None:
     """Latencies of these rows, or of all; None where nothing was answered."""
     index_columns = capture.index_columns(np.arange(len(capture)) if rows is None else rows)
     answered = index_columns.where(index_columns.has_latency)
-    return OverTime.of(answered.asked_ns, answered.latency_ns)
+    return LatencyOverTime.of(answered.asked_ns, answered.latency_ns)
 
 
 def _write(statistics: Statistics, by: By | None, form: StatsFormat) -> int:
@@ -139,7 +139,7 @@ def _table(statistics: Statistics, by: By, most: int | None) -> Iterator[Styled]
     if by is By.FIELD:
         yield from _fields(statistics, most)
         return
-    lines = SECTIONS[by.value](statistics)
+    lines = BREAKDOWNS[by.value](statistics)
     if not lines:
         return
     yield []
@@ -151,7 +151,7 @@ def _table(statistics: Statistics, by: By, most: int | None) -> Iterator[Styled]
         yield [(f"{len(lines) - most:>{_WIDTHS[0]},} more lines: --by {by.value}", NOTE)]
 
 
-def _numbers(tally: Tally) -> str:
+def _numbers(tally: ExchangeCounts) -> str:
     latencies = [tally.latency.percentile(percent) for percent in PERCENTILES] + [tally.latency.most]
     cells = [
         f"{tally.exchanges:,}", size(tally.bytes_out), size(tally.bytes_in),
@@ -193,14 +193,14 @@ def _json_lines(statistics: Statistics, by: By | None) -> Iterator[bytes]:
         if each is By.FIELD:
             yield from map(_json_line, _field_objects(statistics))
         else:
-            yield from (_json_line(_object(each, line)) for line in SECTIONS[each.value](statistics))
+            yield from (_json_line(_object(each, line)) for line in BREAKDOWNS[each.value](statistics))
 
 
-def _object(by: By, line: Line) -> dict[str, Any]:
+def _object(by: By, line: StatsGroup) -> dict[str, Any]:
     return {"by": by.value} | line.facts | _counts(line.tally)
 
 
-def _counts(tally: Tally) -> dict[str, Any]:
+def _counts(tally: ExchangeCounts) -> dict[str, Any]:
     latency = tally.latency
     percentiles = {f"p{percent}": latency.percentile(percent) for percent in PERCENTILES}
     return {

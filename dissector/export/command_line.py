@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dissector.core.text import clean
 
 
-def command(names: Sequence[str], chosen: str | None, fitting: str | None = None) -> str:
+def show_command(names: Sequence[str], chosen: str | None, fitting: str | None = None) -> str:
     """A line for a shell. `chosen` are row numbers from 1 as ``3,10-20``, None for all rows; of these, those that fit a
     filter.
 
@@ -18,7 +18,7 @@ def command(names: Sequence[str], chosen: str | None, fitting: str | None = None
     return clean(shlex.join(words))
 
 
-def row_words(rows: Iterable[int]) -> str:
+def format_rows(rows: Iterable[int]) -> str:
     """Rows, from 0 and ascending, as `chosen` has them: ``3,10-20``."""
     parts: list[list[int]] = []
     for row in rows:

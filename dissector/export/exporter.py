@@ -11,15 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from dissector.analysis.sequence_diagram import mermaid, sequence_diagram, svg
+from dissector.analysis.sequence_diagram import render_mermaid, render_svg, sequence_diagram
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.conversation import pcapng
 from dissector.core.text import counted
 from dissector.exchange.to_json import json_line
-from dissector.export.command_line import command
-from dissector.export.forms import Form
-from dissector.export.packets import NO_COMMENTS, packets_of
+from dissector.export.command_line import show_command
+from dissector.export.formats import ExportFormat
+from dissector.export.packets import NO_COMMENTS, carrying_packets
 from dissector.export.pytest_file import pytest_file
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
@@ -29,7 +29,7 @@ from dissector.export.transcript import transcript
 class ExportRequest(NamedTuple):
     """What is wanted."""
 
-    form: Form
+    form: ExportFormat
     redact: bool = False
     chosen: str | None = None
     """The row numbers from 1, as ``3,10-20``, that a command has; None for all."""
@@ -39,52 +39,54 @@ class ExportRequest(NamedTuple):
     """What the user wrote on rows, from 0. It goes into a capture, but not into a redacted one: it may quote."""
 
 
-class NotCarriedError(CaptureError):
+class NoPacketsError(CaptureError):
     """No packet brought any of the rows."""
 
 
-def check(names: Sequence[str], order: ExportRequest) -> None:
+def check_request(names: Sequence[str], order: ExportRequest) -> None:
     """Raises `CaptureError` for what can't be done with files of these names."""
-    if order.redact and order.form is Form.COMMAND:
+    if order.redact and order.form is ExportFormat.COMMAND:
         raise CaptureError("redacted: a command shows the file as it is: write a redacted capture, and share that")
     once = [name for name in names if not Path(name).is_file()]
-    if once and (order.redact or order.form is Form.PCAPNG):
+    if once and (order.redact or order.form is ExportFormat.PCAPNG):
         name = "standard input" if once[0] == "-" else once[0]
         raise CaptureError(f"{name}: export reads a capture twice: save it to a file first")
 
 
-def shared(
+def export_rows(
     capture: Capture, rows: Sequence[int], order: ExportRequest, told: Callable[[str], object]
 ) -> Iterator[bytes]:
     """What the file holds, of these rows, from 0 and ascending. The capture has been read to its end, and examined for
-    the findings of JSON. `told` hears what did not go well and yet goes on. Raises `CaptureError`: `NotCarriedError`,
-    or what `check` raises."""
-    check(capture.names, order)
-    if (order.redact or order.form is Form.PCAPNG) and not any(capture.spans(number) for number in rows):
+    the findings of JSON. `told` hears what did not go well and yet goes on. Raises `CaptureError`: `NoPacketsError`,
+    or what `check_request` raises."""
+    check_request(capture.names, order)
+    if (order.redact or order.form is ExportFormat.PCAPNG) and not any(capture.spans(number) for number in rows):
         which = "any row" if order.chosen is None else f"row {order.chosen}"
-        raise NotCarriedError(f"no packets carried {which}: only rows of packets can be a capture, or be redacted")
+        raise NoPacketsError(f"no packets carried {which}: only rows of packets can be a capture, or be redacted")
     return _redacted(capture, rows, order.form, told) if order.redact else _pieces(capture, rows, order)
 
 
 def _pieces(capture: Capture, rows: Sequence[int], order: ExportRequest) -> Iterator[bytes]:
-    if order.form is Form.PCAPNG:
+    if order.form is ExportFormat.PCAPNG:
         words = f"kdissect export: {counted(len(rows), 'row')} of {', '.join(capture.names)}"
-        return pcapng(packets_of(capture, rows, order.comments), words)
-    if order.form is Form.JSON:
+        return pcapng(carrying_packets(capture, rows, order.comments), words)
+    if order.form is ExportFormat.JSON:
         return (json_line(capture.exchange(row)) for row in rows)
-    texts: dict[Form, Callable[[], Iterable[str]]] = {
-        Form.TRANSCRIPT: lambda: (f"{line}\n" for line in transcript(capture, rows)),
-        Form.MERMAID: lambda: [mermaid(sequence_diagram(capture, rows))],
-        Form.SVG: lambda: [svg(sequence_diagram(capture, rows))],
-        Form.PYTEST: lambda: pytest_file(capture, rows),
-        Form.COMMAND: lambda: [command(capture.names, order.chosen, order.filter) + "\n"],
+    texts: dict[ExportFormat, Callable[[], Iterable[str]]] = {
+        ExportFormat.TRANSCRIPT: lambda: (f"{line}\n" for line in transcript(capture, rows)),
+        ExportFormat.MERMAID: lambda: [render_mermaid(sequence_diagram(capture, rows))],
+        ExportFormat.SVG: lambda: [render_svg(sequence_diagram(capture, rows))],
+        ExportFormat.PYTEST: lambda: pytest_file(capture, rows),
+        ExportFormat.COMMAND: lambda: [show_command(capture.names, order.chosen, order.filter) + "\n"],
     }
     return (piece.encode() for piece in texts[order.form]())
 
 
-def _redacted(capture: Capture, rows: Sequence[int], form: Form, told: Callable[[str], object]) -> Iterator[bytes]:
+def _redacted(
+    capture: Capture, rows: Sequence[int], form: ExportFormat, told: Callable[[str], object]
+) -> Iterator[bytes]:
     """The same, of a redacted capture: texts are made of a copy on the disk."""
-    if form is Form.PCAPNG:
+    if form is ExportFormat.PCAPNG:
         yield from _redacted_capture(capture, rows, told)
         return
     carried = [row for row in range(len(capture)) if capture.spans(row)]

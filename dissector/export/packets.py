@@ -31,20 +31,22 @@ from dissector.transport.connection_table import FIN, RST, SYN
 
 _OFFSETS: Final = 1 << 41
 """No stream of a capture is longer: two terabytes."""
-TOGETHER: Final = 4096
+ROWS_PER_BATCH: Final = 4096
 """Rows of the index that are looked up at once."""
-EXPORTED: Final = re.compile(r"kdissect \d+: ")
+EXPORT_COMMENT: Final = re.compile(r"kdissect \d+: ")
 """How the comments begin that say what a packet brought."""
 NO_COMMENTS: Final[Mapping[int, str]] = MappingProxyType({})
 _FACTS: Final = ("kind", "api", "api_version", "correlation_id", "latency_ns")
 
 
-def packets_of(capture: Capture, rows: Iterable[int], comments: Mapping[int, str] = NO_COMMENTS) -> Iterator[Packet]:
+def carrying_packets(
+    capture: Capture, rows: Iterable[int], comments: Mapping[int, str] = NO_COMMENTS
+) -> Iterator[Packet]:
     """The packets of these rows, from 0, in capture order. The capture has been read to its end, and can be again.
     `comments` are what the user wrote on rows: the first packet of each has it."""
-    wanted = _Wanted(capture, rows, comments)
+    wanted = _CarrierSearch(capture, rows, comments)
     numbers = wanted.carriers(capture)
-    for batch in batches(capture, Store()):
+    for batch in packet_batches(capture, Store()):
         for at in np.flatnonzero(np.isin(batch.number, numbers)).tolist():
             number = int(batch.number[at])
             start, size = int(batch.offset[at]), int(batch.captured[at])
@@ -63,7 +65,7 @@ def _passed_over(name: str, data: object) -> bool:
     return True
 
 
-def batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
+def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
     """All packets of the capture's files, read anew."""
     readers = [open_capture(name, store, _passed_over, limits=capture.bounds) for name in capture.names]
     merged = Merged(readers, store, capture.bounds)
@@ -76,7 +78,7 @@ def batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
             reader.close()
 
 
-class _Wanted:
+class _CarrierSearch:
     """The stretches of streams that are wanted, and the packets that bring them."""
 
     def __init__(self, capture: Capture, rows: Iterable[int], comments: Mapping[int, str]) -> None:
@@ -99,9 +101,9 @@ class _Wanted:
         """Numbers of the packets, in order."""
         store = Store()
         transport = Transport(store, capture.bounds)
-        brought, places = _Found(), _Found()
+        brought, places = _AddressedPackets(), _AddressedPackets()
         numbers, fragments = [np.array(list(self.comments), np.int64)], [np.zeros(0, np.int64)]
-        for batch in batches(capture, store):
+        for batch in packet_batches(capture, store):
             segments = transport.segments(batch)
             fragments.append(batch.number[transport.fragments])
             numbers.append(self._opened_or_closed(segments))
@@ -135,7 +137,7 @@ class _Wanted:
         return segments.packet[ours]
 
 
-class _Found:
+class _AddressedPackets:
     """Addresses and packets, collected a batch at a time."""
 
     def __init__(self) -> None:
@@ -151,7 +153,7 @@ class _Found:
         return address[order], packet[order]
 
 
-def _carriers(places: _Found, brought: _Found) -> Int64:
+def _carriers(places: _AddressedPackets, brought: _AddressedPackets) -> Int64:
     """The packets that have the bytes of runs. A run's own packet is another one where TCP had to wait for bytes before
     it; it counts where the snap length left no byte."""
     begins, packets = places.columns()
@@ -163,9 +165,9 @@ def _carriers(places: _Found, brought: _Found) -> Int64:
 
 def _facts(capture: Capture, rows: Iterable[int]) -> Iterator[tuple[int, tuple[Value, ...]]]:
     """Each row with what the index has of it: looked up a stretch at a time."""
-    for stretch, numbers in groupby(rows, lambda number: number // TOGETHER):
-        start = stretch * TOGETHER
-        table = list(zip(*capture.columns(_FACTS, start, min(start + TOGETHER, len(capture))), strict=True))
+    for stretch, numbers in groupby(rows, lambda number: number // ROWS_PER_BATCH):
+        start = stretch * ROWS_PER_BATCH
+        table = list(zip(*capture.columns(_FACTS, start, min(start + ROWS_PER_BATCH, len(capture))), strict=True))
         yield from ((number, table[number - start]) for number in numbers)
 
 

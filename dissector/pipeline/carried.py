@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final
 
-from dissector.analysis.records import CarriedRecords, carries
+from dissector.analysis.records import CarriedRecords, has_records_field
 from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.to_json import Body
 from dissector.pipeline.cells import Cells, Several
@@ -22,7 +22,11 @@ def packing(carried: list[CarriedRecords], *, kept: bool) -> Body:
     """Gives bodies without records, which go to `carried`; `kept` says whether their bytes are there."""
 
     def body(message: ExchangeMessage) -> Values:
-        return message.body_with(Packer(message, carried, kept=kept)) if carries(message) else message.decoded_body
+        return (
+            message.body_with(Packer(message, carried, kept=kept))
+            if has_records_field(message)
+            else message.decoded_body
+        )
 
     return body
 

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 import orjson
 
-from dissector.analysis.records import CarriedRecords, Log, of_batch, of_object
+from dissector.analysis.records import CarriedRecords, LogPartition, records_of_batch, records_of_object
 from dissector.core.json_text import dumps
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS, TOPICS
@@ -61,7 +61,9 @@ class Packer:
     def __call__(self, data: bytes, topic: Object, partition: Object) -> Object:
         """A field, its records left out."""
         called = topic_of(topic, self._context)
-        log = Log(called or str(topic.get("topic_id")), partition.get("partition_index", partition.get("index")))
+        log = LogPartition(
+            called or str(topic.get("topic_id")), partition.get("partition_index", partition.get("index"))
+        )
         if called in TOPICS:
             return self._opened(data, topic, partition, log)
         batches: list[Object] = []
@@ -81,23 +83,23 @@ class Packer:
             value[BYTES] = data.hex()
         return value
 
-    def _opened(self, data: bytes, topic: Object, partition: Object, log: Log) -> Object:
+    def _opened(self, data: bytes, topic: Object, partition: Object, log: LogPartition) -> Object:
         """A field that stays as it is."""
         value: Object = self._whole(data, topic, partition)
         for batch in value["batches"]:
-            self._carried += of_object(batch, log)
+            self._carried += records_of_object(batch, log)
         return value
 
-    def _batch(self, batch: Batch, log: Log) -> Object:
+    def _batch(self, batch: Batch, log: LogPartition) -> Object:
         try:
-            self._carried += of_batch(batch, batch.records(self._budget), log)
+            self._carried += records_of_batch(batch, batch.records(self._budget), log)
         except (DecompressionError, WireError) as error:
             return head_object(batch) | unread_object(batch, error)
         return _size_object(batch) if self._kept else head_object(batch)
 
-    def _message(self, raw: bytes, log: Log) -> Object:
+    def _message(self, raw: bytes, log: LogPartition) -> Object:
         value = message_object(raw, self._budget)
-        self._carried += of_object(value, log)
+        self._carried += records_of_object(value, log)
         if "error" in value:
             return value
         return {name: value[name] for name in _OF_MESSAGE} if self._kept else value

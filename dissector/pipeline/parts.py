@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dissector.analysis.records import CarriedRecords, carries, of_entry
+from dissector.analysis.records import CarriedRecords, has_records_field, records_of_entry
 from dissector.capture.partition import Block, CapturePartition
 from dissector.capture_session import Capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
@@ -97,7 +97,7 @@ class Rows:
                 side = "request" if span.of_client else "response"
                 yield "gaps", where | {"kind": row.kind, "direction": side, "size": span.size}
         if exchange.is_stored:
-            batches.extend(of_entry(row.server, made))
+            batches.extend(records_of_entry(row.server, made))
         said = where | {"api": row.api, "client_id": row.client_id}
         for batch in batches:
             yield "records", carried.rows(batch, said, kept=self._keeping.records)
@@ -122,7 +122,7 @@ class Rows:
                 lost.append(Finding("cell-too-large", Severity.NOTE, words, "" if name == "rest" else name))
         if self._keeping.frames:
             for side, message in (("request", exchange.request), ("response", exchange.response)):
-                has_records = exchange.is_stored or (message is not None and carries(message))
+                has_records = exchange.is_stored or (message is not None and has_records_field(message))
                 if message is not None and (self._keeping.records or not has_records):
                     found[f"{side}_bytes"] = message.data
         return found, lost

@@ -12,13 +12,22 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as f
 
-from dissector.analysis.stats import ApiVersion, Client, Connection, Error, MessageKind, Partition, Statistics, Use
-from dissector.analysis.stats.counting import named_by
-from dissector.analysis.stats.field_bytes import Sample, paths_of
+from dissector.analysis.stats import (
+    ApiError,
+    ApiVersion,
+    ClientSoftware,
+    ConnectionEnds,
+    MessageKind,
+    Statistics,
+    TopicPartition,
+    VersionUse,
+)
+from dissector.analysis.stats.counts import MAX_KEYS, CountsByKey, ExchangeCounts, VersionSpan, widen_span
+from dissector.analysis.stats.exchange_sampler import SAMPLE_SIZE
+from dissector.analysis.stats.field_bytes import MessageSample, paths_of
 from dissector.analysis.stats.histogram import STEPS, Histogram
-from dissector.analysis.stats.over_time import SLOTS, OverTime, slot_ns
-from dissector.analysis.stats.sampling import SAMPLED
-from dissector.analysis.stats.tallies import MOST, Group, Tally, Versions, widen
+from dissector.analysis.stats.latency_over_time import SLOTS, LatencyOverTime, slot_ns
+from dissector.analysis.stats.statistics_pass import record_bytes_by_topic
 from dissector.exchange.decoder import ACKS_0
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import STORED, Exchange
@@ -48,12 +57,15 @@ def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -
     _take(made.apis, rows, _API, _api, first=_API)
     _take(made.clients, rows, _CLIENT, _client, first=("conn", "number"))
     _take(
-        made.connections, rows, ("conn", "client", "server"), lambda row: Connection(row.conn, row.client, row.server)
+        made.connections,
+        rows,
+        ("conn", "client", "server"),
+        lambda row: ConnectionEnds(row.conn, row.client, row.server),
     )
     asked = rows.where(f.col("api_key").isNotNull()).withColumn("error", f.lit(0))  # which is told by API and client
-    _take(made.uses, asked, (*_CLIENT, "server", *_API), lambda row: Use(_client(row), row.server, *_api(row)))
+    _take(made.uses, asked, (*_CLIENT, "server", *_API), lambda row: VersionUse(_client(row), row.server, *_api(row)))
     wrong = rows.where(f.col("error") == 1).withColumn("name", f.explode("errors"))
-    _take(made.errors, wrong, ("api_key", "name"), lambda row: Error(_api_key(row), _code(row.name)))
+    _take(made.errors, wrong, ("api_key", "name"), lambda row: ApiError(_api_key(row), _code(row.name)))
     for tally in made.apis.tallies.values():
         made.total.merge(tally)
     made.total.merge(made.apis.others)
@@ -64,7 +76,7 @@ def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -
     return made
 
 
-def over_time(tables: Tables, fitting: Filter | None) -> OverTime | None:
+def over_time(tables: Tables, fitting: Filter | None) -> LatencyOverTime | None:
     """Latencies in the order of time; None where nothing was answered."""
     rows = tables.fitting(fitting).where((f.col("kind") == "exchange") & f.col("latency_ns").isNotNull())
     [ends] = rows.agg(f.min("time_ns").alias("begin"), f.max("time_ns").alias("end")).collect()
@@ -77,7 +89,7 @@ def over_time(tables: Tables, fitting: Filter | None) -> OverTime | None:
     slots = tuple(Histogram() for _ in range(SLOTS))
     for row in counts.collect():
         slots[row.slot].take({row.bucket: row["rows"]}, row.least, row.most)
-    return OverTime(ends.begin, ends.end, slots)
+    return LatencyOverTime(ends.begin, ends.end, slots)
 
 
 def _bucket() -> Column:
@@ -106,7 +118,7 @@ def _measured(tables: Tables, rows: DataFrame) -> DataFrame:
 
 
 def _take(
-    group: Group[Any], rows: DataFrame, by: tuple[str, ...], key: Callable[[Row], Any],
+    group: CountsByKey[Any], rows: DataFrame, by: tuple[str, ...], key: Callable[[Row], Any],
     first: tuple[str, ...] = ("number", "place"),
 ) -> None:  # fmt: skip
     """Count rows by what they have in common; keys come in the order of what is `first` of their rows."""
@@ -121,10 +133,10 @@ def _take(
         group.of(key(row)).merge(_tally(row.buckets))
 
 
-def _tally(buckets: Iterable[Row]) -> Tally:
-    tally = Tally()
+def _tally(buckets: Iterable[Row]) -> ExchangeCounts:
+    tally = ExchangeCounts()
     for each in buckets:
-        tally.merge(Tally(each["rows"], each.out, each.back, each.error, each.unanswered))
+        tally.merge(ExchangeCounts(each["rows"], each.out, each.back, each.error, each.unanswered))
         if each.bucket is not None:
             tally.latency.take({each.bucket: each["rows"]}, each.least, each.most)
     return tally
@@ -139,8 +151,8 @@ def _api(row: Row) -> ApiVersion:
     return ApiVersion(-1, -1) if row.api_key is None else ApiVersion(row.api_key, row.api_version)
 
 
-def _client(row: Row) -> Client:
-    return Client(row.client_id, row.software_name or "", row.software_version or "")
+def _client(row: Row) -> ClientSoftware:
+    return ClientSoftware(row.client_id, row.software_name or "", row.software_version or "")
 
 
 def _code(name: str) -> int:
@@ -154,10 +166,10 @@ def _offers(tables: Tables, rows: DataFrame, made: Statistics) -> None:
     some = tables.table("connections").join(rows.select("connection").distinct(), "connection", "left_semi")
     offered = some.select("server", f.explode_outer("offered").alias("key", "range")).groupBy("server", "key")
     for row in offered.agg(f.min("range.low").alias("low"), f.max("range.high").alias("high")).toLocalIterator():
-        if row.server in made.offers or len(made.offers) < MOST:
+        if row.server in made.offers or len(made.offers) < MAX_KEYS:
             known = made.offers.setdefault(row.server, {})
             if row.key is not None:
-                widen(known, row.key, Versions(row.low, row.high))
+                widen_span(known, row.key, VersionSpan(row.low, row.high))
 
 
 def _bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: Statistics) -> None:
@@ -165,7 +177,7 @@ def _bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: Stati
     about = tables.made(fitting, _about, _ABOUT)
     _take(made.topics, about.where(f.col("partition").isNull()), ("topic",), lambda row: row.topic)
     parts = about.where(f.col("partition").isNotNull())
-    _take(made.partitions, parts, ("topic", "partition"), lambda row: Partition(row.topic, row.partition))
+    _take(made.partitions, parts, ("topic", "partition"), lambda row: TopicPartition(row.topic, row.partition))
     sides = rows.groupBy(*_API).agg(
         *(f.count(f.when(f.col(side) > 0, 1)).alias(f"{side}s") for side in ("out", "back")), f.sum("out").alias("out"),
         f.sum("back").alias("back"),
@@ -173,9 +185,9 @@ def _bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: Stati
     for row in sides.orderBy(*_API).collect():
         for side, count, size in (("request", row.outs, row.out), ("response", row.backs, row.back)):
             if count:
-                made.fields.kinds[MessageKind(*_api(row), side)] = Sample(count, size)
+                made.fields.kinds[MessageKind(*_api(row), side)] = MessageSample(count, size)
     place = f.row_number().over(Window.partitionBy(*_API).orderBy(f.hash(*KEY)))
-    sample = rows.withColumn("place", place).where(f.col("place") <= SAMPLED).select("number")
+    sample = rows.withColumn("place", place).where(f.col("place") <= SAMPLE_SIZE).select("number")
     for row in tables.made(None, _traced, _TRACED, of=sample).toLocalIterator():
         kind, size, paths = pickle.loads(row.traced)
         made.fields.of(kind).take(size, paths)
@@ -186,7 +198,7 @@ def _about(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
         facts = exchange.facts
         if facts.kind != "exchange":
             continue
-        for place, (whole, (out, back, error)) in enumerate(named_by(exchange).items()):
+        for place, (whole, (out, back, error)) in enumerate(record_bytes_by_topic(exchange).items()):
             of = (whole, None) if isinstance(whole, str) else whole
             yield facts.number, place, *of, out, back, int(error), 0, facts.latency_ns
 

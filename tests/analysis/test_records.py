@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.records import NO_SEQUENCE, CarriedRecords, carries, of_entry
+from dissector.analysis.records import NO_SEQUENCE, CarriedRecords, has_records_field, records_of_entry
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
 from dissector.pipeline.packing import Packer
@@ -79,7 +79,7 @@ def test_records_of_logs_are_those_that_kafkas_tool_prints(path: Path) -> None:
             record
             for exchange in capture.exchanges()
             if exchange.request
-            for record in one_by_one(of_entry(str(path), exchange.request.body))
+            for record in one_by_one(records_of_entry(str(path), exchange.request.body))
         ]
     topic, _, partition = path.parent.name.rpartition("-")
     assert {(record.topic, record.partition) for record in found} == {(topic, int(partition))}
@@ -140,7 +140,7 @@ def test_every_codec_and_the_ends_of_transactions_are_there() -> None:
 
 
 def of_batch(data: bytes) -> list[Each]:
-    return list(one_by_one(of_entry("/logs/orders-7/0.log", records_with_decoded(data, None)["batches"][0])))
+    return list(one_by_one(records_of_entry("/logs/orders-7/0.log", records_with_decoded(data, None)["batches"][0])))
 
 
 @given(first=st.integers(2**31 - 3, 2**31 - 1), count=st.integers(1, 5))
@@ -186,4 +186,4 @@ def test_every_field_of_records_in_the_schema_is_walked() -> None:
 def test_only_messages_that_have_records_carry_some() -> None:
     with Capture([str(PCAPS / "librdkafka.pcapng")]) as capture:
         said = [(e.row.api, m) for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
-    assert {api for api, each in said if carries(each)} == {"Produce", "Fetch"}
+    assert {api for api, each in said if has_records_field(each)} == {"Produce", "Fetch"}

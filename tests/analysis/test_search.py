@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.search import Kind, Needle, SearchError, needle
+from dissector.analysis.search import SearchError, SearchKind, SearchQuery, search_query
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 
 
-def rows_with(capture: Capture, sought: Needle) -> list[int]:
+def rows_with(capture: Capture, sought: SearchQuery) -> list[int]:
     """Every row that `first` finds, one after the other."""
     found, rows = [], np.arange(len(capture))
     while (number := sought.first(capture, rows)) is not None:
@@ -24,18 +24,19 @@ def rows_with(capture: Capture, sought: Needle) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [("java-orders", Kind.TEXT), ("teapot", Kind.TEXT), ("MEMBER_ID_REQUIRED", Kind.TEXT), ("6a617661", Kind.HEX),
-     ("max_wait_ms", Kind.FIELD), ("topics.name", Kind.FIELD), ("nothing like it", Kind.TEXT)],
+    [("java-orders", SearchKind.TEXT), ("teapot", SearchKind.TEXT), ("MEMBER_ID_REQUIRED", SearchKind.TEXT),
+     ("6a617661", SearchKind.HEX), ("max_wait_ms", SearchKind.FIELD),
+     ("topics.name", SearchKind.FIELD), ("nothing like it", SearchKind.TEXT)],
 )  # fmt: skip
-def test_rows_are_those_whose_messages_have_it(text: str, kind: Kind) -> None:
+def test_rows_are_those_whose_messages_have_it(text: str, kind: SearchKind) -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
-        sought = needle(text, kind, opens_records=True)
+        sought = search_query(text, kind, opens_records=True)
         wanted = [
             exchange.row.number - 1
             for exchange in capture.exchanges()
             if any(hits for _, hits in sought.hits_of(exchange))
         ]
-        plain = rows_with(capture, needle(text, kind))
+        plain = rows_with(capture, search_query(text, kind))
         assert set(plain) <= set(wanted)
         assert rows_with(capture, sought) == wanted
         assert bool(wanted) == (text != "nothing like it")
@@ -45,13 +46,15 @@ def test_compressed_records_are_opened_when_asked_for() -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         for _ in capture.read():
             pass
-        closed, opened = (rows_with(capture, needle("teapot", Kind.TEXT, opens_records=o)) for o in (False, True))
+        closed, opened = (
+            rows_with(capture, search_query("teapot", SearchKind.TEXT, opens_records=o)) for o in (False, True)
+        )
         assert set(closed) < set(opened)
 
 
 def test_a_hit_is_where_the_bytes_are(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
-        sought = needle("a", Kind.TEXT)
+        sought = search_query("a", SearchKind.TEXT)
         for exchange in list(capture.exchanges())[:20]:
             for message in (exchange.request, exchange.response):
                 if message is None:
@@ -67,8 +70,8 @@ def test_capitals_make_it_exact() -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         for _ in capture.read():
             pass
-        assert rows_with(capture, needle("java-orders", Kind.TEXT))
-        assert not rows_with(capture, needle("Java-orders", Kind.TEXT))
+        assert rows_with(capture, search_query("java-orders", SearchKind.TEXT))
+        assert not rows_with(capture, search_query("Java-orders", SearchKind.TEXT))
 
 
 def test_what_is_masked_is_not_found() -> None:
@@ -79,7 +82,7 @@ def test_what_is_masked_is_not_found() -> None:
             for e in capture.exchanges()
             if e.request is not None and "auth_bytes" in e.request.body
         )
-        sought = needle(token.hex(), Kind.HEX)
+        sought = search_query(token.hex(), SearchKind.HEX)
         assert rows_with(capture, sought)
     with Capture([path]) as capture:
         for _ in capture.read():
@@ -87,11 +90,11 @@ def test_what_is_masked_is_not_found() -> None:
         assert not rows_with(capture, sought)
 
 
-@given(st.text(max_size=8), st.sampled_from(Kind))
-def test_any_words_are_a_needle_or_refused_in_one_line(text: str, kind: Kind) -> None:
+@given(st.text(max_size=8), st.sampled_from(SearchKind))
+def test_any_words_are_a_needle_or_refused_in_one_line(text: str, kind: SearchKind) -> None:
     said, sought = "", None
     try:
-        sought = needle(text, kind)
+        sought = search_query(text, kind)
     except SearchError as error:
         said = str(error)
     assert "\n" not in said

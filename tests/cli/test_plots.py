@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.analysis.stats import Statistics
-from dissector.analysis.stats.over_time import SLOTS, OverTime
+from dissector.analysis.stats.latency_over_time import SLOTS, LatencyOverTime
 from dissector.cli.plots import LEVELS, SHADES, pictures
 
 NANOSECONDS = st.integers(0, 1 << 50)
 
 
-def drawn(over: OverTime | None, statistics: Statistics) -> list[str]:
+def drawn(over: LatencyOverTime | None, statistics: Statistics) -> list[str]:
     return ["".join(text for text, _ in line) for line in pictures(over, statistics)]
 
 
 @given(st.lists(st.tuples(NANOSECONDS, NANOSECONDS), min_size=1, max_size=50))
 def test_every_exchange_is_in_the_slot_of_its_time(told: list[tuple[int, int]]) -> None:
     times, latencies = np.array(told, np.int64).T
-    over = OverTime.of(times, latencies)
+    over = LatencyOverTime.of(times, latencies)
     assert over is not None
     assert len(over.slots) == SLOTS
     for time, latency in told:
@@ -34,7 +34,7 @@ def test_every_exchange_is_in_the_slot_of_its_time(told: list[tuple[int, int]]) 
 @given(st.lists(st.tuples(NANOSECONDS, NANOSECONDS), min_size=1, max_size=50))
 def test_columns_are_marked_where_there_is_something(told: list[tuple[int, int]]) -> None:
     times, latencies = np.array(told, np.int64).T
-    over = OverTime.of(times, latencies)
+    over = LatencyOverTime.of(times, latencies)
     assert over is not None
     lines = drawn(over, Statistics())
     full = [slot.count > 0 for slot in over.slots]
@@ -48,7 +48,7 @@ def test_columns_are_marked_where_there_is_something(told: list[tuple[int, int]]
 
 
 def test_the_slowest_time_stands_highest() -> None:
-    over = OverTime.of(np.array([0, SLOTS * 10]), np.array([1_000_000, 1_000_000_000]))
+    over = LatencyOverTime.of(np.array([0, SLOTS * 10]), np.array([1_000_000, 1_000_000_000]))
     rows = [line for line in drawn(over, Statistics()) if "p50" in line]
     assert [rows[0][14], rows[0].rstrip()[-1]] == [LEVELS[0], LEVELS[-1]]
 

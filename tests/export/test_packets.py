@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.conversation import pcapng
 from dissector.exchange.to_json import json_line
-from dissector.export.packets import packets_of
+from dissector.export.packets import carrying_packets
 from tests.conftest import CAPTURES
 from tests.needs import needs
 from tests.traffic import (
@@ -45,7 +45,7 @@ def exported(source: Path | str, target: Path, rows: list[int] | None = None) ->
         for _ in capture.read():
             pass
         chosen = range(len(capture)) if rows is None else rows
-        target.write_bytes(b"".join(pcapng(packets_of(capture, chosen), "made for a test")))
+        target.write_bytes(b"".join(pcapng(carrying_packets(capture, chosen), "made for a test")))
     return target
 
 
@@ -86,7 +86,7 @@ def test_a_row_brings_its_own_packets_and_no_others(tmp_path: Path) -> None:
     with Capture([source]) as capture:
         for _ in capture.read():
             pass
-        packets = list(packets_of(capture, [4]))
+        packets = list(carrying_packets(capture, [4]))
     # SYN, SYN|ACK, a request, three segments of a response
     assert [len(packet.data) for packet in packets] == [54, 54, 77, 1454, 1454, 1262]
     assert [packet.comments for packet in packets[2:4]] == [
@@ -119,7 +119,7 @@ def test_several_files_are_exported_as_one(tmp_path: Path) -> None:
     second.write_bytes(blocks[:24] + blocks[cut:])
     with Capture([str(second), str(first)]) as capture:
         was = [exchange.row for exchange in capture.exchanges()]
-        (tmp_path / "out.pcapng").write_bytes(b"".join(pcapng(packets_of(capture, range(len(was))), "made")))
+        (tmp_path / "out.pcapng").write_bytes(b"".join(pcapng(carrying_packets(capture, range(len(was))), "made")))
     with Capture([str(tmp_path / "out.pcapng")]) as capture:
         assert [exchange.row for exchange in capture.exchanges()] == was
 

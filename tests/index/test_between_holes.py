@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.conversation import pcapng
 from dissector.exchange.model import ExchangeRow
-from dissector.export.packets import packets_of
+from dissector.export.packets import carrying_packets
 from tests.conftest import CAPTURES
 from tests.traffic import Packet, Turn, capture_of, conversation, request, response, seeds
 
@@ -89,6 +89,6 @@ def test_few_rows_exported_are_read_back_as_they_were(tmp_path: Path, path: Path
             some = range(first, min(len(capture), first + chance.randint(1, 4)))
             asked = [identity(exchange.row) for exchange in capture.at(some) if exchange.row.kind == "exchange"]
             copy = tmp_path / "few.pcapng"
-            copy.write_bytes(b"".join(pcapng(packets_of(capture, some), "made for a test")))
+            copy.write_bytes(b"".join(pcapng(carrying_packets(capture, some), "made for a test")))
             again = [identity(row) for row in rows(str(copy))]
             assert [row for row in asked if row not in again] == []

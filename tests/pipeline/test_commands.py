@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.diff import Side, matrix
-from dissector.analysis.diff.objects import matrix_object
+from dissector.analysis.diff import DiffSide, build_matrix
+from dissector.analysis.diff.to_json import matrix_to_json
 from dissector.capture_session import Capture
 from dissector.core.json_text import dumps
 from dissector.filter import parse
@@ -61,8 +61,8 @@ def test_diff_gives_the_matrix_of_the_captures_themselves(folder: str) -> None:
             for _ in capture.read():
                 pass
         chosen = parse(f'client_id == "{client}"')
-        sides = [Side(java, "java"), Side(aiokafka, CAPTURES[1]), Side(aiokafka, client, chosen)]
-        expected = dumps(matrix_object(matrix(sides))).decode()
+        sides = [DiffSide(java, "java"), DiffSide(aiokafka, CAPTURES[1]), DiffSide(aiokafka, client, chosen)]
+        expected = dumps(matrix_to_json(build_matrix(sides))).decode()
     assert done.stdout == f"{expected}\n"
     assert len(set(json.loads(done.stdout)["behaviour"]["software"])) == 3
     assert "as a whole" in done.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.diff import Side, matrix
+from dissector.analysis.diff import DiffSide, build_matrix
 from dissector.capture_session import Capture
 from dissector.cli.found import side_of_tables, written
 from dissector.filter import Filter, parse
@@ -58,7 +58,7 @@ def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: s
         for capture in (whole, side):
             for _ in capture.read():
                 pass
-        columns = matrix([Side(whole, "capture"), Side(side, "tables")])
+        columns = build_matrix([DiffSide(whole, "capture"), DiffSide(side, "tables")])
     assert [row for row in columns.rows if len(set(row[1])) > 1] == []
     assert len(columns.rows) > 10
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from dissector.analysis.stats import Counting, Statistics
-from dissector.analysis.stats.over_time import OverTime
-from dissector.analysis.stats.sampling import SAMPLED
-from dissector.analysis.stats.sections import SECTIONS
+from dissector.analysis.stats import Statistics, StatisticsPass
+from dissector.analysis.stats.breakdowns import BREAKDOWNS
+from dissector.analysis.stats.exchange_sampler import SAMPLE_SIZE
+from dissector.analysis.stats.latency_over_time import LatencyOverTime
 from dissector.capture_session import Capture
 from dissector.filter import parse
 from tests.pipeline.ingested import Ingested
@@ -22,7 +22,7 @@ def counted(captures: list[str], text: str | None) -> Statistics:
             for _ in step:
                 pass
         chosen = None if text is None else [row for some in capture.select(parse(text)) for row in some.rows.tolist()]
-        counting = Counting(capture, None if chosen is None else np.array(chosen, np.int64))
+        counting = StatisticsPass(capture, None if chosen is None else np.array(chosen, np.int64))
         for _ in counting.steps():
             pass
         return counting.statistics
@@ -33,7 +33,7 @@ def of_fields(statistics: Statistics) -> dict[str, object]:
     return {
         json.dumps(kind): (sample.messages, sample.bytes, sample.paths)
         for kind, sample in statistics.fields.kinds.items()
-        if sample.messages <= SAMPLED
+        if sample.messages <= SAMPLE_SIZE
     }
 
 
@@ -46,7 +46,7 @@ def test_every_line_is_that_of_the_captures(ingested: Ingested, text: str | None
     found, wanted = statistics(Tables(ingested.spark, ingested.folder), fitting), counted(ingested.captures, text)
     assert found.kinds == wanted.kinds
     assert found.total == wanted.total
-    for name, lines in SECTIONS.items():
+    for name, lines in BREAKDOWNS.items():
         assert [(each.words, each.tally) for each in lines(found)] == [
             (each.words, each.tally) for each in lines(wanted)
         ], name
@@ -75,7 +75,7 @@ def test_latencies_over_time_are_those_of_the_captures(ingested: Ingested, text:
             rows = np.concatenate([some.rows for some in capture.select(parse(text))])
         index_columns = capture.index_columns(rows)
         answered = index_columns.where(index_columns.has_latency)
-        wanted = OverTime.of(answered.asked_ns, answered.latency_ns)
+        wanted = LatencyOverTime.of(answered.asked_ns, answered.latency_ns)
     found = over_time(Tables(ingested.spark, ingested.folder), None if text is None else parse(text))
     assert found == wanted
     assert found is not None

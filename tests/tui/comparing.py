@@ -6,7 +6,7 @@ from pathlib import Path
 
 from textual.widgets import Static
 
-from dissector.analysis.diff import Side, Verdict
+from dissector.analysis.diff import DiffSide, PairVerdict
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.tui.driven import Driven
@@ -57,7 +57,7 @@ class Screen(Driven):
 @asynccontextmanager
 async def opened(a: str = JAVA, b: str = LIBRDKAFKA, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Screen]:
     with Capture([a]) as one, Capture([b]) as other:
-        sides = [Side(capture, Path(capture.names[0]).stem) for capture in (one, other)]
+        sides = [DiffSide(capture, Path(capture.names[0]).stem) for capture in (one, other)]
         app = KDissectApp(DiffScreen(sides[0], sides[1]))
         async with app.run_test(size=size) as pilot:
             screen = Screen(pilot)
@@ -73,7 +73,7 @@ async def to_cause(screen: Screen, api: str, path: str) -> None:
     await screen.settle()
 
 
-async def to_pair(screen: Screen, api: str, verdict: Verdict) -> None:
+async def to_pair(screen: Screen, api: str, verdict: PairVerdict) -> None:
     """Go to the first pair of an API with a verdict, in the list of pairs."""
     if not screen.diff.shows_pairs:
         await screen.press("v")

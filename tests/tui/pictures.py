@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from dissector.analysis.diff import Side
+from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tui.app import KDissectApp
@@ -93,7 +93,7 @@ async def draw(picture: Picture, sizes: Sequence[Size]) -> dict[str, str]:
         os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"] = home
         paths = [str(PCAPS / f"{name}.pcapng") for name in picture.captures]
         captures = [opened.enter_context(Capture([path])) for path in paths]
-        sides = [Side(capture, name) for capture, name in zip(captures, picture.captures, strict=True)]
+        sides = [DiffSide(capture, name) for capture, name in zip(captures, picture.captures, strict=True)]
         app = KDissectApp(DiffScreen(sides[0], sides[1]) if len(sides) > 1 else MainScreen(captures[0]))
         drawn = {}
         async with app.run_test(size=sizes[0]) as pilot:

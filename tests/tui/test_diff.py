@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.diff import Side
+from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
 from tests.traffic import Turn, conversation, ethernet, pcap, request, response
 from tests.tui.comparing import AGAIN, JAVA, LIBRDKAFKA, SIZES, opened
@@ -160,7 +160,7 @@ async def test_q_leaves_while_it_is_compared_and_stops_that() -> None:
         app = KDissectApp(MainScreen(one))
         async with app.run_test(size=(120, 40)) as pilot:
             await app.workers.wait_for_complete()
-            screen = DiffScreen(Side(one, "a"), Side(other, "b"))
+            screen = DiffScreen(DiffSide(one, "a"), DiffSide(other, "b"))
             await app.push_screen(screen)
             await pilot.press("q")
             await app.workers.wait_for_complete()

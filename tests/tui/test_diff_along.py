@@ -1,6 +1,6 @@
 """Along what differs on the diff screen: causes, pairs, fields."""
 
-from dissector.analysis.diff import Verdict
+from dissector.analysis.diff import PairVerdict
 from tests.conftest import PCAPS
 from tests.tui.comparing import opened, to_cause, to_pair
 
@@ -83,7 +83,7 @@ async def test_n_goes_over_the_fields_of_a_pair_and_then_to_the_next_pair_that_d
 
 async def test_a_pair_that_one_side_alone_has_shows_its_fields() -> None:
     async with opened() as screen:
-        await to_pair(screen, "InitProducerId", Verdict.ONLY_A)
+        await to_pair(screen, "InitProducerId", PairVerdict.ONLY_A)
         drawn = screen.lines()
         assert "transaction_timeout_ms" in drawn
         assert "nothing there" in drawn
@@ -92,7 +92,7 @@ async def test_a_pair_that_one_side_alone_has_shows_its_fields() -> None:
 
 async def test_equals_hides_equal_pairs_and_brings_them_back() -> None:
     async with opened() as screen:
-        await to_pair(screen, "Produce", Verdict.DIFFERENT)
+        await to_pair(screen, "Produce", PairVerdict.DIFFERENT)
         rows, count = screen.rows, screen.diff.pairs.count
         await screen.press("equals_sign")
         assert 0 < screen.diff.pairs.count < count
@@ -105,9 +105,9 @@ async def test_equals_hides_equal_pairs_and_brings_them_back() -> None:
 
 async def test_equals_in_the_fields_shows_all_of_them_and_says_what_is_ignored() -> None:
     async with opened(size=(120, 60)) as screen:
-        await to_pair(screen, "OffsetFetch", Verdict.SAME)
+        await to_pair(screen, "OffsetFetch", PairVerdict.SAME)
         assert "nothing differs" in screen.lines()
-        await to_pair(screen, "Fetch", Verdict.DIFFERENT)
+        await to_pair(screen, "Fetch", PairVerdict.DIFFERENT)
         screen.diff.differences.focus()
         few = screen.diff.differences.count
         await screen.press("equals_sign")
@@ -121,7 +121,7 @@ async def test_equals_in_the_fields_shows_all_of_them_and_says_what_is_ignored()
 
 async def test_r_shows_the_other_message_on_both_sides() -> None:
     async with opened() as screen:
-        await to_pair(screen, "ApiVersions", Verdict.DIFFERENT)
+        await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)
         await screen.press("r")
         assert [side.side for side in screen.sides] == ["response", "response"]
         assert screen.path == "supported_features"

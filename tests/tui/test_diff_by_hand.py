@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, OptionList
 
-from dissector.analysis.diff import Verdict
+from dissector.analysis.diff import PairVerdict
 from dissector.capture_session import Capture
 from tests.tui.comparing import JAVA, LIBRDKAFKA, Screen, opened, to_cause, to_pair
 from tui.app import KDissectApp
@@ -28,19 +28,19 @@ async def test_s_swaps_the_sides() -> None:
 
 async def test_space_matches_two_rows_by_hand_and_takes_it_back() -> None:
     async with opened() as screen:
-        await to_pair(screen, "Metadata", Verdict.DIFFERENT)
+        await to_pair(screen, "Metadata", PairVerdict.DIFFERENT)
         a = screen.rows[0]
         assert a is not None
         await screen.press("space")
         assert "◆" in screen.lines()
-        await to_pair(screen, "Metadata", Verdict.ONLY_B)
+        await to_pair(screen, "Metadata", PairVerdict.ONLY_B)
         b = screen.rows[1]
         await screen.press("space")
         assert screen.diff.matched == ((a, b),)
         place = screen.model.place_of(0, a)
         assert place is not None
         pair = screen.model.comparison.pairs[place]
-        assert (pair.a, pair.b, pair.verdict) == (a, b, Verdict.DIFFERENT)
+        assert (pair.a, pair.b, pair.verdict) == (a, b, PairVerdict.DIFFERENT)
         assert "by hand" in screen.lines()
         assert any(each.path == "topics" for each in screen.model.comparison.differences(pair))
         screen.diff.pairs.cursor = screen.model.shown.index(place)
@@ -51,9 +51,9 @@ async def test_space_matches_two_rows_by_hand_and_takes_it_back() -> None:
 
 async def test_exchanges_of_two_apis_are_not_matched_and_esc_lifts_the_mark() -> None:
     async with opened() as screen:
-        await to_pair(screen, "InitProducerId", Verdict.ONLY_A)
+        await to_pair(screen, "InitProducerId", PairVerdict.ONLY_A)
         await screen.press("space")
-        await to_pair(screen, "Metadata", Verdict.ONLY_B)
+        await to_pair(screen, "Metadata", PairVerdict.ONLY_B)
         await screen.press("space")
         assert "exchanges of two APIs have nothing to compare" in screen.said()
         assert screen.diff.matched == ()
@@ -79,7 +79,7 @@ async def test_y_copies_what_the_cursor_is_on() -> None:
         await screen.press("y")
         copied = screen.pilot.app.clipboard
         assert copied.startswith("Fetch request.isolation_level: 0 READ_UNCOMMITTED against 1 READ_COMMITTED")
-        await to_pair(screen, "ApiVersions", Verdict.DIFFERENT)
+        await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)
         await screen.press("y")
         assert screen.pilot.app.clipboard == "A 1 ApiVersions v4 ⇄ B 1 ApiVersions v3: version, 3 fields"
         screen.diff.differences.focus()
@@ -112,7 +112,7 @@ async def test_x_writes_the_report(
 
 async def test_o_opens_the_exchange_of_a_and_capital_o_that_of_b_and_q_comes_back() -> None:
     async with opened() as screen:
-        await to_pair(screen, "Fetch", Verdict.DIFFERENT)
+        await to_pair(screen, "Fetch", PairVerdict.DIFFERENT)
         for key, row in zip(("o", "O"), screen.rows, strict=True):
             await screen.press(key)
             main = screen.pilot.app.screen
@@ -121,7 +121,7 @@ async def test_o_opens_the_exchange_of_a_and_capital_o_that_of_b_and_q_comes_bac
             assert main.model.side == "request"
             await screen.press("q")
             assert screen.diff.is_current
-        await to_pair(screen, "Metadata", Verdict.ONLY_B)
+        await to_pair(screen, "Metadata", PairVerdict.ONLY_B)
         await screen.press("o")
         assert screen.diff.is_current
         assert "A has no exchange there" in screen.said()

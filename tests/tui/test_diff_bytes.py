@@ -2,14 +2,14 @@
 
 import pytest
 
-from dissector.analysis.diff import Verdict
+from dissector.analysis.diff import PairVerdict
 from tests.tui.comparing import SIZES, Screen, opened, to_cause, to_pair
 from tui.widgets.bytes_pane import BytesPane
 
 
 async def test_moving_in_the_fields_lights_up_the_bytes_of_both_sides() -> None:
     async with opened() as screen:
-        await to_pair(screen, "ApiVersions", Verdict.DIFFERENT)
+        await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)
         screen.diff.differences.focus()
         await screen.press("down")
         values = [side.node.value if side.node is not None else None for side in screen.sides]
@@ -19,7 +19,7 @@ async def test_moving_in_the_fields_lights_up_the_bytes_of_both_sides() -> None:
 
 async def test_a_byte_leads_to_its_field_by_key_and_by_click() -> None:
     async with opened() as screen:
-        await to_pair(screen, "ApiVersions", Verdict.DIFFERENT)
+        await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)
         pane = screen.diff.query_one("#bytes-b", BytesPane)
         node = screen.sides[1].look.message.tree.find("body.client_software_version")
         assert node is not None

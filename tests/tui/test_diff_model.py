@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from dissector.analysis.diff import Side, Verdict, diff
+from dissector.analysis.diff import DiffSide, PairVerdict, diff
 from dissector.capture_session import Capture
 from dissector.core.text import clean
 from tests.conftest import PCAPS
@@ -23,11 +23,11 @@ COMMAND = [sys.executable, "-m", "dissector.cli.main", "diff"]
 
 
 @cache
-def side(name: str) -> Side:
+def side(name: str) -> DiffSide:
     capture = Capture([str(PCAPS / f"compare-{name}.pcapng")])
     for _ in capture.read():
         pass
-    return Side(capture, name)
+    return DiffSide(capture, name)
 
 
 @cache
@@ -74,7 +74,7 @@ def test_hiding_what_is_equal_hides_nothing_else(a: str, b: str) -> None:
     shown.show_equal(shown=True)
     assert list(shown.shown) == list(range(len(pairs)))
     for pair in hidden:
-        assert pair.verdict is Verdict.SAME
+        assert pair.verdict is PairVerdict.SAME
         assert not shown.comparison.differences(pair)
         assert not shown.differs(pair)
 
@@ -115,7 +115,7 @@ def test_from_difference_to_difference_every_one_is_met_forwards_and_backwards(a
     assert met == walk(-1)[::-1]
     for position, pair in enumerate(pairs):
         count = sum(each == position for each, _ in met)
-        if pair.a is not None and pair.b is not None and pair.verdict is not Verdict.ORDER:
+        if pair.a is not None and pair.b is not None and pair.verdict is not PairVerdict.ORDER:
             assert count == len(shown.comparison.differences(pair)) + shown.versions_differ(pair)
 
 
@@ -147,11 +147,11 @@ def test_a_comparison_says_how_far_it_is_and_stops_when_nobody_wants_it() -> Non
     path = str(PCAPS / "compare-java-1.pcapng")
     with Capture([path]) as one, Capture([path]) as other:
         said: list[str] = []
-        found = compare(Side(one, "one"), Side(other, "other"), (), (), said.append, lambda: False)
+        found = compare(DiffSide(one, "one"), DiffSide(other, "other"), (), (), said.append, lambda: False)
         assert found.is_same
         assert [words.split("%")[0] for words in said if words.startswith("comparing")] != []
         with pytest.raises(Stopped):
-            compare(Side(one, "one"), Side(other, "other"), (), (), said.append, lambda: True)
+            compare(DiffSide(one, "one"), DiffSide(other, "other"), (), (), said.append, lambda: True)
 
 
 @pytest.mark.slow

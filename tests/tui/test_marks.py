@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.conversation import pcapng
-from dissector.export.packets import packets_of
+from dissector.export.packets import carrying_packets
 from tests.tui.driving import JAVA, opened
 from tests.tui.test_filtering import shown
 from tui.folders import state_folder, write_whole
@@ -110,7 +110,7 @@ async def test_comments_of_the_user_are_exported_and_seen_in_the_copy(tmp_path: 
     with Capture([JAVA]) as capture:
         for _ in capture.read():
             pass
-        packets = packets_of(capture, [8], {8: "look\x1b[31m here"})
+        packets = carrying_packets(capture, [8], {8: "look\x1b[31m here"})
         copy.write_bytes(b"".join(pcapng(packets, "made for a test")))
     async with opened(str(copy)) as screen:
         line = screen.list.render_line(1).text

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dissector.analysis.stats import Counting, Statistics, Step
+from dissector.analysis.stats import Statistics, StatisticsPass, StatisticsProgress
 from dissector.capture_session import Capture
 from dissector.core.text import bar
-from tests.analysis.stats.test_counting import counted
+from tests.analysis.stats.test_statistics_pass import counted
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.driving import Screen
@@ -155,15 +155,15 @@ async def test_what_was_counted_is_kept() -> None:
 
 async def test_counting_is_drawn_as_it_goes_on_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on = threading.Event()
-    steps = Counting.steps
+    steps = StatisticsPass.steps
 
-    def slowly(counting: Counting) -> Iterator[Step]:
+    def slowly(counting: StatisticsPass) -> Iterator[StatisticsProgress]:
         for at, step in enumerate(steps(counting)):
             yield step
             if not at:
                 goes_on.wait(20)
 
-    monkeypatch.setattr(Counting, "steps", slowly)
+    monkeypatch.setattr(StatisticsPass, "steps", slowly)
     async with opened(TRANSACTIONS) as (screen, main):
         await screen.pilot.press("o")
         await screen.until(lambda: "○ 50 %" in screen.lines())

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from dissector.analysis.diff import diff, matrix
-from dissector.analysis.diff.rendering import text
-from dissector.analysis.diff.report import Block, compared, tabled
+from dissector.analysis.diff import build_matrix, diff
+from dissector.analysis.diff.rendering import render_text
+from dissector.analysis.diff.report import ReportBlock, diff_report, matrix_report
 from tests.analysis.diff.editing import bundled, side
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -22,13 +22,13 @@ def reports() -> dict[str, str]:
     sides = [side(bundled(f"compare-{client}-1")) for client in CLIENTS]
     java, librdkafka = sides[:2]
     return {
-        "diff-java-librdkafka.txt": _printed(compared(diff(java, librdkafka))),
-        "matrix.txt": _printed(tabled(matrix(sides))),
+        "diff-java-librdkafka.txt": _printed(diff_report(diff(java, librdkafka))),
+        "matrix.txt": _printed(matrix_report(build_matrix(sides))),
     }
 
 
-def _printed(blocks: Iterable[Block]) -> str:
-    return "".join(f"{line}\n" for line in text(blocks))
+def _printed(blocks: Iterable[ReportBlock]) -> str:
+    return "".join(f"{line}\n" for line in render_text(blocks))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 from textual.worker import get_current_worker
 
-from dissector.analysis.diff import Comparison, Entry, Matches, Side
+from dissector.analysis.diff import DiffEntry, DiffResult, DiffSide, ManualMatches
 from dissector.capture import CaptureError
 from dissector.core.text import clean
 from tui.comparing import Stopped, compare
@@ -76,12 +76,12 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             super().__init__()
             self.error = error
 
-    def __init__(self, a: Side, b: Side, connections: Matches = ()) -> None:
+    def __init__(self, a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> None:
         """`connections` of A and of B that are the same, as the user says."""
         super().__init__()
         self.ends = (a, b)
         self.model: DiffModel | None = None
-        self.matched: Matches = ()
+        self.matched: ManualMatches = ()
         """Rows of A and of B that the user matched."""
         self.connections = connections
         self._state = ""
@@ -100,7 +100,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         yield Footer(show_command_palette=False)
 
     @property
-    def comparison(self) -> Comparison | None:
+    def comparison(self) -> DiffResult | None:
         """What came of it, once it is there."""
         return self.model.comparison if self.model is not None else None
 
@@ -122,7 +122,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         return [self.query_one(f"#bytes-{name}", BytesPane) for name in ("a", "b")]
 
     @property
-    def entry(self) -> Entry | None:
+    def entry(self) -> DiffEntry | None:
         """The cause under the cursor."""
         return self.causes.entries[self.causes.cursor] if self.causes.count else None
 
@@ -142,7 +142,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         self._compare(self.ends, self.connections, self.matched)
 
     @work(thread=True, exclusive=True, group="compare")
-    def _compare(self, ends: tuple[Side, Side], connections: Matches, rows: Matches) -> None:
+    def _compare(self, ends: tuple[DiffSide, DiffSide], connections: ManualMatches, rows: ManualMatches) -> None:
         worker = get_current_worker()
 
         def say_so(words: str) -> None:
@@ -330,7 +330,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             self._find_shown(entry)
 
     @work(thread=True, exclusive=True, group="seek")
-    def _find_shown(self, entry: Entry) -> None:
+    def _find_shown(self, entry: DiffEntry) -> None:
         """Look beside the screen: with many pairs it may take a while."""
         worker, model = get_current_worker(), self.model
         if model is None:
@@ -339,7 +339,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         if not worker.is_cancelled:
             tell(self, self._preview, model, entry, place)
 
-    def _preview(self, model: DiffModel, entry: Entry, place: int | None) -> None:
+    def _preview(self, model: DiffModel, entry: DiffEntry, place: int | None) -> None:
         if model is self.model and not self.shows_pairs:
             self.show_pair(place)
             model.choose_line(model.line_of_cause(entry))

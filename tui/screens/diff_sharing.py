@@ -6,10 +6,10 @@ from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
 
-from dissector.analysis.diff import Comparison
-from dissector.analysis.diff.objects import comparison_object
-from dissector.analysis.diff.rendering import html, markdown, text
-from dissector.analysis.diff.report import compared
+from dissector.analysis.diff import DiffResult
+from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
+from dissector.analysis.diff.report import diff_report
+from dissector.analysis.diff.to_json import diff_to_json
 from dissector.core.json_text import dumps
 from dissector.core.text import clean
 from tui.diff_model import row_of
@@ -18,11 +18,11 @@ from tui.messages import OpenAside
 from tui.screens.diff import NAMES, DiffCore
 from tui.screens.menu import Choice, Menu
 
-FORMS: Final[tuple[tuple[str, str, Callable[[Comparison], Iterable[str]]], ...]] = (
-    ("Text", ".txt", lambda found: text(compared(found))),
-    ("Markdown", ".md", lambda found: markdown(compared(found))),
-    ("HTML", ".html", lambda found: html(compared(found))),
-    ("JSON", ".json", lambda found: [dumps(comparison_object(found)).decode()]),
+FORMS: Final[tuple[tuple[str, str, Callable[[DiffResult], Iterable[str]]], ...]] = (
+    ("Text", ".txt", lambda found: render_text(diff_report(found))),
+    ("Markdown", ".md", lambda found: render_markdown(diff_report(found))),
+    ("HTML", ".html", lambda found: render_html(diff_report(found))),
+    ("JSON", ".json", lambda found: [dumps(diff_to_json(found)).decode()]),
 )
 
 

@@ -8,21 +8,21 @@ from typing import ClassVar, Final, NamedTuple
 from textual import work
 from textual.binding import Binding, BindingType
 
-from dissector.export.command_line import row_words
-from dissector.export.forms import Form, ending
+from dissector.export.command_line import format_rows
+from dissector.export.formats import ExportFormat, suffix_of
 from tui.screens.asking import Asking
 from tui.screens.menu import Choice, Menu
 from tui.screens.whole import Whole
 from tui.screens.writing import Said, Writing
 
 FORMS: Final = (
-    (Form.PCAPNG, Choice("Capture", "pcapng: the very packets, commented")),
-    (Form.TRANSCRIPT, Choice("Transcript", "the bytes in hex, to read or to paste")),
-    (Form.JSON, Choice("JSON", "an object a line, as show prints them")),
-    (Form.MERMAID, Choice("Mermaid", "a sequence diagram as text")),
-    (Form.SVG, Choice("SVG", "a sequence diagram as a picture")),
-    (Form.PYTEST, Choice("pytest", "a test that replays the bytes")),
-    (Form.COMMAND, Choice("Command", "a line that shows the same exchanges")),
+    (ExportFormat.PCAPNG, Choice("Capture", "pcapng: the very packets, commented")),
+    (ExportFormat.TRANSCRIPT, Choice("Transcript", "the bytes in hex, to read or to paste")),
+    (ExportFormat.JSON, Choice("JSON", "an object a line, as show prints them")),
+    (ExportFormat.MERMAID, Choice("Mermaid", "a sequence diagram as text")),
+    (ExportFormat.SVG, Choice("SVG", "a sequence diagram as a picture")),
+    (ExportFormat.PYTEST, Choice("pytest", "a test that replays the bytes")),
+    (ExportFormat.COMMAND, Choice("Command", "a line that shows the same exchanges")),
 )
 REDACTED: Final = Choice("Redacted", "contents, names and secrets replaced")
 
@@ -56,9 +56,11 @@ class Exporting(Whole):
         if at is None:
             return
         form = FORMS[at][0]
-        whole = Choice("As it is", "all bytes, secrets too" if form is Form.PCAPNG else "as the screen shows it")
+        whole = Choice(
+            "As it is", "all bytes, secrets too" if form is ExportFormat.PCAPNG else "as the screen shows it"
+        )
         kinds = Menu("What is in it", [whole, REDACTED])
-        redact = 0 if form is Form.COMMAND else await self.app.push_screen_wait(kinds)
+        redact = 0 if form is ExportFormat.COMMAND else await self.app.push_screen_wait(kinds)
         if redact is None:
             return
         name = self._offered_name(wanted.called, form, redact=bool(redact))
@@ -80,25 +82,25 @@ class Exporting(Whole):
         at = await self.app.push_screen_wait(Menu("Export", [Choice(words) for words, _ in offered]))
         return None if at is None else offered[at][1]
 
-    def _offered_name(self, called: str, form: Form, *, redact: bool) -> str:
+    def _offered_name(self, called: str, form: ExportFormat, *, redact: bool) -> str:
         """One that says what it is; of the capture's own name what any file system takes."""
         path = Path(self.capture.names[0])
         stem = "live" if path.parent == Path("/dev/fd") else path.stem  # of what is captured there is but a number
         of = re.sub(r"[^\w.-]", "-", stem)[:60].lstrip("-.") or "capture"
-        return f"{of}-{called}{'-redacted' if redact else ''}{ending(form)}"
+        return f"{of}-{called}{'-redacted' if redact else ''}{suffix_of(form)}"
 
-    def _writing(self, path: Path, wanted: _Wanted, form: Form, *, redact: bool) -> Writing:
+    def _writing(self, path: Path, wanted: _Wanted, form: ExportFormat, *, redact: bool) -> Writing:
         capture, marks = self.capture, self.appearance.marks
-        chosen = None if len(wanted.rows) == len(capture) else row_words(wanted.rows)
+        chosen = None if len(wanted.rows) == len(capture) else format_rows(wanted.rows)
         comments = dict.fromkeys(marks.marked, "marked") | marks.comments
 
         def pieces(said: Said) -> Iterator[bytes]:
-            from dissector.export.exporter import ExportRequest, shared
+            from dissector.export.exporter import ExportRequest, export_rows
 
-            if form is Form.JSON:
+            if form is ExportFormat.JSON:
                 for _ in capture.examine():  # JSON has the findings too
                     pass
-            return shared(capture, wanted.rows, ExportRequest(form, redact, chosen, comments=comments), said)
+            return export_rows(capture, wanted.rows, ExportRequest(form, redact, chosen, comments=comments), said)
 
         return Writing(path, pieces)
 

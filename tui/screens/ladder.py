@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Static
 from textual.worker import Worker, get_current_worker
 
-from dissector.analysis.sequence_diagram import SequenceDiagram, mermaid, sequence_diagram, svg
+from dissector.analysis.sequence_diagram import SequenceDiagram, render_mermaid, render_svg, sequence_diagram
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.core.text import clean, counted
@@ -26,8 +26,8 @@ from tui.widgets.ladder_view import LadderView
 MOST_EXPORTED: Final = 500
 """Exchanges in a picture: more would be no picture."""
 FORMS: Final = (
-    ("mmd", mermaid, Choice("Mermaid", "a sequence diagram as text")),
-    ("svg", svg, Choice("SVG", "a picture")),
+    ("mmd", render_mermaid, Choice("Mermaid", "a sequence diagram as text")),
+    ("svg", render_svg, Choice("SVG", "a picture")),
 )
 
 

@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Static
 from textual.worker import Worker, get_current_worker
 
-from dissector.analysis.stats import Counting
+from dissector.analysis.stats import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.core.text import counted
 from tui.messages import ApplyFilter
@@ -70,7 +70,7 @@ class OverviewScreen(OfMoment[str | None]):
     @work(thread=True, exclusive=True, group="count")
     def _count_all(self) -> None:
         worker = get_current_worker()
-        counting = Counting(self._capture)
+        counting = StatisticsPass(self._capture)
         due = 0.0
         for step in counting.steps():
             if worker.is_cancelled:

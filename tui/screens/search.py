@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from dissector.analysis.search import Hit, Kind, Needle, SearchError, needle
+from dissector.analysis.search import SearchError, SearchHit, SearchKind, SearchQuery, search_query
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from tui.history import Place
@@ -18,7 +18,7 @@ from tui.screens.answering import Dialogue
 from tui.screens.seeking import Go, Seeking
 
 
-class SearchScreen(Dialogue[Needle | None]):
+class SearchScreen(Dialogue[SearchQuery | None]):
     """Asks what to look for."""
 
     DEFAULT_CSS = """
@@ -28,14 +28,14 @@ class SearchScreen(Dialogue[Needle | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Close", id="search.close"),
-        Binding("tab", "kind", "Kind", priority=True, tooltip="Text, hex or field", id="search.kind"),
+        Binding("tab", "kind", "SearchKind", priority=True, tooltip="Text, hex or field", id="search.kind"),
         Binding("shift+tab", "records", "Records", priority=True, id="search.records",
                 tooltip="Whether compressed records are opened in all exchanges"),
     ]  # fmt: skip
 
-    def __init__(self, before: Needle | None) -> None:
+    def __init__(self, before: SearchQuery | None) -> None:
         super().__init__()
-        self._kind = before.kind if before is not None else Kind.TEXT
+        self._kind = before.kind if before is not None else SearchKind.TEXT
         self._text = before.text if before is not None else ""
         self._opens_records = before is not None and before.opens_records
 
@@ -49,7 +49,7 @@ class SearchScreen(Dialogue[Needle | None]):
 
     def _draw(self, error: str = "") -> None:
         words = Text("look for ", "dim")
-        for kind in Kind:
+        for kind in SearchKind:
             words.append(f"[{kind}]" if kind is self._kind else f" {kind} ", "bold" if kind is self._kind else "dim")
         words.append(" tab · compressed records ", "dim")
         words.append("[opened]" if self._opens_records else "closed", "bold" if self._opens_records else "dim")
@@ -59,7 +59,7 @@ class SearchScreen(Dialogue[Needle | None]):
         self.query_one("#how", Static).update(words)
 
     def action_kind(self) -> None:
-        kinds = list(Kind)
+        kinds = list(SearchKind)
         self._kind = kinds[(kinds.index(self._kind) + 1) % len(kinds)]
         self._draw()
 
@@ -71,14 +71,14 @@ class SearchScreen(Dialogue[Needle | None]):
         """The line below switches where it is clicked."""
         if event.widget is self.query_one("#how"):
             at = event.x - 10
-            if 0 <= at < sum(len(kind) + 2 for kind in Kind):
+            if 0 <= at < sum(len(kind) + 2 for kind in SearchKind):
                 self.action_kind()
             else:
                 self.action_records()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         try:
-            self.dismiss(needle(event.value, self._kind, opens_records=self._opens_records))
+            self.dismiss(search_query(event.value, self._kind, opens_records=self._opens_records))
         except SearchError as error:
             self._draw(str(error))
 
@@ -87,7 +87,7 @@ class Hits(NamedTuple):
     """All hits of the exchange that is shown, and which of them it is on."""
 
     number: int
-    found: list[tuple[str, Hit]]
+    found: list[tuple[str, SearchHit]]
     """Side and place, those of the request first."""
     at: int
 
@@ -104,13 +104,13 @@ class Searching(Seeking):
                 id="main.previous_hit"),
     ]  # fmt: skip
 
-    _needle: Needle | None = None
+    _needle: SearchQuery | None = None
     _hits: Hits | None = None
 
     def action_search(self) -> None:
         """Ask what to look for."""
 
-        def begin(asked: Needle | None) -> None:
+        def begin(asked: SearchQuery | None) -> None:
             if asked is not None:
                 self._needle, self._hits = asked, None
                 self.action_hit(1)
@@ -132,7 +132,7 @@ class Searching(Seeking):
         else:
             self._seek_hit(self._needle, step, begins_here=False)
 
-    def _seek_hit(self, sought: Needle, step: int, *, begins_here: bool) -> None:
+    def _seek_hit(self, sought: SearchQuery, step: int, *, begins_here: bool) -> None:
         """Look in the other exchanges, in the one that is shown before them if it `begins_here`: its hits from the
         side that is shown on."""
         number, side = self.number, self.model.side
@@ -152,18 +152,18 @@ class Searching(Seeking):
 
         self.seek(step, find, repr(sought.text), around=True, here=here if begins_here else None)
 
-    def _hits_of(self, sought: Needle, number: int) -> list[tuple[str, Hit]]:
+    def _hits_of(self, sought: SearchQuery, number: int) -> list[tuple[str, SearchHit]]:
         # An exchange of its own: the screen may be reading the one that is shown.
         [exchange] = self.capture.between(number, number + 1)
         return [(side, hit) for side, hits in sought.hits_of(exchange) for hit in hits]
 
-    def _show_hit(self, sought: Needle, hits: Hits) -> None:
+    def _show_hit(self, sought: SearchQuery, hits: Hits) -> None:
         """Go to a hit."""
         self._hits = hits
         side, hit = hits.found[hits.at]
         self.go_to_place(Place(hits.number, side, hit.path), partial(self._light_up, sought, hits))
 
-    def _light_up(self, sought: Needle, hits: Hits) -> None:
+    def _light_up(self, sought: SearchQuery, hits: Hits) -> None:
         """Have all hits of the message that is shown lit up, the one it is about selected."""
         side, hit = hits.found[hits.at]
         others = [other for its_side, other in hits.found if its_side == side]

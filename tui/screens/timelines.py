@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Static
 from textual.worker import Worker, get_current_worker
 
-from dissector.analysis.timelines import Reading, Timeline
+from dissector.analysis.timelines import Timeline, TimelinePass
 from tui.messages import GoTo
 from tui.screens.moment import OfMoment
 from tui.screens.whole import Whole
@@ -50,7 +50,7 @@ class TimelinesScreen(OfMoment[int | None]):
     @work(thread=True, exclusive=True, group="read")
     def _read(self) -> None:
         worker = get_current_worker()
-        reading = Reading(self._capture)
+        reading = TimelinePass(self._capture)
         told = -1
         for step in reading.steps():
             if worker.is_cancelled:

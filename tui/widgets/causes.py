@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from dissector.analysis.diff import Entry
+from dissector.analysis.diff import DiffEntry
 from tui.diff_words import Cell, cause_cells, cause_head
 from tui.widgets.cell_list import CellList
 
@@ -18,7 +18,7 @@ class Causes(CellList):
             "enter", "open", "Its pairs", tooltip="The exchanges that show the cause, pair by pair", id="causes.open"
         )
     ]
-    entries: Sequence[Entry] = ()
+    entries: Sequence[DiffEntry] = ()
 
     def head(self, width: int) -> str:
         return cause_head(width)

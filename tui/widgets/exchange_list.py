@@ -21,7 +21,7 @@ from textual.strip import Strip
 
 from dissector.capture_session import Capture
 from dissector.core.text import clean
-from dissector.export.packets import EXPORTED
+from dissector.export.packets import EXPORT_COMMENT
 from tui.appearance import Appearance
 from tui.colouring import HUES
 from tui.columns import INFO, MARKS_WIDTH, Column
@@ -205,7 +205,7 @@ class ExchangeList(ScrollView, can_focus=True):
         if self._capture.comments:
             packets = dict.fromkeys(span.packet for span in self._capture.spans(number))
             lines = "\n".join(self._capture.comments.get(packet, "") for packet in packets).splitlines()
-            written += [line for line in lines if not EXPORTED.match(line)]
+            written += [line for line in lines if not EXPORT_COMMENT.match(line)]
         return clean(" · ".join(line for line in written if line))
 
     def _time(self, position: int, number: int, time_ns: int) -> str:

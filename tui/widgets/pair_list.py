@@ -1,6 +1,6 @@
 """Exchanges of two sides, each with the one that means the same on the other."""
 
-from dissector.analysis.diff import Pair
+from dissector.analysis.diff import ExchangePair
 from tui.diff_model import DiffModel
 from tui.diff_words import Cell, pair_cells, pair_head
 from tui.widgets.cell_list import CellList
@@ -16,11 +16,11 @@ class PairList(CellList):
     """A side and its row that waits for one of the other side."""
 
     @property
-    def pair(self) -> Pair | None:
+    def pair(self) -> ExchangePair | None:
         """The pair under the cursor."""
         return self.pair_at(self.cursor) if self.count else None
 
-    def pair_at(self, number: int) -> Pair:
+    def pair_at(self, number: int) -> ExchangePair:
         assert self.model is not None
         return self.model.comparison.pairs[self.model.shown[number]]
 

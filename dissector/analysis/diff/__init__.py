@@ -1,34 +1,36 @@
-"""Two sides of conversations compared: what each does that the other does not, and why. `diff` begins it; `matrix` puts
-any number of sides beside each other."""
+"""Compare captures: what one side does that the other does not, and why.
 
-from dissector.analysis.diff.compare import Matches, diff
-from dissector.analysis.diff.comparison import (
-    Aligned,
-    Comparison,
-    Difference,
-    Entry,
-    Pair,
-    Reason,
+`diff` compares two sides field by field; `build_matrix` puts the behavior of any number of sides side by side.
+"""
+
+from dissector.analysis.diff.compare import ManualMatches, diff
+from dissector.analysis.diff.matrix import BehaviorMatrix, build_matrix
+from dissector.analysis.diff.result import (
+    ComparedField,
+    DiffEntry,
+    DiffReason,
+    DiffResult,
+    ExchangePair,
+    FieldDifference,
+    PairVerdict,
     SideSummary,
-    Timing,
-    Verdict,
+    TimingSummary,
 )
-from dissector.analysis.diff.matrix import Matrix, matrix
-from dissector.analysis.diff.sides import Side
+from dissector.analysis.diff.side import DiffSide
 
 __all__ = [
-    "Aligned",
-    "Comparison",
-    "Difference",
-    "Entry",
-    "Matches",
-    "Matrix",
-    "Pair",
-    "Reason",
-    "Side",
+    "BehaviorMatrix",
+    "ComparedField",
+    "DiffEntry",
+    "DiffReason",
+    "DiffResult",
+    "DiffSide",
+    "ExchangePair",
+    "FieldDifference",
+    "ManualMatches",
+    "PairVerdict",
     "SideSummary",
-    "Timing",
-    "Verdict",
+    "TimingSummary",
+    "build_matrix",
     "diff",
-    "matrix",
 ]

@@ -2,7 +2,7 @@
 
 Common ends go first. A short stretch between gets a longest common subsequence; a long one is cut at what stands once
 on either side (patience), and where there is nothing like it, matched key by key, the n-th with the n-th, as far as
-these are in order. So the work is bounded: O(n log n), and `LARGEST` for a short stretch.
+these are in order. So the work is bounded: O(n log n), and `MAX_EXACT_PAIRS` for a short stretch.
 
 Invariants: a match has equal keys; both columns of matches ascend; an element is matched once at most.
 """
@@ -13,14 +13,14 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Final
 
-LARGEST: Final = 10_000
+MAX_EXACT_PAIRS: Final = 10_000
 """Pairs of elements of a stretch that are all looked at."""
-Match = tuple[int, int]
+IndexPair = tuple[int, int]
 
 
-def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Match]:
+def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
     """Pairs of positions that match, in order."""
-    matches: list[Match] = []
+    matches: list[IndexPair] = []
     waiting = [(0, len(a), 0, len(b))]
     while waiting:
         low_a, high_a, low_b, high_b = waiting.pop()
@@ -33,7 +33,7 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Match]:
         if low_a == high_a or low_b == high_b:
             continue
         part_a, part_b = a[low_a:high_a], b[low_b:high_b]
-        if len(part_a) * len(part_b) <= LARGEST:
+        if len(part_a) * len(part_b) <= MAX_EXACT_PAIRS:
             matches += [(low_a + i, low_b + j) for i, j in _common(part_a, part_b)]
         elif anchors := _anchors(part_a, part_b):
             edges = [(-1, -1), *anchors, (len(part_a), len(part_b))]
@@ -44,7 +44,7 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Match]:
     return sorted(matches)
 
 
-def out_of_order(a: Sequence[Hashable], b: Sequence[Hashable], matches: list[Match]) -> list[Match]:
+def out_of_order(a: Sequence[Hashable], b: Sequence[Hashable], matches: list[IndexPair]) -> list[IndexPair]:
     """Of what is left, the pairs with equal keys: they are there on both sides, at another place."""
     left_b: dict[Hashable, list[int]] = defaultdict(list)
     taken_a, taken_b = {i for i, _ in matches}, {j for _, j in matches}
@@ -54,14 +54,14 @@ def out_of_order(a: Sequence[Hashable], b: Sequence[Hashable], matches: list[Mat
     return [(i, left_b[key].pop()) for i, key in enumerate(a) if i not in taken_a and left_b.get(key)]
 
 
-def _anchors(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Match]:
+def _anchors(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
     """Elements that stand once on both sides, as many as are in order."""
     count_a, count_b = Counter(a), Counter(b)
     where = {key: j for j, key in enumerate(b) if count_b[key] == 1}
     return _ascending([(i, where[key]) for i, key in enumerate(a) if count_a[key] == 1 and key in where])
 
 
-def _in_turn(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Match]:
+def _in_turn(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
     """The n-th of a key with the n-th of it, as many as are in order."""
     where: dict[Hashable, list[int]] = defaultdict(list)
     for j in range(len(b) - 1, -1, -1):
@@ -69,7 +69,7 @@ def _in_turn(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Match]:
     return _ascending([(i, where[key].pop()) for i, key in enumerate(a) if where.get(key)])
 
 
-def _ascending(matches: list[Match]) -> list[Match]:
+def _ascending(matches: list[IndexPair]) -> list[IndexPair]:
     """The longest part of matches, ascending in A, that ascends in B."""
     tails: list[int] = []
     """For each length, the least position in B that ends an ascending part of it."""
@@ -83,7 +83,7 @@ def _ascending(matches: list[Match]) -> list[Match]:
             ends.append(n)
         else:
             tails[length], ends[length] = j, n
-    found: list[Match] = []
+    found: list[IndexPair] = []
     at = ends[-1] if ends else -1
     while at >= 0:
         found.append(matches[at])
@@ -91,14 +91,14 @@ def _ascending(matches: list[Match]) -> list[Match]:
     return found[::-1]
 
 
-def _common(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Match]:
+def _common(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
     """A longest common subsequence, by the table of lengths."""
     lengths = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in range(len(a) - 1, -1, -1):
         for j in range(len(b) - 1, -1, -1):
             best = max(lengths[i + 1][j], lengths[i][j + 1])
             lengths[i][j] = lengths[i + 1][j + 1] + 1 if a[i] == b[j] else best
-    found: list[Match] = []
+    found: list[IndexPair] = []
     i = j = 0
     while i < len(a) and j < len(b):
         if a[i] == b[j]:

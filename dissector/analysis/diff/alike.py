@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final
 
-from dissector.analysis.diff.kinds import is_position
-from dissector.analysis.diff.leaves import INTEGERS, Leaf, leaves
-from dissector.analysis.diff.meaning import Subject, first_error, subject_of
+from dissector.analysis.diff.compared_values import is_position
+from dissector.analysis.diff.matching_keys import Subject, first_error, subject_of
+from dissector.analysis.diff.message_leaves import INTEGERS, Leaf, message_leaves
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.match import DECODED
 from dissector.protocol.embedded.secrets import HOLDERS
@@ -55,7 +55,7 @@ class Said:
 
     @cached_property
     def leaves(self) -> list[Leaf]:
-        return leaves(self.message)
+        return message_leaves(self.message)
 
     @cached_property
     def error(self) -> int:

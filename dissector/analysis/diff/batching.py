@@ -18,9 +18,9 @@ from dissector.protocol.records.parts import PartKind, split
 from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.wire import WireError, uvarint
 
-MOST_READ: Final = 32 << 20
+MAX_RECORD_BYTES: Final = 32 << 20
 """Bytes of batches of one side whose records are read; of what is behind them only the headers are."""
-MOST_KEPT: Final = 100_000
+MAX_BATCHES: Final = 100_000
 """Batches whose sizes are kept."""
 WRAP: Final = 1 << 64
 CONTINUED: Final = 0x80
@@ -30,7 +30,7 @@ NO_KEY: Final = 1
 
 
 @dataclass(slots=True)
-class Content:
+class RecordSum:
     """Records, as a count and a sum of hashes."""
 
     records: int = 0
@@ -42,7 +42,7 @@ class Content:
 
 
 @dataclass(slots=True)
-class Batching:
+class ProducedBatches:
     """What was produced on one side."""
 
     records: "array[int]" = field(default_factory=lambda: array("q"))
@@ -54,8 +54,8 @@ class Batching:
     waits: "array[int]" = field(default_factory=lambda: array("q"))
     """Milliseconds from a batch's first timestamp, the producer's own, to when it was sent."""
     codecs: Counter[str] = field(default_factory=Counter)
-    topics: dict[str, Content] = field(default_factory=dict)
-    keyed: dict[tuple[str, int], Content] = field(default_factory=dict)
+    topics: dict[str, RecordSum] = field(default_factory=dict)
+    keyed: dict[tuple[str, int], RecordSum] = field(default_factory=dict)
     read: int = 0
     unread: int = 0
     """Batches whose records were not read: too many of them, or damaged."""
@@ -70,7 +70,7 @@ class Batching:
                 if isinstance(records, bytes):
                     index = partition.get("index")
                     count += self._section(str(name), index if isinstance(index, int) else 0, records, time_ns)
-        if len(self.per_request) < MOST_KEPT:
+        if len(self.per_request) < MAX_BATCHES:
             self.per_request.append(count)
 
     def _section(self, topic: str, partition: int, records: bytes, time_ns: int) -> int:
@@ -79,17 +79,17 @@ class Batching:
             if part.kind is PartKind.BATCH:
                 count += 1
                 batch = Batch.read(records[part.start : part.end])
-                if len(self.waits) < MOST_KEPT and not batch.is_append_time:
+                if len(self.waits) < MAX_BATCHES and not batch.is_append_time:
                     self.waits.append(time_ns // 1_000_000 - batch.base_timestamp)
                 self._batch(topic, partition, batch)
         return count
 
     def _batch(self, topic: str, partition: int, batch: Batch) -> None:
         self.codecs[batch.compression] += 1
-        if len(self.records) < MOST_KEPT:
+        if len(self.records) < MAX_BATCHES:
             self.records.append(max(0, batch.records_count))
             self.sizes.append(len(batch.data))
-        if self.read + len(batch.data) > MOST_READ:
+        if self.read + len(batch.data) > MAX_RECORD_BYTES:
             self.unread += 1
             return
         self.read += len(batch.data)
@@ -98,9 +98,9 @@ class Batching:
         except (DecompressionError, WireError):
             self.unread += 1
             return
-        self.topics.setdefault(topic, Content()).add(all_of_them)
+        self.topics.setdefault(topic, RecordSum()).add(all_of_them)
         if with_key:
-            self.keyed.setdefault((topic, partition), Content()).add(with_key)
+            self.keyed.setdefault((topic, partition), RecordSum()).add(with_key)
 
 
 def _hashed(data: bytes, count: int) -> tuple[list[int], list[int]]:

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from textwrap import TextWrapper, wrap
 from typing import Final
 
-from dissector.analysis.diff.report import Block, Heading, Item, Table
+from dissector.analysis.diff.report import HeadingBlock, ListBlock, ReportBlock, TableBlock
 
 COLUMNS: Final = 80
 LEAST: Final = 12
@@ -23,12 +23,12 @@ table{border-collapse:collapse}td,th{border:1px solid #d0d7de;padding:.25rem .5r
 """
 
 
-def text(blocks: Iterable[Block]) -> Iterator[str]:
+def render_text(blocks: Iterable[ReportBlock]) -> Iterator[str]:
     """Lines of at most 80 columns, but where a table has so many columns that it can't be."""
     for block in blocks:
-        if isinstance(block, Heading):
+        if isinstance(block, HeadingBlock):
             yield from ("", block.text) if block.level > 1 else (block.text,)
-        elif isinstance(block, Item):
+        elif isinstance(block, ListBlock):
             reason = f" [{block.reason}]" if block.reason else ""
             yield from _wrapped(block.text + reason, "  ")
             for more in block.more:
@@ -41,30 +41,30 @@ def _wrapped(words: str, indent: str) -> list[str]:
     return wrap(words, COLUMNS, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
 
 
-class _Narrow(TextWrapper):
+class _CellWrapper(TextWrapper):
     """Breaks words where a name has its joints, too: a cell is often narrower than READ_UNCOMMITTED."""
 
     wordsep_simple_re = re.compile(r"(\s+)|(?<=[\w.][_-])(?=[a-zA-Z0-9])")
 
 
-def _columns(table: Table) -> Iterator[str]:
+def _columns(table: TableBlock) -> Iterator[str]:
     """Cells side by side, each wrapped to its column."""
     first = max(len(row[0]) for row in table.rows)
     others = len(table.rows[0]) - 1
     width = max(LEAST, (COLUMNS - first) // max(1, others) - 2)
-    narrow = _Narrow(width, break_on_hyphens=False)
+    narrow = _CellWrapper(width, break_on_hyphens=False)
     for row in table.rows:
         cells = [[row[0]], *(narrow.wrap(cell) or [""] for cell in row[1:])]
         for line in zip_longest(*cells, fillvalue=""):
             yield "  ".join(cell.ljust(first if n == 0 else width) for n, cell in enumerate(line)).rstrip()
 
 
-def markdown(blocks: Iterable[Block]) -> Iterator[str]:
+def render_markdown(blocks: Iterable[ReportBlock]) -> Iterator[str]:
     """Markdown, lists and tables; every character that means something to it is escaped."""
     for block in blocks:
-        if isinstance(block, Heading):
+        if isinstance(block, HeadingBlock):
             yield from ("", f"{'#' * block.level} {_plain(block.text)}", "")
-        elif isinstance(block, Item):
+        elif isinstance(block, ListBlock):
             reason = f" *({_plain(block.reason)})*" if block.reason else ""
             yield f"- {_plain(block.text)}{reason}"
             yield from (f"  - {_plain(more)}" for more in block.more)
@@ -77,17 +77,17 @@ def _plain(words: str) -> str:
     return "".join(f"\\{letter}" if letter in "\\`*_{}[]<>()#+!|~&$" else letter for letter in words)
 
 
-def html(blocks: Iterable[Block]) -> Iterator[str]:
+def render_html(blocks: Iterable[ReportBlock]) -> Iterator[str]:
     """A page by itself."""
     yield HEAD
     listing = False
     for block in blocks:
-        if listing != isinstance(block, Item):
+        if listing != isinstance(block, ListBlock):
             listing = not listing
             yield "<ul>" if listing else "</ul>"
-        if isinstance(block, Heading):
+        if isinstance(block, HeadingBlock):
             yield f"<h{block.level}>{escape(block.text)}</h{block.level}>"
-        elif isinstance(block, Item):
+        elif isinstance(block, ListBlock):
             reason = f" <em>{escape(block.reason)}</em>" if block.reason else ""
             more = "".join(f"<small>{escape(words)}</small>" for words in block.more)
             yield f"<li>{escape(block.text)}{reason}{more}</li>"

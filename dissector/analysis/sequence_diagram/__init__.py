@@ -1,7 +1,7 @@
 """The sequence of messages between clients and brokers, and pictures of it."""
 
 from dissector.analysis.sequence_diagram.diagram import Lane, SequenceDiagram, SequenceEvent, sequence_diagram
-from dissector.analysis.sequence_diagram.mermaid import mermaid
-from dissector.analysis.sequence_diagram.svg import svg
+from dissector.analysis.sequence_diagram.mermaid import render_mermaid
+from dissector.analysis.sequence_diagram.svg import render_svg
 
-__all__ = ["Lane", "SequenceDiagram", "SequenceEvent", "mermaid", "sequence_diagram", "svg"]
+__all__ = ["Lane", "SequenceDiagram", "SequenceEvent", "render_mermaid", "render_svg", "sequence_diagram"]

@@ -3,22 +3,22 @@
 from dissector.analysis.sequence_diagram.diagram import Lane, SequenceEvent
 from dissector.core.text import clean, duration
 
-MOST_WORDS = 60
+MAX_TEXT = 60
 
 
-def lane_words(lane: Lane) -> str:
+def lane_label(lane: Lane) -> str:
     """``rdkafka · 127.0.0.1``."""
     name = lane.name or ("client" if lane.is_client else "broker")
     return clean(f"{name} · {lane.address}")
 
 
-def event_words(event: SequenceEvent) -> str:
+def event_label(event: SequenceEvent) -> str:
     """``17 Fetch v12 · orders[0..3]``: what it is, behind its number in the list."""
-    return f"{event.number + 1} {message_words(event)}"
+    return f"{event.number + 1} {message_label(event)}"
 
 
-def message_words(event: SequenceEvent) -> str:
+def message_label(event: SequenceEvent) -> str:
     """``Fetch v12 · orders[0..3]``; of a response with its latency: ``Fetch v12 · 2.0 ms``."""
     latency = "" if event.is_request or event.latency_ns is None else duration(event.latency_ns)
-    said = event.words if len(event.words) <= MOST_WORDS else f"{event.words[: MOST_WORDS - 1]}…"
+    said = event.words if len(event.words) <= MAX_TEXT else f"{event.words[: MAX_TEXT - 1]}…"
     return clean(" · ".join(filter(None, (event.label, latency, said))))

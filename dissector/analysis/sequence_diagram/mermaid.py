@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.sequence_diagram.diagram import SequenceDiagram
-from dissector.analysis.sequence_diagram.labels import event_words, lane_words
+from dissector.analysis.sequence_diagram.labels import event_label, lane_label
 
 _UNSAFE: Final = re.compile(r"[^\w .,/\[\]()·…|@=-]|\be(?=nd\b)", re.IGNORECASE)
 
 
-def escaped(text: str) -> str:
+def escape_mermaid(text: str) -> str:
     """Text that Mermaid shows as it is."""
     return _UNSAFE.sub(lambda match: f"#{ord(match[0])};", text)
 
 
-def mermaid(ladder: SequenceDiagram) -> str:
+def render_mermaid(ladder: SequenceDiagram) -> str:
     """The diagram. A response is a dashed arrow; one with an error, or what is no message, ends in a cross."""
     return "\n".join(_lines(ladder)) + "\n"
 
@@ -28,7 +28,7 @@ def _lines(ladder: SequenceDiagram) -> Iterator[str]:
     yield "sequenceDiagram"
     for number, lane in enumerate(ladder.lanes):
         kind = "actor" if lane.is_client else "participant"
-        yield f"    {kind} L{number} as {escaped(lane_words(lane))}"
+        yield f"    {kind} L{number} as {escape_mermaid(lane_label(lane))}"
     for event in ladder:
         arrow = "--x" if event.error else "->>" if event.is_request else "-->>"
-        yield f"    L{event.source}{arrow}L{event.target}: {escaped(event_words(event))}"
+        yield f"    L{event.source}{arrow}L{event.target}: {escape_mermaid(event_label(event))}"

@@ -10,7 +10,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from dissector.analysis.sequence_diagram.diagram import SequenceDiagram, SequenceEvent
-from dissector.analysis.sequence_diagram.labels import event_words, lane_words
+from dissector.analysis.sequence_diagram.labels import event_label, lane_label
 from dissector.core.text import seconds
 
 LEFT: Final = 110
@@ -26,7 +26,7 @@ _STYLE: Final = (
 )
 
 
-def svg(ladder: SequenceDiagram) -> str:
+def render_svg(ladder: SequenceDiagram) -> str:
     """The picture, a document of its own."""
     width, height = LEFT + LANE * max(1, len(ladder.lanes) - 1) + LEFT * 2, TOP + LINE * (len(ladder) + 2)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
@@ -51,7 +51,7 @@ def _y(at: int) -> int:
 def _lanes(ladder: SequenceDiagram, height: int) -> Iterator[str]:
     for number, lane in enumerate(ladder.lanes):
         x = _x(number)
-        words = escape(lane_words(lane))
+        words = escape(lane_label(lane))
         yield f'<text class="head" x="{x}" y="{TOP - 20}" text-anchor="middle">{words}</text>'
         yield f'<line class="lane" x1="{x}" y1="{TOP - 10}" x2="{x}" y2="{height - 10}"/>'
 
@@ -77,4 +77,4 @@ def _arrow(at: int, event: SequenceEvent, start: int) -> Iterator[str]:
     yield f'<line class="{kind}" x1="{low}" y1="{y}" x2="{high}" y2="{y}" marker-end="url(#tip)"/>'
     place = (min(low, high) + max(low, high)) // 2
     mark = ' class="error"' if event.error else ""
-    yield f'<text{mark} x="{place}" y="{y - 4}" text-anchor="middle">{escape(event_words(event))}</text>'
+    yield f'<text{mark} x="{place}" y="{y - 4}" text-anchor="middle">{escape(event_label(event))}</text>'

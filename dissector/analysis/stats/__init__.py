@@ -1,36 +1,36 @@
 """Statistics of a capture: counts, bytes, latencies, errors, versions, by whatever exchanges have in common."""
 
-from dissector.analysis.stats.counting import Counting, Step
-from dissector.analysis.stats.field_bytes import FieldBytes, MessageKind, Sample
+from dissector.analysis.stats.counts import (
+    ApiError,
+    ApiVersion,
+    ClientSoftware,
+    ConnectionEnds,
+    CountsByKey,
+    ExchangeCounts,
+    TopicPartition,
+    VersionSpan,
+    VersionUse,
+)
+from dissector.analysis.stats.field_bytes import FieldBytes, MessageKind, MessageSample
 from dissector.analysis.stats.histogram import Histogram
 from dissector.analysis.stats.statistics import Statistics
-from dissector.analysis.stats.tallies import (
-    ApiVersion,
-    Client,
-    Connection,
-    Error,
-    Group,
-    Partition,
-    Tally,
-    Use,
-    Versions,
-)
+from dissector.analysis.stats.statistics_pass import StatisticsPass, StatisticsProgress
 
 __all__ = [
+    "ApiError",
     "ApiVersion",
-    "Client",
-    "Connection",
-    "Counting",
-    "Error",
+    "ClientSoftware",
+    "ConnectionEnds",
+    "CountsByKey",
+    "ExchangeCounts",
     "FieldBytes",
-    "Group",
     "Histogram",
     "MessageKind",
-    "Partition",
-    "Sample",
+    "MessageSample",
     "Statistics",
-    "Step",
-    "Tally",
-    "Use",
-    "Versions",
+    "StatisticsPass",
+    "StatisticsProgress",
+    "TopicPartition",
+    "VersionSpan",
+    "VersionUse",
 ]

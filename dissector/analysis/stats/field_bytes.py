@@ -33,7 +33,7 @@ class MessageKind(NamedTuple):
 
 
 @dataclass(slots=True)
-class Sample:
+class MessageSample:
     """Messages of one kind: all that there are, and those that were traced."""
 
     messages: int = 0
@@ -60,7 +60,7 @@ class Sample:
         for path, count in paths.items():
             self.paths[path] = self.paths.get(path, 0) + count
 
-    def merge(self, other: "Sample") -> None:
+    def merge(self, other: "MessageSample") -> None:
         """Count what another has counted, too."""
         self.messages += other.messages
         self.bytes += other.bytes
@@ -74,11 +74,11 @@ class Sample:
 class FieldBytes:
     """Samples by the kind of message."""
 
-    kinds: dict[MessageKind, Sample] = field(default_factory=dict)
+    kinds: dict[MessageKind, MessageSample] = field(default_factory=dict)
 
-    def of(self, kind: MessageKind) -> Sample:
+    def of(self, kind: MessageKind) -> MessageSample:
         """The sample of a kind."""
-        return self.kinds.setdefault(kind, Sample())
+        return self.kinds.setdefault(kind, MessageSample())
 
     @property
     def is_whole(self) -> bool:
@@ -96,7 +96,7 @@ class FieldBytes:
             self.of(kind).merge(sample)
 
 
-class _Whole(RecordTracer):
+class _OpaqueRecords(RecordTracer):
     """Takes the place of what opens records: they stay one field."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ def paths_of(message: ExchangeMessage) -> dict[str, int]:
     What is damaged, or no field explains, is ``(rest)``.
     """
     root = Node("frame", "", "STRUCT", 0, len(message.data))
-    tracer = Tracer(message.data, 0, message.whole, _Whole())
+    tracer = Tracer(message.data, 0, message.whole, _OpaqueRecords())
     shape = message.shape
     try:
         tracer.prefix(root)

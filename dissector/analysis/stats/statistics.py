@@ -7,19 +7,19 @@ Invariants:
 
 from dataclasses import dataclass, field
 
-from dissector.analysis.stats.field_bytes import FieldBytes
-from dissector.analysis.stats.tallies import (
+from dissector.analysis.stats.counts import (
+    ApiError,
     ApiVersion,
-    Client,
-    Connection,
-    Error,
-    Group,
-    Partition,
-    Tally,
-    Use,
-    Versions,
-    widen,
+    ClientSoftware,
+    ConnectionEnds,
+    CountsByKey,
+    ExchangeCounts,
+    TopicPartition,
+    VersionSpan,
+    VersionUse,
+    widen_span,
 )
+from dissector.analysis.stats.field_bytes import FieldBytes
 
 
 @dataclass(slots=True)
@@ -28,19 +28,19 @@ class Statistics:
 
     kinds: dict[str, int] = field(default_factory=dict)
     """Rows by their kind, as `Row.kind` names it; entries of Kafka's files are `entry`."""
-    total: Tally = field(default_factory=Tally)
-    apis: Group[ApiVersion] = field(default_factory=Group)
-    clients: Group[Client] = field(default_factory=Group)
-    connections: Group[Connection] = field(default_factory=Group)
-    topics: Group[str] = field(default_factory=Group)
+    total: ExchangeCounts = field(default_factory=ExchangeCounts)
+    apis: CountsByKey[ApiVersion] = field(default_factory=CountsByKey)
+    clients: CountsByKey[ClientSoftware] = field(default_factory=CountsByKey)
+    connections: CountsByKey[ConnectionEnds] = field(default_factory=CountsByKey)
+    topics: CountsByKey[str] = field(default_factory=CountsByKey)
     """Exchanges that name a topic in a field of their own, or whose fetch session has it; bytes are those of its
     records, errors those of the topic or its partitions."""
-    partitions: Group[Partition] = field(default_factory=Group)
-    errors: Group[Error] = field(default_factory=Group)
+    partitions: CountsByKey[TopicPartition] = field(default_factory=CountsByKey)
+    errors: CountsByKey[ApiError] = field(default_factory=CountsByKey)
     """Exchanges with that error."""
-    offers: dict[str, dict[int, Versions]] = field(default_factory=dict)
+    offers: dict[str, dict[int, VersionSpan]] = field(default_factory=dict)
     """By server and API key: what its ApiVersions responses offered."""
-    uses: Group[Use] = field(default_factory=Group)
+    uses: CountsByKey[VersionUse] = field(default_factory=CountsByKey)
     fields: FieldBytes = field(default_factory=FieldBytes)
 
     def merge(self, other: "Statistics") -> None:
@@ -56,6 +56,6 @@ class Statistics:
         self.errors.merge(other.errors)
         for server, offered in other.offers.items():
             for key, versions in offered.items():
-                widen(self.offers.setdefault(server, {}), key, versions)
+                widen_span(self.offers.setdefault(server, {}), key, versions)
         self.uses.merge(other.uses)
         self.fields.merge(other.fields)

@@ -6,9 +6,9 @@ Plain values. Texts are as the wire has them: not cleaned.
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-MOST_EVENTS: Final = 5_000
+MAX_EVENTS: Final = 5_000
 """Events kept of one timeline; past it they are counted."""
-MOST_TIMELINES: Final = 2_000
+MAX_TIMELINES: Final = 2_000
 
 
 class TimelineEvent(NamedTuple):
@@ -77,7 +77,7 @@ class Timeline:
 
     def add(self, event: TimelineEvent, phase: Phase | None = None) -> None:
         """An event of a phase, else of the last one."""
-        if self._kept < MOST_EVENTS:
+        if self._kept < MAX_EVENTS:
             self._kept += 1
             (phase or self.phase).events.append(event)
         else:
@@ -92,7 +92,7 @@ class Timeline:
         name = client_id or "(no client id)"
         if not member_id:
             return name
-        if member_id not in self._members and len(self._members) < MOST_EVENTS:
+        if member_id not in self._members and len(self._members) < MAX_EVENTS:
             same = sum(known == name or known.startswith(f"{name} #") for known in self._members.values())
             self._members[member_id] = f"{name} #{same + 1}" if same else name
         return self._members.get(member_id, name)

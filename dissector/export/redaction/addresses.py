@@ -17,7 +17,7 @@ _V6: Final = (("fe80::", "is_link_local"), ("fd00::", "is_private"), ("2001:db8:
 _HOST_BITS: Final = (1 << 64) - 1
 
 
-class Addresses:
+class AddressPseudonyms:
     """What has been replaced by what."""
 
     def __init__(self) -> None:

@@ -83,7 +83,7 @@ _WORDS: Final = {
 }
 
 
-def stays(node: Node, text: str) -> bool:
+def is_allowed(node: Node, text: str) -> bool:
     """Whether a string of a message is one of Kafka's own words, and not somebody's."""
     *_, outer, name = ("", *_fields(node))
     if name in _FORMS:
@@ -91,7 +91,7 @@ def stays(node: Node, text: str) -> bool:
     return text in _EVERYWHERE or text in (_WORDS.get(name) or _WORDS.get(f"{outer}.{name}") or ())
 
 
-def word_of(node: Node) -> str:
+def pseudonym_prefix(node: Node) -> str:
     """What a string names, in a word for its replacement."""
     if node.schema is not None and node.schema.entity_type in _ENTITIES:
         return _ENTITIES[node.schema.entity_type]

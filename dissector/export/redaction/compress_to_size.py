@@ -37,7 +37,7 @@ _HARDEST: Final = 12
 _TRIES: Final = 64
 
 
-def packed(codec: int, plain: bytes, like: bytes, free: Sequence[Span]) -> bytes | None:
+def compress_to_size(codec: int, plain: bytes, like: bytes, free: Sequence[Span]) -> bytes | None:
     """`plain` in as many bytes as `like` has, which was packed with that codec; None where it does not go into them.
 
     `free` are the stretches of `plain` that may say whatever they like."""

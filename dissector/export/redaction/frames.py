@@ -12,9 +12,9 @@ from typing import Final
 
 import google_crc32c
 
-from dissector.export.redaction.addresses import Addresses
-from dissector.export.redaction.allowed_words import stays, word_of
-from dissector.export.redaction.compress_to_size import Span, packed
+from dissector.export.redaction.addresses import AddressPseudonyms
+from dissector.export.redaction.allowed_words import is_allowed, pseudonym_prefix
+from dissector.export.redaction.compress_to_size import Span, compress_to_size
 from dissector.export.redaction.pseudonyms import MASK, Pseudonyms
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
@@ -33,7 +33,7 @@ class Redactor:
 
     def __init__(self) -> None:
         self.names = Pseudonyms()
-        self.addresses = Addresses()
+        self.addresses = AddressPseudonyms()
         self.lost = 0
         """Compressed sections that had to become zeros."""
 
@@ -78,9 +78,9 @@ class Redactor:
     def text(self, leaf: Node, text: str) -> bytes:
         """What stands in place of a string, of the same size in UTF-8."""
         raw = text.encode("utf-8", "surrogateescape")
-        if stays(leaf, text):
+        if is_allowed(leaf, text):
             return raw
-        word = word_of(leaf)
+        word = pseudonym_prefix(leaf)
         if word == "host" and _IPV4.search(text):
             return _IPV4.sub(self._address, text).encode("utf-8", "surrogateescape")
         return self.names.of(raw, word)
@@ -95,7 +95,7 @@ class Redactor:
         """Put a section's content back where it was compressed."""
         assert source.packed is not None
         _, start, end, codec = source.packed
-        made = packed(codec, content, bytes(outer[start:end]), free)
+        made = compress_to_size(codec, content, bytes(outer[start:end]), free)
         self.lost += made is None
         outer[start:end] = bytes(end - start) if made is None else made
 

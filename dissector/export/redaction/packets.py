@@ -21,18 +21,18 @@ from dissector.conversation import End, Packet, headers
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.store import Store
-from dissector.export.packets import batches
+from dissector.export.packets import packet_batches
 from dissector.export.redaction.frames import Redactor
 from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN
 
-KEPT_FRAMES: Final = 256
+CACHED_FRAMES: Final = 256
 """Redacted frames that are kept: those of a stream come in many packets."""
-LARGEST_PAYLOAD: Final = 65_000
+MAX_PAYLOAD: Final = 65_000
 """What an IP datagram has room for; what a network card puts together may be more."""
 
 
-class _Frame(NamedTuple):
+class _ChosenFrame(NamedTuple):
     """A frame that is wanted, and where it is in its stream."""
 
     direction: int
@@ -42,11 +42,11 @@ class _Frame(NamedTuple):
     of_client: bool
 
 
-class _Piece(NamedTuple):
+class _SegmentPart(NamedTuple):
     """Bytes of a wanted frame that a segment brings; or none, where it only opens or closes."""
 
     segment: int
-    """Row of `_Read`."""
+    """Row of `_ChosenStreams`."""
     ahead: int
     """How many bytes of the segment's stand before them."""
     size: int
@@ -64,9 +64,9 @@ def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) 
     if not wanted:
         return
     ends = _ends(capture, wanted, redactor)
-    read = _Read(capture, wanted)
+    read = _ChosenStreams(capture, wanted)
 
-    @lru_cache(maxsize=KEPT_FRAMES)
+    @lru_cache(maxsize=CACHED_FRAMES)
     def content(row: int, of_client: bool) -> bytes:
         [exchange] = capture.between(row, row + 1)
         message = exchange.request if of_client else exchange.response
@@ -80,13 +80,13 @@ def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) 
         yield from read.packets(piece, payload.ljust(piece.size, b"\x00"), ends)
 
 
-def _frames(capture: Capture, rows: Iterable[int]) -> Iterator[_Frame]:
+def _frames(capture: Capture, rows: Iterable[int]) -> Iterator[_ChosenFrame]:
     for row in rows:
         for span in capture.spans(row):
-            yield _Frame(span.direction, span.start, span.start + span.size, row, span.of_client)
+            yield _ChosenFrame(span.direction, span.start, span.start + span.size, row, span.of_client)
 
 
-def _ends(capture: Capture, wanted: Sequence[_Frame], redactor: Redactor) -> dict[int, tuple[End, End]]:
+def _ends(capture: Capture, wanted: Sequence[_ChosenFrame], redactor: Redactor) -> dict[int, tuple[End, End]]:
     """Who sends and who receives in each direction, by the addresses that they get."""
     ends: dict[int, tuple[End, End]] = {}
     for direction, of_client, row in {
@@ -104,16 +104,16 @@ def _redacted_end(text: str, redactor: Redactor) -> End:
     return End(redactor.addresses.of(end.host), end.port)
 
 
-class _Read:
+class _ChosenStreams:
     """What the capture's files say of the connections that are chosen from: segments, and the runs that they bring."""
 
-    def __init__(self, capture: Capture, wanted: Sequence[_Frame]) -> None:
+    def __init__(self, capture: Capture, wanted: Sequence[_ChosenFrame]) -> None:
         ours = np.unique([each.direction >> 1 for each in wanted])
         store = Store()
         transport = Transport(store, capture.bounds)
         segments: list[SegmentBatch] = []
         runs: list[RunBatch] = []
-        for batch in batches(capture, store):
+        for batch in packet_batches(capture, store):
             found = transport.segments(batch)
             segments.append(_of(found, ours))
             runs.append(_of(transport.reassemble(found), ours))
@@ -121,13 +121,13 @@ class _Read:
         self._segments = _joined(segments)
         self._runs = _joined(runs)
 
-    def pieces(self, wanted: Sequence[_Frame]) -> list[_Piece]:
+    def pieces(self, wanted: Sequence[_ChosenFrame]) -> list[_SegmentPart]:
         """What of the wanted frames each segment brings, in capture order."""
         found = [piece for run in self._carried() for piece in _inside(run, wanted)]
         found += self._marks({(each.segment, each.ahead + each.size) for each in found})
         return sorted(found)
 
-    def _carried(self) -> Iterator["_Run"]:
+    def _carried(self) -> Iterator["_SegmentRun"]:
         """Each run with the segment that has its bytes."""
         segments, runs = self._segments, self._runs
         order = np.argsort(segments.address, kind="stable")
@@ -140,9 +140,9 @@ class _Read:
         cut = (runs.kind == RunKind.TRUNCATED) & (segments.missing[row] >= runs.size)
         kept = np.flatnonzero((there | cut) & (segments.direction[row] == runs.direction))
         columns = (row, ahead, there, runs.direction, runs.start, runs.size)
-        return map(_Run._make, zip(*(column[kept].tolist() for column in columns), strict=True))
+        return map(_SegmentRun._make, zip(*(column[kept].tolist() for column in columns), strict=True))
 
-    def _marks(self, ends: set[tuple[int, int]]) -> Iterator[_Piece]:
+    def _marks(self, ends: set[tuple[int, int]]) -> Iterator[_SegmentPart]:
         """Segments that open or close, where no piece does it for them."""
         segments = self._segments
         begun = {segment for segment, _ in ends}
@@ -150,16 +150,16 @@ class _Read:
             size = int(segments.size[row] + segments.missing[row])
             closes = bool(segments.flags[row] & (FIN | RST))
             if row not in begun or (closes and (row, size) not in ends):
-                yield _Piece(row, size if closes else 0, 0, True, -1, 0)
+                yield _SegmentPart(row, size if closes else 0, 0, True, -1, 0)
 
-    def packets(self, piece: _Piece, payload: bytes, ends: Mapping[int, tuple[End, End]]) -> Iterator[Packet]:
+    def packets(self, piece: _SegmentPart, payload: bytes, ends: Mapping[int, tuple[End, End]]) -> Iterator[Packet]:
         """A piece as a packet; as several where it is too large for one."""
         segments, row = self._segments, piece.segment
         direction, flags = int(segments.direction[row]), int(segments.flags[row])
         time_ns, seq, ack = int(segments.time_ns[row]), int(segments.seq[row]), int(segments.ack[row])
         last = int(segments.size[row] + segments.missing[row])
-        for at in range(0, max(len(payload), 1), LARGEST_PAYLOAD):
-            part = payload[at : at + LARGEST_PAYLOAD]
+        for at in range(0, max(len(payload), 1), MAX_PAYLOAD):
+            part = payload[at : at + MAX_PAYLOAD]
             ahead = piece.ahead + at
             here = flags & ~(SYN if ahead else 0) & ~(FIN | RST if ahead + len(part) < last else 0)
             shift = ahead + (ahead > 0 and flags & SYN != 0)
@@ -167,7 +167,7 @@ class _Read:
             yield Packet(time_ns, data if piece.captured else data[: len(data) - len(part)], len(data))
 
 
-class _Run(NamedTuple):
+class _SegmentRun(NamedTuple):
     """A stretch of a stream."""
 
     segment: int
@@ -178,7 +178,7 @@ class _Run(NamedTuple):
     size: int
 
 
-def _inside(run: _Run, wanted: Sequence[_Frame]) -> Iterator[_Piece]:
+def _inside(run: _SegmentRun, wanted: Sequence[_ChosenFrame]) -> Iterator[_SegmentPart]:
     """The parts of a run that wanted frames have."""
     end = run.start + run.size
     number = max(0, bisect_right(wanted, (run.direction, run.start, 1 << 62)) - 1)
@@ -187,19 +187,19 @@ def _inside(run: _Run, wanted: Sequence[_Frame]) -> Iterator[_Piece]:
         low, high = max(run.start, frame.start), min(end, frame.end)
         if frame.direction == run.direction and low < high:
             ahead = run.ahead + low - run.start
-            yield _Piece(run.segment, ahead, high - low, run.captured, number, low - frame.start)
+            yield _SegmentPart(run.segment, ahead, high - low, run.captured, number, low - frame.start)
         number += 1
 
 
-Batch = TypeVar("Batch", SegmentBatch, RunBatch)
+ColumnBatch = TypeVar("ColumnBatch", SegmentBatch, RunBatch)
 
 
-def _of(batch: Batch, connections: Int64) -> Batch:
+def _of(batch: ColumnBatch, connections: Int64) -> ColumnBatch:
     """The rows of a batch that are of these connections."""
     rows = np.flatnonzero(np.isin(batch.direction >> 1, connections))
     return type(batch)(*(getattr(batch, each.name)[rows] for each in fields(batch)))
 
 
-def _joined(batches: Sequence[Batch]) -> Batch:
+def _joined(batches: Sequence[ColumnBatch]) -> ColumnBatch:
     columns = (np.concatenate([getattr(each, one.name) for each in batches]) for one in fields(batches[0]))
     return type(batches[0])(*columns)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dissector.analysis.diff import Comparison, Entry, Side, diff
+from dissector.analysis.diff import DiffEntry, DiffResult, DiffSide, diff
 from dissector.capture_session import Capture
 from dissector.cli.spoken import Captured, take
 from dissector.exchange.to_json import json_line
@@ -18,15 +18,15 @@ def bundled(name: str) -> str:
     return str(PCAPS / f"{name}.pcapng")
 
 
-def side(path: str) -> Side:
+def side(path: str) -> DiffSide:
     """All of a capture, read; it is closed with the test's process."""
     capture = Capture([path])
     for _ in capture.read():
         pass
-    return Side(capture, Path(path).stem)
+    return DiffSide(capture, Path(path).stem)
 
 
-def compared(a: str, b: str) -> Comparison:
+def compared(a: str, b: str) -> DiffResult:
     return diff(side(a), side(b))
 
 
@@ -52,11 +52,11 @@ def of(lines: Lines, api: str) -> Lines:
     return [line for line in lines if line.get("api") == api]
 
 
-def told(comparison: Comparison) -> list[tuple[str, str, str, str, str]]:
+def told(comparison: DiffResult) -> list[tuple[str, str, str, str, str]]:
     """The entries in short: API, part and path, reason, A, B."""
     return [(e.api, ".".join(filter(None, (e.part, e.path))), str(e.reason), e.a, e.b) for e in comparison.entries]
 
 
-def only(comparison: Comparison) -> Entry:
+def only(comparison: DiffResult) -> DiffEntry:
     [entry] = comparison.entries
     return entry

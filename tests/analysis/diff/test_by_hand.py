@@ -2,8 +2,8 @@
 
 import pytest
 
-from dissector.analysis.diff import Pair, Verdict, diff
-from dissector.analysis.diff.places import node_of
+from dissector.analysis.diff import ExchangePair, PairVerdict, diff
+from dissector.analysis.diff.node_lookup import find_node
 from tests.analysis.diff.editing import bundled, compared, side
 
 JAVA, AGAIN, LIBRDKAFKA = (f"compare-{name}" for name in ("java-1", "java-2", "librdkafka-1"))
@@ -25,11 +25,11 @@ def test_matched_rows_are_a_pair_of_their_own_and_every_other_row_is_in_one_pair
 
 def test_rows_of_other_subjects_are_compared_field_by_field_once_they_are_matched() -> None:
     a, b = side(bundled(JAVA)), side(bundled(LIBRDKAFKA))
-    alone = next(pair.b for pair in diff(a, b).pairs if pair.verdict is Verdict.ONLY_B and pair.b is not None
+    alone = next(pair.b for pair in diff(a, b).pairs if pair.verdict is PairVerdict.ONLY_B and pair.b is not None
                  and b.capture.row(pair.b).api == "Metadata")  # fmt: skip
     asked = numbers(JAVA, "Metadata")[0]
     comparison = diff(a, b, rows=((asked, alone),))
-    pair = Pair(asked, alone, Verdict.DIFFERENT)
+    pair = ExchangePair(asked, alone, PairVerdict.DIFFERENT)
     assert pair in comparison.pairs
     assert "topics" in [each.path for each in comparison.differences(pair)]
     [entry] = [
@@ -57,7 +57,7 @@ def test_a_difference_stands_at_a_node_of_its_name(b: str) -> None:
             for capture, row, where in zip(captures, pair[:2], (found.where_a, found.where_b), strict=True):
                 if where is not None and row is not None:
                     message = getattr(capture.exchange(row), found.part)
-                    node = node_of(message, where)
+                    node = find_node(message, where)
                     assert node is not None
                     named = [step for step in where if isinstance(step, str)][-1]
                     assert named in node.path or named in ("compression", "transactional", "timestamp_type"), node.path

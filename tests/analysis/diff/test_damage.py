@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.diff import Reason
-from dissector.analysis.diff.fields import compare_fields
-from dissector.analysis.diff.gathering import Facts
-from dissector.analysis.diff.names import Names
-from dissector.analysis.diff.rendering import text
-from dissector.analysis.diff.report import compared as report
+from dissector.analysis.diff import DiffReason
+from dissector.analysis.diff.field_comparison import compare_fields
+from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.rendering import render_text
+from dissector.analysis.diff.report import diff_report as report
+from dissector.analysis.diff.side_profile import KeyProfile
 from tests.analysis.diff.editing import bundled, compared
 
 WHOLE = Path(bundled("compare-java-1")).read_bytes()
@@ -28,20 +28,20 @@ def test_flipped_bytes_never_stop_a_comparison(tmp_path: Path, seed: int) -> Non
     comparison = compared(bundled("compare-java-1"), str(path))
     rows = [pair.b for pair in comparison.pairs if pair.b is not None]
     assert len(rows) == len(set(rows)) == comparison.b.exchanges
-    assert list(text(report(comparison)))
+    assert list(render_text(report(comparison)))
     for pair in comparison.pairs:
         comparison.differences(pair)
 
 
 def test_a_structure_that_is_null_on_one_side_is_a_difference() -> None:
-    null, there = Facts(), Facts()
+    null, there = KeyProfile(), KeyProfile()
     null.fields[("request", ("cursor",))] = Counter({None: 1})
     there.fields[("request", ("cursor", "topic_name"))] = Counter({"orders": 1})
     for facts in (null, there):
         facts.first = dict.fromkeys(facts.fields, 0)
         facts.versions.update([0])
-    found = list(compare_fields("DescribeTopicPartitions", null, there, Names({}, {})))
+    found = list(compare_fields("DescribeTopicPartitions", null, there, NameMatching({}, {})))
     assert [(each.path, each.reason, each.a, each.b) for each in found] == [
-        (("cursor",), Reason.ONLY_HERE, "null", ""),
-        (("cursor", "topic_name"), Reason.ONLY_HERE, "", "orders"),
+        (("cursor",), DiffReason.ONLY_HERE, "null", ""),
+        (("cursor", "topic_name"), DiffReason.ONLY_HERE, "", "orders"),
     ]

@@ -1,13 +1,13 @@
 """What the matrix says of four clients, each line held against what the client's own documentation says of defaults."""
 
-from dissector.analysis.diff import matrix
+from dissector.analysis.diff import build_matrix
 from tests.analysis.diff.editing import bundled, side
 
 CLIENTS = ("java", "librdkafka", "kafka-python", "aiokafka")
 
 
 def lines() -> dict[str, dict[str, str]]:
-    found = matrix([side(bundled(f"compare-{client}-1")) for client in CLIENTS])
+    found = build_matrix([side(bundled(f"compare-{client}-1")) for client in CLIENTS])
     assert found.labels == tuple(f"compare-{client}-1" for client in CLIENTS)
     return {name: dict(zip(CLIENTS, words, strict=True)) for name, words in found.rows}
 
@@ -38,6 +38,6 @@ def test_sessions_shutdown_and_versions() -> None:
 
 
 def test_two_runs_of_one_client_do_the_same_but_for_how_often() -> None:
-    found = matrix([side(bundled(f"compare-aiokafka-{n}")) for n in (1, 2)])
+    found = build_matrix([side(bundled(f"compare-aiokafka-{n}")) for n in (1, 2)])
     differing = {name for name, words in found.rows if len(set(words)) > 1}
     assert differing <= {"retries", "oldest record waits", "fetches", "heartbeats", "commits", "a batch"}

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissector.analysis.diff import Reason, Verdict
-from dissector.analysis.diff.batching import Batching
-from dissector.analysis.diff.gathering import Facts
-from dissector.analysis.diff.meaning import Key
-from dissector.analysis.diff.names import Names
-from dissector.analysis.diff.shapes import compare_batching, compare_shapes
+from dissector.analysis.diff import DiffReason, PairVerdict
+from dissector.analysis.diff.batching import ProducedBatches
+from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.side_profile import KeyProfile
+from dissector.analysis.diff.statistical_comparison import compare_batching, compare_frequency
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, lines_of, of, only, told
 
 JAVA = bundled("compare-java-1")
@@ -28,7 +28,7 @@ def test_a_setting_is_one_entry_however_often_it_is_said(tmp_path: Path) -> None
             line["request"]["body"]["max_wait_ms"] = 100
 
     entry = only(compared(JAVA, edited(JAVA, tmp_path, wait_less)))
-    assert (entry.api, entry.part, entry.path, entry.reason) == ("Fetch", "request", "max_wait_ms", Reason.VALUE)
+    assert (entry.api, entry.part, entry.path, entry.reason) == ("Fetch", "request", "max_wait_ms", DiffReason.VALUE)
     assert (entry.a, entry.b, entry.count_a, entry.count_b) == ("500", "100", 16, 16)
     assert entry.settings == (("Java", "fetch.max.wait.ms"),)
 
@@ -38,7 +38,7 @@ def test_what_one_side_alone_sends_is_told_apart_where_it_is_several_things(tmp_
         lines[:] = [line for line in lines if line["api"] != "Metadata"]
 
     alone = [entry for entry in compared(LIBRDKAFKA, edited(LIBRDKAFKA, tmp_path, leave_out)).entries
-             if entry.api == "Metadata" and entry.reason is Reason.ONLY_HERE]  # fmt: skip
+             if entry.api == "Metadata" and entry.reason is DiffReason.ONLY_HERE]  # fmt: skip
     assert sorted(entry.words for entry in alone) == ["for no topics", "for topics"]
 
 
@@ -52,7 +52,7 @@ def test_one_frame_that_differs_is_one_difference_in_one_pair(tmp_path: Path) ->
     [(pair, [difference])] = differing
     assert pair.a == of(lines_of(JAVA), "Fetch")[7]["number"] - 1
     assert (difference.part, difference.path_a, difference.path_b) == ("request", "max_wait_ms", "max_wait_ms")
-    assert (difference.value_a, difference.value_b, difference.reason) == ("500", "123", Reason.VALUE)
+    assert (difference.value_a, difference.value_b, difference.reason) == ("500", "123", DiffReason.VALUE)
 
 
 PLAIN = (
@@ -78,10 +78,10 @@ def test_any_field_that_was_changed_in_any_frame_is_the_one_difference(
     folder = tmp_path_factory.mktemp("edited")
     comparison = compared(JAVA, edited(JAVA, folder, change))
     if name == "group_id":  # another group: what was said about the one is not said about the other
-        assert {entry.reason for entry in comparison.entries} == {Reason.ONLY_HERE}
+        assert {entry.reason for entry in comparison.entries} == {DiffReason.ONLY_HERE}
     else:
         entry = only(comparison)
-        assert (entry.api, entry.path, entry.reason) == (api, name, Reason.VALUE)
+        assert (entry.api, entry.path, entry.reason) == (api, name, DiffReason.VALUE)
 
 
 def test_a_default_against_what_was_set(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_default_against_what_was_set(tmp_path: Path) -> None:
 
     entry = only(compared(JAVA, edited(JAVA, tmp_path, committed_only)))
     assert (entry.path, entry.reason, entry.words) == (
-        "isolation_level", Reason.DEFAULT, "{a} leaves the schema's default")  # fmt: skip
+        "isolation_level", DiffReason.DEFAULT, "{a} leaves the schema's default")  # fmt: skip
     assert (entry.a, entry.b) == ("0 READ_UNCOMMITTED", "1 READ_COMMITTED")
 
 
@@ -102,13 +102,13 @@ def test_a_version_and_the_fields_that_it_has() -> None:
                       for api in ("Produce", "LeaveGroup"))  # fmt: skip
     assert "request.topic_data.topic_id (from v13 on, name up to v12)" in produce.words
     assert leave.words == "and with it request.reason (from v5 on), response.members (from v3 on)"
-    assert not [e for e in comparison.entries if e.reason is Reason.VERSION and e.path != "version"]
+    assert not [e for e in comparison.entries if e.reason is DiffReason.VERSION and e.path != "version"]
     shown = [each for pair in comparison.pairs for each in comparison.differences(pair)]
     replaced = next(each for each in shown if each.path == "topic_data.topic_id" and each.part == "request")
     assert replaced.words == "topic_id is there from v13 on; name is there up to v12"
     assert (replaced.path_a, replaced.path_b) == ("topic_data[java-orders-1].topic_id", None)
     new = next(each for each in shown if each.path == "reason" and each.value_a == "the consumer is being closed")
-    assert (new.value_b, new.reason) == ("", Reason.VERSION)
+    assert (new.value_b, new.reason) == ("", DiffReason.VERSION)
 
 
 def test_what_follows_from_something_else_is_told_with_it() -> None:
@@ -137,7 +137,7 @@ def test_the_most_telling_comes_first() -> None:
     comparison = compared(JAVA, LIBRDKAFKA)
     assert [bool(e.settings) for e in comparison.entries[:1]] == [True]
     apis = list(dict.fromkeys(e.api for e in comparison.entries))
-    alone = [api for api in apis if all(e.reason is Reason.VERSION for e in comparison.entries if e.api == api)]
+    alone = [api for api in apis if all(e.reason is DiffReason.VERSION for e in comparison.entries if e.api == api)]
     assert apis[-len(alone) :] == alone
 
 
@@ -146,7 +146,7 @@ def test_what_one_side_alone_says(tmp_path: Path) -> None:
     comparison = compared(JAVA, path)
     assert told(comparison) == [("LeaveGroup", "", "only here", "once", "never")]
     [pair] = [pair for pair in comparison.pairs if pair.b is None]
-    assert pair.verdict is Verdict.ONLY_A
+    assert pair.verdict is PairVerdict.ONLY_A
 
 
 def test_steps_in_another_order(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_steps_in_another_order(tmp_path: Path) -> None:
         return lines
 
     comparison = compared(JAVA, edited(JAVA, tmp_path, leave_first))
-    assert [entry.reason for entry in comparison.entries] == [Reason.ORDER]
-    assert Verdict.ORDER in {pair.verdict for pair in comparison.pairs}
+    assert [entry.reason for entry in comparison.entries] == [DiffReason.ORDER]
+    assert PairVerdict.ORDER in {pair.verdict for pair in comparison.pairs}
 
 
 def test_a_loop_that_turns_far_less_often(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_loop_that_turns_a_little_less_often_does_not_differ(tmp_path: Path) -
 
     comparison = compared(JAVA, edited(JAVA, tmp_path, one_fewer))
     assert comparison.is_same
-    assert [pair.verdict for pair in comparison.pairs if pair.b is None] == [Verdict.MORE]
+    assert [pair.verdict for pair in comparison.pairs if pair.b is None] == [PairVerdict.MORE]
 
 
 def test_loops_at_another_pace(tmp_path: Path) -> None:
@@ -194,9 +194,9 @@ def test_loops_at_another_pace(tmp_path: Path) -> None:
     assert [(api, path, reason) for api, path, reason, _, _ in found] == [("Fetch", "interval", "timing")]
 
 
-def said_so_often(count: int, pauses: list[int]) -> Facts:
+def said_so_often(count: int, pauses: list[int]) -> KeyProfile:
     """Exchanges of one key, and the pauses behind those that were tried again."""
-    facts = Facts()
+    facts = KeyProfile()
     facts.rows.extend(range(count + len(pauses)))
     facts.retries.pauses.extend(pauses)
     if pauses:
@@ -204,8 +204,8 @@ def said_so_often(count: int, pauses: list[int]) -> Facts:
     return facts
 
 
-def shapes(api: str, a: Facts, b: Facts) -> list[tuple[str, str, str]]:
-    return [(str(each.reason), each.a, each.b) for each in compare_shapes(Key(0, api, (), ""), a, b)]
+def shapes(api: str, a: KeyProfile, b: KeyProfile) -> list[tuple[str, str, str]]:
+    return [(str(each.reason), each.a, each.b) for each in compare_frequency(MatchingKey(0, api, (), ""), a, b)]
 
 
 def test_pauses_before_the_next_try_have_a_shape_where_there_are_three() -> None:
@@ -241,11 +241,11 @@ def test_other_records(tmp_path: Path) -> None:
         partition["records"]["batches"][0]["records"][3]["value"] = b"another order".hex()
 
     entry = only(compared(JAVA, edited(JAVA, tmp_path, spoil)))
-    assert (entry.reason, entry.words) == (Reason.CONTENT, "keys, values or headers differ in java-orders-1")
+    assert (entry.reason, entry.words) == (DiffReason.CONTENT, "keys, values or headers differ in java-orders-1")
 
 
 def test_the_same_records_in_other_partitions() -> None:
-    [entry] = [e for e in compared(JAVA, LIBRDKAFKA).entries if e.reason is Reason.CONTENT]
+    [entry] = [e for e in compared(JAVA, LIBRDKAFKA).entries if e.reason is DiffReason.CONTENT]
     assert entry.words == "the same records, and as many in each partition, but keys go to other partitions"
     assert entry.settings == (("Java", "partitioner.class"), ("librdkafka", "partitioner"))
 
@@ -259,18 +259,18 @@ def test_another_codec(tmp_path: Path) -> None:
                     batch["compression"] = "gzip"
 
     entry = only(compared(JAVA, edited(JAVA, tmp_path, pack)))
-    assert (entry.reason, entry.a, entry.b) == (Reason.CODEC, "none", "gzip")
+    assert (entry.reason, entry.a, entry.b) == (DiffReason.CODEC, "none", "gzip")
     assert entry.settings == (("Java", "compression.type"),)
 
 
 def test_batches_of_another_size() -> None:
-    a, b = Batching(), Batching()
+    a, b = ProducedBatches(), ProducedBatches()
     for batching, records in ((a, 10), (b, 40)):
         for _ in range(30):
             batching.records.append(records)
             batching.sizes.append(records * 100)
-    found = list(compare_batching(a, b, Names({}, {})))
+    found = list(compare_batching(a, b, NameMatching({}, {})))
     assert [(each.reason, each.a, each.b, each.words) for each in found] == [
-        (Reason.BATCHING, "10", "40", "median records a batch"),
-        (Reason.BATCHING, "1.0k", "4.0k", "median bytes a batch"),
+        (DiffReason.BATCHING, "10", "40", "median records a batch"),
+        (DiffReason.BATCHING, "1.0k", "4.0k", "median bytes a batch"),
     ]

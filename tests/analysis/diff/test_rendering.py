@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.diff import matrix
-from dissector.analysis.diff.rendering import html, markdown, text
-from dissector.analysis.diff.report import Block, compared, tabled
+from dissector.analysis.diff import build_matrix
+from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
+from dissector.analysis.diff.report import ReportBlock, diff_report, matrix_report
 from dissector.core.text import HOSTILE
 from tests.analysis.diff.editing import Lines, bundled, edited, of, side
 from tests.analysis.diff.editing import compared as comparison_of
@@ -29,12 +29,12 @@ def hostile(folder: Path) -> str:
     return edited(bundled("compare-java-1"), folder, spoil)
 
 
-def report(one: str, other: str) -> list[Block]:
-    return list(compared(comparison_of(one, other)))
+def report(one: str, other: str) -> list[ReportBlock]:
+    return list(diff_report(comparison_of(one, other)))
 
 
 def test_text_has_80_columns_and_reads_without_colour() -> None:
-    lines = list(text(report(bundled("compare-java-1"), bundled("compare-librdkafka-1"))))
+    lines = list(render_text(report(bundled("compare-java-1"), bundled("compare-librdkafka-1"))))
     assert max(map(len, lines)) <= 80
     assert re.fullmatch(r"\d+ differences", lines[0])
     assert "  version: v18 against v16, 16 times [version]" in lines
@@ -42,12 +42,12 @@ def test_text_has_80_columns_and_reads_without_colour() -> None:
 
 
 def test_the_same_says_so_and_what_was_not_compared() -> None:
-    lines = list(text(report(bundled("compare-java-1"), bundled("compare-java-2"))))
+    lines = list(render_text(report(bundled("compare-java-1"), bundled("compare-java-2"))))
     assert lines[0] == "The same, by the rules below"
     assert "Not taken for differences" in lines
 
 
-@pytest.mark.parametrize("form", [text, markdown, html])
+@pytest.mark.parametrize("form", [render_text, render_markdown, render_html])
 def test_no_form_lets_hostile_characters_through(form: object, tmp_path: Path) -> None:
     blocks = report(hostile(tmp_path), bundled("compare-java-2"))
     out = "\n".join(form(blocks))
@@ -74,8 +74,8 @@ class Tags(HTMLParser):
 
 def test_a_page_is_whole_needs_nothing_else_and_has_no_element_of_the_wire(tmp_path: Path) -> None:
     path = hostile(tmp_path)
-    for blocks in (report(path, bundled("compare-java-2")), tabled(matrix([side(path)] * 3))):
-        page, tags = "\n".join(html(blocks)), Tags()
+    for blocks in (report(path, bundled("compare-java-2")), matrix_report(build_matrix([side(path)] * 3))):
+        page, tags = "\n".join(render_html(blocks)), Tags()
         tags.feed(page)
         assert tags.open == []
         assert "script" not in tags.seen
@@ -83,7 +83,7 @@ def test_a_page_is_whole_needs_nothing_else_and_has_no_element_of_the_wire(tmp_p
 
 
 def test_markdown_has_no_markup_of_the_wire(tmp_path: Path) -> None:
-    lines = "\n".join(markdown(tabled(matrix([side(hostile(tmp_path))] * 3)))).splitlines()
+    lines = "\n".join(render_markdown(matrix_report(build_matrix([side(hostile(tmp_path))] * 3)))).splitlines()
     rows = [line for line in lines if line.startswith("|")]
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
     assert not re.search(r"(?<!\\)[`*<\[]", "".join(rows).replace("|---", ""))

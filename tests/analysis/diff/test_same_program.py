@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.diff import Verdict
+from dissector.analysis.diff import PairVerdict
 from tests.analysis.diff.editing import bundled, compared
 
 CLIENTS = ("java", "librdkafka", "kafka-python", "aiokafka")
@@ -14,7 +14,7 @@ CLIENTS = ("java", "librdkafka", "kafka-python", "aiokafka")
 def test_two_runs_of_a_client_do_not_differ(client: str) -> None:
     comparison = compared(bundled(f"compare-{client}-1"), bundled(f"compare-{client}-2"))
     assert [entry for entry in comparison.entries if entry] == []
-    assert {pair.verdict for pair in comparison.pairs} <= {Verdict.SAME, Verdict.MORE}
+    assert {pair.verdict for pair in comparison.pairs} <= {PairVerdict.SAME, PairVerdict.MORE}
 
 
 @pytest.mark.slow
@@ -34,5 +34,5 @@ def test_names_of_the_runs_are_told_as_matched() -> None:
 def test_a_capture_does_not_differ_from_itself(bundled: Path) -> None:
     comparison = compared(str(bundled), str(bundled))
     assert comparison.is_same
-    assert all(pair.a == pair.b and pair.verdict is Verdict.SAME for pair in comparison.pairs)
+    assert all(pair.a == pair.b and pair.verdict is PairVerdict.SAME for pair in comparison.pairs)
     assert len(comparison.pairs) == comparison.a.exchanges

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from dissector.analysis.diff import Comparison, Reason, Verdict
+from dissector.analysis.diff import DiffReason, DiffResult, PairVerdict
 from tests.analysis.diff.editing import bundled, compared
 
 PAIRS = (
@@ -13,10 +13,10 @@ PAIRS = (
     ("java-classic", "java-kip848"),
     ("franz-go", "sarama-2.3.0"),
 )
-SWAPPED = {Verdict.ONLY_A: Verdict.ONLY_B, Verdict.ONLY_B: Verdict.ONLY_A}
+SWAPPED = {PairVerdict.ONLY_A: PairVerdict.ONLY_B, PairVerdict.ONLY_B: PairVerdict.ONLY_A}
 
 
-def entries(comparison: Comparison, *, swapped: bool) -> Counter[tuple[object, ...]]:
+def entries(comparison: DiffResult, *, swapped: bool) -> Counter[tuple[object, ...]]:
     found: Counter[tuple[object, ...]] = Counter()
     for e in comparison.entries:
         words = e.words.replace("{a}", "{x}").replace("{b}", "{a}").replace("{x}", "{b}") if swapped else e.words
@@ -52,8 +52,8 @@ def test_every_exchange_is_in_one_pair(one: str, other: str) -> None:
 def test_what_a_pair_shows_has_an_entry(one: str, other: str) -> None:
     comparison = compared(bundled(one), bundled(other))
     reasons = {(entry.part, entry.reason) for entry in comparison.entries}
-    if ("", Reason.VERSION) in reasons:  # tells the fields that it has, too
-        reasons.add(("request", Reason.VERSION))
+    if ("", DiffReason.VERSION) in reasons:  # tells the fields that it has, too
+        reasons.add(("request", DiffReason.VERSION))
     shown = [each for pair in comparison.pairs for each in comparison.differences(pair)]
     assert shown
     for each in shown:

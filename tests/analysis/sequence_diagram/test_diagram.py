@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.sequence_diagram import Lane, mermaid, sequence_diagram, svg
-from dissector.analysis.sequence_diagram.mermaid import escaped
+from dissector.analysis.sequence_diagram import Lane, render_mermaid, render_svg, sequence_diagram
+from dissector.analysis.sequence_diagram.mermaid import escape_mermaid
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from tests.conftest import PCAPS
@@ -94,7 +94,7 @@ def hostile(tmp_path: Path) -> str:
 
 def test_svg_is_xml_with_an_arrow_a_frame_whatever_names_are(hostile: str) -> None:
     with opened(hostile) as capture:
-        picture = svg(sequence_diagram(capture, range(len(capture))))
+        picture = render_svg(sequence_diagram(capture, range(len(capture))))
     root = ElementTree.fromstring(picture)
     tags = Counter(node.tag.rpartition("}")[2] for node in root.iter())
     assert tags["script"] == 0
@@ -106,7 +106,7 @@ def test_svg_is_xml_with_an_arrow_a_frame_whatever_names_are(hostile: str) -> No
 
 def test_mermaid_has_a_line_a_frame_whatever_names_are(hostile: str) -> None:
     with opened(hostile) as capture:
-        lines = mermaid(sequence_diagram(capture, range(len(capture)))).splitlines()
+        lines = render_mermaid(sequence_diagram(capture, range(len(capture)))).splitlines()
     assert lines[0] == "sequenceDiagram"
     assert len(lines) == 1 + 2 + 2
     assert re.fullmatch(r" {4}actor L0 as [^;]*(#\d+;[^;]*)*", lines[1])
@@ -116,7 +116,7 @@ def test_mermaid_has_a_line_a_frame_whatever_names_are(hostile: str) -> None:
 
 @given(st.text())
 def test_mermaid_shows_the_text_that_was_given(text: str) -> None:
-    safe = escaped(text)
+    safe = escape_mermaid(text)
     assert re.sub(r"#(\d+);", lambda match: chr(int(match[1])), safe) == text
     assert not re.search(r"[;#:<>%{}\n\"']", re.sub(r"#\d+;", "", safe))
     assert not re.search(r"\bend\b", safe, re.IGNORECASE)
@@ -126,13 +126,13 @@ def test_no_rows_make_an_empty_picture() -> None:
     with opened(str(PCAPS / "java.pcapng")) as capture:
         ladder = sequence_diagram(capture, [])
     assert len(ladder) == 0
-    assert mermaid(ladder) == "sequenceDiagram\n"
-    ElementTree.fromstring(svg(ladder))
+    assert render_mermaid(ladder) == "sequenceDiagram\n"
+    ElementTree.fromstring(render_svg(ladder))
 
 
 def test_bars_say_what_requests_took() -> None:
     with opened(str(PCAPS / "librdkafka-pipelined.pcapng")) as capture:
         ladder = sequence_diagram(capture, range(len(capture)))
-        bars = [node for node in ElementTree.fromstring(svg(ladder)).iter() if node.get("class") == "bar"]
+        bars = [node for node in ElementTree.fromstring(render_svg(ladder)).iter() if node.get("class") == "bar"]
     assert len(bars) == int((ladder.partner >= 0).sum()) // 2
     assert len({bar.get("x") for bar in bars}) > 1, "requests in flight together stand side by side"

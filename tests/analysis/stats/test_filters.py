@@ -2,9 +2,9 @@
 
 import pytest
 
-from dissector.analysis.stats.sections import SECTIONS
+from dissector.analysis.stats.breakdowns import BREAKDOWNS
 from dissector.filter import parse
-from tests.analysis.stats.test_counting import counted, opened
+from tests.analysis.stats.test_statistics_pass import counted, opened
 from tui.overview import PAGES, lines_of, picture_of
 
 WIDER = ("topic", "partition")
@@ -12,11 +12,11 @@ WIDER = ("topic", "partition")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["java", "java-transactions", "two-brokers", "librdkafka-acks0"])
-@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("section", BREAKDOWNS)
 def test_it_selects_as_many_as_were_counted(name: str, section: str) -> None:
     with opened(name) as capture:
         wrong = []
-        for line in SECTIONS[section](counted(capture)):
+        for line in BREAKDOWNS[section](counted(capture)):
             rows = sum(len(selected.rows) for selected in capture.select(parse(line.filter)))
             # A filter also sees topics inside subscriptions, and any partition beside any topic of the same exchange.
             fits = rows >= line.tally.exchanges if section in WIDER else rows == line.tally.exchanges

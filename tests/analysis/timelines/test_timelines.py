@@ -2,8 +2,8 @@
 
 import pytest
 
-from dissector.analysis.timelines import Reading, Timeline, groups, transactions
-from dissector.analysis.timelines.partitions import ranges
+from dissector.analysis.timelines import Timeline, TimelinePass, find_group_timelines, find_transaction_timelines
+from dissector.analysis.timelines.partition_text import format_ranges
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
@@ -29,7 +29,7 @@ def told(timeline: Timeline) -> dict[str, list[str]]:
 
 def test_a_classic_group_in_generations() -> None:
     with opened("java-classic") as capture:
-        [group] = groups(capture)
+        [group] = find_group_timelines(capture)
     assert (group.name, group.kind) == ("java-classic-group", "classic")
     assert group.members == ["consumer-java-classic-group-1", "consumer-java-classic-group-2"]
     phases = told(group)
@@ -44,7 +44,7 @@ def test_a_classic_group_in_generations() -> None:
 
 def test_a_cooperative_group_with_members_that_an_admin_removes() -> None:
     with opened("java-cooperative") as capture:
-        [group] = groups(capture)
+        [group] = find_group_timelines(capture)
     phases = told(group)
     assert list(phases)[1:] == [f"generation {number} · cooperative-sticky" for number in (1, 2, 3, 4)]
     assert "33 SyncGroup -2 REBALANCE_IN_PROGRESS" in phases["generation 2 · cooperative-sticky"]
@@ -55,7 +55,7 @@ def test_a_cooperative_group_with_members_that_an_admin_removes() -> None:
 
 def test_a_kip_848_group_in_epochs_with_assignments_by_name() -> None:
     with opened("java-kip848") as capture:
-        [group] = groups(capture)
+        [group] = find_group_timelines(capture)
     assert group.kind == "consumer"
     phases = told(group)
     assert list(phases) == ["before the first", "epoch 2", "epoch 3"]
@@ -73,13 +73,13 @@ def test_a_kip_848_group_in_epochs_with_assignments_by_name() -> None:
 
 def test_share_and_streams_groups() -> None:
     with opened("java-share") as capture:
-        [share] = groups(capture)
+        [share] = find_group_timelines(capture)
     lines = [line for phase in told(share).values() for line in phase]
     assert share.kind == "share"
     assert {"26 ShareAcknowledge -1 java-shared[0]", "28 ShareAcknowledge -1 closes the share session"} <= set(lines)
     assert sum(phase.heartbeats for phase in share.phases) == 3
     with opened("java-streams") as capture:
-        [streams, reader] = groups(capture)
+        [streams, reader] = find_group_timelines(capture)
     assert (streams.kind, reader.kind) == ("streams", "classic")
     lines = [line for phase in told(streams).values() for line in phase]
     assert "26 Heartbeat er epoch 1 → 3 · is given active tasks 0[0,1] 1[0,1]" in lines
@@ -88,7 +88,7 @@ def test_share_and_streams_groups() -> None:
 
 def test_transactions_end_committed_or_aborted_with_their_markers() -> None:
     with opened("java-transactions") as capture:
-        [timeline] = transactions(capture)
+        [timeline] = find_transaction_timelines(capture)
     assert (timeline.name, timeline.kind) == ("java-mill-1", "transaction")
     phases = {title: [line.split()[:2] for line in lines] for title, lines in told(timeline).items()}
     assert list(phases) == [
@@ -110,7 +110,7 @@ def test_transactions_end_committed_or_aborted_with_their_markers() -> None:
 
 def test_transactions_of_a_client_that_adds_partitions_itself() -> None:
     with opened("librdkafka-transactions") as capture:
-        [timeline] = transactions(capture)
+        [timeline] = find_transaction_timelines(capture)
     phases = told(timeline)
     assert list(phases) == [
         "start",
@@ -129,7 +129,7 @@ def test_no_recording_has_an_event_twice_or_out_of_time(bundled: object) -> None
     with Capture([str(bundled)]) as capture:
         for _ in capture.read():
             pass
-        reading = Reading(capture)
+        reading = TimelinePass(capture)
         steps = list(reading.steps())
         assert not steps or steps[-1].done == steps[-1].total
         for timeline in (*reading.groups, *reading.transactions):
@@ -143,7 +143,7 @@ def test_a_capture_without_groups_has_none(tmp_path: object) -> None:
     with Capture([capture_of(tmp_path, conversation(exchanges(2)))]) as capture:
         for _ in capture.read():
             pass
-        assert groups(capture) == transactions(capture) == []
+        assert find_group_timelines(capture) == find_transaction_timelines(capture) == []
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_a_capture_without_groups_has_none(tmp_path: object) -> None:
     [([3, 1, 2, 7], "[1..3,7]"), ([1, 2], "[1,2]"), ([], "[]"), (range(0, 40, 2), "[0,2,4,6,8,10,12,14,…]")],
 )
 def test_numbers_side_by_side_are_a_range(numbers: list[int], words: str) -> None:
-    assert ranges(numbers) == words
+    assert format_ranges(numbers) == words

@@ -10,7 +10,7 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.export.redaction.compress_to_size import packed
+from dissector.export.redaction.compress_to_size import compress_to_size
 from dissector.protocol.records.compression import CODECS
 from tests.traffic import seeds
 
@@ -43,7 +43,7 @@ def compressed(codec: str, data: bytes) -> tuple[int, bytes]:
 def test_a_section_keeps_its_size_and_says_what_is_left(name: str, chance: random.Random, pieces: int) -> None:
     was, now, free = sections(chance, pieces)
     codec, like = compressed(name, was)
-    made = packed(codec, now, like, free)
+    made = compress_to_size(codec, now, like, free)
     assert made is not None
     assert len(made) == len(like)
     again = CODECS[codec].decompress(made, LIMIT)
@@ -60,7 +60,7 @@ def test_other_decoders_read_it_too(chance: random.Random) -> None:
     readers = {"gzip": lambda data: zlib.decompress(data, 31), "zstd": zstd.decompress, "lz4": lz4.frame.decompress}
     for name, read in readers.items():
         codec, like = compressed(name, was)
-        made = packed(codec, now, like, free)
+        made = compress_to_size(codec, now, like, free)
         assert made is not None
         assert len(read(made)) == len(now)
 
@@ -68,14 +68,14 @@ def test_other_decoders_read_it_too(chance: random.Random) -> None:
 def test_what_does_not_go_in_is_told() -> None:
     noise = random.Random(1).randbytes(500)
     for codec in (1, 2, 3, 4):
-        assert packed(codec, noise, bytes(20), []) is None
-    assert packed(7, noise, noise, []) is None
+        assert compress_to_size(codec, noise, bytes(20), []) is None
+    assert compress_to_size(7, noise, noise, []) is None
 
 
 def test_a_large_snappy_section_goes_by_blocks() -> None:
     was, now, free = sections(random.Random(2), 4000)
     codec, like = compressed("snappy", was)
     assert len(was) > 3 * (32 << 10)
-    made = packed(codec, now, like, free)
+    made = compress_to_size(codec, now, like, free)
     assert made is not None
     assert CODECS[codec].decompress(made, LIMIT) == now

@@ -12,7 +12,7 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.conversation import Packet, pcapng
 from dissector.exchange.model import Exchange
-from dissector.export.packets import packets_of
+from dissector.export.packets import carrying_packets
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
 from dissector.protocol.tree import Node
@@ -146,7 +146,7 @@ def test_some_exchanges_bring_nothing_of_the_others(tmp_path: Path) -> None:
             # Between holes a frame may not be believed: then not in what is not redacted either.
             with Capture([str(path)]) as capture:
                 deque(capture.read(), maxlen=0)
-                out.write_bytes(b"".join(pcapng(packets_of(capture, rows), "")))
+                out.write_bytes(b"".join(pcapng(carrying_packets(capture, rows), "")))
             assert now == read_again(out)
 
 
@@ -179,7 +179,7 @@ def test_of_a_damaged_capture_nothing_is_left_either(name: str, tmp_path: Path) 
     gone = must_go(PCAPS / f"{name}.pcapng")
     with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
         list(capture.read())
-        packets = list(packets_of(capture, range(len(capture))))
+        packets = list(carrying_packets(capture, range(len(capture))))
     for seed in range(3):
         bad, out = tmp_path / "bad.pcapng", tmp_path / "out.pcapng"
         bad.write_bytes(b"".join(pcapng(damaged(packets, random.Random(seed)), "bad")))

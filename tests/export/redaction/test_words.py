@@ -7,7 +7,7 @@ from ipaddress import ip_address, ip_network
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.export.redaction.addresses import Addresses
+from dissector.export.redaction.addresses import AddressPseudonyms
 from dissector.export.redaction.pseudonyms import Pseudonyms
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
@@ -42,7 +42,7 @@ def test_where_names_run_out_they_share_asterisks() -> None:
 
 @given(st.lists(st.ip_addresses(v=4).map(str), unique=True, max_size=50))
 def test_an_ipv4_address_keeps_its_length_and_its_kind(addresses: list[str]) -> None:
-    book = Addresses()
+    book = AddressPseudonyms()
     made = [book.of(each) for each in addresses]
     assert len(set(made)) == len(made)
     for was, now in zip(addresses, made, strict=True):
@@ -54,14 +54,14 @@ def test_an_ipv4_address_keeps_its_length_and_its_kind(addresses: list[str]) -> 
 
 @given(st.lists(st.ip_addresses(v=6).map(str), unique=True, max_size=50))
 def test_an_ipv6_address_becomes_one_that_nobody_has(addresses: list[str]) -> None:
-    book = Addresses()
+    book = AddressPseudonyms()
     made = [book.of(each) for each in addresses]
     assert len(set(made)) == len(made)
     assert all(ip_address(each).version == 6 for each in made)
 
 
 def test_private_networks_stay_private() -> None:
-    book = Addresses()
+    book = AddressPseudonyms()
     assert book.of("192.168.1.77").startswith("192.168.")
     assert book.of("10.20.30.40").startswith("10.")
     assert book.of("172.16.0.1").startswith("172.16.")

@@ -1,0 +1,45 @@
+"""The client setting that controls a field, where there is a well-known one.
+
+`client_settings.json` is maintained by hand. Its `sources` name where each family's settings were read; tests check
+them against the installed clients.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+import orjson
+
+FAMILIES: Final = (
+    ("apache-kafka-java", "Java"),
+    ("librdkafka", "librdkafka"),
+    ("confluent-kafka", "librdkafka"),
+    ("kafka-python", "kafka-python"),
+    ("aiokafka", "aiokafka"),
+    ("kgo", "franz-go"),
+    ("sarama", "sarama"),
+    ("kafkajs", "kafkajs"),
+)
+"""Families of clients, by what their names in ApiVersions, or their client ids, begin with."""
+
+
+def family(client: str) -> str | None:
+    """The family of a client, by the name that it gives itself."""
+    return next((name for start, name in FAMILIES if client.lower().startswith(start)), None)
+
+
+def setting(place: str, clients: Iterable[str]) -> tuple[str, str] | None:
+    """The family of these clients, and what it calls the setting behind a place: an API, the part, the path without
+    labels (``Fetch.request.max_wait_ms``), or what else of an API a setting controls (``Heartbeat.interval``)."""
+    known = settings().get(place, {})
+    names = (family(client) for client in clients)
+    return next(((name, known[name]) for name in names if name in known), None)
+
+
+@cache
+def settings() -> dict[str, dict[str, str]]:
+    """All that are known: by place, then by family."""
+    raw = orjson.loads(files(__package__).joinpath("client_settings.json").read_bytes())
+    found: dict[str, dict[str, str]] = raw["settings"]
+    return found

@@ -1,0 +1,58 @@
+"""Rows of the index tallied by whatever they have in common, all at once.
+
+Invariant: the tallies of all groups together are the tally of all rows.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dissector.analysis.stats.counts import ExchangeCounts
+from dissector.analysis.stats.histogram import BUCKETS, Histogram, buckets_of
+from dissector.core.arrays import Int64
+from dissector.index.exchange_table import Flag
+from dissector.index.index_columns import IndexColumns
+
+
+def count_by_group(groups: Int64, rows: IndexColumns) -> Iterator[tuple[int, ExchangeCounts]]:
+    """Each group's number, and the tally of its rows; `groups` is `(n,)`."""
+    keys, group = np.unique(groups, return_inverse=True)
+    asked, answered = rows.asked_size >= 0, rows.answered_size >= 0
+    waits = asked & ~answered & (rows.flags & Flag.NO_RESPONSE_EXPECTED == 0)
+    sums = [
+        _sums(group, len(keys), values)
+        for values in (np.ones(len(group), np.int64), np.where(asked, rows.asked_size, 0),
+                       np.where(answered, rows.answered_size, 0), waits)
+    ]  # fmt: skip
+    histograms = _histograms(group, len(keys), rows)
+    for at, key in enumerate(keys.tolist()):
+        exchanges, out, back, unanswered = (column[at] for column in sums)
+        yield key, ExchangeCounts(exchanges, out, back, 0, unanswered, histograms[at])
+
+
+def _sums(group: Int64, count: int, values: Int64) -> list[int]:
+    """Sums of integers; exact, as a step's rows have fewer than 2**53 bytes."""
+    sums: list[int] = np.bincount(group, values, count).astype(np.int64).tolist()
+    return sums
+
+
+def _histograms(group: Int64, count: int, rows: IndexColumns) -> list[Histogram]:
+    made = [Histogram() for _ in range(count)]
+    paired = rows.has_latency
+    latency, group = rows.latency_ns[paired], group[paired]
+    if not len(latency):
+        return made
+    order = np.lexsort((latency, group))
+    latency, group = latency[order], group[order]
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    ends = np.append(starts[1:], len(group))
+    found, counts = np.unique(group * BUCKETS + buckets_of(latency), return_counts=True)
+    edges = np.searchsorted(found, np.append(group[starts], count) * BUCKETS)
+    for n, at in enumerate(group[starts].tolist()):
+        low, high = edges[n], edges[n + 1]
+        made[at].take(
+            dict(zip((found[low:high] % BUCKETS).tolist(), counts[low:high].tolist(), strict=True)),
+            int(latency[starts[n]]),
+            int(latency[ends[n] - 1]),
+        )
+    return made

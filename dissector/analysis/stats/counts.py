@@ -1,0 +1,143 @@
+"""Counts of exchanges, and groups of counts by key. Plain values that can be merged.
+
+Invariant: a group holds at most `MAX_KEYS` keys; later ones count under `others`, so that hostile names cost bounded
+memory and no exchange is lost. As long as no group is full, merging does not depend on the order.
+"""
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from dissector.analysis.stats.histogram import Histogram
+
+MAX_KEYS: Final = 20_000
+GroupKey = TypeVar("GroupKey")
+
+
+class ClientSoftware(NamedTuple):
+    """A client as it calls itself: its client id, and the software of its ApiVersions requests (KIP-511)."""
+
+    client_id: str | None
+    software: str = ""
+    software_version: str = ""
+
+
+class ConnectionEnds(NamedTuple):
+    """A TCP connection: its number in the capture, and `host:port` of its ends."""
+
+    number: int
+    client: str
+    server: str
+
+
+class ApiVersion(NamedTuple):
+    """An API in one version; -1 and -1 for a response whose request is not there."""
+
+    api_key: int
+    version: int
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    number: int
+
+
+class ApiError(NamedTuple):
+    """An error of one API's responses, by its code."""
+
+    api_key: int
+    code: int
+
+
+class VersionUse(NamedTuple):
+    """A version of an API that a client used of a server (`host:port`)."""
+
+    client: ClientSoftware
+    server: str
+    api_key: int
+    version: int
+
+
+@dataclass(slots=True)
+class ExchangeCounts:
+    """Counts of exchanges. Bytes are those of frames, size prefix included; of a topic, those of its records."""
+
+    exchanges: int = 0
+    bytes_out: int = 0
+    """From the client to the server."""
+    bytes_in: int = 0
+    errors: int = 0
+    """Exchanges whose response has an error code."""
+    unanswered: int = 0
+    """Without a response where one was to come."""
+    latency: Histogram = field(default_factory=Histogram)
+
+    def add(self, out: int, back: int, error: bool, latency_ns: int | None) -> None:
+        """Count one exchange more."""
+        self.exchanges += 1
+        self.bytes_out += out
+        self.bytes_in += back
+        self.errors += error
+        if latency_ns is not None:
+            self.latency.add(latency_ns)
+
+    def merge(self, other: "ExchangeCounts") -> None:
+        """Count what another has counted, too."""
+        self.exchanges += other.exchanges
+        self.bytes_out += other.bytes_out
+        self.bytes_in += other.bytes_in
+        self.errors += other.errors
+        self.unanswered += other.unanswered
+        self.latency.merge(other.latency)
+
+
+@dataclass(slots=True)
+class CountsByKey(Generic[GroupKey]):
+    """Tallies by a key."""
+
+    tallies: dict[GroupKey, ExchangeCounts] = field(default_factory=dict)
+    others: ExchangeCounts = field(default_factory=ExchangeCounts)
+    """Of keys that came when the group was full."""
+
+    def of(self, key: GroupKey) -> ExchangeCounts:
+        """The tally of a key, a new one where there is none yet."""
+        tally = self.tallies.get(key)
+        if tally is None:
+            if len(self.tallies) >= MAX_KEYS:
+                return self.others
+            tally = self.tallies[key] = ExchangeCounts()
+        return tally
+
+    def merge(self, other: "CountsByKey[GroupKey]") -> None:
+        """Count what another has counted, too."""
+        for key, tally in other.tallies.items():
+            self.of(key).merge(tally)
+        self.others.merge(other.others)
+
+    def ranked(self, most: int | None = None) -> list[tuple[GroupKey, ExchangeCounts]]:
+        """The keys with the most exchanges first, all or so many."""
+        items = self.tallies.items()
+        return heapq.nlargest(len(items) if most is None else most, items, key=lambda item: item[1].exchanges)
+
+
+@dataclass(slots=True)
+class VersionSpan:
+    """The lowest and the highest version of an API that was used or offered."""
+
+    low: int
+    high: int
+
+    def merge(self, other: "VersionSpan") -> None:
+        """Be as wide as both together."""
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+
+
+def widen_span(ranges: dict[GroupKey, VersionSpan], key: GroupKey, versions: VersionSpan) -> None:
+    """Let a range be as wide as it was and as `versions`."""
+    known = ranges.get(key)
+    if known is not None:
+        known.merge(versions)
+    elif len(ranges) < MAX_KEYS:
+        ranges[key] = VersionSpan(versions.low, versions.high)

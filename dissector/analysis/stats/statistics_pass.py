@@ -1,0 +1,224 @@
+"""One pass over a capture that has been read: first what the index has, then what bodies say, then the bytes of fields.
+
+In steps, so that a screen can draw what is there so far, and stop. The index is counted in columns, a million rows in
+about a second; bodies are decoded in the second part, which takes most of the time.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.analysis.stats.column_counts import count_by_group
+from dissector.analysis.stats.counts import (
+    MAX_KEYS,
+    ApiError,
+    ApiVersion,
+    ClientSoftware,
+    ConnectionEnds,
+    TopicPartition,
+    VersionSpan,
+    VersionUse,
+    widen_span,
+)
+from dissector.analysis.stats.exchange_sampler import ExchangeSampler
+from dissector.analysis.stats.field_bytes import MessageKind, paths_of
+from dissector.analysis.stats.statistics import Statistics
+from dissector.analysis.stats.topic_mentions import topic_mentions
+from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
+from dissector.core.columns import Numbers
+from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
+from dissector.exchange.model import Exchange
+from dissector.index.exchange_table import RowKind
+from dissector.index.index_columns import ENTRY, IndexColumns
+from dissector.protocol.codec.structs import structs_with
+
+ROWS_PER_STEP: Final = 1 << 16
+"""Rows of the index counted at a step."""
+EXCHANGES_PER_STEP: Final = 256
+"""Exchanges decoded at a step."""
+_EXCHANGE: Final = RowKind.EXCHANGE.name.lower()
+
+
+class StatisticsProgress(NamedTuple):
+    """How far it is: of rows counted in the index and rows whose bodies are read, together."""
+
+    done: int
+    total: int
+
+
+class StatisticsPass:
+    """Counts the rows of a capture, or those given (from 0, ascending), into `statistics`."""
+
+    def __init__(self, capture: Capture, rows: Int64 | None = None) -> None:
+        self._capture = capture
+        self._rows = rows
+        self._count = len(capture) if rows is None else len(rows)
+        self._clients = Numbers[ClientSoftware]()
+        self._servers = Numbers[str]()
+        self._offered: dict[tuple[str, int], Mapping[int, tuple[int, int]]] = {}
+        """Offers that are noted, by the server and the identity of the offer, which is kept so that it stays one."""
+        self._sampling = ExchangeSampler()
+        self.statistics = Statistics()
+
+    def steps(self) -> Iterator[StatisticsProgress]:
+        """Count. `statistics` grows with each step and is complete behind the last."""
+        total = 2 * self._count
+        done = 0
+        for rows in self._stretches():
+            self._index(rows)
+            done += len(rows)
+            yield StatisticsProgress(done, total)
+        for some in self._exchanges():
+            for exchange in some:
+                self._body(exchange)
+            done += len(some)
+            yield StatisticsProgress(done, total)
+        for number in self._sampling.rows():
+            self._fields(self._capture.exchange(number))
+            yield StatisticsProgress(total, total)
+
+    def _stretches(self) -> Iterator[Int64]:
+        for start in range(0, self._count, ROWS_PER_STEP):
+            stop = min(start + ROWS_PER_STEP, self._count)
+            yield np.arange(start, stop) if self._rows is None else self._rows[start:stop]
+
+    def _exchanges(self) -> Iterator[list[Exchange]]:
+        """The rows, decoded on demand: those that stand side by side are looked up together."""
+        for rows in self._stretches():
+            for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
+                for start in range(0, len(run), EXCHANGES_PER_STEP):
+                    some = run[start : start + EXCHANGES_PER_STEP]
+                    yield list(self._capture.between(int(some[0]), int(some[-1]) + 1))
+
+    def _index(self, rows: Int64) -> None:
+        """Count what the index has of some rows."""
+        statistics = self.statistics
+        found = self._capture.index_columns(rows)
+        for kind, count in zip(*(column.tolist() for column in np.unique(found.kind, return_counts=True)), strict=True):
+            name = "entry" if kind == ENTRY else RowKind(kind).name.lower()
+            statistics.kinds[name] = statistics.kinds.get(name, 0) + count
+        which = found.is_exchange
+        found, rows = found.where(which), rows[which]
+        if not len(rows):
+            return
+        for _, tally in count_by_group(np.zeros(len(rows), np.int64), found):
+            statistics.total.merge(tally)
+        for number, tally in count_by_group(found.connection, found):
+            statistics.connections.of(self._connection(number)).merge(tally)
+        apis = found.api_key << 16 | found.version & 0xFFFF
+        for number, tally in count_by_group(apis, found):
+            statistics.apis.of(_api_version(number)).merge(tally)
+        clients, servers = self._ends(found)
+        for number, tally in count_by_group(clients, found):
+            statistics.clients.of(self._clients.values[number]).merge(tally)
+        self._use(clients, servers, found)
+        self._sampling.take(rows, apis, found, statistics.fields)
+
+    def _connection(self, number: int) -> ConnectionEnds:
+        return ConnectionEnds(number, *self._capture.ends(number))
+
+    def _ends(self, found: IndexColumns) -> tuple[Int64, Int64]:
+        """The client and the server of each row, as numbers; what servers offer is noted."""
+        pairs, inverse = np.unique(found.connection << 32 | found.client_id, return_inverse=True)
+        clients, servers = [], []
+        for pair in pairs.tolist():
+            connection, client_id = pair >> 32, pair & 0xFFFFFFFF
+            software = self._capture.software(connection)
+            clients.append(self._clients.of(ClientSoftware(self._capture.client_id(client_id), *software)))
+            server = self._capture.ends(connection)[1]
+            servers.append(self._servers.of(server))
+            self._offer(server, self._capture.offered(connection))
+        return np.array(clients, np.int64)[inverse], np.array(servers, np.int64)[inverse]
+
+    def _offer(self, server: str, offered: Mapping[int, tuple[int, int]]) -> None:
+        if (server, id(offered)) in self._offered:  # one of many connections
+            return
+        self._offered[server, id(offered)] = offered
+        if server in self.statistics.offers or len(self.statistics.offers) < MAX_KEYS:
+            known = self.statistics.offers.setdefault(server, {})
+            for key, (low, high) in offered.items():
+                widen_span(known, key, VersionSpan(low, high))
+
+    def _use(self, clients: Int64, servers: Int64, found: IndexColumns) -> None:
+        """Which versions clients use of which servers."""
+        asks = found.api_key >= 0
+        found, clients, servers = found.where(asks), clients[asks], servers[asks]
+        pairs, pair = np.unique(clients << 32 | servers, return_inverse=True)
+        for number, tally in count_by_group(pair << 32 | found.api_key << 16 | found.version & 0xFFFF, found):
+            client, server = divmod(int(pairs[number >> 32]), 1 << 32)
+            key, version = number >> 16 & 0xFFFF, _signed(number & 0xFFFF)
+            use = VersionUse(self._clients.values[client], self._servers.values[server], key, version)
+            self.statistics.uses.of(use).merge(tally)
+
+    def _body(self, exchange: Exchange) -> None:
+        """Count what bodies say: errors, topics, partitions."""
+        facts = exchange.facts
+        if facts.kind != _EXCHANGE:
+            return
+        statistics = self.statistics
+        asked = exchange.request is not None and exchange.api_key is not None
+        api = ApiVersion(exchange.api_key or 0, facts.version or 0) if asked else ApiVersion(-1, -1)
+        codes = _error_codes(exchange)
+        if codes:
+            client = ClientSoftware(facts.client_id, *self._capture.software(facts.connection))
+            for tally in (
+                statistics.total, statistics.apis.of(api), statistics.clients.of(client),
+                statistics.connections.of(ConnectionEnds(facts.connection, facts.client, facts.server)),
+            ):  # fmt: skip
+                tally.errors += 1
+        for code in codes:
+            sizes = facts.request_size or 0, facts.response_size or 0
+            statistics.errors.of(ApiError(api.api_key, code)).add(*sizes, True, facts.latency_ns)
+        for about, (out, back, error) in record_bytes_by_topic(exchange).items():
+            tally = statistics.topics.of(about) if isinstance(about, str) else statistics.partitions.of(about)
+            tally.add(out, back, error, facts.latency_ns)
+
+    def _fields(self, exchange: Exchange) -> None:
+        """Trace an exchange of the sample."""
+        asked = exchange.request is not None
+        version = exchange.facts.version if asked else None
+        for side in ("request", "response"):
+            message = getattr(exchange, side)
+            if message is not None:
+                kind = MessageKind(exchange.api_key if asked and exchange.api_key is not None else -1,
+                                   -1 if version is None else version, side)  # fmt: skip
+                self.statistics.fields.of(kind).take(message.size, paths_of(message))
+
+
+def _api_version(number: int) -> ApiVersion:
+    return ApiVersion(number >> 16, _signed(number & 0xFFFF))
+
+
+def _signed(number: int) -> int:
+    """An int16 of which the low 16 bits are known."""
+    return (number ^ 0x8000) - 0x8000
+
+
+def _error_codes(exchange: Exchange) -> set[int]:
+    """The error codes of a response, each once; which has none was looked at already."""
+    response = exchange.response
+    if response is None or not any(each.code == ERROR_RESPONSE for each in exchange.own_findings):
+        return set()
+    structs = structs_with(response.shape, response.body, ERROR_CODES)
+    return {code for struct in structs for name in ERROR_CODES if isinstance(code := struct.get(name), int) and code}
+
+
+def record_bytes_by_topic(exchange: Exchange) -> dict[str | TopicPartition, tuple[int, int, bool]]:
+    """By topic and by partition that an exchange names, or that its fetch session has: bytes of records out and in,
+    whether there is an error."""
+    found: dict[str | TopicPartition, tuple[int, int, bool]] = {}
+    for topic, numbers in (exchange.fetched or {}).items():
+        found[topic] = (0, 0, False)
+        found |= {TopicPartition(topic, number): (0, 0, False) for number in numbers}
+    for message, out in ((exchange.request, True), (exchange.response, False)):
+        for each in () if message is None else topic_mentions(message):
+            wholes: list[str | TopicPartition] = [each.topic]
+            if each.partition is not None:
+                wholes.append(TopicPartition(each.topic, each.partition))
+            for whole in wholes:
+                sent, got, error = found.get(whole, (0, 0, False))
+                sent, got = (sent + each.bytes, got) if out else (sent, got + each.bytes)
+                found[whole] = sent, got, error or bool(each.error)
+    return found

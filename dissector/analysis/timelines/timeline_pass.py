@@ -1,0 +1,100 @@
+"""One pass over a capture that has been read, for all timelines: in steps, so that a screen can draw between, and
+stop.
+
+Only exchanges whose API tells something are decoded; of Produce those of client ids that take part in transactions.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.analysis.timelines.group_timelines import FIND_COORDINATOR, GroupTimelines
+from dissector.analysis.timelines.timeline import Timeline
+from dissector.analysis.timelines.transaction_timelines import TransactionTimelines
+from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
+from dissector.protocol.schema.loader import api_named
+
+ROWS_PER_STEP: Final = 1 << 16
+"""Rows of the index looked at together."""
+EXCHANGES_PER_STEP: Final = 128
+"""Exchanges decoded at a step."""
+_TRANSACTIONAL: Final = ("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
+
+
+class TimelineProgress(NamedTuple):
+    """How far it is, in exchanges to decode."""
+
+    done: int
+    total: int
+
+
+class TimelinePass:
+    """Finds the timelines of a capture."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._groups = GroupTimelines()
+        self._transactions = TransactionTimelines()
+
+    @property
+    def groups(self) -> list[Timeline]:
+        """Those of groups, in the order of their first events; not of which only the coordinator was looked for."""
+        return [timeline for timeline in self._groups.timelines.values() if not timeline.is_only(FIND_COORDINATOR)]
+
+    @property
+    def transactions(self) -> list[Timeline]:
+        """Those of transactional ids, in the order of their first events."""
+        return list(self._transactions.timelines.values())
+
+    def steps(self) -> Iterator[TimelineProgress]:
+        """Read; complete behind the last step."""
+        rows = self._rows()
+        for start in range(0, len(rows), EXCHANGES_PER_STEP):
+            for number in rows[start : start + EXCHANGES_PER_STEP].tolist():
+                exchange = self._capture.exchange(number)
+                self._groups.take(exchange)
+                self._transactions.take(exchange)
+            yield TimelineProgress(min(start + EXCHANGES_PER_STEP, len(rows)), len(rows))
+
+    def _rows(self) -> Int64:
+        """The rows that may tell something, ascending."""
+        telling = _keys(*(self._groups.apis | self._transactions.apis) - {"Produce"})
+        transactional, produce = _keys(*_TRANSACTIONAL), _keys("Produce")
+        rows, produced, ids = [_NONE], [_NONE], [_NONE]
+        clients = [_NONE]
+        for start in range(0, len(self._capture), ROWS_PER_STEP):
+            some = np.arange(start, min(start + ROWS_PER_STEP, len(self._capture)))
+            found = self._capture.index_columns(some)
+            asks = found.is_exchange & (found.asked_size >= 0)
+            rows.append(some[asks & np.isin(found.api_key, telling)])
+            ids.append(np.unique(found.client_id[asks & np.isin(found.api_key, transactional)]))
+            produces = asks & np.isin(found.api_key, produce)
+            produced.append(some[produces])
+            clients.append(found.client_id[produces])
+        ours = np.isin(np.concatenate(clients), np.concatenate(ids))
+        return np.sort(np.concatenate((*rows, np.concatenate(produced)[ours])))
+
+
+_NONE: Final = np.zeros(0, np.int64)
+
+
+def _keys(*names: str) -> Int64:
+    return np.array([known.key for name in names if (known := api_named(name)) is not None], np.int64)
+
+
+def find_group_timelines(capture: Capture) -> list[Timeline]:
+    """The timelines of the groups of a capture that has been read."""
+    reading = TimelinePass(capture)
+    for _ in reading.steps():
+        pass
+    return reading.groups
+
+
+def find_transaction_timelines(capture: Capture) -> list[Timeline]:
+    """The timelines of the transactional ids of a capture that has been read."""
+    reading = TimelinePass(capture)
+    for _ in reading.steps():
+        pass
+    return reading.transactions

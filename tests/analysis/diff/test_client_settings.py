@@ -1,0 +1,88 @@
+"""The table of settings: its places are the schema's, its names those of the clients themselves."""
+
+import ctypes
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import aiokafka
+import confluent_kafka
+import pytest
+
+from dissector.analysis.diff.client_settings import family, setting, settings
+from dissector.analysis.diff.field_comparison import field_at
+from dissector.protocol.schema.loader import api_named
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+SHAPES = ("interval", "retry_backoff")
+UNKNOWN = -2
+"""RD_KAFKA_CONF_UNKNOWN."""
+
+
+def names(client: str) -> set[str]:
+    return {row[client] for row in settings().values() if client in row}
+
+
+@pytest.mark.parametrize("place", settings())
+def test_every_place_is_an_api_and_a_field_of_its_schema(place: str) -> None:
+    api, *path = place.partition(":")[0].split(".")
+    found = api_named(api)
+    assert found is not None
+    assert found.name == api
+    if path and path[0] not in SHAPES:
+        part, *steps = path
+        steps = steps[: steps.index("records") + 1] if "records" in steps else steps
+        assert field_at(f"{api}{part.capitalize()}", tuple(steps)) is not None
+
+
+def librdkafka() -> Callable[[str], bool]:
+    """Whether the librdkafka that is installed has a property: its own answer."""
+    folder = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+    found = sorted(folder.glob("librdkafka*"))
+    if not found:
+        pytest.skip("confluent-kafka has no librdkafka of its own here, so there is nobody to ask")
+    library = ctypes.CDLL(str(found[0]))
+    confs = []
+    for kind in ("", "topic_"):
+        new, put = getattr(library, f"rd_kafka_{kind}conf_new"), getattr(library, f"rd_kafka_{kind}conf_set")
+        new.restype = ctypes.c_void_p
+        put.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
+        confs.append((put, new()))
+
+    def has(name: str) -> bool:
+        room = ctypes.create_string_buffer(1_000)
+        return any(put(conf, name.encode(), b"1", room, len(room)) != UNKNOWN for put, conf in confs)
+
+    return has
+
+
+def test_librdkafka_has_each_property() -> None:
+    has = librdkafka()
+    assert not has("fetch.wait.max")
+    assert [name for name in names("librdkafka") if not has(name)] == []
+
+
+@pytest.mark.filterwarnings("ignore:.* is deprecated. Use files:DeprecationWarning")
+def test_kafka_python_has_each_parameter() -> None:
+    import kafka  # here, for it warns where it is imported: it opens its own files in a way of old
+
+    assert names("kafka-python") <= {*kafka.KafkaConsumer.DEFAULT_CONFIG, *kafka.KafkaProducer.DEFAULT_CONFIG}
+
+
+def test_aiokafka_has_each_parameter() -> None:
+    clients = (aiokafka.AIOKafkaConsumer, aiokafka.AIOKafkaProducer)
+    assert names("aiokafka") <= {name for each in clients for name in inspect.signature(each.__init__).parameters}
+
+
+def test_java_has_each_property() -> None:
+    """By its own word, which `make schemas` writes down from Apache's newest jar."""
+    assert names("Java") <= set((GOLDEN / "java-settings.txt").read_text().split())
+
+
+def test_a_family_is_told_by_the_name_that_software_gives_itself() -> None:
+    assert family("apache-kafka-java 4.3.1") == "Java"
+    assert family("confluent-kafka-python 2.16.1-rdkafka-2.16.0") == "librdkafka"
+    assert family("aiokafka-producer-1") == "aiokafka"
+    assert family("somebody's own") is None
+    assert setting("Fetch.request.max_wait_ms", ["kgo unknown"]) == ("franz-go", "FetchMaxWait")
+    assert setting("Fetch.request.max_wait_ms", ["somebody's own"]) is None

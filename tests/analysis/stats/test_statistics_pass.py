@@ -1,0 +1,240 @@
+"""Statistics against a naive count over what `show --format json` prints of the bundled captures."""
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissector.analysis.stats import (
+    ClientSoftware,
+    ExchangeCounts,
+    MessageKind,
+    Statistics,
+    StatisticsPass,
+    counts,
+    exchange_sampler,
+)
+from dissector.analysis.stats.breakdowns import BREAKDOWNS, api_name
+from dissector.analysis.stats.negotiated_versions import negotiated_versions
+from dissector.capture_session import Capture
+from dissector.exchange.to_json import json_line
+from dissector.protocol.schema.loader import apis
+from tests.conftest import PCAPS
+from tests.storage.test_files import LEDGER
+
+SOME = ["java", "java-transactions", "librdkafka-acks0", "kafka-python-as-0.9", "plain-socket-sasl-v0", "two-brokers"]
+KEYS = {api.name: api.key for api in apis()}
+
+
+def opened(name: str) -> Capture:
+    capture = Capture([str(PCAPS / f"{name}.pcapng")])
+    for _ in capture.read():
+        pass
+    return capture
+
+
+def counted(capture: Capture, rows: Any = None) -> Statistics:
+    counting = StatisticsPass(capture, rows)
+    for _ in counting.steps():
+        pass
+    return counting.statistics
+
+
+def shown(capture: Capture) -> list[dict[str, Any]]:
+    return [json.loads(json_line(exchange)) for exchange in capture.exchanges()]
+
+
+def error_codes(value: Any) -> set[int]:
+    """All error codes anywhere in a body."""
+    if isinstance(value, list):
+        return set().union(*map(error_codes, value)) if value else set()
+    if not isinstance(value, dict):
+        return set()
+    own = {inner for name, inner in value.items() if name.endswith("error_code") and inner}
+    return own.union(*(error_codes(inner) for name, inner in value.items() if not name.endswith("_decoded")))
+
+
+def naive(lines: list[dict[str, Any]]) -> dict[Any, ExchangeCounts]:
+    """A tally for the total, each API version, each connection."""
+    tallies: defaultdict[Any, ExchangeCounts] = defaultdict(ExchangeCounts)
+    for line in lines:
+        if line["kind"] != "exchange":
+            continue
+        asked, answered = line["request"], line["response"]
+        codes = error_codes(answered["body"]) if answered else set()
+        silent = any(finding["code"] == "no-response-expected" for finding in line["findings"])
+        for key in ("all", (line["api_key"], line["api_version"]), line["connection"]):
+            tally = tallies[key]
+            tally.add(
+                asked["size"] if asked else 0, answered["size"] if answered else 0, bool(codes), line["latency_ns"]
+            )
+            tally.unanswered += answered is None and not silent
+    return tallies
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOME)
+def test_counts_are_those_of_a_naive_count(name: str) -> None:
+    with opened(name) as capture:
+        lines, statistics = shown(capture), counted(capture)
+    expected = naive(lines)
+    assert statistics.total == expected.pop("all")
+    found = {(api.api_key, api.version): tally for api, tally in statistics.apis.tallies.items()}
+    found |= {connection.number: tally for connection, tally in statistics.connections.tallies.items()}
+    assert found == expected
+    assert statistics.kinds == Counter(line["kind"] for line in lines)
+
+
+@pytest.mark.slow
+def test_every_bundled_capture_counts_as_naively(bundled: Path) -> None:
+    test_counts_are_those_of_a_naive_count(bundled.stem)
+
+
+def test_clients_are_known_by_what_they_call_themselves() -> None:
+    with opened("java") as capture:
+        lines, statistics = shown(capture), counted(capture)
+    ids = Counter(line["client_id"] for line in lines)
+    assert {client.client_id: tally.exchanges for client, tally in statistics.clients.tallies.items()} == ids
+    assert ClientSoftware("producer-1", "apache-kafka-java", "4.3.1") in statistics.clients.tallies
+
+
+def test_bytes_of_a_topic_are_those_of_its_records() -> None:
+    with opened("java") as capture:
+        lines, statistics = shown(capture), counted(capture)
+    out = sum(
+        partition["records"]["size"]
+        for line in lines if line["api"] == "Produce"
+        for topic in line["request"]["body"]["topic_data"]
+        for partition in topic["partition_data"]
+    )  # fmt: skip
+    back = sum(
+        partition["records"]["size"]
+        for line in lines if line["api"] == "Fetch"
+        for topic in line["response"]["body"]["responses"]
+        for partition in topic["partitions"] if partition["records"]
+    )  # fmt: skip
+    topic = statistics.topics.tallies["java-orders"]
+    assert (topic.bytes_out, topic.bytes_in) == (out, back)
+    parts = [tally for of, tally in statistics.partitions.tallies.items() if of.topic == "java-orders"]
+    assert (sum(tally.bytes_out for tally in parts), sum(tally.bytes_in for tally in parts)) == (out, back)
+
+
+def test_errors_are_counted_by_name_and_api() -> None:
+    with opened("java-transactions") as capture:
+        statistics = counted(capture)
+    found = {line.words: line.tally.exchanges for line in BREAKDOWNS["error"](statistics)}
+    assert found == {
+        "MEMBER_ID_REQUIRED in JoinGroup": 2,
+        "CONCURRENT_TRANSACTIONS in TxnOffsetCommit": 1,
+        "CONCURRENT_TRANSACTIONS in AddPartitionsToTxn": 1,
+    }
+
+
+def test_versions_used_stand_beside_those_offered() -> None:
+    with opened("kafka-python-as-2.1") as capture:
+        lines, statistics = shown(capture), counted(capture)
+    [answer] = [line["response"]["body"] for line in lines if line["api"] == "ApiVersions"][:1]
+    offered = {each["api_key"]: (each["min_version"], each["max_version"]) for each in answer["api_keys"]}
+    used = defaultdict(set)
+    for line in lines:
+        used[line["client_id"], line["server"], line["api_key"]].add(line["api_version"])
+    found = negotiated_versions(statistics)
+    assert {(each.asked.client.client_id, each.asked.server, each.asked.api_key) for each in found} == used.keys()
+    for each in found:
+        versions = used[each.asked.client.client_id, each.asked.server, each.asked.api_key]
+        assert (each.used.low, each.used.high) == (min(versions), max(versions))
+        assert each.offered is not None
+        assert (each.offered.low, each.offered.high) == offered[each.asked.api_key]
+        assert each.highest_common is not None
+    assert any(not each.is_highest for each in found), "an old client uses old versions"
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_bytes_of_fields_are_all_bytes_of_frames(name: str) -> None:
+    with opened(name) as capture:
+        statistics = counted(capture)
+    assert statistics.fields.is_whole
+    total = sum(count for sample in statistics.fields.kinds.values() for _, count in sample.estimated())
+    assert total == statistics.total.bytes_out + statistics.total.bytes_in
+    assert not [path for sample in statistics.fields.kinds.values() for path in sample.paths if "(" in path]
+
+
+def test_a_field_has_the_bytes_of_its_nodes_in_the_tree() -> None:
+    with opened("java") as capture:
+        statistics = counted(capture)
+        nodes = [
+            node
+            for exchange in capture.exchanges() if exchange.facts.api == "Produce" and exchange.request is not None
+            for node in exchange.request.tree.walk() if node.path.endswith(".records") and node.source == 0
+        ]  # fmt: skip
+    sample = statistics.fields.kinds[MessageKind(KEYS["Produce"], 13, "request")]
+    records = [node for node in nodes if node.path.count("[") == 2]
+    assert sample.paths["body.topic_data.partition_data.records"] == sum(node.size for node in records)
+
+
+@pytest.mark.slow
+@settings(max_examples=15)
+@given(st.data())
+def test_parts_of_a_capture_merge_to_the_whole(data: st.DataObject) -> None:
+    with opened("java-transactions") as capture:
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(capture)), min_size=2, max_size=2)))
+        parts = np.split(np.arange(len(capture)), cuts)
+        one, two, three = (counted(capture, part) for part in parts)
+        again = [counted(capture, part) for part in parts]
+        whole = counted(capture)
+    one.merge(two)
+    one.merge(three)
+    again[1].merge(again[2])
+    again[0].merge(again[1])
+    assert one == again[0] == whole
+
+
+def test_names_of_sections_are_filters_that_a_user_could_type() -> None:
+    with opened("java") as capture:
+        statistics = counted(capture)
+    filters = {line.filter for section in BREAKDOWNS.values() for line in section(statistics)}
+    assert {
+        "api == Fetch && version == 18", 'client_id == "producer-1"', "conn == 1", 'topic == "java-orders"',
+        "error == MEMBER_ID_REQUIRED && api == JoinGroup", 'topic == "java-orders" && partition == 0',
+    } <= filters  # fmt: skip
+    assert api_name(-1) == "(no request)"
+
+
+def test_a_full_group_leaves_no_exchange_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "MAX_KEYS", 3)
+    with opened("java-transactions") as capture:
+        statistics = counted(capture)
+    for group in (statistics.apis, statistics.clients, statistics.connections):
+        assert len(group.tallies) == 3
+        assert group.others.exchanges > 0
+        assert sum(tally.exchanges for tally in group.tallies.values()) + group.others.exchanges == 64
+
+
+def test_a_sample_says_that_it_is_one_and_estimates_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_sampler, "SAMPLE_SIZE", 2)
+    with opened("java-transactions") as capture:
+        statistics = counted(capture)
+    assert not statistics.fields.is_whole
+    kind = MessageKind(KEYS["ApiVersions"], 4, "response")
+    sample = statistics.fields.kinds[kind]
+    assert (sample.messages, sample.traced) == (12, 2)
+    total = statistics.total.bytes_out + statistics.total.bytes_in
+    estimated = sum(count for each in statistics.fields.kinds.values() for _, count in each.estimated())
+    paths = sum(len(each.paths) for each in statistics.fields.kinds.values())
+    assert total - paths <= estimated <= total, "each field is rounded down to a byte"
+
+
+def test_entries_of_kafkas_files_are_counted_as_such() -> None:
+    with Capture([LEDGER, str(PCAPS / "java.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        statistics = counted(capture)
+        assert statistics.kinds == {"entry": len(capture) - 60, "exchange": 60}
+        assert {connection.number for connection in statistics.connections.tallies} == {
+            capture.connection_of(number) for number in range(len(capture) - 60, len(capture))
+        }
