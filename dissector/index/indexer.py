@@ -17,7 +17,7 @@ from dissector.detection.frame_heuristics import HEAD
 from dissector.detection.kafka_detector import Endpoints, KafkaDetector
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.index.acks import awaited
-from dissector.index.bare_sasl_tokens import BareTokens
+from dissector.index.bare_sasl_tokens import SASL_HANDSHAKE, BareTokens
 from dissector.index.conversation_state import ConversationState
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.index.frame_table import FrameTable
@@ -90,15 +90,27 @@ class Indexer:
 
     def is_settled(self, rows: Int64) -> Bool:
         """Which rows will stay as they are whatever comes: `is_complete` believes a connection's end, and this waits
-        until nothing can come of it. A response of which the capture lacks some waits for what comes behind it."""
+        until nothing can come of it. A response of which the capture lacks some waits for what comes behind it, a SASL
+        token for the response to its handshake."""
         table = self.table
         response, flags = table.response.values[rows], table.flags.values[rows]
         exchange = table.kind.values[rows] == RowKind.EXCHANGE
         waits = exchange & (response == NO_FRAME) & (flags & Flag.NO_RESPONSE_EXPECTED == 0)
         answered = np.flatnonzero(exchange & (response != NO_FRAME))
         waits[answered] = self.frames.ends_short(response[answered])
+        waits |= self._awaits_mechanism(rows)
         settled: Bool = ~waits | ~np.isin(table.connection.values[rows], self._flows.open())
         return settled
+
+    def _awaits_mechanism(self, rows: Int64) -> Bool:
+        """Which rows are SASL tokens whose handshake has no response yet. The mechanism is known with the response,
+        which a capture may have behind the token."""
+        table = self.table
+        tokens: Bool = table.kind.values[rows] == RowKind.SASL
+        if tokens.any():
+            pending = (table.api_key.values == SASL_HANDSHAKE) & (table.response.values == NO_FRAME)
+            tokens &= np.isin(table.connection.values[rows], table.connection.values[pending])
+        return tokens
 
     def places(self, rows: Int64) -> Int64:
         """Addresses and sizes of the frames of these rows, and of responses that wait for requests, `(2, n)`."""

@@ -246,6 +246,17 @@ def test_a_bad_network_makes_no_difference(
     assert one_by_one(plans, origins, learned(dealt(plans, 0))) == at_once(plans, origins)
 
 
+def test_a_sasl_token_waits_for_the_response_that_a_lost_packet_holds_back(tmp_path: Path) -> None:
+    """The mechanism is known with the response to SaslHandshake. That is behind a hole, and the file ends there."""
+    blocks = packets(next(path for path in CAPTURES if path.stem == "plain-socket-sasl-v0"))
+    lost, token = 5, 9
+    plans = cut_at(blocks[:lost] + blocks[lost + 1 :], tmp_path, [token, token + 4])
+    origins = origins_of(plans)
+    whole = at_once(plans, origins)
+    assert any("PLAIN token of the client" in row for _, row in whole)
+    assert one_by_one(plans, origins) == whole
+
+
 def in_time(blocks: list[Block]) -> list[Block]:
     """Packets that came in this order: files follow one another."""
     times = sorted(int(np.frombuffer(each.heads, "<i8")[1]) for each in blocks)
