@@ -18,7 +18,7 @@ asks again lower (KIP-511), and MEMBER_ID_REQUIRED, to which a new member joins 
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorCode:
+class ErrorInfo:
     """An error as it stands on the wire (`code`, int16) and in Kafka's sources (`name`).
 
     `advice` is one sentence on what it means for a client and what the client, or who runs it, should do.
@@ -54,12 +54,12 @@ def advice(code: int) -> str:
 
 
 @cache
-def error_codes() -> dict[int, ErrorCode]:
+def error_codes() -> dict[int, ErrorInfo]:
     """Every known error by its code, in the order of the codes."""
     rows, sentences = read_json("errors.json"), read_json("error_advice.json")
     try:
         found = {
-            row["code"]: ErrorCode(row["code"], row["name"], row["retriable"], sentences[row["name"]]) for row in rows
+            row["code"]: ErrorInfo(row["code"], row["name"], row["retriable"], sentences[row["name"]]) for row in rows
         }
     except (TypeError, KeyError) as error:
         raise SchemaError(f"errors.json, error_advice.json: cannot be read: {error!r}") from error

@@ -15,6 +15,7 @@ from typing import Final
 
 from dissector.protocol.schema.importer.run import SCHEMA_FOLDER, ImportResult, import_jars
 from dissector.protocol.schema.model import SchemaError
+from tools.lab.schemas.enum_modules import write_enum_modules
 from tools.lab.tools import schema_jars
 
 RELEASES: Final = ("3.6.2", "3.7.2", "3.9.2", "4.3.1", "4.4.0")
@@ -51,6 +52,7 @@ def main() -> int:
         return 1
     (SCHEMA_FOLDER / "errors.json").write_text(errors, encoding="utf-8", newline="\n")
     (SCHEMA_FOLDER / "enums.json").write_text(enums, encoding="utf-8", newline="\n")
+    write_enum_modules()
     SETTINGS.write_text(settings, encoding="utf-8", newline="\n")
     print(_summary(found, errors, enums))
     return 0
