@@ -15,6 +15,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.framing import FrameEvidence
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
 
 REQUEST_HEAD: Final = 14
@@ -22,7 +23,7 @@ HEAD: Final = 64
 """Bytes that are looked at to tell a request by its header and client id."""
 NEWER_VERSIONS: Final = 3
 """A client newer than the tables may use versions this far past those known."""
-PRODUCE: Final = b"\0\0"
+PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 _PRODUCE, _METADATA = 0, 3
 """Of their versions 0 the one begins as requests of ZooKeeper do, the other as those of PostgreSQL."""
 _LOW_SIZE: Final = (1 << 24) - 1

@@ -19,20 +19,14 @@ from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeMessage, Exc
 from dissector.exchange.response_inference import ResponseInference
 from dissector.index.advertised_versions import AdvertisedVersions
 from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
-from dissector.index.fetch_sessions import FETCH, FetchSessions, is_incremental
+from dissector.index.fetch_sessions import FetchSessions, is_incremental
 from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
 from dissector.index.shared_state import Offer, SharedState
 from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
-from dissector.protocol.embedded.formats import ENVELOPE, enveloped
-from dissector.protocol.message import (
-    API_VERSIONS,
-    SASL_TOKEN,
-    UNFRAMED,
-    MessageLayout,
-    request_layout,
-    response_layout,
-)
+from dissector.protocol.embedded.formats import enveloped
+from dissector.protocol.message import SASL_TOKEN, UNFRAMED, MessageLayout, request_layout, response_layout
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
@@ -256,7 +250,7 @@ class ExchangeDecoder:
         newer = known is not None and version > known.versions.high
         data = self._session.frames.read(line.request)[0] if newer else b""
         request = self._request(line, request_layout(key, version, data), context)
-        if key == ENVELOPE:
+        if key == ApiKey.ENVELOPE:
             context = replace(context, enveloped=enveloped(request.body))
         response = None
         if line.response != NO_FRAME:
@@ -272,7 +266,7 @@ class ExchangeDecoder:
         if response is not None and self._is_cut_short(line.response, response):
             own.insert(0, CUT_SHORT)
         exchange = Exchange(facts, key, request, response, own, _words)
-        if key == FETCH:
+        if key == ApiKey.FETCH:
             exchange.fetched = self._fetched(number, request, context)
         return exchange
 
@@ -317,7 +311,7 @@ class ExchangeDecoder:
     def _response_shape(self, key: int, version: int, frame: int, *, newer: bool) -> MessageLayout:
         """ApiVersions alone may be answered in another version than asked: its bytes tell. They also tell whether a
         version `newer` than those known reads as the newest."""
-        looks = key == API_VERSIONS or newer
+        looks = key == ApiKey.API_VERSIONS or newer
         return response_layout(key, version, self._session.frames.read(frame)[0] if looks else b"")
 
     def _context(self, line: IndexRow) -> Context:

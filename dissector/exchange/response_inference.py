@@ -22,9 +22,10 @@ from dissector.index.conversation_state import ConversationState, offers
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
 from dissector.index.rows_by_connection import RowsByConnection
-from dissector.protocol.inference.evidence import API_VERSIONS, InferenceEvidence, Pair
+from dissector.protocol.inference.evidence import InferenceEvidence, Pair
 from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, judge
 from dissector.protocol.message import read
+from dissector.protocol.schema.api_keys import ApiKey
 
 SAMPLE: Final = 8
 """Lone responses of a connection that are looked at for what it is known for."""
@@ -107,7 +108,7 @@ class ResponseInference:
                 continue
             best = verdict.candidates[0]
             seen[best.layout.api.key, best.version] += 1
-            if best.layout.api.key == API_VERSIONS and not offered:
+            if best.layout.api.key == ApiKey.API_VERSIONS and not offered:
                 offered = dict(offers(read(data, shape_of(best), whole).body))
         return replace(alone, seen=seen, offered=offered)
 

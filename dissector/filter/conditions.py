@@ -16,7 +16,8 @@ from dissector.filter.message_fields import HEADER
 from dissector.filter.predicates import Predicate
 from dissector.filter.row_columns import NO, OPEN, YES, IndexRows, has_any
 from dissector.filter.row_fields import EXCHANGE, RowField
-from dissector.filter.subjects import NO_ERROR, Subject
+from dissector.filter.subjects import Subject
+from dissector.protocol.schema.error_codes import ErrorCode
 
 
 class Condition(Protocol):
@@ -157,7 +158,7 @@ class OfSubject:
 
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
         if self.predicate is None:
-            return any(value is not None and value != NO_ERROR for value in self.subject.of(exchange))
+            return any(value is not None and value != ErrorCode.NONE for value in self.subject.of(exchange))
         return any(map(self.predicate, self.subject.of(exchange)))
 
 

@@ -14,8 +14,9 @@ from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.filter.row_columns import IndexRows, Sets
 from dissector.filter.value_types import Kind, Type
 from dissector.protocol.schema.enums import ERROR_CODE
+from dissector.protocol.schema.error_codes import ErrorCode
+from dissector.protocol.schema.field_enums import CoordinatorType
 
-NO_ERROR: Final = 0
 TOPIC_ID: Final = "topic_id"
 PARTITIONS: Final = frozenset(("partition", "partition_index", "partition_id", "partition_indexes"))
 _INTEGERS: Final = ("int8", "int16", "int32", "int64")
@@ -69,7 +70,7 @@ def _is_error(place: FieldPlace) -> bool:
 def _errors(message: ExchangeMessage, codes: Iterable[object]) -> Iterable[object]:
     """Its errors; of a response that was read and has none, that it has none."""
     errors = [code for code in codes if code]
-    return errors or ([NO_ERROR] if message.body else [])
+    return errors or ([ErrorCode.NONE] if message.body else [])
 
 
 def _is_topic(place: FieldPlace) -> bool:
@@ -107,8 +108,8 @@ def _is_coordinator_key(place: FieldPlace) -> bool:
 
 
 def _groups(message: ExchangeMessage, values: Iterable[object]) -> Iterable[object]:
-    """Of a request for a coordinator only where it is a group's: key type 0, or before there was one."""
-    return () if message.body.get("key_type") else values
+    """Of a request for a coordinator only where it is a group's. Before version 1 all are."""
+    return values if message.body.get("key_type", CoordinatorType.GROUP) == CoordinatorType.GROUP else ()
 
 
 ERROR: Final = Subject(

@@ -8,10 +8,10 @@ from dissector.core.text import size
 from dissector.findings.explanation import Explanation
 from dissector.findings.finder import Around, BodyFinder
 from dissector.findings.found import Case, Telling
-from dissector.findings.produce import PRODUCE
 from dissector.findings.recurring import SECOND, Burst, Recent
 from dissector.findings.seen import Seen
 from dissector.protocol.records.batch import HEADER
+from dissector.protocol.schema.api_keys import ApiKey
 
 FEW: Final = 2
 """Records of a batch that is tiny."""
@@ -41,7 +41,7 @@ class TinyBatches(BodyFinder):
         "Set linger.ms to 5 or more so that batches fill up to batch.size, do not call flush() or wait for each "
         "record, and compress. Each request costs the broker about the same, whatever is in it.",
     )
-    apis: ClassVar = frozenset((PRODUCE,))
+    apis: ClassVar = frozenset((ApiKey.PRODUCE,))
 
     def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)
@@ -74,7 +74,7 @@ class UncompressedBatches(BodyFinder):
         "Set compression.type on the producer: lz4 or zstd for little work, gzip where consumers have nothing else. It "
         "saves network, disk and replication alike, and batches fill up better with linger.ms above 0.",
     )
-    apis: ClassVar = frozenset((PRODUCE,))
+    apis: ClassVar = frozenset((ApiKey.PRODUCE,))
 
     def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)

@@ -12,7 +12,6 @@ import numpy as np
 from dissector.core.store import Store
 from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.finder import OverBodies
-from dissector.findings.produce import PRODUCE
 from dissector.findings.rows import Rows
 from dissector.findings.seen import Seen
 from dissector.findings.uneventful import Uneventful
@@ -20,6 +19,7 @@ from dissector.index.exchange_table import NO_FRAME
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import PREFIX, MessageLayout, Values, read, response_layout
+from dissector.protocol.schema.api_keys import ApiKey
 
 SMALL: Final = 1_024
 KEPT: Final = 512
@@ -41,7 +41,7 @@ class Bodies:
         self._finders = finders
         self._at_trouble: list[Look] = [finder.look for finder in finders if finder.any_trouble]
         self._by_key: dict[int, list[Look]] = {}
-        self._uneventful = Uneventful(store, PRODUCE)
+        self._uneventful = Uneventful(store, ApiKey.PRODUCE)
         self._small = lru_cache(maxsize=KEPT)(_answer)
 
     def take(self, rows: Rows) -> None:
@@ -78,7 +78,7 @@ class Bodies:
 
     def _answered(self, key: int, version: int, frame: int, address: int, size: int) -> Answer:
         data, whole = self._read(frame, address, size)
-        if key == PRODUCE:
+        if key == ApiKey.PRODUCE:
             answer = _answer(key, version, data, whole)
             if whole == len(data) and not answer[1] and not answer[0].get("throttle_time_ms"):
                 self._uneventful.learn(version, data)

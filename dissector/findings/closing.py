@@ -11,10 +11,13 @@ from dissector.findings.found import Case, Telling
 from dissector.findings.latency import WAITING
 from dissector.findings.recurring import Recent
 from dissector.findings.rows import Rows
+from dissector.protocol.schema.api_keys import ApiKey
 
-LEFT: Final = WAITING | {3, 10, 18, 71, 72}
-"""APIs that a client has in flight at any time, and leaves without harm when it ends: what waits on purpose, Metadata,
-FindCoordinator, ApiVersions, telemetry."""
+LEFT: Final = WAITING | {
+    ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+    ApiKey.PUSH_TELEMETRY,
+}  # fmt: skip
+"""APIs that a client may have in flight when it ends, without harm."""
 LARGEST_REQUEST: Final = 100 << 20
 """`socket.request.max.bytes` unless a broker has another."""
 LARGE: Final = 1 << 20

@@ -7,20 +7,20 @@ from dissector.exchange.decoder import api_name
 from dissector.findings.explanation import Explanation
 from dissector.findings.finder import Around, BodyFinder
 from dissector.findings.found import Telling
-from dissector.findings.metadata import METADATA
 from dissector.findings.noting import ONE, BodyNoter, Maker, Scope
 from dissector.findings.recurring import SECOND, Burst, Recent
 from dissector.findings.seen import Seen
-from dissector.protocol.message import API_VERSIONS
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import EVERYDAY, error_name, is_retriable
 
-JOIN_GROUP: Final = 11
 MANY: Final = 10
 SPAN_NS: Final = 10 * SECOND
 _EVERYDAY_CODES: Final = {code for _, code in EVERYDAY}
-SESSION_ERRORS: Final = {70, 71, 106, 122, 123}
-"""FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR, SHARE_SESSION_NOT_FOUND,
-INVALID_SHARE_SESSION_EPOCH."""
+SESSION_ERRORS: Final = frozenset((
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+))  # fmt: skip
 
 
 class ErrorTold(NamedTuple):
@@ -37,7 +37,7 @@ class ErrorsNoter(BodyNoter):
     def look(self, seen: Seen) -> None:
         """Some errors are told by others."""
         for code in dict.fromkeys(seen.errors):
-            if is_retriable(code) and code not in SESSION_ERRORS and seen.key != METADATA:
+            if is_retriable(code) and code not in SESSION_ERRORS and seen.key != ApiKey.METADATA:
                 scope = (self.around.client(seen.connection), seen.key, code)
                 self.note(scope, seen.row, seen.place, ErrorTold(seen.answered_ns))
 
@@ -85,7 +85,7 @@ class EverydayErrorAgain(BodyFinder):
         "See what the client sends after the first refusal: JoinGroup must bear the member id of the answer, "
         "ApiVersions a version that the answer names, or 0. Else upgrade the client.",
     )
-    apis: ClassVar = frozenset((API_VERSIONS, JOIN_GROUP))
+    apis: ClassVar = frozenset((ApiKey.API_VERSIONS, ApiKey.JOIN_GROUP))
 
     def __init__(self, found: Telling, around: Around) -> None:
         super().__init__(found, around)

@@ -28,7 +28,8 @@ from dissector.findings.registry import FINDERS
 from dissector.findings.rows import Rows
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
-from dissector.protocol.message import API_VERSIONS, Values
+from dissector.protocol.message import Values
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.transport import Retransmissions
 
 STEP: Final = 4_096
@@ -185,7 +186,7 @@ class Examination:
         """Whether the server takes that version of an API, as far as it said."""
         offered = self.offered(connection)
         low, high = offered.get(key, (0, -1))
-        return key == API_VERSIONS or not offered or low <= version <= high
+        return key == ApiKey.API_VERSIONS or not offered or low <= version <= high
 
     def closed(self, connection: int) -> tuple[int, bool]:
         """When it was closed, `NEVER` where it was not; and whether the client was the first to do so."""

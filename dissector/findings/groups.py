@@ -10,12 +10,15 @@ from dissector.findings.noting import BodyNoter, Maker, Scope
 from dissector.findings.recurring import SECOND, Burst, Recent
 from dissector.findings.seen import Seen
 from dissector.findings.words import tally
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name
 
-OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT = 8, 11, 12, 14, 68
-MEMBER_ID_REQUIRED: Final = 79
-REASONS: Final = {22, 25, 27, MEMBER_ID_REQUIRED, 82, 110}
-"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH."""
+REASONS: Final = frozenset((
+    ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH,
+))  # fmt: skip
+"""Errors that make a member join again."""
 MANY: Final = 5
 SPAN_NS: Final = 60 * SECOND
 
@@ -36,15 +39,17 @@ class Turn(NamedTuple):
 class GroupNoter(BodyNoter):
     """What members ask of a group's coordinator."""
 
-    apis: ClassVar = frozenset((OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT))
+    apis: ClassVar = frozenset((
+        ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.SYNC_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ))  # fmt: skip
 
     def look(self, seen: Seen) -> None:
         """What is neither a new member's nor an error is left out."""
         reasons = tuple(sorted(REASONS.intersection(seen.errors)))
-        if seen.key == JOIN_GROUP or reasons:
-            joined = seen.key == JOIN_GROUP and not seen.errors
+        if seen.key == ApiKey.JOIN_GROUP or reasons:
+            joined = seen.key == ApiKey.JOIN_GROUP and not seen.errors
             generation = seen.response.get("generation_id") if joined else None
-            joins = seen.key in (JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT)
+            joins = seen.key in (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT)
             client = self.around.client(seen.connection)
             turn = Turn(client, seen.answered_ns, joined, generation, joins, reasons)
             self.note((str(seen.request.get("group_id")),), seen.row, seen.place, turn)
@@ -92,7 +97,7 @@ class RebalanceLoop(Maker[Turn]):
 
     def _is_sent_back(self, note: Turn) -> bool:
         """Whether it is told to join again, other than once for its first id."""
-        if not note.joins or MEMBER_ID_REQUIRED not in note.reasons:
+        if not note.joins or ErrorCode.MEMBER_ID_REQUIRED not in note.reasons:
             return note.joins and bool(note.reasons)
         asked = self._asked_for_id.of(note.client)
         again = bool(asked)

@@ -11,8 +11,8 @@ from dissector.findings.noting import BodyNoter, Maker, Scope
 from dissector.findings.recurring import SECOND
 from dissector.findings.seen import Seen
 from dissector.protocol.message import Values
+from dissector.protocol.schema.api_keys import ApiKey
 
-FETCH: Final = 1
 FAR: Final = 100_000
 """Records behind that are told whatever comes."""
 BEHIND: Final = 1_000
@@ -40,7 +40,7 @@ class Behind(NamedTuple):
 class LagNoter(BodyNoter):
     """Where fetches read, by client and partition."""
 
-    apis: ClassVar = frozenset((FETCH,))
+    apis: ClassVar = frozenset((ApiKey.FETCH,))
 
     def look(self, seen: Seen) -> None:
         """Partitions whose place the request tells; a broker that replicates has other names for being behind."""

@@ -21,10 +21,15 @@ from dissector.findings.found import Case, Telling
 from dissector.findings.recurring import MILLISECOND, Recent
 from dissector.findings.rows import Rows
 from dissector.findings.seen import Seen
+from dissector.protocol.schema.api_keys import ApiKey
 
-WAITING: Final = frozenset((1, 11, 14, 52, 53, 54, 62, 68, 76, 78, 80, 82, 88))
-"""APIs that may be answered late on purpose: Fetch, JoinGroup, SyncGroup, the quorum's votes, heartbeats of brokers and
-of members, share fetches and raft's changes of voters."""
+WAITING: Final = frozenset((
+    ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH, ApiKey.BROKER_REGISTRATION, ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.ADD_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+))  # fmt: skip
+"""APIs that may be answered late on purpose."""
 LEAST_NS: Final = 50 * MILLISECOND
 """What is faster is never called slow."""
 TIMES: Final = 10
@@ -203,7 +208,7 @@ class LateFetch(BodyFinder):
     """Against the wait that a Fetch asked for."""
 
     explanation: ClassVar = SLOW
-    apis: ClassVar = frozenset((1, 78))
+    apis: ClassVar = frozenset((ApiKey.FETCH, ApiKey.SHARE_FETCH))
     quiet_ns: ClassVar = 10_000 * MILLISECOND
 
     def look(self, seen: Seen) -> None:

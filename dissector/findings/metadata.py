@@ -12,9 +12,9 @@ from dissector.findings.noting import BodyNoter, Maker, Scope, Sink
 from dissector.findings.recurring import SECOND, Burst, Recent
 from dissector.findings.seen import Seen
 from dissector.findings.words import tally
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
 
-METADATA: Final = 3
 MANY: Final = 30
 SPAN_NS: Final = 10 * SECOND
 
@@ -40,7 +40,7 @@ class Asking(NamedTuple):
 class MetadataNoter(BodyNoter):
     """Bursts of a connection; the errors of a client."""
 
-    apis: ClassVar = frozenset((METADATA,))
+    apis: ClassVar = frozenset((ApiKey.METADATA,))
     any_trouble: ClassVar = True
 
     def __init__(self, around: Around, sink: Sink) -> None:
@@ -53,7 +53,7 @@ class MetadataNoter(BodyNoter):
         if seen.errors:
             errors = tuple(error_name(code) for code in dict.fromkeys(seen.errors))
             self.note(scope, seen.row, seen.place, Failed(errors))
-        if seen.key != METADATA:
+        if seen.key != ApiKey.METADATA:
             return
         burst = self._bursts.of(seen.connection)
         if burst.is_on(seen.asked_ns, MANY, SPAN_NS):

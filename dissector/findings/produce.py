@@ -7,7 +7,6 @@ from dissector.protocol.records.batch import HEADER
 from dissector.protocol.records.parts import MAGIC_AT
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
-PRODUCE: Final = 0
 MAGIC: Final = 2
 FLEXIBLE: Final = 9
 """The first version with compact lengths and tagged fields."""

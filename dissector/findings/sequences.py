@@ -10,11 +10,12 @@ from dissector.findings.explanation import Explanation
 from dissector.findings.finder import Around
 from dissector.findings.found import Telling
 from dissector.findings.noting import ONE, BodyNoter, Maker, RowNoter, Scope, Sink
-from dissector.findings.produce import PRODUCE, path_of
+from dissector.findings.produce import path_of
 from dissector.findings.recurring import SECOND, Recent
 from dissector.findings.rows import Rows
 from dissector.findings.seen import Place, Seen
 from dissector.index.exchange_table import NO_FRAME, RowKind
+from dissector.protocol.schema.api_keys import ApiKey
 
 AROUND: Final = 1 << 31
 """Where sequence numbers begin again with 0."""
@@ -72,7 +73,7 @@ class _Holes:
 class BatchNoter(RowNoter, BodyNoter):
     """Batches by producer, and what stands between them on their connection."""
 
-    apis: ClassVar = frozenset((PRODUCE,))
+    apis: ClassVar = frozenset((ApiKey.PRODUCE,))
     scopes: ClassVar = 2_048
 
     def __init__(self, around: Around, sink: Sink) -> None:

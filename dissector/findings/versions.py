@@ -14,7 +14,8 @@ from dissector.findings.recurring import Recent
 from dissector.findings.rows import Rows
 from dissector.findings.seen import Seen
 from dissector.index.exchange_table import NO_FRAME
-from dissector.protocol.message import API_VERSIONS, UNSUPPORTED_VERSION
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
 
 
 class NotOffered(NamedTuple):
@@ -30,7 +31,7 @@ class OfferNoter(RowNoter):
 
     def take(self, rows: Rows) -> None:
         """Of the next rows the first of each connection, API and version."""
-        which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != API_VERSIONS))
+        which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != ApiKey.API_VERSIONS))
         pairs = rows.connection[which] << 32 | (rows.api_key[which] & 0xFFFF) << 16 | (rows.version[which] & 0xFFFF)
         some = rows.where(which[np.sort(np.unique(pairs, return_index=True)[1])])
         columns = (some.row, some.connection, some.api_key, some.version, some.packet, some.asked_start)
@@ -82,7 +83,7 @@ class SteppedDown(NamedTuple):
 class RefusalNoter(BodyNoter):
     """Versions of ApiVersions that a connection asked in after one was refused, by client."""
 
-    apis: ClassVar = frozenset((API_VERSIONS,))
+    apis: ClassVar = frozenset((ApiKey.API_VERSIONS,))
 
     def __init__(self, around: Around, sink: Sink) -> None:
         super().__init__(around, sink)
@@ -92,7 +93,7 @@ class RefusalNoter(BodyNoter):
     def look(self, seen: Seen) -> None:
         """A refusal, and then a lower version."""
         refused = self._refused.of(seen.connection)
-        if UNSUPPORTED_VERSION in seen.errors:
+        if ErrorCode.UNSUPPORTED_VERSION in seen.errors:
             refused[:] = [seen.version]
         elif refused and seen.version < refused[0]:
             note = SteppedDown(seen.version, refused.pop(), seen.asked_ns)

@@ -12,9 +12,9 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.store import Store
 from dissector.index.frame_table import FrameTable
 from dissector.index.message_headers import RequestHeaders
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.wire import WireError, uvarint
 
-PRODUCE: Final = 0
 HEAD: Final = 1024
 """Bytes of a request that are enough to find `acks` in."""
 _CLIENT_ID_AT: Final = 12
@@ -29,7 +29,7 @@ def awaited(store: Store, frames: FrameTable, rows: Int64, heads: RequestHeaders
     behind the client id, and all are read at once. The others are read one by one.
     """
     answered = np.ones(len(rows), np.bool_)
-    produce = np.flatnonzero(heads.api_key == PRODUCE)
+    produce = np.flatnonzero(heads.api_key == ApiKey.PRODUCE)
     if not len(produce):
         return answered
     address, version = frames.contiguous(rows[produce]), heads.version[produce]

@@ -13,8 +13,8 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.index.message_headers import RequestHeaders
+from dissector.protocol.schema.api_keys import ApiKey
 
-SASL_HANDSHAKE: Final = 17
 _FOREVER: Final = 1 << 62
 Look = Callable[[int], bool]
 
@@ -33,7 +33,7 @@ class BareTokens:
 
     def of_client(self, connection: Int64, packet: Int64, heads: RequestHeaders, is_request: Look) -> Bool:
         """Which of a batch's client frames, in order of time, are tokens. `is_request(n)` looks at frame `n`."""
-        handshakes = (heads.api_key == SASL_HANDSHAKE) & (heads.version == 0)
+        handshakes = (heads.api_key == ApiKey.SASL_HANDSHAKE) & (heads.version == 0)
         tokens = np.zeros(len(connection), np.bool_)
         if not handshakes.any() and not self._since:
             return tokens

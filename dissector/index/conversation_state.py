@@ -24,13 +24,17 @@ from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import Context
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
 from dissector.protocol.message import PREFIX, Values, read, request_layout, response_layout
+from dissector.protocol.schema.api_keys import ApiKey
 
-LEADER_AND_ISR, UPDATE_METADATA, SASL_HANDSHAKE, API_VERSIONS, INIT_PRODUCER_ID = 4, 6, 17, 18, 22
 TEACHERS: Final = (
-    3, LEADER_AND_ISR, UPDATE_METADATA, 10, 11, 15, 16, SASL_HANDSHAKE, API_VERSIONS, 19, 20, INIT_PRODUCER_ID,
-    60, 65, 68, 69, 75, 76, 77, 88, 89,
+    ApiKey.METADATA, ApiKey.LEADER_AND_ISR, ApiKey.UPDATE_METADATA, ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP,
+    ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS, ApiKey.INIT_PRODUCER_ID, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_TRANSACTIONS,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
 )  # fmt: skip
-"""API keys of what names things: Metadata, JoinGroup, CreateTopics, DescribeCluster and the like."""
+"""APIs that name things: topics, nodes, groups, members, producers."""
 STRETCH: Final = 1 << 16
 """Rows of the index that are looked at together."""
 KEPT_OFFERS: Final = 64
@@ -167,7 +171,7 @@ class ConversationState:
         key, version = int(table.api_key.values[row]), int(table.version.values[row])
         data, whole = self._frames.read(response)
         connection = int(table.connection.values[row])
-        if key == API_VERSIONS:
+        if key == ApiKey.API_VERSIONS:
             offered = self._offer(version, data[PREFIX + 4 : whole])
             self._offered[connection] = offered or self._offered.get(connection, {})
             asked, whole = self._frames.read(int(table.request.values[row]))
@@ -176,7 +180,7 @@ class ConversationState:
             if software[0]:
                 self._software[connection] = software
             return
-        if key not in (SASL_HANDSHAKE, INIT_PRODUCER_ID) and not self._is_new(key, version, data):
+        if key not in (ApiKey.SASL_HANDSHAKE, ApiKey.INIT_PRODUCER_ID) and not self._is_new(key, version, data):
             return
         asked, asked_whole = self._frames.read(int(table.request.values[row]))
         request = read(asked, request_layout(key, version), asked_whole)
@@ -190,9 +194,9 @@ class ConversationState:
         if isinstance(member, str) and isinstance(client_id, str):
             self._members.learn(member, client_id, packet)
         transactional_id, producer_id = request.body.get("transactional_id"), answer.get("producer_id")
-        if key == INIT_PRODUCER_ID and isinstance(transactional_id, str) and isinstance(producer_id, int):
+        if key == ApiKey.INIT_PRODUCER_ID and isinstance(transactional_id, str) and isinstance(producer_id, int):
             self._producers.learn(producer_id, transactional_id, packet)
-        if key == SASL_HANDSHAKE:
+        if key == ApiKey.SASL_HANDSHAKE:
             self._mechanisms.setdefault(connection, []).append((packet, str(request.body.get("mechanism"))))
             self._mechanisms[connection].sort()
 
@@ -220,12 +224,12 @@ class ConversationState:
 def _offer(version: int, body: bytes) -> Mapping[int, tuple[int, int]]:
     """What the body of an ApiVersions response offers; it answers a request of that version."""
     data = bytes(PREFIX + 4) + body
-    return dict(offers(read(data, response_layout(API_VERSIONS, version, data)).body))
+    return dict(offers(read(data, response_layout(ApiKey.API_VERSIONS, version, data)).body))
 
 
 def _named_software(version: int, head: bytes, tail: bytes) -> tuple[str, str]:
     """What an ApiVersions request says of its sender; the request but for its correlation id."""
-    body = read(head + bytes(4) + tail, request_layout(API_VERSIONS, version)).body
+    body = read(head + bytes(4) + tail, request_layout(ApiKey.API_VERSIONS, version)).body
     name, number = body.get("client_software_name"), body.get("client_software_version")
     return (name, number) if isinstance(name, str) and isinstance(number, str) else ("", "")
 

@@ -17,8 +17,8 @@ from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
 from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.message import Values, read, request_layout
+from dissector.protocol.schema.api_keys import ApiKey
 
-FETCH: Final = 1
 FIRST_VERSION: Final = 7
 MOST_REQUESTS: Final = 5_000
 """How many requests of a session are read for one answer."""
@@ -107,13 +107,13 @@ class FetchSessions:
         rows = self._by_connection.rows(connection, self._generation)
         rows = rows[np.searchsorted(rows, last, side="right") : np.searchsorted(rows, number, side="right")]
         table = self._table
-        fetches = (table.api_key.values[rows] == FETCH) & (table.version.values[rows] >= FIRST_VERSION)
+        fetches = (table.api_key.values[rows] == ApiKey.FETCH) & (table.version.values[rows] >= FIRST_VERSION)
         found: list[int] = rows[fetches & (table.request.values[rows] != NO_FRAME)][::-1][: MOST_REQUESTS + 1].tolist()
         return found
 
     def _request(self, row: int) -> Values:
         data, whole = self._frames.read(int(self._table.request.values[row]))
-        return read(data, request_layout(FETCH, int(self._table.version.values[row])), whole).body
+        return read(data, request_layout(ApiKey.FETCH, int(self._table.version.values[row])), whole).body
 
 
 def _after(before: Partitions, request: Values) -> Partitions:

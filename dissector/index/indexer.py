@@ -17,12 +17,13 @@ from dissector.detection.frame_heuristics import HEAD
 from dissector.detection.kafka_detector import Endpoints, KafkaDetector
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.index.acks import awaited
-from dissector.index.bare_sasl_tokens import SASL_HANDSHAKE, BareTokens
+from dissector.index.bare_sasl_tokens import BareTokens
 from dissector.index.conversation_state import ConversationState
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.index.frame_table import FrameTable
 from dissector.index.message_headers import RESPONSE_HEAD, ClientIds, request_headers, response_correlation_ids
 from dissector.index.pairing import NOBODY, Pairing, PendingRequest, key_of
+from dissector.protocol.schema.api_keys import ApiKey
 
 FIN, RST = 1, 4
 _ROW_KINDS = np.array([RowKind.EXCHANGE, RowKind.GAP, RowKind.UNPARSED], np.uint8)
@@ -108,7 +109,7 @@ class Indexer:
         table = self.table
         tokens: Bool = table.kind.values[rows] == RowKind.SASL
         if tokens.any():
-            pending = (table.api_key.values == SASL_HANDSHAKE) & (table.response.values == NO_FRAME)
+            pending = (table.api_key.values == ApiKey.SASL_HANDSHAKE) & (table.response.values == NO_FRAME)
             tokens &= np.isin(table.connection.values[rows], table.connection.values[pending])
         return tokens
 

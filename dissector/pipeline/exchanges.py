@@ -19,7 +19,7 @@ from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMess
 from dissector.pipeline.entries import entry
 from dissector.pipeline.packing import as_sent, unpacked
 from dissector.protocol.embedded.context import Context
-from dissector.protocol.embedded.formats import ENVELOPE, FIELDS, enveloped
+from dissector.protocol.embedded.formats import FIELDS, enveloped
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import (
     SASL_TOKEN,
@@ -31,6 +31,7 @@ from dissector.protocol.message import (
     request_layout,
     response_layout,
 )
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api, api_named
 from dissector.protocol.wire.writing import EncodeError
 
@@ -100,7 +101,7 @@ def exchange(cells: Cells) -> Exchange:
         "api_version": facts.version, "correlation_id": facts.correlation_id, "client_id": facts.client_id,
     }  # fmt: skip
     asked = _message(line, "request", asked_json, cells["request_bytes"])
-    inner = enveloped(asked.body) if asked is not None and cells["api_key"] == ENVELOPE else None
+    inner = enveloped(asked.body) if asked is not None and cells["api_key"] == ApiKey.ENVELOPE else None
     answered = _message(line, "response", answered_json, cells["response_bytes"], inner)
     made = TableExchange(facts, cells["api_key"], asked, answered, findings)
     if asked_json is not None and "fetch_session" in asked_json:

@@ -8,19 +8,17 @@ listener for controllers alone has none, and is asked DescribeCluster instead.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from dissector.probe.connection import BrokerConnection, ClosedError, ProbeError
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.message import API_VERSIONS, UNSUPPORTED_VERSION, Values
+from dissector.protocol.message import Values
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.errors import error_name
+from dissector.protocol.schema.field_enums import EndpointType
 from dissector.protocol.schema.loader import api
 from dissector.protocol.schema.model import Versions
-
-METADATA: Final = 3
-DESCRIBE_CLUSTER: Final = 60
-CONTROLLERS: Final = 2
-"""DescribeCluster's endpoint_type for controllers."""
 
 
 class BrokerNode(NamedTuple):
@@ -70,7 +68,7 @@ def ask_all(connection: BrokerConnection, *, topics: bool) -> Answers:
     """The whole conversation. Raises `ProbeError` where not even ApiVersions is answered."""
     answers = _api_versions(connection)
     try:
-        if METADATA in answers.offer or DESCRIBE_CLUSTER not in answers.offer:
+        if ApiKey.METADATA in answers.offer or ApiKey.DESCRIBE_CLUSTER not in answers.offer:
             _metadata(connection, answers, topics=topics)
         else:
             _describe_cluster(connection, answers)
@@ -83,16 +81,16 @@ def ask_all(connection: BrokerConnection, *, topics: bool) -> Answers:
 
 
 def _api_versions(connection: BrokerConnection) -> Answers:
-    known = api(API_VERSIONS)
+    known = api(ApiKey.API_VERSIONS)
     assert known is not None
     version = known.versions.high - bool(known.unstable_versions)
     body, fallback = _ask_versions(connection, version), ""
-    if _code(body) == UNSUPPORTED_VERSION:
-        theirs = _offer(body).get(API_VERSIONS, Versions(0, 0))
+    if _code(body) == ErrorCode.UNSUPPORTED_VERSION:
+        theirs = _offer(body).get(ApiKey.API_VERSIONS, Versions(0, 0))
         common = theirs.intersect(known.versions)
         if not common or common.high == version:
             raise ProbeError(f"{connection.address}: has ApiVersions v{theirs}, this release v{known.versions}")
-        words = f"v{theirs}" if API_VERSIONS in _offer(body) else "none that it knows"
+        words = f"v{theirs}" if ApiKey.API_VERSIONS in _offer(body) else "none that it knows"
         fallback = f"it does not know v{version} (error 35) and names {words} (KIP-511)"
         version = common.high
         body = _ask_versions(connection, version)
@@ -104,7 +102,7 @@ def _api_versions(connection: BrokerConnection) -> Answers:
 def _ask_versions(connection: BrokerConnection, version: int) -> Values:
     software = installed_version("kafka-dissector")
     words = {"client_software_name": "kdissect", "client_software_version": software}
-    return connection.ask(API_VERSIONS, version, _in_version("ApiVersionsRequest", version, words)).body
+    return connection.ask(ApiKey.API_VERSIONS, version, _in_version("ApiVersionsRequest", version, words)).body
 
 
 def _in_version(name: str, version: int, values: Mapping[str, object]) -> dict[str, object]:
@@ -154,11 +152,11 @@ def _common(connection: BrokerConnection, answers: Answers, api_key: int) -> int
 
 
 def _metadata(connection: BrokerConnection, answers: Answers, *, topics: bool) -> None:
-    version = _common(connection, answers, METADATA)
+    version = _common(connection, answers, ApiKey.METADATA)
     # All topics are null since v1 and an empty list in v0, which therefore can't be asked for none.
     wanted: list[object] | None = None if topics and version else []
     values = {"topics": wanted, "allow_auto_topic_creation": False}
-    body = connection.ask(METADATA, version, _in_version("MetadataRequest", version, values)).body
+    body = connection.ask(ApiKey.METADATA, version, _in_version("MetadataRequest", version, values)).body
     _fail_on_error(connection, f"Metadata v{version}", body)
     _cluster(answers, body, "node_id")
     answers.source = f"Metadata v{version}"
@@ -170,9 +168,9 @@ def _metadata(connection: BrokerConnection, answers: Answers, *, topics: bool) -
 
 
 def _describe_cluster(connection: BrokerConnection, answers: Answers) -> None:
-    version = _common(connection, answers, DESCRIBE_CLUSTER)
-    values = _in_version("DescribeClusterRequest", version, {"endpoint_type": CONTROLLERS})
-    body = connection.ask(DESCRIBE_CLUSTER, version, values).body
+    version = _common(connection, answers, ApiKey.DESCRIBE_CLUSTER)
+    values = _in_version("DescribeClusterRequest", version, {"endpoint_type": EndpointType.CONTROLLER})
+    body = connection.ask(ApiKey.DESCRIBE_CLUSTER, version, values).body
     _fail_on_error(connection, f"DescribeCluster v{version}", body)
     _cluster(answers, body, "broker_id")
     answers.source = f"DescribeCluster v{version}, for this listener has no Metadata: a controller's"

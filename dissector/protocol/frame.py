@@ -10,14 +10,9 @@ from typing import Final
 
 from dissector.protocol.codec.json_writer import JsonWriter
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.message import (
-    API_VERSIONS,
-    PREFIX,
-    UNSUPPORTED_VERSION,
-    MessageLayout,
-    request_layout,
-    response_layout,
-)
+from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.wire.writing import EncodeError
 
 _WRITER: Final = JsonWriter()
@@ -48,8 +43,8 @@ def request_header(shape: MessageLayout, api_key: int, version: int, more: Given
 
 def answer_shape(api_key: int, version: int, body: object) -> MessageLayout:
     """How a response is written. A broker that lacks the version of ApiVersions answers in version 0 (KIP-511)."""
-    if api_key == API_VERSIONS and isinstance(body, Mapping) and "throttle_time_ms" not in body:
-        version = 0 if body.get("error_code") == UNSUPPORTED_VERSION else version
+    if api_key == ApiKey.API_VERSIONS and isinstance(body, Mapping) and "throttle_time_ms" not in body:
+        version = 0 if body.get("error_code") == ErrorCode.UNSUPPORTED_VERSION else version
     shape = response_layout(api_key, version, b"")
     return shape if shape.body else replace(shape, findings=request_layout(api_key, version).findings)
 

@@ -21,6 +21,8 @@ from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.inference.newer_versions import reads_as
 from dissector.protocol.records.to_json import budget_of
 from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.schema.model import Api, MessageSchema
@@ -28,8 +30,6 @@ from dissector.protocol.tree import UNPARSED, ByteSource, Node
 from dissector.protocol.wire import WireError
 
 PREFIX: Final = 4
-API_VERSIONS: Final = 18
-UNSUPPORTED_VERSION: Final = 35
 FALLBACK_SIZE: Final = 6
 """The least body of ApiVersions v0: an error code and an empty array."""
 
@@ -122,7 +122,7 @@ def response_layout(api_key: int, version: int, data: bytes) -> MessageLayout:
 def _known_response(api_key: int, version: int) -> MessageLayout | None:
     """The shape of a response that needs no look at its bytes."""
     known = api(api_key)
-    if known is None or not known.versions.contains(version) or api_key == API_VERSIONS:
+    if known is None or not known.versions.contains(version) or api_key == ApiKey.API_VERSIONS:
         return None
     return MessageLayout("ResponseHeader", response_header_version(api_key, version), known.response, version)
 
@@ -131,7 +131,7 @@ def _response_shape(api_key: int, version: int, data: bytes) -> MessageLayout:
     known = api(api_key)
     if known is None:
         return UNASKED
-    if api_key == API_VERSIONS and version and _is_fallback(data):
+    if api_key == ApiKey.API_VERSIONS and version and _is_fallback(data):
         words = f"the broker does not know ApiVersions v{version} and answered with a v0 body (KIP-511)"
         finding = Finding("version-fallback", Severity.NOTE, words, "body")
         return MessageLayout("ResponseHeader", 0, known.response, 0, (finding,))
@@ -158,7 +158,7 @@ def _as_newest(plain: MessageLayout, known: Api, body: str, data: bytes) -> Mess
 def _is_fallback(data: bytes) -> bool:
     """Whether an ApiVersions response is a v0 body with error 35, whatever was asked: it then fits v0 exactly."""
     body = data[PREFIX + 4 :]
-    if len(body) < FALLBACK_SIZE or int.from_bytes(body[:2], "big") != UNSUPPORTED_VERSION:
+    if len(body) < FALLBACK_SIZE or int.from_bytes(body[:2], "big") != ErrorCode.UNSUPPORTED_VERSION:
         return False
     return len(body) == FALLBACK_SIZE + 6 * int.from_bytes(body[2:6], "big")
 

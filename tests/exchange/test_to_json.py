@@ -11,14 +11,13 @@ from dissector.capture_session import Capture
 from dissector.exchange.to_json import json_line
 from dissector.protocol.codec.writer import write
 from dissector.protocol.records.compression import CODECS
+from dissector.protocol.schema.api_keys import ApiKey
 from tests.traffic import Turn, capture_of, conversation, request
-
-ENVELOPE = 58
 
 
 def line_of(folder: Path, *, api_key: int, version: int, body: bytes) -> dict[str, Any]:
     """The request's object, as a program reads it."""
-    flexible = b"\x00" if api_key == ENVELOPE else b""
+    flexible = b"\x00" if api_key == ApiKey.ENVELOPE else b""
     asked = request(7, api_key=api_key, version=version, body=flexible + body)
     path = capture_of(folder, conversation([Turn(True, asked)]))
     with Capture([path]) as capture:
@@ -51,8 +50,8 @@ def test_an_envelope_in_an_envelope_is_not_opened(tmp_path: Path) -> None:
     for _ in range(400):
         values = {"request_data": inner, "request_principal": None, "client_host_address": b"1234"}
         outer = write("EnvelopeRequest", 0, values)
-        inner = request(1, api_key=ENVELOPE, version=0, body=b"\x00" + outer)[4:]
-    assert "request_data_decoded" not in line_of(tmp_path, api_key=ENVELOPE, version=0, body=outer)
+        inner = request(1, api_key=ApiKey.ENVELOPE, version=0, body=b"\x00" + outer)[4:]
+    assert "request_data_decoded" not in line_of(tmp_path, api_key=ApiKey.ENVELOPE, version=0, body=outer)
 
 
 @pytest.mark.slow

@@ -11,11 +11,11 @@ from dissector.core.store import Store
 from dissector.findings.produce import only_batch, sent
 from dissector.findings.rows import Rows
 from dissector.findings.uneventful import Uneventful
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.wire import uuid_text
 from tests.conftest import CAPTURES
 from tests.findings.made import START
 
-PRODUCE = 0
 VERSIONS = st.integers(3, 13)
 NAMES = st.text("abc", min_size=1, max_size=140)
 IDS = st.binary(min_size=16, max_size=16).map(uuid_text)
@@ -67,7 +67,7 @@ def test_damage_ends_the_shortcut_and_nothing_else(made: tuple[int, bytes], data
 def test_most_requests_of_real_producers_are_of_the_simple_kind() -> None:
     [pipelined] = [path for path in CAPTURES if path.stem == "librdkafka-pipelined"]
     with dissector.open(pipelined) as capture:
-        asked = [each for each in capture.exchanges() if each.api_key == PRODUCE and each.request is not None]
+        asked = [each for each in capture.exchanges() if each.api_key == ApiKey.PRODUCE and each.request is not None]
         simple = [assert_same(each.request.data, each.row.version or 0) for each in asked if each.request is not None]
     assert sum(simple) > 300
 
@@ -88,7 +88,7 @@ ANSWERS = st.builds(
 def test_uneventful_answers_bear_no_error_and_were_not_throttled(learned: list[bytes], later: list[bytes]) -> None:
     store = Store()
     addresses = [store.add(data) for data in later]
-    patterns = Uneventful(store, PRODUCE)
+    patterns = Uneventful(store, ApiKey.PRODUCE)
     clean = [data for data in learned if _is_clean(data)]
     for data in clean:
         patterns.learn(10, data)
@@ -102,11 +102,11 @@ def test_uneventful_answers_bear_no_error_and_were_not_throttled(learned: list[b
 
 
 def _is_clean(data: bytes) -> bool:
-    body: dict[str, Any] = dissector.decode_response(data, api_key=PRODUCE, api_version=10).body
+    body: dict[str, Any] = dissector.decode_response(data, api_key=ApiKey.PRODUCE, api_version=10).body
     [partition] = body["responses"][0]["partition_responses"]
     return not partition["error_code"] and not body["throttle_time_ms"]
 
 
 def _name(data: bytes) -> str:
-    body: dict[str, Any] = dissector.decode_response(data, api_key=PRODUCE, api_version=10).body
+    body: dict[str, Any] = dissector.decode_response(data, api_key=ApiKey.PRODUCE, api_version=10).body
     return str(body["responses"][0]["name"])

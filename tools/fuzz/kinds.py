@@ -14,6 +14,7 @@ from dissector.protocol.embedded.formats import FIELDS
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID, TOPICS
 from dissector.protocol.records.batch import CRC_FROM, HEADER
 from dissector.protocol.records.compression import CODECS, Budget, DecompressionError
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api, apis, message
 from tests.capture.writers import COMPRESSIONS
 from tools.fuzz.captures import capture_file
@@ -21,10 +22,6 @@ from tools.fuzz.case import Case, Side
 from tools.fuzz.mutation import INTERESTING, mutated
 from tools.fuzz.seeds import Seeds, framed
 
-FETCH: Final = 1
-PRODUCE: Final = 0
-ENVELOPE: Final = 58
-SASL_AUTHENTICATE: Final = 36
 MECHANISMS: Final = (None, "PLAIN", "SCRAM-SHA-256", "OAUTHBEARER", "GSSAPI", "?")
 GROUP_WORDS: Final = {"protocol_type": ("consumer", "connect", "x"), "name": ("sticky", "cooperative-sticky", "stream")}
 RANGES: Final = (2**15, 2**31, 2**63)
@@ -61,7 +58,7 @@ def records(seeds: Seeds, chance: random.Random) -> Case:
 
 def _with_records(kind: str, field: bytes, chance: random.Random) -> Case:
     side: Side = chance.choice(("request", "response"))
-    key = PRODUCE if side == "request" else FETCH
+    key = ApiKey.PRODUCE if side == "request" else ApiKey.FETCH
     known = api(key)
     assert known is not None
     version = chance.choice([v for v in known.versions if v <= 12 or side == "response"])
@@ -161,7 +158,7 @@ PLACES: Final = _places()
 def embedded(seeds: Seeds, chance: random.Random) -> Case:
     """A format inside a bytes field, changed, in a message that is whole."""
     place = chance.choice(PLACES)
-    raw = _nested_envelopes(seeds, chance) if place.key == ENVELOPE else chance.choice(seeds.embedded)
+    raw = _nested_envelopes(seeds, chance) if place.key == ApiKey.ENVELOPE else chance.choice(seeds.embedded)
     raw = mutated(raw, chance, [chance.choice(seeds.embedded)]) if chance.random() < 0.9 else raw
     body = _holding(plan(place.message, place.version), place.path.split("."), raw, chance)
     data = framed(place.side, place.key, place.version, write(place.message, place.version, body))
@@ -175,7 +172,7 @@ def _nested_envelopes(seeds: Seeds, chance: random.Random) -> bytes:
     raw = chance.choice(seeds.frames).data[4:]
     for _ in range(chance.choice((0, 0, 0, 1, 2, 40)) if chance.random() < 0.9 else 400):
         values = {"request_data": raw, "request_principal": None, "client_host_address": b"1234"}
-        raw = framed("request", ENVELOPE, 0, write("EnvelopeRequest", 0, values))[4:]
+        raw = framed("request", ApiKey.ENVELOPE, 0, write("EnvelopeRequest", 0, values))[4:]
     return raw
 
 
@@ -201,8 +198,8 @@ def login(seeds: Seeds, chance: random.Random) -> Case:
         return Case("login", side, len(token).to_bytes(4, "big") + token, mechanism=mechanism)
     version = chance.choice((0, 1, 2))
     name = "SaslAuthenticateRequest" if side == "request" else "SaslAuthenticateResponse"
-    data = framed(side, SASL_AUTHENTICATE, version, write(name, version, {"auth_bytes": token}))
-    return Case("login", side, data, SASL_AUTHENTICATE, version, mechanism=mechanism)
+    data = framed(side, ApiKey.SASL_AUTHENTICATE, version, write(name, version, {"auth_bytes": token}))
+    return Case("login", side, data, ApiKey.SASL_AUTHENTICATE, version, mechanism=mechanism)
 
 
 def capture(seeds: Seeds, chance: random.Random) -> Case:

@@ -13,6 +13,7 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import Values
 from dissector.protocol.schema.errors import error_name, is_retriable
+from dissector.protocol.schema.field_enums import CoordinatorType
 
 REPEATED_APIS: Final = frozenset(
     ("ApiVersions", "FindCoordinator", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit",
@@ -28,7 +29,11 @@ WORKFLOWS: Final = {
 }  # fmt: skip
 """The strand of a step; those of other APIs have one for each API."""
 ERROR_CODES: Final = frozenset(("error_code",))
-COORDINATORS: Final = {0: "group", 1: "transaction", 2: "share group"}
+COORDINATORS: Final[dict[int, str]] = {
+    CoordinatorType.GROUP: "group",
+    CoordinatorType.TRANSACTION: "transaction",
+    CoordinatorType.SHARE: "share group",
+}
 
 
 Subject = tuple[EntityName | str, ...]
@@ -100,7 +105,7 @@ def subject_of(api: str, asked: Values) -> Subject:
 
 
 def _coordinator(asked: Values) -> Subject:
-    number = asked.get("key_type", 0)
+    number = asked.get("key_type", CoordinatorType.GROUP)
     kind = COORDINATORS.get(number, "") if isinstance(number, int) else ""
     keys = asked.get("coordinator_keys")
     key = keys[0] if isinstance(keys, list) and keys else asked.get("key", "")

@@ -26,6 +26,7 @@ from dissector.protocol.embedded.topics import NO_TOPIC_ID, RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.schema.field_enums import FetchSessionEpoch
 from dissector.protocol.schema.model import Field
 
 
@@ -58,8 +59,7 @@ SESSION_ID: Final[LeafPath] = ("session_id",)
 SESSION_EPOCH: Final[LeafPath] = ("session_epoch",)
 NO_SESSION: Final = Placeholder("no session")
 NEW_SESSION: Final = Placeholder("a new session")
-FINAL_EPOCH: Final = -1
-"""Of session 0, it asks for all without making a session; of another, it closes that."""
+# The final epoch of session 0 asks for all without making a session; of another session, it closes that.
 WITHOUT_SESSION: Final = Placeholder("-1 FINAL_EPOCH (a full fetch without a session)")
 CLOSING: Final = Placeholder("-1 FINAL_EPOCH (the session is closed)")
 MAGIC_AT: Final = 16
@@ -86,10 +86,10 @@ def message_leaves(message: ExchangeMessage) -> list[Leaf]:
 def _session(number: object, epoch: object) -> dict[LeafPath, ComparedValue]:
     """What a Fetch says of its session, where its two numbers by themselves do not (KIP-227)."""
     if number == 0:
-        if epoch == FINAL_EPOCH:
+        if epoch == FetchSessionEpoch.FINAL:
             return {SESSION_ID: NO_SESSION, SESSION_EPOCH: WITHOUT_SESSION}
         return {SESSION_ID: NEW_SESSION}
-    return {SESSION_EPOCH: CLOSING} if epoch == FINAL_EPOCH else {}
+    return {SESSION_EPOCH: CLOSING} if epoch == FetchSessionEpoch.FINAL else {}
 
 
 @lru_cache(maxsize=1024)

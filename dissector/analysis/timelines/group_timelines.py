@@ -13,9 +13,13 @@ from dissector.analysis.timelines.timeline import MAX_TIMELINES, Phase, Timeline
 from dissector.exchange.info_column import first_error
 from dissector.exchange.model import Exchange
 from dissector.protocol.schema.errors import error_name
+from dissector.protocol.schema.field_enums import CoordinatorType, GroupMemberEpoch, ShareSessionEpoch
 
 FIND_COORDINATOR: Final = "FindCoordinator"
-LEAVES: Final = {-1: "leaves", -2: "leaves for a while, its instance id stays"}
+LEAVES: Final[dict[int, str]] = {
+    GroupMemberEpoch.LEAVE_GROUP: "leaves",
+    GroupMemberEpoch.LEAVE_GROUP_STATIC: "leaves for a while, its instance id stays",
+}
 """Member epochs that say so (KIP-848)."""
 _TASKS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
 _KINDS: Final = {
@@ -66,8 +70,8 @@ class GroupTimelines:
         return self.timelines[group]
 
     def _find_coordinator(self, exchange: Exchange, asked: Mapping[str, Any]) -> None:
-        """Version 4 on asks for several at once. Key type 0 is a group."""
-        if asked.get("key_type", 0) != 0:
+        """Version 4 on asks for several at once."""
+        if asked.get("key_type", CoordinatorType.GROUP) != CoordinatorType.GROUP:
             return
         answer = _body(exchange, "response")
         found = {each.get("key"): each for each in answer.get("coordinators") or [] if isinstance(each, dict)}
@@ -148,7 +152,7 @@ class GroupTimelines:
     def _acknowledge(self, exchange: Exchange, timeline: Timeline) -> None:
         asked = _body(exchange, "request")
         words = format_partitions(asked.get("topics"), _names(exchange))
-        closes = asked.get("share_session_epoch") == -1
+        closes = asked.get("share_session_epoch") == ShareSessionEpoch.FINAL
         said = " · ".join(filter(None, (words, "closes the share session" if closes else "")))
         timeline.add(_event(exchange, timeline, "ShareAcknowledge", asked.get("member_id"), said))
 

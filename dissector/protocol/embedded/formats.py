@@ -14,14 +14,13 @@ from dissector.protocol.embedded.parts import EmbeddedParts
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.telemetry import metrics
 from dissector.protocol.primitives import INT16
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import api
 
 Candidates = Iterator[FormatMatch | EmbeddedParts]
 Format = Callable[[bytes, Scope, Context], Candidates]
 _VERSION: Final = (("version", INT16),)
-ENVELOPE: Final = 58
-"""No broker forwards an envelope: one inside another is not opened, or a frame could nest them without end."""
 
 
 def versioned(message: str, raw: bytes) -> Iterator[FormatMatch]:
@@ -87,7 +86,7 @@ def _request(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
     """A request with its header, as a broker forwards it to its controller (KIP-590)."""
     key, version = int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
     known = api(key)
-    if known is not None and key != ENVELOPE and known.versions.contains(version):
+    if known is not None and key != ApiKey.ENVELOPE and known.versions.contains(version):
         header = FormatPiece("header", "RequestHeader", request_header_version(key, version))
         yield FormatMatch((), (header, FormatPiece("body", known.request, version)))
 
@@ -98,7 +97,7 @@ def _response(_raw: bytes, _scope: Scope, context: Context) -> Candidates:
         return
     key, version = context.enveloped
     known = api(key)
-    if known is not None and key != ENVELOPE and known.versions.contains(version):
+    if known is not None and key != ApiKey.ENVELOPE and known.versions.contains(version):
         header = FormatPiece("header", "ResponseHeader", response_header_version(key, version))
         yield FormatMatch((), (header, FormatPiece("body", known.response, version)))
 

@@ -12,27 +12,52 @@ from functools import cache, cached_property
 from typing import Final
 
 from dissector.protocol.inference.layouts import ResponseLayout, layouts
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import request
 from dissector.protocol.schema.model import Api
 
 Pair = tuple[int, int]
 """An API key and a version."""
 
-API_VERSIONS: Final = 18
-FREQUENT: Final = frozenset({0, 1, 3, 12, 18})
+FREQUENT: Final = frozenset((ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.HEARTBEAT, ApiKey.API_VERSIONS))
 """Produce, Fetch, Metadata, Heartbeat, ApiVersions: most of what goes over any wire."""
-COMMON: Final = frozenset({2, 8, 9, 10, 11, 13, 14, 17, 22, 36, 68})
+COMMON: Final = frozenset((
+    ApiKey.LIST_OFFSETS, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP,
+    ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP, ApiKey.SASL_HANDSHAKE, ApiKey.INIT_PRODUCER_ID, ApiKey.SASL_AUTHENTICATE,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+))  # fmt: skip
 """What else consumers, producers and logins send."""
-LESS_COMMON: Final = frozenset({19, 20, 24, 25, 26, 28, 32, 60, 76, 78, 79, 88})
+LESS_COMMON: Final = frozenset((
+    ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.DESCRIBE_CONFIGS, ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.STREAMS_GROUP_HEARTBEAT,
+))  # fmt: skip
 """Transactions, share and streams groups, the commonest of what administrators do."""
 FAMILIES: Final = (
-    frozenset({8, 9, 11, 12, 13, 14}),
-    frozenset({22, 24, 25, 26, 28}),
-    frozenset({76, 78, 79}),
-    frozenset({83, 84, 85, 86, 87}),
-    frozenset({52, 53, 54, 59, 62, 63, 70, 82}),
-    frozenset({19, 20, 29, 30, 31, 32, 33, 37, 42, 44, 46, 50, 60}),
-)
+    frozenset((
+        ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+    )),
+    frozenset((
+        ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN,
+        ApiKey.TXN_OFFSET_COMMIT,
+    )),
+    frozenset((ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)),
+    frozenset((
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE, ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.DELETE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    )),
+    frozenset((
+        ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.FETCH_SNAPSHOT,
+        ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.CONTROLLER_REGISTRATION, ApiKey.UPDATE_RAFT_VOTER,
+    )),
+    frozenset((
+        ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS,
+        ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_GROUPS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_CLUSTER,
+    )),
+)  # fmt: skip
 """APIs that are used together: groups, transactions, share groups and their state, quorums, administration."""
 KINSHIP: Final = 0.6
 """What an API gains by an exchange of its family, shared by all of them."""
@@ -78,7 +103,7 @@ class InferenceEvidence:
 
     def _share(self, api: Api) -> float:
         """How much an API has of what the connection says."""
-        if self.first and api.key == API_VERSIONS:
+        if self.first and api.key == ApiKey.API_VERSIONS:
             return 10 * (OWN * sum(self.seen.values()) + OTHERS + ANYBODY)
         own, others = sum(self._own.get(api.key, {}).values()), sum(self._others.get(api.key, {}).values())
         return OWN * own + OTHERS * others + ANYBODY * _usual(api) + KINSHIP * self._kin.get(api.key, 0.0)

@@ -10,9 +10,13 @@ from functools import cache
 from typing import Final
 
 from dissector.protocol.schema.data import read_json
+from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.model import SchemaError
 
-EVERYDAY: Final = frozenset((("ApiVersionsResponse", 35), ("JoinGroupResponse", 79)))
+EVERYDAY: Final = frozenset((
+    ("ApiVersionsResponse", ErrorCode.UNSUPPORTED_VERSION),
+    ("JoinGroupResponse", ErrorCode.MEMBER_ID_REQUIRED),
+))  # fmt: skip
 """Errors that are steps of the protocol, each with the message that bears it: UNSUPPORTED_VERSION, to which a client
 asks again lower (KIP-511), and MEMBER_ID_REQUIRED, to which a new member joins again with its id (KIP-394)."""
 

@@ -5,22 +5,20 @@ flexible, else v0. Two messages are exceptions, listed here and nowhere else; Ap
 generates ApiMessageType, not in the schema files.
 """
 
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
-
-CONTROLLED_SHUTDOWN = 7
-API_VERSIONS = 18
 
 
 def request_header_version(api_key: int, version: int) -> int:
     """The version of `RequestHeader` of a request. An unknown key is a KeyError."""
-    if api_key == CONTROLLED_SHUTDOWN and version == 0:
+    if api_key == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
         return 0  # the one request that is older than the client id
     return 2 if _flexible(api_key, version) else 1
 
 
 def response_header_version(api_key: int, version: int) -> int:
     """The version of `ResponseHeader` of a response. An unknown key is a KeyError."""
-    if api_key == API_VERSIONS:
+    if api_key == ApiKey.API_VERSIONS:
         return 0  # the client can't know yet whether the broker speaks flexible versions (KIP-511)
     return 1 if _flexible(api_key, version) else 0
 

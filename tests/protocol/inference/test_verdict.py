@@ -14,12 +14,12 @@ from dissector.protocol.inference.evidence import NOTHING, InferenceEvidence
 from dissector.protocol.inference.layouts import layouts
 from dissector.protocol.inference.scoring import Scorer
 from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, judge
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import alternatives, apis
 from tests.traffic import response
 
-HEARTBEAT, LEAVE_GROUP, METADATA, FETCH = 12, 13, 3, 1
 THROTTLE_AND_ERROR = response(5, bytes(6))
-TWINS = InferenceEvidence(seen={(LEAVE_GROUP, 1): 40.0})
+TWINS = InferenceEvidence(seen={(ApiKey.LEAVE_GROUP, 1): 40.0})
 
 
 def verdict(frame: bytes, evidence: InferenceEvidence = NOTHING) -> InferenceVerdict:
@@ -68,7 +68,7 @@ def test_a_boolean_is_0_or_1() -> None:
 def test_a_throttle_time_and_an_error_are_never_sure() -> None:
     names = {each.layout.api.name for each in verdict(THROTTLE_AND_ERROR).candidates}
     assert {"Heartbeat", "LeaveGroup", "EndTxn"} <= names
-    for evidence in (NOTHING, TWINS, InferenceEvidence(seen={(HEARTBEAT, 3): 3.0})):
+    for evidence in (NOTHING, TWINS, InferenceEvidence(seen={(ApiKey.HEARTBEAT, 3): 3.0})):
         assert verdict(THROTTLE_AND_ERROR, evidence).confidence is not Confidence.SURE
 
 
@@ -78,12 +78,12 @@ def test_what_its_connection_said_decides_among_twins() -> None:
 
 
 def test_what_the_broker_does_not_offer_is_not_taken() -> None:
-    offered = {LEAVE_GROUP: (0, 1), METADATA: (0, 13)}
+    offered = {ApiKey.LEAVE_GROUP: (0, 1), ApiKey.METADATA: (0, 13)}
     assert first(verdict(THROTTLE_AND_ERROR, InferenceEvidence(offered=offered))) == ("LeaveGroup", 1)
 
 
 def test_the_version_named_is_the_newest_that_the_broker_has() -> None:
-    assert first(verdict(THROTTLE_AND_ERROR, InferenceEvidence(offered={HEARTBEAT: (0, 2)}))) == ("Heartbeat", 2)
+    assert first(verdict(THROTTLE_AND_ERROR, InferenceEvidence(offered={ApiKey.HEARTBEAT: (0, 2)}))) == ("Heartbeat", 2)
     assert verdict(THROTTLE_AND_ERROR).candidates[0].layout.versions == (1, 2, 3)
 
 
@@ -135,4 +135,9 @@ def test_frames_too_short_for_a_header_are_nothing(size: int) -> None:
 def test_a_large_frame_of_which_little_was_captured_is_survived() -> None:
     """It is far from anything that a layout would have: less likely than chance, by more than a float can say."""
     data = bytes.fromhex("0003000000000001000574657374730000000000000013000300000000000100057465737473") + bytes(4)
-    judge(data, len(data), 196_612, InferenceEvidence(seen={(METADATA, 0): 1.0}, elsewhere={(METADATA, 0): 1.0}))
+    judge(
+        data,
+        len(data),
+        196_612,
+        InferenceEvidence(seen={(ApiKey.METADATA, 0): 1.0}, elsewhere={(ApiKey.METADATA, 0): 1.0}),
+    )

@@ -15,13 +15,14 @@ import sys
 
 from plain_socket import request, response
 
-SASL_HANDSHAKE, METADATA, API_VERSIONS = 17, 3, 18
+from dissector.protocol.schema.api_keys import ApiKey
+
 USER, PASSWORD = b"alice", b"alice-secret"
 
 
 def handshake(connection: socket.socket, mechanism: bytes) -> None:
     """Name the mechanism; from here on nothing has a header until the login is done."""
-    connection.sendall(request(SASL_HANDSHAKE, 0, 1, struct.pack(">h", len(mechanism)) + mechanism))
+    connection.sendall(request(ApiKey.SASL_HANDSHAKE, 0, 1, struct.pack(">h", len(mechanism)) + mechanism))
     error = struct.unpack(">ih", response(connection)[:6])[1]
     assert not error, f"SaslHandshake: error {error}"
 
@@ -53,9 +54,9 @@ def scram(connection: socket.socket) -> None:
 def work(connection: socket.socket) -> None:
     """Ordinary requests, so that it shows where tokens end."""
     for correlation_id, key, version, body in (
-        (2, API_VERSIONS, 0, b""),
-        (3, METADATA, 1, struct.pack(">i", -1)),
-        (4, METADATA, 4, struct.pack(">i", 0) + b"\0"),
+        (2, ApiKey.API_VERSIONS, 0, b""),
+        (3, ApiKey.METADATA, 1, struct.pack(">i", -1)),
+        (4, ApiKey.METADATA, 4, struct.pack(">i", 0) + b"\0"),
     ):
         connection.sendall(request(key, version, correlation_id, body))
         response(connection)
@@ -65,7 +66,7 @@ def bare(servers: str) -> None:
     host, port = servers.split(":")
     for login in (lambda connection: plain(connection, PASSWORD), scram):
         with socket.create_connection((host, int(port)), 10) as connection:
-            connection.sendall(request(API_VERSIONS, 0, 0))
+            connection.sendall(request(ApiKey.API_VERSIONS, 0, 0))
             response(connection)
             login(connection)
             work(connection)
@@ -77,7 +78,7 @@ def bare(servers: str) -> None:
         else:
             sys.exit("a wrong password was taken")
     with socket.create_connection((host, int(port)), 10) as connection:
-        connection.sendall(request(SASL_HANDSHAKE, 1, 5, struct.pack(">h", 9) + b"CRAM-SHA1"))
+        connection.sendall(request(ApiKey.SASL_HANDSHAKE, 1, 5, struct.pack(">h", 9) + b"CRAM-SHA1"))
         assert response(connection)[4:6] == b"\0\x21"  # UNSUPPORTED_SASL_MECHANISM
 
 

@@ -13,13 +13,12 @@ import dissector
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.values import records_with_decoded
 from dissector.protocol.records.compression import CODECS
+from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.loader import api_named
 
 Values = dict[str, Any]
 TOPIC, GROUP = "encoded", "encoded-billing"
 VALUE, COUNT = b"saucer " * 6, 3
-COORDINATOR_NOT_AVAILABLE = 15
-MEMBER_ID_REQUIRED = 79
 FIRST_WITH_BATCHES, FIRST_WITH_IDS = 3, 13
 ZSTD, FIRST_WITH_ZSTD = 4, 7
 
@@ -105,7 +104,7 @@ def find_coordinator(broker: Broker, version: int) -> None:
     """Until it is there: the first to ask for one has the offsets topic made."""
     body = {"coordinator_keys": [GROUP]} if version >= 4 else {"key": GROUP}
     while True:
-        answer = broker.ask("FindCoordinator", version, body, allowed=COORDINATOR_NOT_AVAILABLE)
+        answer = broker.ask("FindCoordinator", version, body, allowed=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if not any(each.get("error_code") for each in structs(answer)):
             return
         time.sleep(0.2)
@@ -117,8 +116,8 @@ def join(broker: Broker, version: int, metadata: bytes) -> Values:
             "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": metadata}]}  # fmt: skip
     if version == 0:
         del body["rebalance_timeout_ms"]
-    answer = broker.ask("JoinGroup", version, body, allowed=MEMBER_ID_REQUIRED)
-    if answer["error_code"] == MEMBER_ID_REQUIRED:
+    answer = broker.ask("JoinGroup", version, body, allowed=ErrorCode.MEMBER_ID_REQUIRED)
+    if answer["error_code"] == ErrorCode.MEMBER_ID_REQUIRED:
         answer = broker.ask("JoinGroup", version, body | {"member_id": answer["member_id"]})
     return answer
 

@@ -16,7 +16,8 @@ import cramjam
 import lz4.frame
 from plain_socket import request, response
 
-PRODUCE, FETCH, METADATA = 0, 1, 3
+from dissector.protocol.schema.api_keys import ApiKey
+
 TOPIC = b"plain-message-sets"
 LZ4_HEAD, OLD_LZ4_HEAD = bytes.fromhex("04224d18604082"), bytes.fromhex("04224d1860401a")
 RECORDS = [(b"customer-1", b"teapot " * 8), (None, b"cup"), (b"customer-2", None), (b"", b"saucer " * 20)]
@@ -66,13 +67,13 @@ def string(text: bytes) -> bytes:
 
 def produced(version: int, number: int, records: bytes, acks: int = 1) -> bytes:
     partition = struct.pack(">iii", 1, 0, len(records)) + records
-    return request(PRODUCE, version, number, struct.pack(">hii", acks, 5000, 1) + string(TOPIC) + partition)
+    return request(ApiKey.PRODUCE, version, number, struct.pack(">hii", acks, 5000, 1) + string(TOPIC) + partition)
 
 
 def fetch(version: int, number: int, offset: int, partition_bytes: int) -> bytes:
     limit = struct.pack(">i", 1_000_000) if version >= 3 else b""
     head = struct.pack(">iii", -1, 100, 1) + limit + struct.pack(">i", 1) + string(TOPIC)
-    return request(FETCH, version, number, head + struct.pack(">iiqi", 1, 0, offset, partition_bytes))
+    return request(ApiKey.FETCH, version, number, head + struct.pack(">iiqi", 1, 0, offset, partition_bytes))
 
 
 def everything(servers: str) -> None:
@@ -84,7 +85,7 @@ def everything(servers: str) -> None:
             return response(connection)
 
         for number in range(50):  # until the topic that Metadata brought into being has a leader
-            answer = ask(request(METADATA, 0, number, struct.pack(">i", 1) + string(TOPIC)))
+            answer = ask(request(ApiKey.METADATA, 0, number, struct.pack(">i", 1) + string(TOPIC)))
             if answer.endswith(struct.pack(">iiii", 1, 1, 1, 1)):
                 break
             time.sleep(0.2)

@@ -6,6 +6,8 @@ import sys
 
 from plain_socket import request, response
 
+from dissector.protocol.schema.api_keys import ApiKey
+
 TOPIC, GROUP = b"plain-old-versions", b"plain-old-group"
 
 
@@ -30,25 +32,27 @@ MARKERS = array(
     struct.pack(">qhb", 4242, 0, 1) + array(string(TOPIC) + array(struct.pack(">i", 0))) + struct.pack(">i", 0)
 )
 REQUESTS = (
-    (19, 0, CREATED + struct.pack(">i", 5000)),  # CreateTopics
-    (19, 1, ASSIGNED + struct.pack(">ib", 5000, 0)),
-    (19, 1, CREATED + struct.pack(">ib", 5000, 1)),  # is there already; validated only
-    (2, 0, struct.pack(">i", -1) + array(string(TOPIC) + array(struct.pack(">iqi", 0, -1, 5)))),  # ListOffsets
-    (8, 0, string(GROUP) + COMMITTED),  # OffsetCommit: was kept in ZooKeeper
-    (8, 1, string(GROUP) + struct.pack(">i", -1) + string(b"")
+    (ApiKey.CREATE_TOPICS, 0, CREATED + struct.pack(">i", 5000)),
+    (ApiKey.CREATE_TOPICS, 1, ASSIGNED + struct.pack(">ib", 5000, 0)),
+    (ApiKey.CREATE_TOPICS, 1, CREATED + struct.pack(">ib", 5000, 1)),  # is there already; validated only
+    (ApiKey.LIST_OFFSETS, 0, struct.pack(">i", -1) + array(string(TOPIC) + array(struct.pack(">iqi", 0, -1, 5)))),
+    (ApiKey.OFFSET_COMMIT, 0, string(GROUP) + COMMITTED),  # was kept in ZooKeeper
+    (ApiKey.OFFSET_COMMIT, 1, string(GROUP) + struct.pack(">i", -1) + string(b"")
            + array(string(TOPIC) + array(struct.pack(">iqq", 0, 3, -1) + string(b"with a time")))),
-    (9, 0, string(GROUP) + PARTITIONS),  # OffsetFetch: likewise
-    (23, 0, array(string(TOPIC) + array(struct.pack(">ii", 0, 0)))),  # OffsetForLeaderEpoch
-    (23, 1, array(string(TOPIC) + array(struct.pack(">ii", 0, 0)))),
-    (27, 0, MARKERS),  # WriteTxnMarkers
-    (34, 0, array(string(b"/not/there") + PARTITIONS)),  # AlterReplicaLogDirs
-    (35, 0, PARTITIONS),  # DescribeLogDirs
-    (35, 0, NONE),
-    (38, 0, array(string(b"User") + string(b"bob")) + struct.pack(">q", 1000)),  # a token: not without a login
-    (39, 0, data(b"no such token") + struct.pack(">q", 1000)),
-    (40, 0, data(b"no such token") + struct.pack(">q", -1)),
-    (41, 0, NONE),
-    (20, 0, array(string(TOPIC), string(b"plain-assigned"), string(b"not-there")) + struct.pack(">i", 5000)),
+    (ApiKey.OFFSET_FETCH, 0, string(GROUP) + PARTITIONS),  # likewise
+    (ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, array(string(TOPIC) + array(struct.pack(">ii", 0, 0)))),
+    (ApiKey.OFFSET_FOR_LEADER_EPOCH, 1, array(string(TOPIC) + array(struct.pack(">ii", 0, 0)))),
+    (ApiKey.WRITE_TXN_MARKERS, 0, MARKERS),
+    (ApiKey.ALTER_REPLICA_LOG_DIRS, 0, array(string(b"/not/there") + PARTITIONS)),
+    (ApiKey.DESCRIBE_LOG_DIRS, 0, PARTITIONS),
+    (ApiKey.DESCRIBE_LOG_DIRS, 0, NONE),
+    # No token without a login.
+    (ApiKey.CREATE_DELEGATION_TOKEN, 0, array(string(b"User") + string(b"bob")) + struct.pack(">q", 1000)),
+    (ApiKey.RENEW_DELEGATION_TOKEN, 0, data(b"no such token") + struct.pack(">q", 1000)),
+    (ApiKey.EXPIRE_DELEGATION_TOKEN, 0, data(b"no such token") + struct.pack(">q", -1)),
+    (ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, NONE),
+    (ApiKey.DELETE_TOPICS, 0,
+     array(string(TOPIC), string(b"plain-assigned"), string(b"not-there")) + struct.pack(">i", 5000)),
 )  # fmt: skip
 
 

@@ -7,7 +7,8 @@ import socket
 import struct
 import sys
 
-API_VERSIONS, METADATA, FIND_COORDINATOR, LIST_GROUPS = 18, 3, 10, 16
+from dissector.protocol.schema.api_keys import ApiKey
+
 CLIENT_ID = b"plain-socket"
 
 
@@ -57,24 +58,28 @@ def odd(servers: str) -> None:
     address = (host, int(port))
     names = b"".join(struct.pack(">b", len(word) + 1) + word for word in (b"plain", b"1.0"))
     with socket.create_connection(address, 10) as connection:
-        connection.sendall(request(API_VERSIONS, 99, 1, names + b"\x00", flexible=True))
+        connection.sendall(request(ApiKey.API_VERSIONS, 99, 1, names + b"\x00", flexible=True))
         response(connection)
-        connection.sendall(request(API_VERSIONS, 3, 2, names + b"\x00", flexible=True))
+        connection.sendall(request(ApiKey.API_VERSIONS, 3, 2, names + b"\x00", flexible=True))
         response(connection)
     for version in (0, 1, 2):
-        ask(address, request(API_VERSIONS, version, 10 + version))
+        ask(address, request(ApiKey.API_VERSIONS, version, 10 + version))
     every_topic = {
         0: struct.pack(">i", 0),
         1: struct.pack(">i", -1),
         3: struct.pack(">i", -1),
         4: b"\xff\xff\xff\xff\x01",
     }
-    ask(address, *(request(METADATA, version, 20 + version, body) for version, body in every_topic.items()))
-    ask(address, *(request(LIST_GROUPS, version, 30 + version) for version in (0, 1, 2)))
+    ask(address, *(request(ApiKey.METADATA, version, 20 + version, body) for version, body in every_topic.items()))
+    ask(address, *(request(ApiKey.LIST_GROUPS, version, 30 + version) for version in (0, 1, 2)))
     group = struct.pack(">h", 5) + b"plain"
-    ask(address, request(FIND_COORDINATOR, 0, 40, group), request(FIND_COORDINATOR, 1, 41, group + b"\x00"))
-    ask(address, *(request(API_VERSIONS, number % 3, 100 + number) for number in range(40)))
-    dripped(address, request(METADATA, 1, -7, struct.pack(">i", -1)))
+    ask(
+        address,
+        request(ApiKey.FIND_COORDINATOR, 0, 40, group),
+        request(ApiKey.FIND_COORDINATOR, 1, 41, group + b"\x00"),
+    )
+    ask(address, *(request(ApiKey.API_VERSIONS, number % 3, 100 + number) for number in range(40)))
+    dripped(address, request(ApiKey.METADATA, 1, -7, struct.pack(">i", -1)))
 
 
 if __name__ == "__main__":

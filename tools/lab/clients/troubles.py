@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import dissector
+from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.loader import api_named
 
 Values = dict[str, Any]
@@ -22,7 +23,6 @@ PRODUCE, FETCH, METADATA, JOIN_GROUP, FIND_COORDINATOR = 11, 12, 12, 9, 3
 CREATE_TOPICS, INIT_PRODUCER_ID, QUOTAS = 4, 4, 1
 WORDS = b"saucer cup spoon kettle "
 SECONDS = 20
-MEMBER_ID_REQUIRED = 79
 TOO_LARGE = 110 << 20
 """Bytes: `socket.request.max.bytes` is 100 MiB."""
 SO_ATTACH_FILTER, SO_DETACH_FILTER = 26, 27
@@ -261,7 +261,7 @@ def everyday_error_again(servers: str) -> None:
             "protocol_type": "consumer", "protocols": protocols}  # fmt: skip
     while client.ask("FindCoordinator", FIND_COORDINATOR, {"key_type": 0, "key": "forgetful"})["error_code"]:
         time.sleep(2)
-    while client.ask("JoinGroup", JOIN_GROUP, body)["error_code"] != MEMBER_ID_REQUIRED:
+    while client.ask("JoinGroup", JOIN_GROUP, body)["error_code"] != ErrorCode.MEMBER_ID_REQUIRED:
         time.sleep(0.5)  # the coordinator loads
     client.ask("JoinGroup", JOIN_GROUP, body)
     client.close()
