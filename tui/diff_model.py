@@ -190,14 +190,15 @@ class DiffModel:
         return line.difference is not None or (not line.part and not line.alike)
 
     def next_pair(self, start: int, step: int, stopped: Callable[[], bool]) -> int | None:
-        """The place among those shown of the next pair that differs, or that shows the cause that is gone along, from
-        `start` on; None where there is none, or it is not wanted any more. May take a while."""
-        position = start
-        while 0 <= position < len(self.shown) and not stopped():
-            pair = self.comparison.pairs[self.shown[position]]
+        """The place in the comparison of the next pair that differs, or that shows the cause that is followed: of those
+        shown, from position `start` on. None if there is none, or `stopped`. May take a while, in a thread."""
+        shown = self.shown  # as it is now: the user may show others meanwhile
+        for position in range(start, len(shown) if step > 0 else -1, step):
+            if stopped():
+                return None
+            pair = self.comparison.pairs[shown[position]]
             if self._shows(pair, self.cause) if self.cause is not None else self.differs(pair):
-                return position
-            position += step
+                return shown[position]
         return None
 
     def _shows(self, pair: ExchangePair, entry: DiffEntry) -> bool:

@@ -32,6 +32,10 @@ class Look:
             for child in node.children:
                 self.parents[id(child)] = node
 
+    def has(self, node: Node) -> bool:
+        """Whether a node is of this message."""
+        return node is self.message.tree or id(node) in self.parents
+
     def chain(self, node: Node) -> list[Node]:
         """From the root down to `node`."""
         chain = [node]

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
 
 from dissector.core.text import clean
 from tui.messages import CompareWith
@@ -45,7 +46,7 @@ class AskCapture(Dialogue[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="ask") as box:
             yield Input(placeholder="a path, or part of the name of one of these", id="ask-path")
-            yield OptionList(*map(_words, self._offers), id="ask-offers", markup=False)
+            yield OptionList(*map(_option, self._offers), id="ask-offers", markup=False)
         box.border_title = "Compare with the capture"
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -53,7 +54,7 @@ class AskCapture(Dialogue[str | None]):
         self._offers = [path for path in self._all if part in path.lower()]
         offers = self.query_one(OptionList)
         offers.clear_options()
-        offers.add_options(map(_words, self._offers))
+        offers.add_options(map(_option, self._offers))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """What was typed, if it is a file, or if no offer has it in its name; else the first that does."""
@@ -67,7 +68,7 @@ class AskCapture(Dialogue[str | None]):
             self.dismiss(path)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._offers[event.option_index])
+        self.dismiss(event.option_id)  # by its path: others may be offered since
 
     def action_offers(self) -> None:
         self.query_one(OptionList).focus()
@@ -91,10 +92,10 @@ class Against(CoreScreen):
             self.post_message(CompareWith(self.capture, path))
 
 
-def _words(path: str) -> Text:
-    """The name, and the folder quietly."""
+def _option(path: str) -> Option:
+    """The name, and the folder in a fainter colour."""
     one = Path(path)
-    return Text(clean(one.name)).append(f"  {clean(str(one.parent))}", "dim")
+    return Option(Text(clean(one.name)).append(f"  {clean(str(one.parent))}", "dim"), id=path)
 
 
 def offered(path: str) -> list[str]:

@@ -53,7 +53,7 @@ class ColumnMenu(Dialogue[None]):
     def _draw(self, at: int) -> None:
         options = self.query_one(OptionList)
         options.clear_options()
-        options.add_options(Option(self._line(column)) for column in self._columns)
+        options.add_options(Option(self._line(column), id=column.name) for column in self._columns)
         options.highlighted = at
 
     def _line(self, column: Column) -> Text:
@@ -69,12 +69,18 @@ class ColumnMenu(Dialogue[None]):
         self._choose([column for column in self._columns if column.name in self._shown])
         self._draw(at)
 
-    def on_option_list_option_selected(self) -> None:
-        self.action_show_or_hide()
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """By its name: the column may stand elsewhere since, or nowhere."""
+        names = [column.name for column in self._columns]
+        if event.option_id in names:
+            self._show_or_hide(names.index(event.option_id))
 
     def action_show_or_hide(self) -> None:
-        self._shown ^= {self._columns[self._at].name}
-        self._changed(self._at)
+        self._show_or_hide(self._at)
+
+    def _show_or_hide(self, at: int) -> None:
+        self._shown ^= {self._columns[at].name}
+        self._changed(at)
 
     def action_shift(self, step: int) -> None:
         at = self._at

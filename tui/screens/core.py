@@ -315,14 +315,16 @@ class CoreScreen(Screen[None]):
         inspector.update(said.append("\n" if roomy else " · ").append_text(more) if more else said)
 
     def on_exchange_list_chosen(self, event: ExchangeList.Chosen) -> None:
-        if event.number != self.model.number:
+        if event.number != self.model.number and event.numbering == self._list.numbering:
             self._choose(event.number)
 
     def on_exchange_list_opened(self) -> None:
         self._fields.focus()
 
     def on_field_tree_field_chosen(self, event: FieldTree.FieldChosen) -> None:
-        if self.focused is not self._bytes and event.node is not self.model.node and self.focused is not self._list:
+        if self.model.look is None or not self.model.look.has(event.node):
+            return
+        if self.focused not in (self._bytes, self._list) and event.node is not self.model.node:
             self.model.node = event.node
             self._bytes.update()
             self._draw_titles()
@@ -330,7 +332,7 @@ class CoreScreen(Screen[None]):
 
     def on_bytes_pane_byte_chosen(self, event: BytesPane.ByteChosen) -> None:
         source = self.model.source
-        if self.model.look is None or source is None:
+        if self.model.look is None or source is None or source.data is not event.data:
             return
         node = self.model.look.node_at(source.number, event.offset)
         if node is not None:
@@ -338,12 +340,12 @@ class CoreScreen(Screen[None]):
             self._fields.reveal(node)
             self._bytes.refresh()
         self._draw_titles()
-        self._draw_inspector(byte_readings(source.data, event.offset))
+        self._draw_inspector(byte_readings(event.data, event.offset))
 
-    def on_bytes_pane_range_chosen(self) -> None:
-        source, selection = self.model.source, self.model.selection
-        if source is not None and selection is not None:
-            self._draw_inspector(range_readings(source.data, selection))
+    def on_bytes_pane_range_chosen(self, event: BytesPane.RangeChosen) -> None:
+        source = self.model.source
+        if source is not None and source.data is event.data and self.model.selection == event.selection:
+            self._draw_inspector(range_readings(event.data, event.selection))
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Whoever comes to the fields finds one of them chosen."""

@@ -307,7 +307,8 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
 
     @on(CellList.Chosen, "#pairs")
     def _pair_chosen(self, event: CellList.Chosen) -> None:
-        self.choose_pair(event.number)
+        if event.is_current:
+            self.choose_pair(event.number)
 
     @on(CellList.Chosen, "#causes")
     def _cause_chosen(self) -> None:
@@ -315,7 +316,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
 
     @on(CellList.Chosen, "#differences")
     def _line_chosen(self, event: CellList.Chosen) -> None:
-        if self.model is not None:
+        if self.model is not None and event.is_current:
             self.model.choose_line(event.number)
             self.draw_line()
 
@@ -349,7 +350,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         """The field of a byte, on both sides where the other has it too."""
         model = self.model
         side = self.panes.index(event.pane)
-        if model is None or (source := model.sides[side].source) is None:
+        if model is None or (source := model.sides[side].source) is None or source.data is not event.data:
             return
         look = model.sides[side].look
         node = look.node_at(source.number, event.offset) if look is not None else None
@@ -361,7 +362,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             model.sides[side].node = node
             for pane in self.panes:
                 pane.refresh()
-        self.draw_inspector(byte_readings(source.data, event.offset))
+        self.draw_inspector(byte_readings(event.data, event.offset))
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         self.draw_inspector()

@@ -6,6 +6,7 @@ from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
+from tui.diff_model import DiffModel
 from tui.screens.diff import DiffCore
 from tui.telling import tell
 from tui.widgets.cell_list import CellList
@@ -57,26 +58,25 @@ class Along(DiffCore):
         worker, model = get_current_worker(), self.model
         if model is None:
             return
-        position = model.next_pair(start, step, lambda: worker.is_cancelled)
+        place = model.next_pair(start, step, lambda: worker.is_cancelled)
         if worker.is_cancelled:
             return
-        if position is None and not self.shows_pairs and model.cause is not None:
-            # What one side has there it may have said where the other says nothing: then to that.
+        if place is None and not self.shows_pairs and model.cause is not None:
+            # One side may have it in an exchange that the other side lacks: then to that.
             place = model.said_at(model.cause)
-            position = None if place is None else model.nearest(place)
-        if position is None:
+        if place is None:
             which = "" if not self.shows_pairs else "more " if step > 0 else "earlier "
             self.app.call_from_thread(self.notify, f"no {which}pair {words}", timeout=2, markup=False)
-        tell(self, self._found, position, step)
+        tell(self, self._found, model, place, step)
 
-    def _found(self, position: int | None, step: int) -> None:
-        model = self.model
-        if model is None:
+    def _found(self, model: DiffModel, place: int | None, step: int) -> None:
+        if model is not self.model:
             return
-        if position is None:
+        if place is None:
             if model.cause is not None and not self.shows_pairs:
                 model.cause = None
             return
+        position = model.nearest(place)
         self.show_view(pairs=True)
         with self.prevent(CellList.Chosen):
             self.pairs.cursor = position

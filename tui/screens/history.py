@@ -38,7 +38,7 @@ class Returning(CoreScreen):
     def on_exchange_list_chosen(self, event: ExchangeList.Chosen) -> None:
         """The list's cursor has moved, and the model is still where it was: a screenful or more is a jump."""
         here = self.place
-        if here is not None and here.number != event.number:
+        if here is not None and here.number != event.number and event.numbering == self._list.numbering:
             before, now = self.view.position(here.number), self.view.position(event.number)
             if before is None or now is None or abs(now - before) > self._list.size.height:
                 self._history.leave(here)

@@ -50,15 +50,21 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
     cursor: reactive[int] = reactive(0, repaint=False)
 
     class ByteChosen(Message):
-        """The cursor was moved to another byte."""
+        """The cursor was moved to the byte at `offset` of `data`, which the pane may not show any more."""
 
-        def __init__(self, pane: "BytesPane", offset: int) -> None:
+        def __init__(self, pane: "BytesPane", data: bytes, offset: int) -> None:
             super().__init__()
             self.pane = pane
+            self.data = data
             self.offset = offset
 
     class RangeChosen(Message):
-        """Bytes were selected, with the mouse or with shift: they are the model's selection."""
+        """Bytes of `data` were selected, with the mouse or with shift: they are the model's selection."""
+
+        def __init__(self, data: bytes, selection: range) -> None:
+            super().__init__()
+            self.data = data
+            self.selection = selection
 
     _anchor: int | None = None
     """Where a selection began, while the mouse is down or shift extends it."""
@@ -174,7 +180,7 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
             self._into_view(self.cursor)
             self._anchor = None
             self.refresh()
-            self.post_message(self.ByteChosen(self, self.cursor))
+            self.post_message(self.ByteChosen(self, self._data, self.cursor))
 
     def _select_to(self, offset: int) -> None:
         """The bytes from where the selection began to this one."""
@@ -182,10 +188,10 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
             return
         self.cursor = max(0, min(offset, len(self._data) - 1))
         low, high = sorted((self._anchor, self.cursor))
-        self._model.selection = range(low, high + 1)
+        self._model.selection = selection = range(low, high + 1)
         self._into_view(self.cursor)
         self.refresh()
-        self.post_message(self.RangeChosen())
+        self.post_message(self.RangeChosen(self._data, selection))
 
     def action_extend(self, count: int) -> None:
         """With shift: the selection grows, or begins at the cursor."""

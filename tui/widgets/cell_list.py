@@ -66,6 +66,11 @@ class CellList(ScrollView, can_focus=True):
     class Chosen(_OfLine):
         """The cursor is on another line."""
 
+        @property
+        def is_current(self) -> bool:
+            """Whether it still is: there may be other lines since."""
+            return self.number == self.lines.cursor
+
     class Opened(_OfLine):
         """What is behind a line is wanted."""
 

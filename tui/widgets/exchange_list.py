@@ -71,11 +71,12 @@ class ExchangeList(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0, repaint=False)
 
     class Chosen(Message):
-        """The cursor is on another row."""
+        """The cursor is on another row. `numbering` counts how often rows got other numbers before."""
 
-        def __init__(self, number: int) -> None:
+        def __init__(self, number: int, numbering: int) -> None:
             super().__init__()
             self.number = number
+            self.numbering = numbering
 
     class Opened(Message):
         """A row was clicked twice: its fields are wanted."""
@@ -98,6 +99,8 @@ class ExchangeList(ScrollView, can_focus=True):
         """The row that the user went to. Where it is hidden the cursor stands near it, until it is shown again."""
         self.column: str | None = None
         """The column that the user points at; None until one is."""
+        self.numbering = 0
+        """How often rows got other numbers."""
         self._said: int | None = None
         """The row that was last told as chosen."""
 
@@ -135,6 +138,7 @@ class ExchangeList(ScrollView, can_focus=True):
     def follow(self, number: int) -> None:
         """Go with a row that has another number now."""
         self.place = self._said = number
+        self.numbering += 1
 
     def columns(self) -> list[Column]:
         """The columns that fit, Info last with what is left."""
@@ -274,7 +278,7 @@ class ExchangeList(ScrollView, can_focus=True):
         """Say which row is chosen, once."""
         if len(self._view) and self._said != self.number:
             self._said = self.number
-            self.post_message(self.Chosen(self.number))
+            self.post_message(self.Chosen(self.number, self.numbering))
 
     def _into_view(self) -> None:
         rows = self.size.height - 1

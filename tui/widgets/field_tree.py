@@ -44,7 +44,7 @@ class FieldTree(Tree[Item], Splitter):
     ]
 
     class FieldChosen(Message):
-        """The cursor is on another field."""
+        """The cursor is on another field, of a message that may not be shown any more."""
 
         def __init__(self, node: Node) -> None:
             super().__init__()
@@ -127,11 +127,18 @@ class FieldTree(Tree[Item], Splitter):
             node.toggle()
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
-        self._fill(event.node)
+        if self._has(event.node):
+            self._fill(event.node)
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Item]) -> None:
-        if isinstance(event.node.data, Node):
+        if isinstance(event.node.data, Node) and self._has(event.node):
             self.post_message(self.FieldChosen(event.node.data))
+
+    def _has(self, item: TreeNode[Item]) -> bool:
+        """Whether an item is still in the tree: another message may be shown since something was said about it."""
+        while item.parent is not None:
+            item = item.parent
+        return item is self.root
 
     def choose_first(self) -> None:
         """Choose the field under the cursor, the first one where there is none."""

@@ -199,7 +199,8 @@ class FilterBar(Vertical):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self._take(event.option_index)
+        if event.option in event.option_list.options:  # others may be offered since
+            self._take(event.option_index)
 
     def on_click(self, event: events.Click) -> None:
         """A click into the line is the wish to type."""

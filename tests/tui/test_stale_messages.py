@@ -1,0 +1,82 @@
+"""Messages about what is no longer shown when they are handled: they change nothing."""
+
+from textual.widgets import Input, OptionList
+
+from tests.tui.comparing import opened as compared
+from tests.tui.driving import JAVA, opened
+from tui.screens.against import AskCapture
+from tui.widgets.exchange_list import ExchangeList
+
+
+async def test_a_byte_of_another_row_chooses_no_field() -> None:
+    async with opened(JAVA) as screen:
+        screen.bytes.focus()
+        sizes = [len(exchange.request.data) for exchange in screen.main.capture.exchanges() if exchange.request]
+        screen.main.go_to(sizes.index(max(sizes)))
+        await screen.settle()
+        screen.bytes.action_go(-1)
+        screen.main.go_to(sizes.index(min(sizes)))
+        await screen.settle()
+        assert screen.main.model.node is None
+        assert "choose a field" in screen.text("#inspector")
+
+
+async def test_selected_bytes_of_another_row_are_not_explained() -> None:
+    async with opened(JAVA) as screen:
+        screen.bytes.focus()
+        screen.bytes.action_extend(3)
+        screen.main.go_to(5)
+        await screen.settle()
+        assert screen.main.model.selection is None
+        assert "selected" not in screen.text("#inspector")
+
+
+async def test_a_field_of_another_row_is_not_chosen() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("enter")
+        screen.fields.cursor_line = 4
+        screen.main.go_to(7)
+        await screen.settle()
+        model = screen.main.model
+        assert model.look is not None
+        assert model.node is None or model.look.has(model.node)
+
+
+async def test_a_row_by_a_number_that_it_no_longer_has_is_not_shown() -> None:
+    async with opened(JAVA) as screen:
+        before = screen.main.model.number
+        screen.list.post_message(ExchangeList.Chosen(5, screen.list.numbering))
+        screen.list.follow(0)
+        await screen.settle()
+        assert screen.main.model.number == before
+
+
+async def test_a_byte_of_another_pair_chooses_no_field() -> None:
+    async with compared() as screen:
+        await screen.press("v")
+        pane = screen.diff.panes[0]
+        sizes = []
+        for position in range(len(screen.model.shown)):
+            screen.diff.choose_pair(position)
+            source = screen.sides[0].source
+            sizes.append(len(source.data) if source is not None else 0)
+        screen.diff.choose_pair(sizes.index(max(sizes)))
+        pane.action_go(-1)
+        screen.diff.choose_pair(sizes.index(min(size for size in sizes if size)))
+        line = screen.model.line
+        await screen.settle()
+        assert screen.model.line == line
+
+
+async def test_an_offer_that_is_chosen_while_others_come_is_the_one_that_was_seen() -> None:
+    async with opened(JAVA) as screen:
+        given: list[str | None] = []
+        dialog = AskCapture(["/captures/a.pcap", "/captures/b.pcap"])
+        screen.pilot.app.push_screen(dialog, given.append)
+        await screen.settle()
+        options, line = dialog.query_one(OptionList), dialog.query_one(Input)
+        options.highlighted = 1
+        options.action_select()
+        dialog.on_input_changed(Input.Changed(line, "a.pcap"))
+        await screen.settle()
+        assert given == ["/captures/b.pcap"]
