@@ -10,7 +10,7 @@ import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.listing import Value
+from dissector.exchange.row_fields import Value
 
 TOGETHER: Final = 1 << 13
 """Rows that are looked up at once: the screen waits no longer for its turn than that takes."""

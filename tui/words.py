@@ -7,8 +7,8 @@ from rich.text import Text
 from dissector.capture_session import Progress
 from dissector.core.text import clean, counted, duration, size
 from dissector.exchange.field_paths import found, leads_into_bytes
-from dissector.exchange.listing import FACTS
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, varint
@@ -162,8 +162,8 @@ def path_cell(exchange: Exchange, name: str) -> str:
 
 def path_values(exchange: Exchange, name: str) -> list[object]:
     """The values at the path of a field."""
-    if name in FACTS:
-        return [FACTS[name](exchange)]
+    if name in ROW_FIELDS:
+        return [ROW_FIELDS[name].from_exchange(exchange)]
     side, *path = name.split(".")
     message = exchange.request if side == "request" else exchange.response
     if message is None or (exchange.facts.kind != "exchange" and not exchange.is_stored):

@@ -16,8 +16,8 @@ from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
+    from dissector.exchange.index_rows import IndexRows
     from dissector.filter import Filter
-    from dissector.filter.row_columns import IndexRows
     from dissector.filter.selection import Selected
 
 __all__ = ["Capture", "Int64", "Progress", "Span"]
@@ -67,10 +67,10 @@ class Capture(Carrying):
 
     def index_rows(self, rows: range | Int64) -> "tuple[int, IndexRows]":
         """How many of these rows, which stand first, are entries of files; and the others as columns of the index."""
-        from dissector.filter.row_columns import IndexRows
+        from dissector.exchange.index_rows import IndexRows
 
         stored, indexed = self._parted(rows)
         columns = IndexRows(
-            self._session, self._lookup, self, indexed, self.start_ns, len(self._files), self._files.count
+            self._session, self._lookup, indexed, self, self.start_ns, len(self._files), self._files.count
         )
         return len(stored), columns

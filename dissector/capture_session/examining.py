@@ -111,6 +111,6 @@ class Examining(Decoding):
 
 def _errors(exchange: Exchange) -> Iterator[object]:
     """The errors of an exchange, as filters have them."""
-    from dissector.filter.subjects import ERROR
+    from dissector.exchange.message_subjects import ERROR
 
     return ERROR.of(exchange)

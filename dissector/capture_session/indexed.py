@@ -10,7 +10,7 @@ import numpy as np
 
 from dissector.capture_session.reading import Reading
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.listing import FACTS, Value
+from dissector.exchange.row_fields import ROW_FIELDS, Value
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
 from dissector.index.raw_frames import raw_frames
@@ -117,7 +117,7 @@ class Indexed(Reading):
         self._lookup.take(lessons)
 
     def columns(self, names: Sequence[str], start: int, stop: int) -> list[list[Value]]:
-        """Columns of the index by name (`session.listing.FACTS`), with the rows from `start` to before `stop`."""
+        """Columns of the index by name (`ROW_FIELDS`), with the rows from `start` to before `stop`."""
         return self.columns_at(names, range(start, stop))
 
     def columns_at(self, names: Sequence[str], rows: range | Int64) -> list[list[Value]]:
@@ -125,12 +125,14 @@ class Indexed(Reading):
         entries = len(self._files)
         stored, indexed = self._parted(rows)
         exchanges = [self._files.exchange(int(number)) for number in stored]
-        columns: list[list[Value]] = [[FACTS[name](exchange) for exchange in exchanges] for name in names]
+        fields = [ROW_FIELDS[name] for name in names]
+        columns: list[list[Value]] = [[field.from_exchange(exchange) for exchange in exchanges] for field in fields]
         if len(indexed):
             found = self._listing.columns(names, indexed)
             added = {"number": entries, "connection": self._files.count}
-            for name, column, more in zip(names, columns, found, strict=True):
-                column += [cast(int, value) + added[name] for value in more] if entries and name in added else more
+            for field, column, more in zip(fields, columns, found, strict=True):
+                add = added.get(field.name, 0)
+                column += [cast(int, value) + add for value in more] if add else more
         return columns
 
     def index_columns(self, rows: Int64) -> IndexColumns:

@@ -7,7 +7,7 @@ the words of the list, `findings` are the codes. What the index has is printed w
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import chain
@@ -21,18 +21,14 @@ from dissector.core.arrays import Int64
 from dissector.core.json_text import encodable
 from dissector.core.text import clean
 from dissector.exchange.field_paths import SIDES, bodies, found, header_fields, leads, leads_into_bytes, paths
-from dissector.exchange.listing import FACTS
 from dissector.exchange.model import Exchange
+from dissector.exchange.row_fields import ROW_FIELDS, row_fields
 from dissector.exchange.to_json import exchange_object
 
 TOGETHER: Final = 1 << 14
 """Rows that are printed at once where the index has them."""
 PARTS: Final = ("time_ns", "size", "header", "body", "rest", "fetch_session")
 """What a side of the JSON object has."""
-WORDS: Final[dict[str, Callable[[Exchange], object]]] = {
-    "info": lambda exchange: exchange.row.info,
-    "findings": lambda exchange: ",".join(finding.code for finding in exchange.findings),
-}
 TABLE: Final = (
     "number", "time_ns", "connection", "kind", "api", "api_version", "correlation_id", "request.size", "response.size",
     "latency_ns", "client_id", "info",
@@ -44,10 +40,11 @@ def parse(words: str) -> tuple[str, ...]:
     """The names of ``a,b,c``. Raises `CaptureError` for one that nothing is called."""
     names = tuple(word.strip() for word in words.split(","))
     for name in names:
-        if name not in FACTS and name not in WORDS and not _is_path(name):
-            near = get_close_matches(name, dict.fromkeys((*FACTS, *WORDS, *_near_paths(name))), n=3)
-            told = f"; near it: {', '.join(near)}" if near else f"; there are {', '.join((*FACTS, *WORDS))}, and paths"
-            raise CaptureError(f"--fields: nothing is called {name!r}{told}")
+        if name not in ROW_FIELDS and not _is_path(name):
+            near = get_close_matches(name, dict.fromkeys((*ROW_FIELDS, *_near_paths(name))), n=3)
+            known = ", ".join(field.name for field in row_fields())
+            hint = f"did you mean {', '.join(near)}" if near else f"there are {known}, and paths of fields"
+            raise CaptureError(f"--fields: unknown field {name!r}; {hint}")
     return names
 
 
@@ -66,7 +63,7 @@ def exchange_lines(names: Sequence[str], exchanges: Iterable[Exchange], *, as_cs
 
 def are_of_the_index(names: Sequence[str]) -> bool:
     """Whether no frame need be decoded for them."""
-    return all(name in FACTS for name in names)
+    return all(name in ROW_FIELDS and ROW_FIELDS[name].is_indexed for name in names)
 
 
 def names_line(names: Sequence[str]) -> bytes:
@@ -106,10 +103,8 @@ def _values(exchange: Exchange, names: Sequence[str]) -> Iterator[object]:
     """The fields of an exchange; the JSON object is made once, where a path leads into what bytes hold."""
     opened: dict[str, Any] | None = None
     for name in names:
-        if name in FACTS:
-            yield FACTS[name](exchange)
-        elif name in WORDS:
-            yield WORDS[name](exchange)
+        if name in ROW_FIELDS:
+            yield ROW_FIELDS[name].from_exchange(exchange)
         elif _leads_into_bytes(name):
             opened = exchange_object(exchange) if opened is None else opened
             yield _joined(opened.get(_side(name)), _path(name))

@@ -12,6 +12,7 @@ from dissector.cli.rows import head_line, row_line
 from dissector.cli.trees import exchange_lines as tree_lines
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
 
 
@@ -46,7 +47,7 @@ class Printing:
     @property
     def shows_findings(self) -> bool:
         """Whether what several rows together tell is seen in it."""
-        return not self.names or not {"info", "findings"}.isdisjoint(self.names)
+        return not self.names or any(name in ROW_FIELDS and ROW_FIELDS[name].reads_findings for name in self.names)
 
     @property
     def names_findings_only(self) -> bool:

@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any
 
 from dissector.core.json_text import dumps
-from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeMessage
+from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.exchange.row_fields import json_fields
 from dissector.protocol.codec.plan import holds, plan
 from dissector.protocol.message import Values
 
@@ -29,21 +30,10 @@ def whole_body(message: ExchangeMessage) -> Values:
 
 def exchange_object(exchange: Exchange, body: Body = whole_body) -> dict[str, Any]:
     """The object, its leaves still Python's; bodies of requests and responses as `body` gives them."""
-    facts = exchange.facts
-    if facts.kind != "exchange":
+    if exchange.facts.kind != "exchange":
         return _other_object(exchange)
     return {
-        "kind": facts.kind,
-        "number": facts.number,
-        "connection": facts.connection,
-        "client": facts.client,
-        "server": facts.server,
-        "api_key": exchange.api_key,
-        "api": None if facts.api == UNKNOWN_API else facts.api,
-        "api_version": facts.version,
-        "correlation_id": facts.correlation_id,
-        "client_id": facts.client_id,
-        "latency_ns": facts.latency_ns,
+        **{key: value(exchange) for key, value in json_fields().items()},
         **messages_object(exchange, body),
         "findings": _findings(exchange),
     }

@@ -10,19 +10,18 @@ Wireshark has it; ``(?-i)`` in front makes the case matter.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from dissector.core.arrays import UInt8
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
+from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
+from dissector.exchange.row_fields import ROW_FIELDS, RowField
 from dissector.filter.conditions import Condition, Joined, Look, Negated, OfBody, OfRow, OfSubject
 from dissector.filter.errors import FilterError, MisfitError, nearest
 from dissector.filter.grammar import Comparison, Existence, Negation, Syntax, Word, read
 from dissector.filter.message_fields import by_last, headers, kind_of, lookup
 from dissector.filter.predicates import Predicate, predicate
-from dissector.filter.row_columns import IndexRows
-from dissector.filter.row_fields import ALIASES, CALENDAR, ROW_FIELDS, RowField
-from dissector.filter.subjects import SUBJECTS, Subject
+from dissector.filter.row_field_kinds import counts_nanoseconds, kind_of_row_field
 from dissector.filter.value_types import Kind, Type, is_time
 
 
@@ -62,13 +61,6 @@ def parse(text: str) -> Filter:
     return Filter(text, _Meaning(text).of(read(text)))
 
 
-@cache
-def row_fields() -> dict[str, RowField | Subject]:
-    """Fields of rows by all their names."""
-    known: dict[str, RowField | Subject] = {each.name: each for each in (*ROW_FIELDS, *SUBJECTS)}
-    return known | {alias: known[name] for alias, name in ALIASES.items()}
-
-
 class _Meaning:
     def __init__(self, text: str) -> None:
         self._text = text
@@ -85,11 +77,9 @@ class _Meaning:
 
     def _test(self, name: Word, asked: Comparison | None) -> Condition:
         try:
-            field = row_fields().get(name.text)
-            if isinstance(field, RowField):
-                return _of_row(field, asked)
+            field = ROW_FIELDS.get(name.text)
             if field is not None:
-                return OfSubject(field, _predicate(field.kind, asked))
+                return _of_row(field, name.text, asked)
             places = lookup(name.text)
             if not places:
                 raise MisfitError(name.column, f"nothing is called {name.text!r}", near_names(name.text))
@@ -102,14 +92,19 @@ def _predicate(kind: Kind, asked: Comparison | None) -> Predicate | None:
     return None if asked is None else predicate(kind, asked.operator, asked.values)
 
 
-def _of_row(field: RowField, asked: Comparison | None) -> Condition:
-    if asked is None or field.kind.type is not Type.TIME:
-        return OfRow(field, _predicate(field.kind, asked))
-    calendar = [is_time(Word(part, 0)) for word in asked.values for part in word.text.split("..")]
-    if any(calendar) and not all(calendar):
-        raise MisfitError(asked.values[0].column, "times of the calendar and times since the start don't go together")
-    field = CALENDAR if any(calendar) else field
-    return OfRow(field, _predicate(field.kind, asked))
+def _of_row(field: RowField, name: str, asked: Comparison | None) -> Condition:
+    kind = kind_of_row_field(field, name)
+    if field.subject is not None:
+        return OfSubject(field, field.subject, _predicate(kind, asked))
+    if asked is None or kind.type is not Type.TIME:
+        return OfRow(field, _predicate(kind, asked))
+    bare = counts_nanoseconds(field, name)
+    absolute = [
+        is_time(Word(part, 0)) or (bare and part.isdecimal()) for word in asked.values for part in word.text.split("..")
+    ]
+    if any(absolute) and not all(absolute):
+        raise MisfitError(asked.values[0].column, "dates and times since the start can't be mixed")
+    return OfRow(field, _predicate(kind, asked), is_relative=not any(absolute))
 
 
 def _of_body(places: Sequence[FieldPlace], asked: Comparison | None) -> Condition:
@@ -159,7 +154,7 @@ def near_names(name: str) -> tuple[str, ...]:
     if side not in SIDES:
         side, dot, rest = "", "", name
     depth = rest.count(".") + 1
-    names: dict[str, None] = {} if dot else dict.fromkeys(row_fields())
+    names: dict[str, None] = {} if dot else dict.fromkeys(ROW_FIELDS)
     for each in (side,) if side else SIDES:
         found = (place for some in by_last(each).values() for place in some)
         for place in (*found, *headers(each)):

@@ -10,9 +10,10 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
-from dissector.filter.compiler import row_fields
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter.message_fields import BODY, HEADER, by_last, headers, kind_of, lookup
 from dissector.filter.predicates import ORDERS
+from dissector.filter.row_field_kinds import kind_of_row_field
 from dissector.filter.value_types import Kind, Type
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE
 from dissector.protocol.schema.errors import error_codes
@@ -145,9 +146,12 @@ def _names(part: str, api_keys: ApiKeys) -> list[tuple[str, str]]:
     """Fields of rows, and paths: below what is typed up to its last dot, one level."""
     above, dot, last = part.rpartition(".")
     words: dict[str, str] = {}
-    for name, field in row_fields().items():
+    for name in _row_field_names():
+        field = ROW_FIELDS[name]
         if dot == "" or name.startswith(f"{above}."):
-            words[name] = f"{field.words} ({field.kind.words})" if field.kind.type is not Type.STRUCT else field.words
+            kind = kind_of_row_field(field)
+            has_values = kind.type is not Type.STRUCT
+            words[name] = f"{field.description} ({kind.words})" if has_values else field.description
     if not dot:
         words |= {f"{side}.": f"the fields of the {side}" for side in SIDES}
     if dot or last:
@@ -156,6 +160,14 @@ def _names(part: str, api_keys: ApiKeys) -> list[tuple[str, str]]:
             words.setdefault(f"{above}{dot}{name}", "")
     best = _best(part, words.items())
     return [(name, said or _described(name, api_keys)) for name, said in best]
+
+
+def _row_field_names() -> list[str]:
+    """All names and aliases in the order of the registry, but a name before those that only extend it."""
+    places = {name: place for place, name in enumerate(ROW_FIELDS)}
+    return sorted(
+        places, key=lambda name: (min(place for other, place in places.items() if other.startswith(name)), len(name))
+    )
 
 
 def _below(above: list[str], last: str, api_keys: ApiKeys) -> set[str]:
@@ -214,9 +226,9 @@ def _versions(place: FieldPlace) -> str:
 
 
 def _kinds(name: str) -> list[Kind]:
-    field = row_fields().get(name)
+    field = ROW_FIELDS.get(name)
     if field is not None:
-        return [field.kind]
+        return [kind_of_row_field(field, name)]
     return list(dict.fromkeys(kind_of(place) for place in lookup(name)))
 
 

@@ -11,12 +11,13 @@ import numpy as np
 
 from dissector.core.arrays import UInt8
 from dissector.exchange.field_paths import SIDES, Path, found, holds
+from dissector.exchange.index_rows import IndexRows, RowValues
+from dissector.exchange.message_subjects import ERROR, MessageSubject
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.exchange.row_fields import EXCHANGE, RowField
+from dissector.filter.column_answers import NO, OPEN, YES, answer, has_any
 from dissector.filter.message_fields import HEADER
 from dissector.filter.predicates import Predicate
-from dissector.filter.row_columns import NO, OPEN, YES, IndexRows, has_any
-from dissector.filter.row_fields import EXCHANGE, RowField
-from dissector.filter.subjects import Subject
 from dissector.protocol.schema.error_codes import ErrorCode
 
 
@@ -103,40 +104,49 @@ class Negated:
 
 @dataclass(frozen=True)
 class OfRow:
-    """A field of the row; without a predicate, whether there is one."""
+    """A row field; without a predicate, whether the row has it."""
 
     field: RowField
     predicate: Predicate | None
+    is_relative: bool = False
+    """Whether the predicate is about times since the capture's start, in nanoseconds."""
 
     @property
     def is_of_index(self) -> bool:
-        return bool(self.field.cells) and not self.field.is_finding
+        return self.field.is_indexed
 
     @property
     def asks_findings(self) -> bool:
-        return self.field.is_finding
+        return self.field.from_summary is not None
 
     @property
     def asks_told(self) -> bool:
-        return self.field.is_finding
+        return self.field.from_summary is not None
 
     def answers(self, rows: IndexRows) -> UInt8:
-        told = np.full(len(rows), NO if self.field.cells else OPEN, np.uint8)
-        for column in self.field.cells:
-            cells = column(rows)
-            told = np.maximum(told, cells.exist() if self.predicate is None else cells.fit(self.predicate))
-        return told
+        if self.field.from_summary is not None:
+            return answer(self.field.from_summary(rows), self.predicate)
+        answers = np.full(len(rows), NO if self.field.is_indexed else OPEN, np.uint8)
+        for read in self.field.from_index:
+            column = read(rows)
+            if self.is_relative:
+                column = RowValues(column.values - rows.start_ns, column.present, column.unclear)
+            answers = np.maximum(answers, answer(column, self.predicate))
+        return answers
 
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
-        values = self.field.values(exchange, start_ns)
+        values = self.field.values(exchange)
+        if self.is_relative:
+            values = [value - start_ns for value in values if isinstance(value, int)]
         return any(self.predicate is None or self.predicate(value) for value in values)
 
 
 @dataclass(frozen=True)
 class OfSubject:
-    """What an exchange is about. That there is an error means one that is not NONE."""
+    """A row field that stands for fields of messages. `error` exists if there is an error other than NONE."""
 
-    subject: Subject
+    field: RowField
+    subject: MessageSubject
     predicate: Predicate | None
 
     is_of_index = False
@@ -144,21 +154,21 @@ class OfSubject:
 
     @property
     def asks_told(self) -> bool:
-        return self.subject.column is not None
+        return self.field.from_summary is not None
 
     def answers(self, rows: IndexRows) -> UInt8:
         may = np.zeros(len(rows), np.bool_)
         for side in SIDES:
             keys = [place.api_key for place in self.subject.places if place.side == side and place.api_key is not None]
             may |= _may_have(rows, side, keys)
-        if self.subject.column is None:
+        if self.field.from_summary is None:
             return np.where(may, np.uint8(OPEN), np.uint8(NO))
-        cells = self.subject.column(rows)
-        return np.where(may, cells.exist() if self.predicate is None else cells.fit(self.predicate), np.uint8(NO))
+        return np.where(may, answer(self.field.from_summary(rows), self.predicate), np.uint8(NO))
 
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
         if self.predicate is None:
-            return any(value is not None and value != ErrorCode.NONE for value in self.subject.of(exchange))
+            nothing = (None, ErrorCode.NONE) if self.subject is ERROR else (None,)
+            return any(value not in nothing for value in self.subject.of(exchange))
         return any(map(self.predicate, self.subject.of(exchange)))
 
 
@@ -222,8 +232,8 @@ class OfBody:
 
 def _may_have(rows: IndexRows, side: str, api_keys: Iterable[int] | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which rows have a message of that side of one of these APIs; responses of which nothing tells the API may."""
-    there = rows.asked if side == "request" else rows.answered
+    there = rows.has_request if side == "request" else rows.has_response
     if api_keys is None:
         return there
-    known = there & has_any(rows.api_key, list(api_keys))
-    return known if side == "request" else known | rows.orphans
+    known = there & has_any(rows.api_keys, list(api_keys))
+    return known if side == "request" else known | rows.is_orphan

@@ -10,10 +10,11 @@ from typing import Final
 
 from dissector.core.text import HOSTILE
 from dissector.exchange.field_paths import STRUCT
-from dissector.filter.compiler import row_fields
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter.message_fields import kind_of, lookup
-from dissector.filter.row_fields import RowField
+from dissector.filter.row_field_kinds import kind_of_row_field
 from dissector.filter.value_types import NANOSECONDS, Kind, Type
+from dissector.protocol.schema.enums import API_KEY
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_.:/+-]+")
 """Texts that need no quotes."""
@@ -33,17 +34,16 @@ def expression(path: str, value: object) -> str:
 
 
 def cell_expression(name: str, value: object) -> str:
-    """The filter for a cell of a row, by the name of its field (`row_fields`): numbers as the row has them, latency in
+    """The filter for a cell of a row, by the name of its field (`ROW_FIELDS`): numbers as the row has them, latency in
     nanoseconds, time in nanoseconds since 1970, api by name or key. None asks that there is none."""
     if value is None:
         return f"!{name}"
-    field = row_fields()[name]
-    kind = field.kind
-    if isinstance(field, RowField) and kind.type is Type.TIME:
+    kind = kind_of_row_field(ROW_FIELDS[name])
+    if kind.type is Type.TIME:
         return f"{name} == {calendar(int(str(value)))}"
     if isinstance(value, int) and not isinstance(value, bool) and (kind.enum or kind.names):
         return f"{name} == {kind.members.get(value, value)}"
-    if name == "api":
+    if kind.enum == API_KEY:
         return f"{name} == {_quoted(str(value).removesuffix('?').removeprefix('API '))}"
     return f"{name} == {_worded(value, kind)}"
 

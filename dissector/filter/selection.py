@@ -15,9 +15,10 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from dissector.core.arrays import Int64, UInt8
+from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
+from dissector.filter.column_answers import NO, OPEN, YES
 from dissector.filter.compiler import Filter
-from dissector.filter.row_columns import NO, OPEN, YES, IndexRows
 
 FIRST: Final = 1 << 10
 STRETCH: Final = 1 << 16

@@ -14,10 +14,10 @@ from pyspark.sql import functions as f
 from dissector.core.finding import Severity
 from dissector.exchange.field_paths import SIDES
 from dissector.exchange.model import STORED
+from dissector.exchange.row_fields import RowField
 from dissector.filter import Filter
 from dissector.filter.conditions import Condition, Joined, Look, Negated, OfBody, OfRow, OfSubject
 from dissector.filter.predicates import LEAST, Contains, Intervals, NoneOf, OneOf, Predicate
-from dissector.filter.row_fields import CALENDAR, RowField
 from dissector.findings import CODES
 from dissector.protocol.schema.loader import alternatives, apis, message
 from dissector.protocol.schema.model import Field
@@ -26,17 +26,6 @@ MOST_LOOKS: Final = 24
 """Places of messages that are asked for in columns; of more only the API is."""
 _TOP: Final = (1 << 63) - 1
 _EXCHANGE: Final = "exchange"
-_COLUMNS: Final = {
-    "kind": ("kind",), "number": ("number",), "conn": ("conn",), "client": ("client",), "server": ("server",),
-    "latency": ("latency_ns",), "time": ("time_ns",), "size": ("request_size", "response_size"),
-    "request.size": ("request_size",), "response.size": ("response_size",), "info": ("info",),
-}  # fmt: skip
-"""Columns by the fields of rows."""
-_OF_EXCHANGES: Final = {
-    "api_key": "api_key", "version": "api_version", "client_id": "client_id", "corr": "correlation_id",
-    "request": "request_size", "response": "response_size",
-}  # fmt: skip
-"""Those that other kinds of rows have not."""
 
 
 class Narrowing(NamedTuple):
@@ -90,29 +79,29 @@ class _Columns:
     def _leaf(self, condition: Condition) -> _Told | None:
         """One question; None where columns can't tell."""
         if isinstance(condition, OfRow):
-            return self._row(condition.field, condition.predicate)
+            return self._row(condition.field, condition.predicate, self._start_ns if condition.is_relative else 0)
         if isinstance(condition, OfSubject):
             return _subject(condition)
         return _body(condition) if isinstance(condition, OfBody) else None
 
-    def _row(self, field: RowField, asked: Predicate | None) -> _Told | None:
-        name = field.name
-        self.asks_numbers |= name in ("number", "conn")
-        self.asks_findings |= name == "finding"
-        if name == "finding":
+    def _row(self, field: RowField, asked: Predicate | None, shift: int) -> _Told | None:
+        self.asks_numbers |= field.name in ("number", "connection")
+        self.asks_findings |= field.name == "finding"
+        if field.name == "finding":
             return _Told(_finding(asked), is_exact=True)
-        if name == "severity":
+        if field.name == "severity":
             fits = [severity.value for at, severity in enumerate(Severity) if asked is None or asked(at)]
             return _Told(f.col("severity").isin(fits), is_exact=True)
-        if name == "api":
+        if field.name == "api":
             return _api(asked)
-        if name in _OF_EXCHANGES:
-            may = _asked(f.col(_OF_EXCHANGES[name]), asked)
-            return None if may is None else _Told((f.col("kind") == _EXCHANGE) & may, is_exact=True)
-        shift = self._start_ns if name == "time" and field is not CALENDAR else 0
-        columns = [_asked(f.col(column), asked, shift) for column in _COLUMNS[name]]
+        if not field.table_columns:
+            return None
+        columns = [_asked(f.col(column), asked, shift) for column in field.table_columns]
         some = [column for column in columns if column is not None]
-        return _Told(_any(some), is_exact=True) if len(some) == len(columns) else None
+        if len(some) < len(columns):
+            return None
+        may = (f.col("kind") == _EXCHANGE) & _any(some) if field.of_exchanges else _any(some)
+        return _Told(may, is_exact=True)
 
 
 def _any(columns: Sequence[Column]) -> Column:

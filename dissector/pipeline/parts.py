@@ -17,9 +17,9 @@ from dissector.capture_session import Capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import exchange_object, messages_object
-from dissector.filter.subjects import ERROR
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import bodies, carried
 from dissector.pipeline.cells import Cells, Made

@@ -1,4 +1,4 @@
-"""The index's columns say what the exchanges themselves do."""
+"""Columns of the index equal the values of the decoded exchanges."""
 
 import random
 from pathlib import Path
@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange.listing import FACTS
+from dissector.exchange.row_fields import ROW_FIELDS
 from tests.conftest import PCAPS
 from tests.traffic import Packet, capture_of, conversation, exchanges, lossy
 
-NAMES = tuple(FACTS)
+NAMES = tuple(name for name, field in ROW_FIELDS.items() if field.is_indexed)
 
 
 def check(*paths: str, asked: tuple[int, int] | None = None) -> list[str]:
     """The kinds of rows that were compared."""
     with Capture(paths, asked=asked) as capture:
-        told = [[FACTS[name](exchange) for name in NAMES] for exchange in capture.exchanges()]
+        told = [[ROW_FIELDS[name].from_exchange(exchange) for name in NAMES] for exchange in capture.exchanges()]
         columns = capture.columns(NAMES, 0, len(capture))
         assert [list(row) for row in zip(*columns, strict=True)] == told
         middle = len(capture) // 2

@@ -12,7 +12,7 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
 from dissector.filter import parse
-from dissector.filter.row_columns import NO, OPEN, YES
+from dissector.filter.column_answers import NO, OPEN, YES
 from dissector.filter.selection import narrowed
 from tests.conftest import PCAPS
 

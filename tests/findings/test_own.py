@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.core.finding import Severity
 from dissector.core.store import Store
+from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import Exchange
 from dissector.filter import parse
-from dissector.filter.row_columns import OPEN, YES
+from dissector.filter.column_answers import OPEN, YES
 from dissector.filter.selection import narrowed
-from dissector.filter.subjects import ERROR
 from dissector.findings import CODES
 from dissector.findings.alike import Alike
 from dissector.findings.told import SEVERITIES, Told

@@ -130,7 +130,7 @@ def test_how_restless_groups_are(ingested: Ingested, exchanges: list[Exchange]) 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_which_errors_whom(ingested: Ingested, exchanges: list[Exchange]) -> None:
-    from dissector.filter.subjects import ERROR
+    from dissector.exchange.message_subjects import ERROR
     from dissector.protocol.schema.errors import error_name
 
     rows = asked(ingested, "Which errors whom")

@@ -3,7 +3,7 @@
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange.listing import FACTS
+from dissector.exchange.row_fields import ROW_FIELDS
 from tests.conftest import PCAPS
 from tests.tui.driving import JAVA, Screen, opened
 from tui.columns import COLUMNS, MARKS_WIDTH
@@ -17,7 +17,7 @@ def test_the_order_is_that_of_the_values_and_what_has_none_is_last(column: objec
     fact = next(each.fact for each in COLUMNS if each is column)
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng"), JAVA]) as capture:
         exchanges = list(capture.exchanges())
-        values = [FACTS[fact](exchange) for exchange in exchanges]
+        values = [ROW_FIELDS[fact].from_exchange(exchange) for exchange in exchanges]
         there = [n for n, value in enumerate(values) if value is not None]
         absent = [n for n, value in enumerate(values) if value is None]
         found = order_of(capture, fact, len(values), lambda: False)

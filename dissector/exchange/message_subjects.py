@@ -1,0 +1,115 @@
+"""What the messages of an exchange are about, whatever an API calls it: errors, topics, partitions, groups.
+
+The schema tables say which fields these are: by Kafka's marks (`entityType`), by the enum of their numbers, and by
+names that mean the same in every message. A new API needs nothing here.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path, found, places
+from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.protocol.schema.error_codes import ErrorCode
+from dissector.protocol.schema.field_enums import CoordinatorType
+
+TOPIC_ID: Final = "topic_id"
+PARTITIONS: Final = frozenset(("partition", "partition_index", "partition_id", "partition_indexes"))
+_INTEGERS: Final = ("int8", "int16", "int32", "int64")
+
+
+@dataclass(frozen=True)
+class MessageSubject:
+    """Fields of many messages under one name.
+
+    `is_at` selects their places; `values` converts what stands there; `more` gives values of an exchange that no field
+    of its messages has.
+    """
+
+    is_at: Callable[[FieldPlace], bool]
+    values: Callable[[ExchangeMessage, Iterable[object]], Iterable[object]] = lambda _, values: values
+    more: Callable[[Exchange], Iterable[object]] = lambda _: ()
+
+    @cached_property
+    def places(self) -> tuple[FieldPlace, ...]:
+        """The places of the fields, of both sides."""
+        return tuple(
+            place for side in SIDES for place in places(side)
+            if place.api_key is not None and not place.opened and place.type != STRUCT and self.is_at(place)
+        )  # fmt: skip
+
+    @cached_property
+    def paths(self) -> Mapping[str, tuple[Path, ...]]:
+        """The paths of the fields, by message."""
+        by_message: dict[str, list[Path]] = {}
+        for place in self.places:
+            by_message.setdefault(place.message, []).append(place.path)
+        return {name: tuple(paths) for name, paths in by_message.items()}
+
+    def of(self, exchange: Exchange) -> Iterator[object]:
+        """The values of an exchange."""
+        if exchange.facts.kind != "exchange":
+            return
+        for message in (exchange.request, exchange.response):
+            if message is not None and (paths := self.paths.get(message.shape.body or "")):
+                yield from self.values(message, [value for path in paths for value in found(message.body, path)])
+        yield from self.more(exchange)
+
+
+def _is_error(place: FieldPlace) -> bool:
+    name = place.path[-1]
+    return place.side == "response" and (name == "error_code" or name.endswith("_error_code"))
+
+
+def _errors(message: ExchangeMessage, codes: Iterable[object]) -> Iterable[object]:
+    """The errors of a response; `ErrorCode.NONE` for a decoded response without one."""
+    errors = [code for code in codes if code]
+    return errors or ([ErrorCode.NONE] if message.body else [])
+
+
+def _is_topic(place: FieldPlace) -> bool:
+    marked = place.field is not None and place.field.entity_type == "topicName"
+    return marked or place.path[-1] in ("topic", "topic_name", TOPIC_ID)
+
+
+def _topics(message: ExchangeMessage, values: Iterable[object]) -> Iterable[object]:
+    """Names. A topic id comes with the name that the capture gives it, if any."""
+    for value in values:
+        yield value
+        name = message.context.topic_names.get(str(value))
+        if name is not None:
+            yield name
+
+
+def _is_partition(place: FieldPlace) -> bool:
+    name = place.path[-1]
+    if place.type not in _INTEGERS:
+        return False
+    return (
+        name in PARTITIONS
+        or (name == "partitions" and place.is_array)
+        or (name == "index" and place.path[-2:-1] != () and place.path[-2].startswith("partition"))
+    )
+
+
+def _is_group(place: FieldPlace) -> bool:
+    marked = place.field is not None and place.field.entity_type == "groupId"
+    return marked or place.path[-1] == "group_id" or _is_coordinator_key(place)
+
+
+def _is_coordinator_key(place: FieldPlace) -> bool:
+    return place.message == "FindCoordinatorRequest" and place.path[-1] in ("key", "coordinator_keys")
+
+
+def _groups(message: ExchangeMessage, values: Iterable[object]) -> Iterable[object]:
+    """FindCoordinator names a group only with the key type of groups. Before version 1 all keys are groups."""
+    return values if message.body.get("key_type", CoordinatorType.GROUP) == CoordinatorType.GROUP else ()
+
+
+ERROR: Final = MessageSubject(_is_error, _errors)
+TOPIC: Final = MessageSubject(_is_topic, _topics, lambda exchange: exchange.fetched or ())
+PARTITION: Final = MessageSubject(
+    _is_partition, more=lambda exchange: [n for numbers in (exchange.fetched or {}).values() for n in numbers]
+)
+GROUP: Final = MessageSubject(_is_group, _groups)

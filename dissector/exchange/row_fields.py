@@ -1,0 +1,307 @@
+"""The registry of row fields: what a row is asked for by name, without a path into a message.
+
+`--fields`, the filter, `stats --by`, the columns and the sort order of the screen, the keys of JSON and completion all
+read `ROW_FIELDS`. A new row field is one entry of `_FIELDS`.
+
+Invariant: a field's values from the index are those from the exchange: a property test.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Final
+
+from dissector.core.finding import Severity
+from dissector.exchange.decoder import KIND_NAMES, api_name
+from dissector.exchange.index_rows import IndexRows, RowValues, RowValueSets
+from dissector.exchange.message_subjects import ERROR, GROUP, PARTITION, TOPIC, MessageSubject
+from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow
+from dissector.protocol.schema.enums import ERROR_CODE, name_of
+from dissector.protocol.schema.loader import api_named
+
+Value = str | int | None
+FromExchange = Callable[[Exchange], Value]
+EXCHANGE: Final = KIND_NAMES[0]
+
+
+class FieldType(StrEnum):
+    """What the values of a row field are."""
+
+    INTEGER = "number"
+    SIZE = "size"
+    DURATION = "duration"
+    TIME = "time"
+    TEXT = "text"
+    PRESENCE = "presence"
+    """`true`, or no value."""
+    KIND = "kind of row"
+    CONNECTION = "connection"
+    API = "API"
+    ERROR = "error"
+    FINDING = "finding"
+    SEVERITY = "severity"
+
+    @property
+    def unit(self) -> str:
+        """The unit of a bare number; empty for none."""
+        return {FieldType.SIZE: "bytes", FieldType.DURATION: "ns", FieldType.TIME: "ns since 1970"}.get(self, "")
+
+
+@dataclass(frozen=True)
+class RowField:
+    """A field of rows.
+
+    `from_exchange` gives what JSON and `--fields` print; a field with several values joins them by commas.
+    """
+
+    name: str
+    description: str
+    type: FieldType
+    heading: str
+    """Above its column."""
+    from_exchange: FromExchange
+    from_index: tuple[Callable[[IndexRows], RowValues], ...] = ()
+    """Its columns of the index, without decoding: a row has the values of all of them. Empty if the index has none."""
+    from_summary: Callable[[IndexRows], RowValues | RowValueSets] | None = None
+    """Its column once rows have been examined."""
+    aliases: tuple[str, ...] = ()
+    of_exchanges: bool = False
+    """Whether only exchanges have it, and no other kind of row."""
+    compared: Callable[[Exchange], Iterable[object]] | None = None
+    """The values that a filter compares, if they differ from what is printed: numbers of names, several values."""
+    show: Callable[[int], Value] | None = None
+    """What is printed for a number of a column."""
+    subject: MessageSubject | None = None
+    """The fields of messages that it stands for."""
+    reads_findings: bool = False
+    """Whether it depends on findings: an unexamined capture does not have all of them."""
+    json_key: str = ""
+    """Its key in the JSON object of an exchange; empty if the object has it elsewhere, or not at all."""
+    table_columns: tuple[str, ...] = ()
+    """Its columns in the table of exchanges."""
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the index gives it without decoding, except for the odd row."""
+        return bool(self.from_index)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name, then the aliases."""
+        return (self.name, *self.aliases)
+
+    def values(self, exchange: Exchange) -> Iterable[object]:
+        """The values that a filter compares."""
+        if self.compared is not None:
+            return self.compared(exchange)
+        value = self.from_exchange(exchange)
+        return () if value is None else (value,)
+
+
+def _of_exchange(value: Callable[[ExchangeRow], Value]) -> FromExchange:
+    """A value that only exchanges have."""
+    return lambda exchange: value(exchange.facts) if exchange.facts.kind == EXCHANGE else None
+
+
+def _response_time_ns(row: ExchangeRow) -> int | None:
+    if row.response_size is None:
+        return None
+    return row.time_ns if row.request_size is None else row.time_ns + (row.latency_ns or 0)
+
+
+def _api_keys(exchange: Exchange) -> Iterable[int]:
+    """The API's key, also if it is inferred: ``Fetch?`` is Fetch."""
+    if exchange.facts.kind != EXCHANGE:
+        return ()
+    key = exchange.api_key
+    if key is None and exchange.facts.api != UNKNOWN_API:
+        known = api_named(exchange.facts.api.removesuffix("?"))
+        key = known.key if known else None
+    return () if key is None else (key,)
+
+
+def _severities(exchange: Exchange) -> Iterable[int]:
+    severity = exchange.row.severity
+    return () if severity is None else (tuple(Severity).index(severity),)
+
+
+def _codes(exchange: Exchange) -> list[str]:
+    return [finding.code for finding in exchange.findings]
+
+
+def _sizes(exchange: Exchange) -> list[int]:
+    return [size for size in (exchange.facts.request_size, exchange.facts.response_size) if size is not None]
+
+
+def joined(values: Iterable[object]) -> str | None:
+    """Several values as one text; None for no value."""
+    texts = [str(value) for value in values if value is not None]
+    return ",".join(texts) if texts else None
+
+
+def _subject(subject: MessageSubject) -> FromExchange:
+    """Each value once."""
+    return lambda exchange: joined(dict.fromkeys(subject.of(exchange)))
+
+
+def _errors(exchange: Exchange) -> str | None:
+    """The names of errors, each once."""
+    codes = dict.fromkeys(code for code in ERROR.of(exchange) if isinstance(code, int) and code)
+    return joined(name_of(ERROR_CODE, code) for code in codes)
+
+
+def _topics(exchange: Exchange) -> str | None:
+    """Names, each once, and the ids of topics without a name."""
+    contexts = [message.context for message in (exchange.request, exchange.response) if message is not None]
+    names = {key: name for context in contexts for key, name in context.topic_names.items()}
+    return joined(dict.fromkeys(names.get(str(topic), topic) for topic in TOPIC.of(exchange) if topic))
+
+
+def _true(_number: int) -> str:
+    return "true"
+
+
+_FIELDS: Final = (
+    RowField(
+        "kind", "exchange, gap, unparsed, tls, sasl; batch or index in Kafka's files", FieldType.KIND, "Kind",
+        lambda exchange: exchange.facts.kind, (IndexRows.kind,),
+        json_key="kind", table_columns=("kind",),
+    ),
+    RowField(
+        "number", "the row's number, from 1", FieldType.INTEGER, "No.",
+        lambda exchange: exchange.facts.number, (IndexRows.number,),
+        json_key="number", table_columns=("number",),
+    ),
+    RowField(
+        "connection", "the TCP connection's number, as C3 or 3", FieldType.CONNECTION, "Conn",
+        lambda exchange: exchange.facts.connection, (IndexRows.connection,), aliases=("conn",),
+        json_key="connection", table_columns=("conn",),
+    ),
+    RowField(
+        "client", "the client's address, host:port", FieldType.TEXT, "From",
+        lambda exchange: exchange.facts.client or None, (IndexRows.client,),
+        json_key="client", table_columns=("client",),
+    ),
+    RowField(
+        "server", "the broker's address, host:port; the file of an entry of Kafka's files", FieldType.TEXT, "To",
+        lambda exchange: exchange.facts.server, (IndexRows.server,), aliases=("broker",),
+        json_key="server", table_columns=("server",),
+    ),
+    RowField(
+        "time", "when the row begins: since the capture's start, or as a date", FieldType.TIME, "Time",
+        lambda exchange: exchange.facts.time_ns, (IndexRows.time,), aliases=("time_ns",),
+        table_columns=("time_ns",),
+    ),
+    RowField(
+        "api_key", "the API's key", FieldType.INTEGER, "Key",
+        lambda exchange: exchange.api_key, (IndexRows.api_key,), of_exchanges=True,
+        json_key="api_key", table_columns=("api_key",),
+    ),
+    RowField(
+        "api", "the API, by name or key", FieldType.API, "API",
+        _of_exchange(lambda row: None if row.api == UNKNOWN_API else row.api), (IndexRows.api,),
+        of_exchanges=True, compared=_api_keys, show=api_name,
+        json_key="api", table_columns=("api_key", "api"),
+    ),
+    RowField(
+        "api_version", "the API's version", FieldType.INTEGER, "v",
+        _of_exchange(lambda row: row.version), (IndexRows.api_version,), aliases=("version",), of_exchanges=True,
+        json_key="api_version", table_columns=("api_version",),
+    ),
+    RowField(
+        "correlation_id", "the correlation id", FieldType.INTEGER, "Corr",
+        _of_exchange(lambda row: row.correlation_id), (IndexRows.correlation_id,), aliases=("corr",),
+        of_exchanges=True, json_key="correlation_id", table_columns=("correlation_id",),
+    ),
+    RowField(
+        "client_id", "the client id of the request", FieldType.TEXT, "Client",
+        _of_exchange(lambda row: row.client_id), (IndexRows.client_id,), of_exchanges=True,
+        json_key="client_id", table_columns=("client_id",),
+    ),
+    RowField(
+        "latency", "from request to response: 50ms, 1.5s", FieldType.DURATION, "Latency",
+        _of_exchange(lambda row: row.latency_ns), (IndexRows.latency,), aliases=("latency_ns",),
+        json_key="latency_ns", table_columns=("latency_ns",),
+    ),
+    RowField(
+        "request.time_ns", "when the request was sent", FieldType.TIME, "Requested",
+        lambda exchange: None if exchange.facts.request_size is None else exchange.facts.time_ns,
+        (IndexRows.request_time,),
+    ),
+    RowField(
+        "request.size", "bytes of the request, size prefix included: 8k, 1MiB", FieldType.SIZE, "Out",
+        lambda exchange: exchange.facts.request_size, (IndexRows.request_size,),
+        table_columns=("request_size",),
+    ),
+    RowField(
+        "response.time_ns", "when the response was sent", FieldType.TIME, "Responded",
+        lambda exchange: _response_time_ns(exchange.facts), (IndexRows.response_time,),
+    ),
+    RowField(
+        "response.size", "bytes of the response, size prefix included: 8k, 1MiB", FieldType.SIZE, "In",
+        lambda exchange: exchange.facts.response_size, (IndexRows.response_size,),
+        table_columns=("response_size",),
+    ),
+    RowField(
+        "size", "bytes of the request or of the response: 8k, 1MiB", FieldType.SIZE, "Bytes",
+        lambda exchange: joined(_sizes(exchange)), (IndexRows.request_size, IndexRows.response_size),
+        compared=_sizes, table_columns=("request_size", "response_size"),
+    ),
+    RowField(
+        "request", "whether the request is in the capture", FieldType.PRESENCE, "Request",
+        lambda exchange: "true" if exchange.facts.kind == EXCHANGE and exchange.request is not None else None,
+        (IndexRows.request,), of_exchanges=True, show=_true, table_columns=("request_size",),
+    ),
+    RowField(
+        "response", "whether the response is in the capture", FieldType.PRESENCE, "Response",
+        lambda exchange: "true" if exchange.facts.kind == EXCHANGE and exchange.response is not None else None,
+        (IndexRows.response,), of_exchanges=True, show=_true, table_columns=("response_size",),
+    ),
+    RowField(
+        "error", "any error of the response, at any depth, by name or code; NONE: it has none", FieldType.ERROR,
+        "Error", _errors, from_summary=IndexRows.errors, of_exchanges=True, compared=ERROR.of, subject=ERROR,
+    ),
+    RowField(
+        "topic", "any topic, by name, also if the message has its id", FieldType.TEXT, "Topic",
+        _topics, of_exchanges=True, compared=TOPIC.of, subject=TOPIC,
+    ),
+    RowField(
+        "partition", "any partition, by number", FieldType.INTEGER, "Partition",
+        _subject(PARTITION), of_exchanges=True, compared=PARTITION.of, subject=PARTITION,
+    ),
+    RowField(
+        "group", "any consumer group, by name", FieldType.TEXT, "Group",
+        _subject(GROUP), of_exchanges=True, compared=GROUP.of, subject=GROUP,
+    ),
+    RowField(
+        "finding", "the code of a finding, such as unanswered", FieldType.FINDING, "Findings",
+        lambda exchange: joined(_codes(exchange)), from_summary=IndexRows.findings, aliases=("findings",),
+        compared=_codes, reads_findings=True,
+    ),
+    RowField(
+        "severity", "the worst finding's severity: note, warning, error", FieldType.SEVERITY, "Severity",
+        lambda exchange: None if exchange.row.severity is None else exchange.row.severity.value,
+        from_summary=IndexRows.severity, compared=_severities, reads_findings=True, table_columns=("severity",),
+    ),
+    RowField(
+        "info", "the text of the Info column", FieldType.TEXT, "Info",
+        lambda exchange: exchange.row.info or None, reads_findings=True, table_columns=("info",),
+    ),
+)  # fmt: skip
+
+ROW_FIELDS: Final[dict[str, RowField]] = {field.name: field for field in _FIELDS} | {
+    alias: field for field in _FIELDS for alias in field.aliases
+}
+"""All row fields, by every name and alias."""
+
+
+def row_fields() -> Iterator[RowField]:
+    """All row fields, each once, in the order of the registry."""
+    return (field for name, field in ROW_FIELDS.items() if name == field.name)
+
+
+@cache
+def json_fields() -> Mapping[str, FromExchange]:
+    """The row fields at the top of the JSON object of an exchange, by their keys."""
+    return {field.json_key: field.from_exchange for field in row_fields() if field.json_key}

@@ -1,0 +1,180 @@
+"""The registry of row fields: every name is valid everywhere, and all surfaces agree on values."""
+
+import json
+import subprocess
+from functools import cache
+from typing import Any
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.cli.fields import exchange_lines, index_lines, parse
+from dissector.exchange.model import Exchange
+from dissector.exchange.row_fields import ROW_FIELDS, FieldType, RowField, json_fields, row_fields
+from dissector.exchange.to_json import exchange_object, json_line
+from dissector.filter import cell_expression, complete
+from dissector.filter import parse as parse_filter
+from dissector.pipeline.tables import BY_NAME
+from tests.cli.test_commands import kdissect
+from tests.conftest import PCAPS
+
+NAMES = [*ROW_FIELDS]
+CAPTURES = ("java", "librdkafka-pipelined")
+
+
+@cache
+def opened(name: str) -> Capture:
+    capture = Capture([str(PCAPS / f"{name}.pcapng")])
+    for _ in (*capture.read(), *capture.examine()):
+        pass
+    return capture
+
+
+@cache
+def decoded(name: str) -> tuple[Exchange, ...]:
+    return tuple(opened(name).exchanges())
+
+
+def printed(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+@pytest.mark.parametrize("name", NAMES)
+def test_all_surfaces_agree_on_values(capture: str, name: str) -> None:
+    field, exchanges = ROW_FIELDS[name], decoded(capture)
+    values = [field.from_exchange(exchange) for exchange in exchanges]
+    assert b"".join(exchange_lines(parse(name), exchanges, as_csv=False)).decode() == "".join(
+        f"{printed(value)}\n" for value in values
+    )
+    if field.is_indexed:
+        assert opened(capture).columns([name], 0, len(exchanges)) == [values]
+        rows = range(len(exchanges))
+        assert b"".join(index_lines(opened(capture), parse(name), rows, as_csv=False)) == b"".join(
+            exchange_lines([name], exchanges, as_csv=False)
+        )
+    objects = [json.loads(json_line(exchange)) for exchange in exchanges]
+    for value, found in zip(values, map(in_json, objects, [field] * len(objects)), strict=True):
+        assert found in (value, NOT_IN_JSON)
+
+
+NOT_IN_JSON = object()
+
+
+def in_json(value: dict[str, Any], field: RowField) -> object:
+    """The value of a field in the JSON object of an exchange, which has some of them below other keys."""
+    if field.json_key:
+        return value[field.json_key]
+    side, _, key = field.name.partition(".")
+    if key:
+        return value[side][key] if value[side] else None
+    if field.type is FieldType.PRESENCE:
+        return "true" if value[side] else None
+    if field.name == "finding":
+        return ",".join(finding["code"] for finding in value["findings"]) or None
+    if field.name == "time":
+        return (value["request"] or value["response"])["time_ns"]
+    return NOT_IN_JSON
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_filter_finds_the_rows_that_have_a_value(capture: str, name: str) -> None:
+    field, exchanges = ROW_FIELDS[name], decoded(capture)
+    whole = opened(capture)
+    present = [row for row, exchange in enumerate(exchanges) if field.from_exchange(exchange) is not None]
+    assert rows_of(whole, name) == present
+    if field.type is FieldType.PRESENCE:
+        return
+    for value in dict.fromkeys(value for exchange in exchanges[:8] for value in field.values(exchange)):
+        expected = [row for row, exchange in enumerate(exchanges) if value in [*field.values(exchange)]]
+        assert rows_of(whole, cell_expression(name, value)) == expected
+
+
+def rows_of(capture: Capture, text: str) -> list[int]:
+    return [int(row) for found in capture.select(parse_filter(text)) for row in found.rows]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_completed_and_has_a_heading(name: str) -> None:
+    assert name in [each.text for each in complete(name, len(name))]
+    assert ROW_FIELDS[name].heading
+    assert ROW_FIELDS[name].description
+
+
+def test_the_names_that_the_interface_promises_are_there() -> None:
+    promised = {
+        "number": "number", "time": "time_ns", "connection": "conn", "client": "client", "server": "broker",
+        "api": "api", "api_key": "api_key", "api_version": "version", "correlation_id": "corr",
+        "client_id": "client_id", "latency": "latency_ns", "request.size": "request.size",
+        "response.size": "response.size", "error": "error", "topic": "topic", "partition": "partition",
+        "group": "group", "finding": "findings", "severity": "severity", "info": "info",
+    }  # fmt: skip
+    assert all(ROW_FIELDS[alias].name == name for name, alias in promised.items())
+
+
+def test_no_two_fields_share_a_name_or_a_heading() -> None:
+    names = [name for field in row_fields() for name in field.names]
+    assert sorted(names) == sorted(set(names)) == sorted(ROW_FIELDS)
+    headings = [field.heading for field in row_fields()]
+    assert len(headings) == len(set(headings))
+
+
+def test_columns_of_tables_are_columns_of_the_exchanges() -> None:
+    columns = {column.name for column in BY_NAME["exchanges"].columns} | {"number", "conn"}
+    assert all(columns.issuperset(field.table_columns) for field in row_fields())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("latency_ns > 1", "latency > 1ns"),
+        ("correlation_id == 5", "corr == 5"),
+        ("request.size > 0.1k", "request.size > 100"),
+        ("broker contains 9092", "server contains 9092"),
+    ],
+)
+def test_aliases_and_units_mean_the_same(text: str, expected: str) -> None:
+    capture = opened("java")
+    assert rows_of(capture, text) == rows_of(capture, expected) != []
+
+
+def test_a_bare_number_of_time_ns_is_nanoseconds_since_1970() -> None:
+    capture, exchanges = opened("java"), decoded("java")
+    middle = exchanges[30].facts.time_ns
+    expected = [row for row, exchange in enumerate(exchanges) if exchange.facts.time_ns >= middle]
+    assert rows_of(capture, f"time_ns >= {middle}") == expected
+    assert rows_of(capture, f"request.time_ns in {{{middle}..{2**62}}}") == expected
+    assert rows_of(capture, f"time_ns >= {middle - capture.start_ns}ns") == expected
+
+
+def test_a_new_field_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    field = RowField(
+        "round_trip_us", "microseconds", FieldType.INTEGER, "µs",
+        lambda exchange: None if exchange.facts.latency_ns is None else exchange.facts.latency_ns // 1000,
+        aliases=("rtt",), json_key="round_trip_us",
+    )  # fmt: skip
+    json_fields.cache_clear()
+    for name in field.names:
+        monkeypatch.setitem(ROW_FIELDS, name, field)
+    try:
+        exchange = decoded("java")[3]
+        value = field.from_exchange(exchange)
+        assert exchange_object(exchange)["round_trip_us"] == value
+        for name in field.names:
+            assert [*exchange_lines(parse(name), [exchange], as_csv=False)] == [f"{value}\n".encode()]
+            assert parse_filter(f"{name} == {value}").matches(exchange)
+            assert 3 in rows_of(opened("java"), f"{name} == {value}")
+            assert name in [each.text for each in complete(name, len(name))]
+    finally:
+        monkeypatch.undo()
+        json_fields.cache_clear()
+
+
+def test_the_command_line_takes_aliases() -> None:
+    done: subprocess.CompletedProcess[bytes] = kdissect(
+        "show", str(PCAPS / "java.pcapng"), "--fields", "conn,latency,time", "-Y", "latency_ns > 1"
+    )
+    same = kdissect("show", str(PCAPS / "java.pcapng"), "--fields", "connection,latency_ns,time_ns", "-Y", "latency")
+    assert done.returncode == 0
+    assert done.stdout == same.stdout
