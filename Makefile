@@ -6,36 +6,44 @@ SEED ?= $(shell date +%s)
 COUNT ?= 20
 VENV := .venv
 BIN := $(VENV)/bin
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test spark check lint bench fuzz lab schemas vectors clean
+.PHONY: help run test spark check lint bench fuzz exhaustive lab schemas vectors constraints hooks clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(BIN)/kdissect: pyproject.toml
+$(BIN)/kdissect: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kdissect needs Python 3.11 or newer: make run PYTHON=python3.12"; exit 2; }
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python $(PIP_INSTALL) --constraint constraints.txt --editable .
 	@touch $@
 
 $(VENV)/.tests: $(BIN)/kdissect
 	@echo "installing what the tests need (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev,connect]'
+	@$(BIN)/python $(PIP_INSTALL) --constraint constraints.txt --editable '.[test,dev,connect]'
 	@touch $@
 
 run: $(BIN)/kdissect ## open a bundled capture (CAPTURE=FILE for another)
 	@$(BIN)/kdissect $(CAPTURE)
 
 test: $(VENV)/.tests lint ## all tests, style, types and import rules
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not spark'
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not spark and not exhaustive'
+
+test-PACKAGE: ## the tests of one package: make test-transport, make test-tui
+	@echo "name a package:" $(sort $(patsubst tests/%/__init__.py,test-%,$(wildcard tests/*/__init__.py))); exit 2
+
+test-%: $(VENV)/.tests
+	@test -d tests/$* || { echo "there is no folder tests/$*"; exit 2; }
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not spark and not exhaustive' tests/$*
 
 spark: $(VENV)/.tests ## minutes of Spark: clusters, kills, rings, commands on tables (needs Java 17)
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m spark
 
 check: $(VENV)/.tests lint ## the fast part of `make test`, under a minute
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not slow and not spark' --hypothesis-profile=quick
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not slow and not spark and not exhaustive' --hypothesis-profile=quick
 
 lint: $(VENV)/.tests ## style, types, import rules
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
@@ -45,8 +53,12 @@ lint: $(VENV)/.tests ## style, types, import rules
 bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter diff spark")
 	@$(BIN)/python -m tools.benchmarks $(BENCH)
 
-fuzz: $(VENV)/.tests ## damaged input on every core (FUZZ="--count N --seed S --minutes M")
+fuzz: $(VENV)/.tests ## damaged input, then every property with fresh random examples (FUZZ="--count N --seed S --minutes M")
 	@$(BIN)/python -m tools.fuzz $(FUZZ)
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'hypothesis and not spark' --hypothesis-profile=fresh
+
+exhaustive: $(VENV)/.tests ## what `make test` does with some captures, with each of them
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'exhaustive and not spark'
 
 lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs Java 17, Maven, dumpcap or tcpdump)
 	@$(BIN)/python -m tools.lab
@@ -59,6 +71,15 @@ vectors: $(VENV)/.tests ## hold the codec against fresh messages from Apache's o
 	@echo "SEED=$(SEED) COUNT=$(COUNT)"
 	@$(BIN)/python -m tools.lab.vectors --seed $(SEED) --count $(COUNT) --out build/vectors
 	@VECTORS=build/vectors $(BIN)/python -m pytest -n auto tests/protocol/test_vectors.py
+
+constraints: ## renew constraints.txt: the newest libraries that pyproject.toml allows
+	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints
+	@build/constraints/bin/python $(PIP_INSTALL) --editable '.[test,dev,connect]'
+	@{ echo "# The libraries that every make target installs. Renewed by: make constraints"; \
+	  build/constraints/bin/python -m pip freeze --exclude-editable --disable-pip-version-check; } >constraints.txt
+
+hooks: $(VENV)/.tests ## run style, types and import rules before each commit
+	@$(BIN)/pre-commit install
 
 clean: ## forget what was built and installed
 	@rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests.needs import excused
 
@@ -17,11 +18,24 @@ CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 QUICK = ("java", "aiokafka", "java-sasl-plain", "librdkafka-pipelined")
 """Those that stand for all in `make check`."""
 
-settings.register_profile(
-    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+REPEATABLE = settings(  # the same examples in every run, a failure reported as it is found: no run takes longer
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=50,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.register_profile("long", settings.get_profile("default"), max_examples=3000)  # --hypothesis-profile=long
-settings.register_profile("quick", settings.get_profile("default"), max_examples=20)  # that of `make check`
+settings.register_profile("default", REPEATABLE)
+settings.register_profile("quick", REPEATABLE, max_examples=20)  # that of `make check`
+settings.register_profile(  # that of `make fuzz`: fresh examples, the smallest that fails, kept for the next run
+    "fresh",
+    REPEATABLE,
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase("build/fuzz/examples"),
+    max_examples=1000,
+    phases=list(Phase),
+)
 settings.load_profile("default")
 
 
