@@ -22,10 +22,10 @@ from dissector.exchange.inference_words import shape
 from dissector.exchange.model import ExchangeMessage
 from dissector.filter import FilterError
 from dissector.protocol import primitives
-from dissector.protocol.embedded.context import NOTHING_KNOWN
-from dissector.protocol.frame import answer_shape, frame_bytes, request_header
+from dissector.protocol.embedded.context import EMPTY_CONTEXT
+from dissector.protocol.frame import frame_bytes, request_header, response_layout_to_write
 from dissector.protocol.inference.evidence import NOTHING
-from dissector.protocol.inference.verdict import judge
+from dissector.protocol.inference.verdict import infer_response
 from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
@@ -55,7 +55,7 @@ def decode_response(
     Without both it is decoded by inference: `findings` then says as what, how sure that is, and what else it may be.
     """
     if api_key is None and api_version is None:
-        return _message(data, shape(judge(data, len(data), len(data), NOTHING)), show_secrets=show_secrets)
+        return _message(data, shape(infer_response(data, len(data), len(data), NOTHING)), show_secrets=show_secrets)
     if api_key is None or api_version is None:
         raise TypeError("api_key and api_version are given together, or not at all")
     return _message(data, response_layout(api_key, api_version, data), show_secrets=show_secrets)
@@ -74,7 +74,7 @@ def encode_request(
 
 def encode_response(api: str | int, version: int, body: Mapping[str, object], *, correlation_id: int = 0) -> bytes:
     """A response frame, its size prefix included. Raises `EncodeError`."""
-    return frame_bytes(answer_shape(*_api(api, version), body), {"correlation_id": correlation_id}, body)
+    return frame_bytes(response_layout_to_write(*_api(api, version), body), {"correlation_id": correlation_id}, body)
 
 
 def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
@@ -92,4 +92,4 @@ def _api(api: str | int, version: int) -> tuple[int, int]:
 
 
 def _message(data: bytes, shape: MessageLayout, *, show_secrets: bool) -> ExchangeMessage:
-    return ExchangeMessage.of_frame(0, len(data), data, len(data), shape, NOTHING_KNOWN, show_secrets=show_secrets)
+    return ExchangeMessage.of_frame(0, len(data), data, len(data), shape, EMPTY_CONTEXT, show_secrets=show_secrets)

@@ -7,14 +7,14 @@ from enum import Enum
 from typing import Final
 
 from dissector.exchange.model import ExchangeRow
-from dissector.protocol.schema.api_groups import FAMILIES, OTHERS, family
+from dissector.protocol.schema.api_groups import API_GROUPS, OTHER_GROUP, api_group
 
 HUES: Final = 8
 """Colours that a theme has for this; as many as the colour-blind can tell apart."""
 _LIMITS: Final = ((1_000_000, "< 1 ms"), (10_000_000, "< 10 ms"), (100_000_000, "< 100 ms"), (1_000_000_000, "< 1 s"))
 _HUES_OF_LATENCY: Final = (2, 1, 4, 0, 5)
 """Cold to hot."""
-_FAMILIES: Final = (*FAMILIES, OTHERS)
+_FAMILIES: Final = (*API_GROUPS, OTHER_GROUP)
 
 
 class Colouring(Enum):
@@ -36,7 +36,7 @@ class Colouring(Enum):
         if self is Colouring.CONNECTION:
             return (row.connection - 1) % HUES
         if self is Colouring.API and api_key is not None:
-            return _FAMILIES.index(family(api_key))
+            return _FAMILIES.index(api_group(api_key))
         if self is Colouring.LATENCY and row.latency_ns is not None:
             latency = row.latency_ns
             return _HUES_OF_LATENCY[next((n for n, (limit, _) in enumerate(_LIMITS) if latency < limit), len(_LIMITS))]

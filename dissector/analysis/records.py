@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.records.batch import Batch, BatchHeader, Record
+from dissector.protocol.records.batch import Batch, Record, RecordHeader
 from dissector.storage.segment import partition_of
 
 NO_SEQUENCE: Final = -1
@@ -21,7 +21,7 @@ _SEQUENCES: Final = 1 << 31
 Body = Mapping[str, Any]
 
 
-RecordFields = tuple[int, int | None, bytes | None, bytes | None, Sequence[BatchHeader]]
+RecordFields = tuple[int, int | None, bytes | None, bytes | None, Sequence[RecordHeader]]
 """A record as `batch.Record` has it, the time not always."""
 
 
@@ -96,5 +96,5 @@ def _of_messages(message: Body, log: LogPartition, codec: str) -> Iterator[Carri
 
 
 def _each(record: Body) -> RecordFields:
-    headers = [BatchHeader(each["key"], each["value"]) for each in record.get("headers", ())]
+    headers = [RecordHeader(each["key"], each["value"]) for each in record.get("headers", ())]
     return record["offset"], record.get("timestamp"), record["key"], record["value"], headers

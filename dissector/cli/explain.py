@@ -15,9 +15,9 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.explain.changes import VersionChanges, history
 from dissector.protocol.explain.diagram import diagram
 from dissector.protocol.explain.example import Example, example
-from dissector.protocol.explain.layout import layout
+from dissector.protocol.explain.layout import field_rows
 from dissector.protocol.explain.releases import known_releases, released_in
-from dissector.protocol.explain.subject import ExplainSubject, SubjectError, find
+from dissector.protocol.explain.subject import ExplainTarget, UnknownTargetError, find_target
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.model import MessageSchema
 from dissector.protocol.tree import Node
@@ -38,9 +38,9 @@ def explain(word: str, version: str | None) -> int:
     if found is not None:
         return print_lines(_finding(found))
     try:
-        subject = find(word)
+        subject = find_target(word)
         number = subject.version(version)
-    except SubjectError as error:
+    except UnknownTargetError as error:
         near = get_close_matches(word.lower(), CODES, n=MOST_NEAR)
         return complain(f"nothing is called {word!r}; near it: {', '.join(near)}" if near else str(error))
     return print_lines(_page(subject, number))
@@ -54,7 +54,7 @@ def _finding(found: Explanation) -> Iterator[Line]:
         yield from ([("  " + line, "")] for line in wrap(words, WIDTH))
 
 
-def _page(subject: ExplainSubject, version: int) -> Iterator[Line]:
+def _page(subject: ExplainTarget, version: int) -> Iterator[Line]:
     yield from _head(subject, version)
     for message in subject.messages:
         yield from _layout(message, version)
@@ -67,7 +67,7 @@ def _page(subject: ExplainSubject, version: int) -> Iterator[Line]:
         yield from _example(message, version)
 
 
-def _head(subject: ExplainSubject, version: int) -> Iterator[Line]:
+def _head(subject: ExplainTarget, version: int) -> Iterator[Line]:
     message = subject.messages[0]
     key = f", API key {subject.api.key}" if subject.api else f" ({message.type})"
     yield [(f"{subject.name} v{version}{key}", TITLE)]
@@ -97,7 +97,7 @@ def _layout(message: MessageSchema, version: int) -> Iterator[Line]:
             "" if line.tag is None else str(line.tag), line.default, line.versions,
             ", ".join(line.aliases),
         )
-        for line in layout(plan(message.name, version))
+        for line in field_rows(plan(message.name, version))
     ]  # fmt: skip
     if not rows:
         yield [("  none", DIM)]

@@ -20,7 +20,7 @@ from dissector.protocol.explain.reference import (
 )
 from dissector.protocol.records.batch import HEADER_FIELDS
 from dissector.protocol.records.compression import CODECS
-from dissector.protocol.schema.errors import error_codes
+from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.loader import message
 
 
@@ -69,7 +69,7 @@ def _headers() -> Iterator[Line]:
 
 def _errors() -> Iterator[Line]:
     yield [("Error codes", TITLE)]
-    for each in error_codes().values():
+    for each in known_errors().values():
         yield [
             (f"  {each.code:>4}  ", TYPE),
             (each.name, NAME),

@@ -6,17 +6,17 @@ from textwrap import wrap
 
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table
-from dissector.protocol.explain.release_diff import MessageDiff, ReleaseSide, diff, kinds, side
+from dissector.protocol.explain.release_diff import MessageDiff, ReleaseSide, diff, kinds, release_side
 from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.imported import folder, labels
-from dissector.protocol.schema.importer.import_release import ImportedNames, take
+from dissector.protocol.schema.importer.import_release import ImportedNames, import_user_release
 from dissector.protocol.schema.importer.user_releases import remove
 from dissector.protocol.schema.loader import entries, message
 
 
 def import_release(jars: Sequence[str], name: str | None) -> int:
     """Import and say what it brought; the exit code."""
-    return print_lines(_taken(take([Path(jar) for jar in jars], name)))
+    return print_lines(_taken(import_user_release([Path(jar) for jar in jars], name)))
 
 
 def _taken(taken: ImportedNames) -> Iterator[Line]:
@@ -57,7 +57,7 @@ def remove_release(name: str) -> int:
 
 def diff_releases(one: str, other: str) -> int:
     """Print what differs; the exit code: 1 where anything does."""
-    first, second = side(one), side(other)
+    first, second = release_side(one), release_side(other)
     found = list(diff(first, second))
     print_lines(_difference(first, second, found))
     return NEGATIVE if found else 0

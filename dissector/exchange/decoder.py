@@ -23,7 +23,7 @@ from dissector.index.fetch_sessions import FetchSessions, is_incremental
 from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
 from dissector.index.shared_state import Offer, SharedState
-from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
+from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.formats import enveloped
 from dissector.protocol.message import SASL_TOKEN, UNFRAMED, MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
@@ -226,14 +226,18 @@ class ExchangeDecoder:
         side = self._client_side(connection)
         return ends[side], ends[1 - side]
 
-    def _request(self, line: IndexRow, shape: MessageLayout, context: Context = NOTHING_KNOWN) -> ExchangeMessage:
+    def _request(
+        self, line: IndexRow, shape: MessageLayout, context: DecodingContext = EMPTY_CONTEXT
+    ) -> ExchangeMessage:
         return self._message(line.request, line.asked_at, line.asked_size, line.asked_ns, shape, context)
 
-    def _response(self, line: IndexRow, shape: MessageLayout, context: Context = NOTHING_KNOWN) -> ExchangeMessage:
+    def _response(
+        self, line: IndexRow, shape: MessageLayout, context: DecodingContext = EMPTY_CONTEXT
+    ) -> ExchangeMessage:
         return self._message(line.response, line.answered_at, line.answered_size, line.answered_ns, shape, context)
 
     def _message(
-        self, frame: int, address: int, size: int, time_ns: int, shape: MessageLayout, context: Context
+        self, frame: int, address: int, size: int, time_ns: int, shape: MessageLayout, context: DecodingContext
     ) -> ExchangeMessage:
         if address >= 0:
             data, whole = bytes(self._store.read(address, size)), size
@@ -270,7 +274,7 @@ class ExchangeDecoder:
             exchange.fetched = self._fetched(number, request, context)
         return exchange
 
-    def _orphan(self, line: IndexRow, row: ExchangeRow, context: Context) -> Exchange:
+    def _orphan(self, line: IndexRow, row: ExchangeRow, context: DecodingContext) -> Exchange:
         """A response without its request: as the user said what it answers, or by inference, and labelled so."""
         if self.asked is not None:
             return self._answer_to(self.asked, line, row, context)
@@ -287,7 +291,9 @@ class ExchangeDecoder:
         exchange.row = row._replace(severity=worst(exchange.findings))
         return exchange
 
-    def _answer_to(self, asked: tuple[int, int], line: IndexRow, row: ExchangeRow, context: Context) -> Exchange:
+    def _answer_to(
+        self, asked: tuple[int, int], line: IndexRow, row: ExchangeRow, context: DecodingContext
+    ) -> Exchange:
         """A response alone, to a request that the user named."""
         key, version = asked
         response = self._response(line, self._response_shape(key, version, line.response, newer=False), context)
@@ -299,7 +305,7 @@ class ExchangeDecoder:
         )  # fmt: skip
         return exchange
 
-    def _fetched(self, number: int, request: ExchangeMessage, context: Context) -> dict[str, list[int]] | None:
+    def _fetched(self, number: int, request: ExchangeMessage, context: DecodingContext) -> dict[str, list[int]] | None:
         """The partitions that an incremental Fetch asks for; None for what is no such thing."""
         if not is_incremental(request.body):
             return None
@@ -314,7 +320,7 @@ class ExchangeDecoder:
         looks = key == ApiKey.API_VERSIONS or newer
         return response_layout(key, version, self._session.frames.read(frame)[0] if looks else b"")
 
-    def _context(self, line: IndexRow) -> Context:
+    def _context(self, line: IndexRow) -> DecodingContext:
         """What the conversation says for a row."""
         return self._session.knowledge.context(line.connection, line.packet)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from dissector.protocol.embedded.formats import FIELDS
+from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field, Versions
@@ -143,7 +143,7 @@ def _within(above: FieldPlace, fields: tuple[Field, ...]) -> Iterator[FieldPlace
             path=path, called=path, type=kind, versions=versions, field=field, is_array=field.is_array
         )
         yield place
-        if ".".join(path) in FIELDS.get(above.message, ()) or (kind == "uuid" and field.snake_name == "topic_id"):
+        if ".".join(path) in FORMATS.get(above.message, ()) or (kind == "uuid" and field.snake_name == "topic_id"):
             name = (*above.path, field.snake_name + DECODED)
             decoded = "string" if kind == "uuid" else STRUCT
             yield place._replace(path=name, called=name, type=decoded, field=None, is_array=False, opened=True)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dissector.core import limits
-from dissector.protocol.frame import Given, answer_shape, frame_bytes, header_bytes, request_header
-from dissector.protocol.message import PREFIX, UNASKED, MessageLayout, request_layout
+from dissector.protocol.frame import FieldValues, frame_bytes, header_bytes, request_header, response_layout_to_write
+from dissector.protocol.message import PREFIX, UNKNOWN_RESPONSE, MessageLayout, request_layout
 from dissector.protocol.records.input_values import raw
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import api, api_named
@@ -38,7 +38,7 @@ def held(line: object) -> tuple[Held | None, Held | None]:
     return _request(line), _response(line)
 
 
-def token(line: Given) -> Held:
+def token(line: FieldValues) -> Held:
     """What a login said by itself (`sasl` lines): its bytes behind their size."""
     try:
         raw = bytes.fromhex(str(line.get("auth_bytes")))
@@ -47,7 +47,7 @@ def token(line: Given) -> Held:
     return Held(len(raw).to_bytes(PREFIX, "big") + raw, 0)
 
 
-def integer(values: Given, name: str, low: int, high: int) -> int:
+def integer(values: FieldValues, name: str, low: int, high: int) -> int:
     """An integer that has to be there."""
     value = values.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
@@ -65,7 +65,7 @@ def api_key_of(api: object, path: str) -> int:
     return integer({path: api}, path, -(1 << 15), (1 << 15) - 1)
 
 
-def _api(line: Given) -> tuple[int, int] | None:
+def _api(line: FieldValues) -> tuple[int, int] | None:
     """API key and version; None where the line knows of no request."""
     name = "api_key" if line.get("api_key") is not None else "api"
     if line.get(name) is None:
@@ -76,7 +76,7 @@ def _api(line: Given) -> tuple[int, int] | None:
     return api_key_of(given, name), integer(line, "api_version", -(1 << 15), (1 << 15) - 1)
 
 
-def _as_newest(shape: MessageLayout, api_key: int, version: int, message: Given) -> MessageLayout:
+def _as_newest(shape: MessageLayout, api_key: int, version: int, message: FieldValues) -> MessageLayout:
     """A version from the future has a body only where the newest known layout fitted."""
     known = api(api_key)
     if shape.body is not None or not message.get("body") or known is None or version <= known.versions.high:
@@ -87,7 +87,7 @@ def _as_newest(shape: MessageLayout, api_key: int, version: int, message: Given)
     return MessageLayout("ResponseHeader", response_header_version(api_key, newest), known.response, newest)
 
 
-def _request(line: Given) -> Held | None:
+def _request(line: FieldValues) -> Held | None:
     message = _message(line, REQUEST)
     if message is None:
         return None
@@ -105,31 +105,35 @@ def _request(line: Given) -> Held | None:
     return _held(REQUEST, message, shape, header)
 
 
-def _response(line: Given) -> Held | None:
+def _response(line: FieldValues) -> Held | None:
     message = _message(line, RESPONSE)
     if message is None:
         return None
     asked = _api(line)
-    shape = UNASKED if asked is None else _as_newest(answer_shape(*asked, message.get("body")), *asked, message)
+    shape = (
+        UNKNOWN_RESPONSE
+        if asked is None
+        else _as_newest(response_layout_to_write(*asked, message.get("body")), *asked, message)
+    )
     said = {name: line[name] for name in ("correlation_id",) if name in line}
     return _held(RESPONSE, message, shape, said | _given(message, RESPONSE))
 
 
-def _message(line: Given, side: str) -> Given | None:
+def _message(line: FieldValues, side: str) -> FieldValues | None:
     message = line.get(side)
     if message is not None and not isinstance(message, Mapping):
         raise EncodeError("is not an object", side)
     return message
 
 
-def _given(message: Given, side: str) -> dict[str, object]:
+def _given(message: FieldValues, side: str) -> dict[str, object]:
     header = message.get("header", {})
     if not isinstance(header, Mapping):
         raise EncodeError("is not an object", f"{side}.header")
     return dict(header)
 
 
-def _held(side: str, message: Given, shape: MessageLayout, header: Given) -> Held:
+def _held(side: str, message: FieldValues, shape: MessageLayout, header: FieldValues) -> Held:
     try:
         body = message.get("body", {})
         if message.get("rest") is not None:
@@ -146,7 +150,7 @@ def _held(side: str, message: Given, shape: MessageLayout, header: Given) -> Hel
         raise error.under(side) from None
 
 
-def _with_rest(message: Given, shape: MessageLayout, header: Given, body: object) -> Held:
+def _with_rest(message: FieldValues, shape: MessageLayout, header: FieldValues, body: object) -> Held:
     """A frame with bytes that no field explains: after the body, or in place of one that could not be read."""
     data = frame_bytes(shape, header, body)[PREFIX:] if body else header_bytes(shape, header)
     data = bytes(PREFIX) + data + (raw(message, "rest") or b"")

@@ -6,7 +6,7 @@ from typing import Final
 
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.inference.verdict import Candidate, Confidence, InferenceVerdict
-from dissector.protocol.message import UNASKED, MessageLayout
+from dissector.protocol.message import UNKNOWN_RESPONSE, MessageLayout
 
 SURE_OF_VERSION: Final = 0.9
 MOST_OTHERS: Final = 4
@@ -34,7 +34,7 @@ def certainty(verdict: InferenceVerdict) -> str:
 def shape(verdict: InferenceVerdict) -> MessageLayout:
     """How the response is read."""
     best = claimed(verdict)
-    return replace(UNASKED if best is None else shape_of(best), findings=tuple(findings(verdict)))
+    return replace(UNKNOWN_RESPONSE if best is None else shape_of(best), findings=tuple(findings(verdict)))
 
 
 def findings(verdict: InferenceVerdict) -> list[Finding]:

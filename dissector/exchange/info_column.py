@@ -11,8 +11,8 @@ from dissector.core.finding import Finding, Severity
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import Values
-from dissector.protocol.records.counting import counted
-from dissector.protocol.schema.errors import advice, error_name, is_everyday
+from dissector.protocol.records.counting import count_records
+from dissector.protocol.schema.errors import advice, error_name, is_expected
 
 TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
 TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
@@ -45,7 +45,7 @@ def error_findings(response: ExchangeMessage) -> list[Finding]:
 
 
 def _error_finding(response: ExchangeMessage, code: int, count: int) -> Finding:
-    everyday = is_everyday(response.shape.body, code)
+    everyday = is_expected(response.shape.body, code)
     words = ": ".join(filter(None, (_counted(error_name(code), count), advice(code))))
     return Finding(ERROR_RESPONSE, Severity.NOTE if everyday else Severity.WARNING, words, "body")
 
@@ -161,7 +161,7 @@ def _counted_records(message: ExchangeMessage) -> tuple[int, int, set[str]]:
         if not isinstance(records, bytes):
             continue
         size += len(records)
-        held = counted(records)
+        held = count_records(records)
         count += held.records
         codecs |= held.codecs
     return count, size, codecs

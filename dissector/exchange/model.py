@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
-from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
-from dissector.protocol.embedded.secrets import note_secrets
-from dissector.protocol.embedded.values import Opened, with_all, with_decoded
-from dissector.protocol.message import Decoded, MessageLayout, Traced, Values, read, trace, without_secrets
+from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
+from dissector.protocol.embedded.secrets import annotate_secrets
+from dissector.protocol.embedded.values import RecordsDecoder, with_annotations, with_decoded
+from dissector.protocol.message import Decoded, MessageLayout, Traced, Values, mask_secrets, read, trace
 from dissector.protocol.tree import ByteSource, Node
 
 _ORDER = list(Severity)
@@ -52,7 +52,7 @@ class ExchangeMessage:
     """Bytes captured."""
     whole: int
     shape: MessageLayout
-    context: Context = NOTHING_KNOWN
+    context: DecodingContext = EMPTY_CONTEXT
     masked: bool = False
     """Whether secrets in `data` were replaced by asterisks."""
     _decoded: Decoded | None = field(default=None, init=False, repr=False, compare=False)
@@ -65,12 +65,12 @@ class ExchangeMessage:
         data: bytes,
         whole: int,
         shape: MessageLayout,
-        context: Context,
+        context: DecodingContext,
         *,
         show_secrets: bool,
     ) -> "ExchangeMessage":
         """A frame, its secrets masked unless asked for."""
-        shown = data if show_secrets else without_secrets(data, shape, whole, context)
+        shown = data if show_secrets else mask_secrets(data, shape, whole, context)
         return cls(time_ns, size, shown, whole, shape, context, shown is not data)
 
     def _decode(self) -> Decoded:
@@ -88,7 +88,7 @@ class ExchangeMessage:
         """Its tree, the sources that this counts in, and what was found on the way."""
         traced = trace(self.data, self.shape, self.whole, self.context)
         if self.masked:
-            note_secrets(traced.tree)
+            annotate_secrets(traced.tree)
         return traced
 
     @property
@@ -111,13 +111,13 @@ class ExchangeMessage:
         """The body, and beside its bytes (``metadata``) what they hold (``metadata_decoded``)."""
         return self.body_with(None)
 
-    def body_with(self, opened: Opened | None) -> Values:
+    def body_with(self, opened: RecordsDecoder | None) -> Values:
         """The same, `records` fields as they are `opened`."""
         if self.shape.token:
             return with_decoded("SaslAuthenticateRequest", self.body, self.context)
         if self.shape.body is None or not self.body:
             return self.body
-        return with_all(self.shape.body, self.shape.body_version, self.body, self.context, opened)
+        return with_annotations(self.shape.body, self.shape.body_version, self.body, self.context, opened)
 
     @property
     def tree(self) -> Node:

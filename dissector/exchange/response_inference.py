@@ -23,7 +23,7 @@ from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
 from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.inference.evidence import InferenceEvidence, Pair
-from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, judge
+from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, infer_response
 from dissector.protocol.message import read
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -78,12 +78,12 @@ class ResponseInference:
         size = int(self._frames.size.values[frame])
         if whole == size <= SMALL:
             return self._alike(data[ID_END:], connection, first)
-        return judge(data, whole, size, self._evidence(connection, first))
+        return infer_response(data, whole, size, self._evidence(connection, first))
 
     def _judge_small(self, body: bytes, connection: int, first: bool) -> InferenceVerdict:
         """A small response, whatever its correlation id: there are many of the same bytes."""
         data = bytes(ID_END) + body
-        return judge(data, len(data), len(data), self._evidence(connection, first))
+        return infer_response(data, len(data), len(data), self._evidence(connection, first))
 
     def _gather(self, connection: int, first: bool) -> InferenceEvidence:
         if first:
@@ -103,7 +103,7 @@ class ResponseInference:
         seen, offered = Counter(alone.seen), alone.offered
         for frame in table.response.values[rows].tolist():
             data, whole = self._frames.read(frame)
-            verdict = judge(data, whole, int(self._frames.size.values[frame]), alone)
+            verdict = infer_response(data, whole, int(self._frames.size.values[frame]), alone)
             if verdict.confidence is not Confidence.SURE:
                 continue
             best = verdict.candidates[0]

@@ -16,7 +16,7 @@ from dissector.filter.predicates import ORDERS
 from dissector.filter.row_field_kinds import kind_of_row_field
 from dissector.filter.value_types import Kind, Type
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE
-from dissector.protocol.schema.errors import error_codes
+from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.loader import api, api_named, apis
 
 MOST: Final = 50
@@ -251,7 +251,7 @@ def _values(name: str) -> Iterator[tuple[str, str]]:
         if kind.enum == API_KEY:
             yield from ((each.name, f"key {each.key}, v{each.versions}") for each in apis())
         elif kind.enum == ERROR_CODE:
-            for each in error_codes().values():
+            for each in known_errors().values():
                 yield each.name, f"{each.code}{', retriable' if each.retriable else ''}"
         elif kind.enum:
             yield from ((word, f"{number}, {kind.enum}") for number, word in kind.members.items())

@@ -10,7 +10,7 @@ from typing import Final
 
 from dissector.exchange.field_paths import DECODED, SIDES, STRUCT, FieldPlace, Path, header_fields, places
 from dissector.filter.value_types import Kind, Type
-from dissector.protocol.embedded.extra_schemas import handmade
+from dissector.protocol.embedded.extra_schemas import extra_schemas
 from dissector.protocol.schema.enums import enum_of
 from dissector.protocol.schema.loader import entries, message
 from dissector.protocol.schema.model import Field
@@ -87,7 +87,7 @@ def _names_inside() -> frozenset[str]:
     """The names of all fields of messages that stand inside of bytes."""
     names = set(_OF_PARTS)
     others = [message(each.name) for each in entries()]
-    for each in (*others, *handmade().values()):
+    for each in (*others, *extra_schemas().values()):
         _gather(each.fields, names)
     return frozenset(names | {name + DECODED for name in names})
 

@@ -12,11 +12,11 @@ from dissector.findings.recurring import SECOND, Burst, Recent
 from dissector.findings.seen import Seen
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
-from dissector.protocol.schema.errors import EVERYDAY, error_name, is_retriable
+from dissector.protocol.schema.errors import EXPECTED_ERRORS, error_name, is_retriable
 
 MANY: Final = 10
 SPAN_NS: Final = 10 * SECOND
-_EVERYDAY_CODES: Final = {code for _, code in EVERYDAY}
+_EVERYDAY_CODES: Final = {code for _, code in EXPECTED_ERRORS}
 SESSION_ERRORS: Final = frozenset((
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH,

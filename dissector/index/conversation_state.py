@@ -21,7 +21,7 @@ from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
 from dissector.index.shared_state import LearnedNames, SharedState
 from dissector.protocol.codec.structs import structs
-from dissector.protocol.embedded.context import Context
+from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
 from dissector.protocol.message import PREFIX, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
@@ -66,7 +66,7 @@ class ConversationState:
             LearnedNames(),
             LearnedNames(),
         )
-        self._common = Context(
+        self._common = DecodingContext(
             self._topics.values, self._groups.values, self._nodes.values, self._members.values, self._producers.values
         )
         self._mechanisms: dict[int, list[tuple[int, str]]] = {}
@@ -78,7 +78,7 @@ class ConversationState:
         """By connection."""
         self._named_software = lru_cache(maxsize=KEPT_OFFERS)(_named_software)
 
-    def context(self, connection: int, packet: int) -> Context:
+    def context(self, connection: int, packet: int) -> DecodingContext:
         """What is known for a message of that connection that begins in that packet."""
         mechanisms = [name for first, name in self._mechanisms.get(connection, ()) if first <= packet]
         return replace(self._common, mechanism=mechanisms[-1]) if mechanisms else self._common

@@ -11,7 +11,7 @@ from dissector.exchange.to_json import Body
 from dissector.pipeline.cells import Cells, Several
 from dissector.pipeline.packing import Packer
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import BatchHeader
+from dissector.protocol.records.batch import RecordHeader
 
 _WORD: Final = 1 << 63
 Columns = dict[str, Sequence[Any]]
@@ -52,7 +52,7 @@ def _digests(batches: Sequence[CarriedRecords]) -> Columns:
     return own | {"key_sha256": _sha256(keys), "value_sha256": _sha256(values), "headers": nameless}
 
 
-def _columns(batches: Sequence[CarriedRecords]) -> tuple[Columns, Contents, Contents, Sequence[Sequence[BatchHeader]]]:
+def _columns(batches: Sequence[CarriedRecords]) -> tuple[Columns, Contents, Contents, Sequence[Sequence[RecordHeader]]]:
     """What all records have, one after the other, and their keys, values and headers."""
     records = chain.from_iterable(batch.records for batch in batches)
     offsets, times, keys, values, headers = zip(*records, strict=True)

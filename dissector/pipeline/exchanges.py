@@ -18,13 +18,13 @@ from dissector.exchange.from_json import held, token
 from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow
 from dissector.pipeline.entries import entry
 from dissector.pipeline.packing import as_sent, unpacked
-from dissector.protocol.embedded.context import Context
-from dissector.protocol.embedded.formats import FIELDS, enveloped
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import (
     SASL_TOKEN,
-    UNASKED,
     UNFRAMED,
+    UNKNOWN_RESPONSE,
     Decoded,
     MessageLayout,
     Values,
@@ -118,7 +118,7 @@ def _message(
     data = _frame(line, side, told, kept)
     message = ExchangeMessage(
         told["time_ns"], told["size"], data or b"", len(data or b""), _shape(line, side, told, data or b""),
-        Context(topic_names=dict(_topic_names(told.get("body"))), enveloped=inner),
+        DecodingContext(topic_names=dict(_topic_names(told.get("body"))), enveloped=inner),
     )  # fmt: skip
     if data is not None and (_is_sure(message) or len(data) < told["size"]):
         return message
@@ -154,7 +154,7 @@ def _shape(line: dict[str, Any], side: str, told: dict[str, Any], data: bytes) -
         known = api_named(line["api"].removesuffix("?"))
         key = known.key if known is not None else None
     if key is None or version is None:
-        return UNASKED
+        return UNKNOWN_RESPONSE
     return request_layout(key, version, data) if side == "request" else response_layout(key, version, data)
 
 
@@ -173,7 +173,7 @@ def _topic_names(value: object) -> Iterator[tuple[str, str]]:
 def _is_sure(message: ExchangeMessage) -> bool:
     """Whether a message can but read as the row has it: not where what bytes hold depends on the conversation, nor
     where the frame is of another size than the one that was captured."""
-    return message.shape.body not in FIELDS and len(message.data) == message.size
+    return message.shape.body not in FORMATS and len(message.data) == message.size
 
 
 def _says(message: ExchangeMessage, told: dict[str, Any]) -> bool:

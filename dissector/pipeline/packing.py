@@ -17,14 +17,14 @@ import orjson
 from dissector.analysis.records import CarriedRecords, LogPartition, records_of_batch, records_of_object
 from dissector.core.json_text import dumps
 from dissector.exchange.model import ExchangeMessage
-from dissector.protocol.embedded.topics import RECORDS_FIELDS, TOPICS
-from dissector.protocol.embedded.values import Opened, has_names, opener, topic_of
+from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS
+from dissector.protocol.embedded.values import RecordsDecoder, has_names, records_decoder, topic_of
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.parts import LogEntryKind, split_entries
 from dissector.protocol.records.to_json import (
     Object,
-    budget_of,
+    frame_budget,
     head_object,
     message_object,
     records_object,
@@ -50,13 +50,13 @@ class Packer:
         self._carried = carried
         self._kept = kept
         self._shape = message.shape
-        self._budget = budget_of()
+        self._budget = frame_budget()
 
     @cached_property
-    def _whole(self) -> Opened:
+    def _whole(self) -> RecordsDecoder:
         """What opens fields that stay as they are: few messages have such."""
         named = has_names(self._shape.body or "", self._shape.body_version, self._context)
-        return opener(self._context, self._budget, named=named)
+        return records_decoder(self._context, self._budget, named=named)
 
     def __call__(self, data: bytes, topic: Object, partition: Object) -> Object:
         """A field, its records left out."""
@@ -64,14 +64,14 @@ class Packer:
         log = LogPartition(
             called or str(topic.get("topic_id")), partition.get("partition_index", partition.get("index"))
         )
-        if called in TOPICS:
+        if called in INTERNAL_TOPICS:
             return self._opened(data, topic, partition, log)
         batches: list[Object] = []
         value: Object = {"size": len(data), "batches": batches}
-        for kind, start, end in split(data):
-            if kind is PartKind.MESSAGE:
+        for kind, start, end in split_entries(data):
+            if kind is LogEntryKind.MESSAGE:
                 batches.append(self._message(data[start:end], log))
-            elif kind is PartKind.BATCH:
+            elif kind is LogEntryKind.BATCH:
                 batch = Batch.read(data[start:end])
                 if batch.is_control:
                     batches += self._opened(data[start:end], topic, partition, log)["batches"]
@@ -141,7 +141,7 @@ def _with_fields(body: Object, name: str, made: Callable[[Object], object]) -> O
 def _sent(value: Object) -> object:
     if BYTES in value:
         return value[BYTES]
-    rest = (value[kind.value] for kind in (PartKind.TRUNCATED, PartKind.UNKNOWN) if kind.value in value)
+    rest = (value[kind.value] for kind in (LogEntryKind.TRUNCATED, LogEntryKind.UNKNOWN) if kind.value in value)
     if not all(part.keys() & _WHOLE for part in (*value["batches"], *rest)):
         raise EncodeError("its bytes were not kept")
     return value

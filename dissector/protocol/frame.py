@@ -16,10 +16,10 @@ from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.wire.writing import EncodeError
 
 _WRITER: Final = JsonWriter()
-Given = Mapping[str, object]
+FieldValues = Mapping[str, object]
 
 
-def frame_bytes(shape: MessageLayout, header: Given, body: object) -> bytes:
+def frame_bytes(shape: MessageLayout, header: FieldValues, body: object) -> bytes:
     """The whole frame."""
     if shape.body is None:
         raise EncodeError(shape.findings[0].message if shape.findings else "what it answers is not known", "body")
@@ -27,13 +27,13 @@ def frame_bytes(shape: MessageLayout, header: Given, body: object) -> bytes:
     return len(data).to_bytes(PREFIX, "big") + data
 
 
-def header_bytes(shape: MessageLayout, header: Given) -> bytes:
+def header_bytes(shape: MessageLayout, header: FieldValues) -> bytes:
     """The header of a frame, without the size prefix. Fields that its version lacks must not be there."""
     assert shape.header is not None
     return _struct("header", shape.header, shape.header_version, header)
 
 
-def request_header(shape: MessageLayout, api_key: int, version: int, more: Given) -> dict[str, object]:
+def request_header(shape: MessageLayout, api_key: int, version: int, more: FieldValues) -> dict[str, object]:
     """The fields of a request's header: key, version and, as far as its version has them, what `more` names."""
     assert shape.header is not None
     names = {field.name for field in plan(shape.header, shape.header_version).fields}
@@ -41,7 +41,7 @@ def request_header(shape: MessageLayout, api_key: int, version: int, more: Given
     return {name: value for name, value in given.items() if name in names}
 
 
-def answer_shape(api_key: int, version: int, body: object) -> MessageLayout:
+def response_layout_to_write(api_key: int, version: int, body: object) -> MessageLayout:
     """How a response is written. A broker that lacks the version of ApiVersions answers in version 0 (KIP-511)."""
     if api_key == ApiKey.API_VERSIONS and isinstance(body, Mapping) and "throttle_time_ms" not in body:
         version = 0 if body.get("error_code") == ErrorCode.UNSUPPORTED_VERSION else version

@@ -12,14 +12,14 @@ from dissector.core import limits
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.reader import DAMAGE, Reader, reader
+from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
-from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
-from dissector.protocol.embedded.naming import name_ids
+from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
+from dissector.protocol.embedded.naming import annotate_ids
 from dissector.protocol.embedded.secrets import masked, may_hold_secrets
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.inference.newer_versions import reads_as
-from dissector.protocol.records.to_json import budget_of
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -56,7 +56,7 @@ class MessageLayout:
 ONLY_HEADER: Final = "only the header can be read"
 UNFRAMED: Final = MessageLayout(None, 0, None, 0)
 """Bytes that are no frame."""
-UNASKED: Final = MessageLayout("ResponseHeader", 0, None, 0)
+UNKNOWN_RESPONSE: Final = MessageLayout("ResponseHeader", 0, None, 0)
 """A response to a request that is not known."""
 SASL_TOKEN: Final = MessageLayout(None, 0, None, 0, token=True)
 """What follows SaslHandshake version 0 (KIP-43)."""
@@ -84,7 +84,7 @@ class Traced:
 
 def request_layout(api_key: int, version: int, data: bytes = b"") -> MessageLayout:
     """How to read a request. Of a version newer than those known, `data` tells whether the newest one's layout fits."""
-    return _known_request(api_key, version) or _request_shape(api_key, version, data)
+    return _known_request(api_key, version) or _unusual_request_layout(api_key, version, data)
 
 
 @lru_cache(maxsize=4096)
@@ -96,7 +96,7 @@ def _known_request(api_key: int, version: int) -> MessageLayout | None:
     return MessageLayout("RequestHeader", request_header_version(api_key, version), known.request, version)
 
 
-def _request_shape(api_key: int, version: int, data: bytes) -> MessageLayout:
+def _unusual_request_layout(api_key: int, version: int, data: bytes) -> MessageLayout:
     known = api(api_key)
     if known is None:
         words = f"API key {api_key} is not known to this release: only the header can be read"
@@ -115,7 +115,7 @@ def _request_shape(api_key: int, version: int, data: bytes) -> MessageLayout:
 
 def response_layout(api_key: int, version: int, data: bytes) -> MessageLayout:
     """How to read the response to a request of that API and version; `data` is the frame."""
-    return _known_response(api_key, version) or _response_shape(api_key, version, data)
+    return _known_response(api_key, version) or _unusual_response_layout(api_key, version, data)
 
 
 @lru_cache(maxsize=4096)
@@ -127,10 +127,10 @@ def _known_response(api_key: int, version: int) -> MessageLayout | None:
     return MessageLayout("ResponseHeader", response_header_version(api_key, version), known.response, version)
 
 
-def _response_shape(api_key: int, version: int, data: bytes) -> MessageLayout:
+def _unusual_response_layout(api_key: int, version: int, data: bytes) -> MessageLayout:
     known = api(api_key)
     if known is None:
-        return UNASKED
+        return UNKNOWN_RESPONSE
     if api_key == ApiKey.API_VERSIONS and version and _is_fallback(data):
         words = f"the broker does not know ApiVersions v{version} and answered with a v0 body (KIP-511)"
         finding = Finding("version-fallback", Severity.NOTE, words, "body")
@@ -139,9 +139,9 @@ def _response_shape(api_key: int, version: int, data: bytes) -> MessageLayout:
     if version > newest:
         plain = MessageLayout("ResponseHeader", response_header_version(api_key, newest), None, version)
         shape = _as_newest(plain, known, known.response, data)
-        return UNASKED if shape.body is None else shape
+        return UNKNOWN_RESPONSE if shape.body is None else shape
     if version < known.versions.low:
-        return UNASKED
+        return UNKNOWN_RESPONSE
     return MessageLayout("ResponseHeader", response_header_version(api_key, version), known.response, version)
 
 
@@ -188,15 +188,15 @@ def read(data: bytes, shape: MessageLayout, end: int | None = None) -> Decoded:
             other = _other_layout(shape.body, shape.body_version, whole, at)
             read_body = reader(shape.body, shape.body_version, other)
         decoded.body, at = read_body(whole, at, stop)
-    except DAMAGE:
+    except DECODE_ERRORS:
         decoded.rest = whole[at:]
         decoded.findings = trace(data, shape, end).findings
         return decoded
     if other:
-        decoded.findings.append(_laid_out_otherwise(shape.body, shape.body_version, other))
+        decoded.findings.append(_other_layout_finding(shape.body, shape.body_version, other))
     if at != stop:
         decoded.rest = whole[at:]
-        decoded.findings.append(_trailing(stop - at))
+        decoded.findings.append(_trailing_bytes_finding(stop - at))
     return decoded
 
 
@@ -223,17 +223,17 @@ def _other_layout(name: str, version: int, data: bytes, at: int) -> int:
 def _fits(read_body: Reader, data: bytes, at: int) -> bool:
     try:
         return read_body(data, at, len(data))[1] == len(data)
-    except DAMAGE:
+    except DECODE_ERRORS:
         return False
 
 
-def _laid_out_otherwise(name: str, version: int, other: int) -> Finding:
+def _other_layout_finding(name: str, version: int, other: int) -> Finding:
     release = list(alternatives(name, version)[other - 1].releases)[-1]
     words = f"laid out as Kafka {release} has version {version}, which later releases lay out in another way"
     return Finding("other-layout", Severity.NOTE, words, "body")
 
 
-def _trailing(size: int) -> Finding:
+def _trailing_bytes_finding(size: int) -> Finding:
     return Finding("trailing-bytes", Severity.WARNING, f"{counted(size, 'byte')} after the last field", "(rest)")
 
 
@@ -241,7 +241,7 @@ def trace(
     data: bytes,
     shape: MessageLayout,
     end: int | None = None,
-    context: Context = NOTHING_KNOWN,
+    context: DecodingContext = EMPTY_CONTEXT,
     bounds: limits.Limits = limits.DEFAULT,
 ) -> Traced:
     """The tree of a frame, what is inside its bytes fields too. Its leaves tile `data`; bytes from `end` on stand after
@@ -250,7 +250,7 @@ def trace(
     sources = [ByteSource(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += shape.findings
-    records = RecordTracer(sources, budget_of(bounds))
+    records = RecordTracer(sources, frame_budget(bounds))
     tracer = Tracer(data, 0, stop, records)
     try:
         if shape.token:
@@ -264,39 +264,39 @@ def trace(
         if shape.body is not None:
             other = _other_layout(shape.body, shape.body_version, data[:stop], tracer.at)
             if other:
-                root.findings.append(_laid_out_otherwise(shape.body, shape.body_version, other))
+                root.findings.append(_other_layout_finding(shape.body, shape.body_version, other))
             tracer.message(plan(shape.body, shape.body_version, other), "body", root)
             embedder = TreeEmbedder(sources, records, context)
             embedder.message(shape.body, root.children[-1])
             embedder.records(shape.body, root.children[-1])
-            name_ids(root, context)
+            annotate_ids(root, context)
     except WireError as error:
-        at = _deepest(root)
+        at = _last_node(root)
         words = f"{error}; {counted(stop - tracer.at, 'byte')} could not be read"
         root.findings.append(Finding("malformed", Severity.ERROR, words, at.path))
     else:
         if shape.body is not None and tracer.at < stop:
-            root.findings.append(_trailing(stop - tracer.at))
+            root.findings.append(_trailing_bytes_finding(stop - tracer.at))
     for start, rest_end in ((tracer.at, stop), (stop, len(data))):
         if start < rest_end:
             root.children.append(Node("(rest)", "(rest)", UNPARSED, start, rest_end, data[start:rest_end]))
     root.end = len(data)
-    return Traced(root, sources, [f for node in root.walk() for f in _placed(node)])
+    return Traced(root, sources, [f for node in root.walk() for f in _findings_with_paths(node)])
 
 
-def _placed(node: Node) -> list[Finding]:
+def _findings_with_paths(node: Node) -> list[Finding]:
     """A node's findings, each with a path."""
     return [f if f.path or not node.path else f.under(node.path) for f in node.findings]
 
 
-def _deepest(node: Node) -> Node:
+def _last_node(node: Node) -> Node:
     """The last node that was begun."""
     while node.children:
         node = node.children[-1]
     return node
 
 
-def without_secrets(data: bytes, shape: MessageLayout, end: int, context: Context) -> bytes:
+def mask_secrets(data: bytes, shape: MessageLayout, end: int, context: DecodingContext) -> bytes:
     """A frame with its secrets masked; the frame itself where it has none."""
     if not shape.token and not may_hold_secrets(shape.body, data):
         return data

@@ -19,7 +19,7 @@ from dissector.protocol.schema.model import Field
 UNPARSED = "UNPARSED"
 
 
-class Packed(NamedTuple):
+class CompressedSpan(NamedTuple):
     """Where the compressed bytes stand that a source was: in which other source, with which codec of Kafka's."""
 
     source: int
@@ -35,7 +35,7 @@ class ByteSource:
     number: int
     name: str
     data: bytes
-    packed: Packed | None = None
+    packed: CompressedSpan | None = None
     """None for the frame."""
 
 

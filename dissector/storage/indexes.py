@@ -13,7 +13,7 @@ import numpy as np
 from dissector.capture.errors import FilePosition as Damaged
 from dissector.core.arrays import Int64
 from dissector.protocol.message import Traced
-from dissector.protocol.records.spans import Spans, timestamp_note
+from dissector.protocol.records.spans import SpanCursor, timestamp_note
 from dissector.protocol.tree import ByteSource, Node
 from dissector.storage.entry import EntryPosition, LogEntry, message_of
 
@@ -89,7 +89,7 @@ class Index:
 
     def _tree(self, data: bytes) -> Traced:
         root = Node("entry", "", "STRUCT", 0, len(data))
-        spans = Spans(data, 0, len(data), 0)
+        spans = SpanCursor(data, 0, len(data), 0)
         for name, kind in self._layout.fields:
             value = spans.fixed(root, name, kind)
             if name == "timestamp":

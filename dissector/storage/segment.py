@@ -12,8 +12,8 @@ from typing import Final, cast
 
 from dissector.capture.errors import FilePosition as Damaged
 from dissector.core.finding import Finding, Severity
-from dissector.protocol.embedded.context import NOTHING_KNOWN
-from dissector.protocol.embedded.secrets import masked, note_secrets
+from dissector.protocol.embedded.context import EMPTY_CONTEXT
+from dissector.protocol.embedded.secrets import annotate_secrets, masked
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.embedded.values import records_with_decoded
@@ -21,8 +21,8 @@ from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import HEADER, Batch
 from dissector.protocol.records.compression import DecompressionError, codec_name
 from dissector.protocol.records.legacy import LegacyRecord
-from dissector.protocol.records.parts import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, PartKind, split
-from dissector.protocol.records.to_json import budget_of
+from dissector.protocol.records.parts import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, LogEntryKind, split_entries
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node
 from dissector.protocol.wire import WireError
@@ -49,12 +49,12 @@ class LogSegment:
 
     def places(self) -> Iterator[EntryPosition]:
         """Batches and messages; stops at what is neither."""
-        parts = split(cast(bytes, self._data))  # a mapped file is read like bytes, and far larger
+        parts = split_entries(cast(bytes, self._data))  # a mapped file is read like bytes, and far larger
         for number, part in enumerate(parts, 1):
-            if part.kind in (PartKind.BATCH, PartKind.MESSAGE):
+            if part.kind in (LogEntryKind.BATCH, LogEntryKind.MESSAGE):
                 yield EntryPosition(part.start, part.end)
             elif not _is_blank(self._data, part.start):
-                words = "the file ends inside a batch" if part.kind is PartKind.TRUNCATED else "this is no batch"
+                words = "the file ends inside a batch" if part.kind is LogEntryKind.TRUNCATED else "this is no batch"
                 self.damage = Damaged(part.start, part.end - part.start, number, words)
 
     def entry(self, data: bytes, start: int) -> LogEntry:
@@ -98,7 +98,7 @@ def _is_raft(data: mmap) -> bool:
         return False
     batch = Batch.read(data[:size])
     try:
-        first = batch.records(budget_of())[:1] if batch.is_control else []
+        first = batch.records(frame_budget())[:1] if batch.is_control else []
     except (DecompressionError, WireError):
         return False
     return any(record.key is not None and record.key[2:4] in RAFT_TYPES for record in first)
@@ -161,9 +161,9 @@ def _tree(data: bytes, topic: str | None, *, noted: bool = False) -> Traced:
     """The fields of a batch; masked ones are noted where there are some."""
     sources = [ByteSource(0, "batch", data)]
     root = Node("batch", "", "STRUCT", 0, len(data))
-    records = RecordTracer(sources, budget_of())
+    records = RecordTracer(sources, frame_budget())
     records.field(data, 0, len(data), root)
-    TreeEmbedder(sources, records, NOTHING_KNOWN).batches(root, topic)
+    TreeEmbedder(sources, records, EMPTY_CONTEXT).batches(root, topic)
     if noted:
-        note_secrets(root)
+        annotate_secrets(root)
     return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])

@@ -17,7 +17,7 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.pipeline.packing import Packer
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import records_with_decoded
-from dissector.protocol.records.batch import BatchHeader, Record
+from dissector.protocol.records.batch import Record, RecordHeader
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
 from tests.conftest import PCAPS
@@ -50,7 +50,7 @@ class Each(NamedTuple):
     timestamp: int | None
     key: bytes | None
     value: bytes | None
-    headers: Sequence[BatchHeader]
+    headers: Sequence[RecordHeader]
     producer_id: int
     producer_epoch: int
     sequence: int

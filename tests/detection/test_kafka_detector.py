@@ -15,7 +15,7 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.inference.evidence import NOTHING
-from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, judge
+from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, infer_response
 from tests.index.inferred_rows import FIRST_PORT, conversations, told_again
 
 pytestmark = pytest.mark.slow
@@ -106,7 +106,7 @@ def test_lone_frames_are_mostly_recognised(capsys: pytest.CaptureFixture[str]) -
         for each in exchanges:
             assert each.response is not None
             data = each.response.data
-            score.enter(judge(data, len(data), len(data), NOTHING), each.row.api, truth_of(each))
+            score.enter(infer_response(data, len(data), len(data), NOTHING), each.row.api, truth_of(each))
     with capsys.disabled():
         print(score.told("frames by themselves"))
     assert score.share(score.right.total()) > 0.86

@@ -8,8 +8,8 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.exchange.inference_words import certainty, findings, shape
 from dissector.protocol.inference.evidence import NOTHING
-from dissector.protocol.inference.verdict import UNDECIDED, judge
-from dissector.protocol.message import UNASKED
+from dissector.protocol.inference.verdict import UNDECIDED, infer_response
+from dissector.protocol.message import UNKNOWN_RESPONSE
 from tests.index.inferred_rows import conversations, told_again
 from tests.traffic import Turn, capture_of, conversation, response
 
@@ -19,12 +19,12 @@ NO_TOPICS = response(1, bytes(4) + BROKER + struct.pack(">h7sii", 7, b"cluster",
 
 
 def said(frame: bytes) -> str:
-    [finding] = findings(judge(frame, len(frame), len(frame), NOTHING))
+    [finding] = findings(infer_response(frame, len(frame), len(frame), NOTHING))
     return finding.message
 
 
 def test_an_api_can_be_sure_and_its_version_not() -> None:
-    assert certainty(judge(NO_TOPICS, len(NO_TOPICS), len(NO_TOPICS), NOTHING)) == "sure of the API"
+    assert certainty(infer_response(NO_TOPICS, len(NO_TOPICS), len(NO_TOPICS), NOTHING)) == "sure of the API"
     words = said(NO_TOPICS)
     assert words.startswith("read as Metadata v6 by inference: sure of the API; v5 has the same layout; else ")
     assert "Metadata v7 (" in words
@@ -37,7 +37,7 @@ def test_versions_of_the_same_layout_are_named() -> None:
 
 def test_a_frame_that_nothing_fits_is_a_response_that_nobody_asked_for() -> None:
     assert findings(UNDECIDED) == []
-    assert shape(UNDECIDED) == UNASKED
+    assert shape(UNDECIDED) == UNKNOWN_RESPONSE
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from dissector.capture_session import Capture
 from dissector.core.json_text import dumps
 from dissector.exchange.model import ExchangeMessage
 from dissector.pipeline.packing import Packer, unpacked
-from dissector.protocol.embedded.context import NOTHING_KNOWN
+from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.message import request_layout
 from tests.conftest import PCAPS
 from tests.protocol.records.test_batches import batch, many_records
@@ -42,7 +42,7 @@ def produced(topic: str, field: bytes) -> ExchangeMessage:
     body += len(field).to_bytes(4, "big") + field
     data = b"\x00\x00\x00\x03\x00\x00\x00\x01\xff\xff" + body
     data = len(data).to_bytes(4, "big") + data
-    return ExchangeMessage(0, len(data), data, len(data), request_layout(0, 3, data), NOTHING_KNOWN)
+    return ExchangeMessage(0, len(data), data, len(data), request_layout(0, 3, data), EMPTY_CONTEXT)
 
 
 def both(said: ExchangeMessage) -> tuple[Any, list[CarriedRecords]]:

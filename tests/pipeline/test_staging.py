@@ -12,7 +12,7 @@ from dissector.pipeline.carried import rows
 from dissector.pipeline.cells import Made
 from dissector.pipeline.parts import TALLIES
 from dissector.pipeline.staging import Staged, staged
-from dissector.protocol.records.batch import BatchHeader, Record
+from dissector.protocol.records.batch import Record, RecordHeader
 from tests.pipeline.dealing import read_back, tables, with_headers
 from tests.traffic import Turn, capture_of, conversation, request, response
 
@@ -36,7 +36,7 @@ def test_text_that_is_not_utf_8_is_as_json_has_it(tmp_path: Path) -> None:
 
 def test_names_of_headers_that_are_not_utf_8_are_kept(tmp_path: Path) -> None:
     key = b"\xfe".decode("utf-8", "surrogateescape")
-    record = Record(1, 2, None, b"v", [BatchHeader(key, b"\xff")])
+    record = Record(1, 2, None, b"v", [RecordHeader(key, b"\xff")])
     [row] = written(tmp_path, [("records", rows(CarriedRecords("orders", 0, [record], 1), WHERE, kept=True))])[
         "records"
     ]
@@ -65,7 +65,7 @@ def test_what_a_part_left_out_goes_beside_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [True, False])
 def test_rows_that_come_together_are_those_that_come_one_by_one(tmp_path: Path, *, kept: bool) -> None:
     """Whatever batches hold: no record, one, many; and a message of before 0.11 among them."""
-    records = [Record(n, 5, (None, b"k")[n % 2], b"v" * n, [BatchHeader("h", b"1")] * (n % 3)) for n in range(7)]
+    records = [Record(n, 5, (None, b"k")[n % 2], b"v" * n, [RecordHeader("h", b"1")] * (n % 3)) for n in range(7)]
     batches = [
         CarriedRecords("orders", 1, records[:1], 0, 9, 1, 2**31 - 1, "lz4"), CarriedRecords("orders", 2, records, 0),
         CarriedRecords("", None, [(3, None, None, None, [])], 3, codec="gzip"),

@@ -10,10 +10,10 @@ from dissector.probe.dialogue import ask_all
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import Batch, BatchHeader, Record
+from dissector.protocol.records.batch import Batch, Record, RecordHeader
 from dissector.protocol.records.batch_writing import batch_bytes
-from dissector.protocol.records.parts import split
-from dissector.protocol.records.to_json import budget_of
+from dissector.protocol.records.parts import split_entries
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.loader import api
 from tests.cli.test_commands import kdissect
 from tests.probe.servers import mock_cluster
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH = 0, 1, 2, 3, 8, 9
 FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 10, 11, 12, 13, 14
-RECORDS = [Record(n, 5_000 + n, b"order-%d" % n, b"apples " * n, [BatchHeader("n", bytes([n]))]) for n in range(4)]
+RECORDS = [Record(n, 5_000 + n, b"order-%d" % n, b"apples " * n, [RecordHeader("n", bytes([n]))]) for n in range(4)]
 
 
 WRONG = {PRODUCE: {5}, JOIN_GROUP: {6}, SYNC_GROUP: {4}, LEAVE_GROUP: {3, 4}}
@@ -140,9 +140,9 @@ def fetched(broker: BrokerConnection, topic: Values, version: int) -> list[Recor
     assert answer["error_code"] == 0
     data = answer["records"]
     assert isinstance(data, bytes)
-    first = next(split(data))
+    first = next(split_entries(data))
     found = Batch.read(data[first.start : first.end])
-    return [record._replace(offset=record.offset - found.base_offset) for record in found.records(budget_of())]
+    return [record._replace(offset=record.offset - found.base_offset) for record in found.records(frame_budget())]
 
 
 def coordinator(connection: BrokerConnection, group: str) -> str:

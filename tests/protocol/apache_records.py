@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.legacy import LegacyRecord, flat
-from dissector.protocol.records.parts import PartKind, split
-from dissector.protocol.records.to_json import budget_of
+from dissector.protocol.records.legacy import LegacyRecord, data_messages
+from dissector.protocol.records.parts import LogEntryKind, split_entries
+from dissector.protocol.records.to_json import frame_budget
 
 NO_TIMESTAMP = -1
 
@@ -39,10 +39,10 @@ def _blob(truth: str | None) -> bytes | None:
 
 def batches_of(raw: bytes) -> Iterator[dict[str, Any]]:
     """What our reader finds in the bytes of a `records` field, which hold nothing but whole batches."""
-    for part in split(raw):
+    for part in split_entries(raw):
         data = raw[part.start : part.end]
-        assert part.kind in (PartKind.BATCH, PartKind.MESSAGE)
-        yield _batch(Batch.read(data)) if part.kind is PartKind.BATCH else _message(LegacyRecord.read(data))
+        assert part.kind in (LogEntryKind.BATCH, LogEntryKind.MESSAGE)
+        yield _batch(Batch.read(data)) if part.kind is LogEntryKind.BATCH else _message(LegacyRecord.read(data))
 
 
 def _batch(batch: Batch) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _batch(batch: Batch) -> dict[str, Any]:
         "timestampType": batch.timestamp_type,
         "records": [
             record._asdict() | {"headers": [header._asdict() for header in record.headers]}
-            for record in batch.records(budget_of())
+            for record in batch.records(frame_budget())
         ],
     }
 
@@ -81,6 +81,6 @@ def _message(message: LegacyRecord) -> dict[str, Any]:
                 "value": each.value,
                 "headers": [],
             }
-            for each in flat(message, budget_of())
+            for each in data_messages(message, frame_budget())
         ],
     }

@@ -19,7 +19,7 @@ from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write_value
 from dissector.protocol.message import MessageLayout, Traced, read, request_layout, response_layout
 from dissector.protocol.records.from_json import records_bytes
-from dissector.protocol.records.to_json import budget_of, records_object
+from dissector.protocol.records.to_json import frame_budget, records_object
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema import loader
 from dissector.protocol.tree import ByteSource, Node
@@ -57,7 +57,7 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
 def traced(layout: StructPlan, data: bytes) -> Traced:
     sources = [ByteSource(0, "message", data)]
     root = Node("message", "", "STRUCT", 0, len(data))
-    tracer = Tracer(data, 0, len(data), RecordTracer(sources, budget_of()))
+    tracer = Tracer(data, 0, len(data), RecordTracer(sources, frame_budget()))
     tracer.message(layout, "body", root)
     return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])
 

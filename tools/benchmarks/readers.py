@@ -15,7 +15,7 @@ from dissector.protocol.codec.writer import default, write_value
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.compression import CODECS
-from dissector.protocol.records.to_json import budget_of
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.loader import apis
 from tools.benchmarks import peers
 
@@ -133,7 +133,7 @@ def batches() -> None:
     for number, codec in CODECS.items():
         data = batch(number, RECORDS)
         works: dict[str, Work] = {
-            "ours": lambda data=data: Batch.read(data).records(budget_of()),
+            "ours": lambda data=data: Batch.read(data).records(frame_budget()),
             "kafka-python": lambda data=data: list(default_records.DefaultRecordBatch(data)),
         }
         if not number:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import orjson
 
-from dissector.protocol.embedded.context import Context
+from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.message import SASL_TOKEN, MessageLayout, request_layout, response_layout
 
 Side = Literal["request", "response", "token", "capture", "captures"]
@@ -50,8 +50,8 @@ class Case:
         return files
 
     @property
-    def context(self) -> Context:
-        return Context(mechanism=self.mechanism, enveloped=self.enveloped)
+    def context(self) -> DecodingContext:
+        return DecodingContext(mechanism=self.mechanism, enveloped=self.enveloped)
 
     def with_data(self, data: bytes) -> "Case":
         """The same with other bytes."""

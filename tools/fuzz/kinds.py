@@ -10,10 +10,10 @@ import google_crc32c
 
 from dissector.protocol.codec.plan import ArrayPlan, StructPlan, plan
 from dissector.protocol.codec.writer import write
-from dissector.protocol.embedded.formats import FIELDS
-from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID, TOPICS
+from dissector.protocol.embedded.formats import FORMATS
+from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID, INTERNAL_TOPICS
 from dissector.protocol.records.batch import CRC_FROM, HEADER
-from dissector.protocol.records.compression import CODECS, Budget, DecompressionError
+from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api, apis, message
 from tests.capture.writers import COMPRESSIONS
@@ -62,7 +62,7 @@ def _with_records(kind: str, field: bytes, chance: random.Random) -> Case:
     known = api(key)
     assert known is not None
     version = chance.choice([v for v in known.versions if v <= 12 or side == "response"])
-    topic = chance.choice(["orders", *TOPICS])
+    topic = chance.choice(["orders", *INTERNAL_TOPICS])
     partition = {"records": field}
     if side == "request":
         body = {"topic_data": [{"name": topic, "partition_data": [partition]}]}
@@ -82,7 +82,7 @@ def _records_field(seeds: Seeds, chance: random.Random) -> bytes:
     header = list(HEADER.unpack_from(raw))
     section = raw[HEADER.size : 12 + header[1]]
     try:
-        section = Budget(_ROOM, _ROOM).decompressed(header[5] & 7, section)
+        section = DecompressionBudget(_ROOM, _ROOM).decompressed(header[5] & 7, section)
     except DecompressionError:
         return mutated(raw, chance)
     if way < 0.8 and section:
@@ -143,7 +143,7 @@ class Place(NamedTuple):
 
 def _places() -> list[Place]:
     found: list[Place] = []
-    for name, paths in FIELDS.items():
+    for name, paths in FORMATS.items():
         schema = message(name) if name != "ConnectProtocolMetadata" else None
         if schema is not None and schema.api_key is not None and name.endswith(("Request", "Response")):
             side: Side = "request" if name.endswith("Request") else "response"

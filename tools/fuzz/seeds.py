@@ -10,7 +10,7 @@ from dissector.capture_session import Capture
 from dissector.core.store import Store
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.writer import write
-from dissector.protocol.embedded.formats import FIELDS
+from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import message
@@ -100,7 +100,7 @@ def _add_exchange(seeds: Seeds, exchange: Exchange) -> None:
                     seeds.records.append(raw)
                 elif (each.shape.body or "").startswith("SaslAuthenticate"):
                     seeds.tokens.append(raw)
-                elif each.shape.body in FIELDS:
+                elif each.shape.body in FORMATS:
                     seeds.embedded.append(raw)
 
 

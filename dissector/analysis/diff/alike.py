@@ -19,10 +19,10 @@ from dissector.analysis.diff.matching_keys import Subject, first_error, subject_
 from dissector.analysis.diff.message_leaves import INTEGERS, Leaf, message_leaves
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.match import DECODED
-from dissector.protocol.embedded.secrets import HOLDERS
+from dissector.protocol.embedded.secrets import SECRET_CARRIERS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import PREFIX
-from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.parts import LogEntryKind, split_entries
 from dissector.protocol.schema.loader import api
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import Node
@@ -133,7 +133,9 @@ def _tells_all(api_key: int, version: int) -> bool:
     """Whether a frame by itself says how it is read: not one of a version that is not known, nor what a login or an
     envelope holds."""
     known = api(api_key)
-    return known is not None and known.versions.contains(version) and not HOLDERS & {known.request, known.response}
+    return (
+        known is not None and known.versions.contains(version) and not SECRET_CARRIERS & {known.request, known.response}
+    )
 
 
 def _masks(message: ExchangeMessage, is_request: bool) -> tuple[int, int]:
@@ -190,9 +192,11 @@ class _Masks:
         start = node.children[0].end
         section = self._message.data[start : node.end]
         kept = [bytearray(len(section)) for _ in range(2)]
-        for part in split(section) if body == PRODUCE else ():
+        for part in split_entries(section) if body == PRODUCE else ():
             whole = (slice(0, part.end - part.start),)
-            of_telling = {PartKind.BATCH: (*OF_PART, *OF_BATCH), PartKind.MESSAGE: OF_PART}.get(part.kind, whole)
+            of_telling = {LogEntryKind.BATCH: (*OF_PART, *OF_BATCH), LogEntryKind.MESSAGE: OF_PART}.get(
+                part.kind, whole
+            )
             of_frame = whole if of_telling is whole else OF_PART
             for mask, slices in zip(kept, (of_frame, of_telling), strict=True):
                 for each in slices:

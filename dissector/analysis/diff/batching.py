@@ -14,8 +14,8 @@ from typing import Final
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import LEAST_RECORD, Batch
 from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.parts import PartKind, split
-from dissector.protocol.records.to_json import budget_of
+from dissector.protocol.records.parts import LogEntryKind, split_entries
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.wire import WireError, uvarint
 
 MAX_RECORD_BYTES: Final = 32 << 20
@@ -75,8 +75,8 @@ class ProducedBatches:
 
     def _section(self, topic: str, partition: int, records: bytes, time_ns: int) -> int:
         count = 0
-        for part in split(records):
-            if part.kind is PartKind.BATCH:
+        for part in split_entries(records):
+            if part.kind is LogEntryKind.BATCH:
                 count += 1
                 batch = Batch.read(records[part.start : part.end])
                 if len(self.waits) < MAX_BATCHES and not batch.is_append_time:
@@ -94,7 +94,7 @@ class ProducedBatches:
             return
         self.read += len(batch.data)
         try:
-            all_of_them, with_key = _hashed(batch.decompressed(budget_of()), batch.records_count)
+            all_of_them, with_key = _hashed(batch.decompressed(frame_budget()), batch.records_count)
         except (DecompressionError, WireError):
             self.unread += 1
             return

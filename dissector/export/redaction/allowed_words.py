@@ -6,7 +6,7 @@ A field is named by itself, or with the one that it stands in where its own name
 import re
 from typing import Final
 
-from dissector.protocol.embedded.topics import TOPICS
+from dissector.protocol.embedded.topics import INTERNAL_TOPICS
 from dissector.protocol.tree import Node
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9.-]{0,63}")
@@ -18,7 +18,7 @@ _FORMS: Final = {
     "mechanisms": _MECHANISM,
 }
 """Fields that name programs (KIP-511) and mechanisms (RFC 4422, 3.1): what has their form stays."""
-_EVERYWHERE: Final = frozenset(("*", *TOPICS))
+_EVERYWHERE: Final = frozenset(("*", *INTERNAL_TOPICS))
 _PROTOCOL_TYPES: Final = frozenset(("consumer", "connect", "share", "streams"))
 _ASSIGNORS: Final = frozenset(
     ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "simple", "stream", "default", "compatible",

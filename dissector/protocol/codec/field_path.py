@@ -1,6 +1,6 @@
 """Where a layout has certain fields, worked out once: so that no body need be searched for them.
 
-Invariant: what `holders` finds is what a search of the whole body would find: a property test.
+Invariant: what `structs_at` finds is what a search of the whole body would find: a property test.
 """
 
 from collections.abc import Mapping
@@ -20,22 +20,22 @@ class FieldPath(NamedTuple):
 @lru_cache(maxsize=4096)
 def field_path(message: str, version: int, fields: frozenset[str]) -> FieldPath | None:
     """The way to the structures of a message that have one of these fields; None where none has."""
-    return _way_in(plan(message, version), fields)
+    return _path_in(plan(message, version), fields)
 
 
-def _way_in(layout: TypePlan, fields: frozenset[str]) -> FieldPath | None:
+def _path_in(layout: TypePlan, fields: frozenset[str]) -> FieldPath | None:
     if isinstance(layout, ArrayPlan):
-        return _way_in(layout.element, fields)
+        return _path_in(layout.element, fields)
     if not isinstance(layout, StructPlan):
         return None
     every = (*layout.fields, *layout.tagged)
-    ways = ((field.name, _way_in(field.type, fields)) for field in every)
+    ways = ((field.name, _path_in(field.type, fields)) for field in every)
     inner = tuple((name, below) for name, below in ways if below is not None)
     here = any(field.name in fields for field in every)
     return FieldPath(here, inner) if here or inner else None
 
 
-def holders(to: FieldPath, struct: Mapping[str, Any]) -> list[dict[str, object]]:
+def structs_at(to: FieldPath, struct: Mapping[str, Any]) -> list[dict[str, object]]:
     """The structures of a body that the way leads to, outermost first."""
     found: list[dict[str, object]] = []
     _follow(to, struct, found)

@@ -11,7 +11,7 @@ otherwise reading steps back and takes the careful way. Arrays of structures tha
 Invariants:
   * the values are those of `tracer` for the same bytes: a property test;
   * nothing is allocated for a count or a length that the bytes left can't hold;
-  * damage raises `WireError`, `struct.error` or `IndexError`, nothing else: `DAMAGE` lists them.
+  * damage raises `WireError`, `struct.error` or `IndexError`, nothing else: `DECODE_ERRORS` lists them.
 """
 
 import struct
@@ -35,7 +35,7 @@ from dissector.protocol.codec.plan import (
 from dissector.protocol.wire import TWO_BYTES, WireError, uuid_text, uvarint
 
 Reader = Callable[[bytes, int, int], tuple[dict[str, object], int]]
-DAMAGE: Final = (WireError, struct.error, IndexError)
+DECODE_ERRORS: Final = (WireError, struct.error, IndexError)
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 UUID: Final = "16s"
 FEW: Final = 16
@@ -48,7 +48,7 @@ def text(raw: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _FixedRead:
     """A fixed-width read that waits for its run. With `seldom` it is the length of a value that is likely null or
     empty; `result` is the name that will hold that value."""
 
@@ -73,7 +73,7 @@ class _Read:
 EMPTY: Final = {"string": "''", "bytes": "b''"}
 
 
-def _is_seldom(plan: TypePlan) -> bool:
+def _is_likely_empty(plan: TypePlan) -> bool:
     """Whether a value is likely to be null or empty."""
     return isinstance(plan, VariablePlan | ArrayPlan) and plan.nullable and getattr(plan, "type", "") != "records"
 
@@ -88,7 +88,7 @@ class _Emitter:
             "unpack_from": struct.unpack_from,
         }  # fmt: skip
         self._depth = 1
-        self._run: list[_Read] = []
+        self._run: list[_FixedRead] = []
         self._count = 0
 
     def line(self, code: str) -> None:
@@ -113,10 +113,10 @@ class _Emitter:
     def fixed(self, code: str) -> str:
         """Put a fixed-width read in the run; the name that will hold its value."""
         name = self.name()
-        self._run.append(_Read(code, name))
+        self._run.append(_FixedRead(code, name))
         return name
 
-    def layout(self, run: list[_Read], method: str) -> str:
+    def layout(self, run: list[_FixedRead], method: str) -> str:
         """The name of a `Struct`'s method for a run."""
         layout = "".join(each.code for each in run)
         name = f"{method}_{layout.replace('?', 't')}"
@@ -140,7 +140,7 @@ class _Emitter:
         if first < len(run):
             self._step_back(run[first:])
 
-    def _step_back(self, run: list[_Read]) -> None:
+    def _step_back(self, run: list[_FixedRead]) -> None:
         """What was read as if values were not there is read again if one is."""
         lengths = [each for each in run if each.seldom]
         with self.block(f"if {' or '.join(each.is_there for each in lengths)}:"):
@@ -184,14 +184,14 @@ class _Emitter:
             case ScalarPlan():
                 return self.fixed(plan.code)
             case VariablePlan() | ArrayPlan():
-                return self._seldom(plan) if _is_seldom(plan) else self._careful(plan)
+                return self._seldom(plan) if _is_likely_empty(plan) else self._careful(plan)
             case StructPlan():
                 return self._nullable_struct(plan) if plan.nullable else self.struct(plan)
 
     def _seldom(self, plan: VariablePlan | ArrayPlan) -> str:
         """Put a value that is likely null or empty in the run."""
         result = self.name()
-        self._run.append(_Read(_length_code(plan), self.name(), plan, result))
+        self._run.append(_FixedRead(_length_code(plan), self.name(), plan, result))
         return result
 
     def _careful(self, plan: VariablePlan | ArrayPlan) -> str:
@@ -233,7 +233,7 @@ class _Emitter:
             if isinstance(plan.element, ScalarPlan) and plan.element.type != "uuid":
                 code = plan.element.code
                 few, many = f"few_{code.replace('?', 't')}", f"unpack_from(f'>{{{count}}}{code}', data, at)"
-                self.names[few] = _few(code)
+                self.names[few] = _unpackers(code)
                 self.line(f"{result} = list({few}[{count}](data, at) if {count} < {FEW} else {many})")
                 self.line(f"at += {count} * {plan.element.size}")
             else:
@@ -335,12 +335,12 @@ class _Emitter:
 
 
 @cache
-def _few(code: str) -> tuple[Callable[..., tuple[object, ...]], ...]:
+def _unpackers(code: str) -> tuple[Callable[..., tuple[object, ...]], ...]:
     """What unpacks a few numbers of a kind, by their count: partitions, replicas."""
     return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(FEW))
 
 
-def _size(run: list[_Read]) -> int:
+def _size(run: list[_FixedRead]) -> int:
     return struct.calcsize(">" + "".join(each.code for each in run))
 
 
@@ -355,7 +355,7 @@ def _is_flat(plan: TypePlan) -> bool:
     """Whether a structure has nothing but fixed-width values, and values that are likely null or empty."""
     if not isinstance(plan, StructPlan) or not plan.fields:
         return False
-    return all(isinstance(field.type, ScalarPlan) or _is_seldom(field.type) for field in plan.fields)
+    return all(isinstance(field.type, ScalarPlan) or _is_likely_empty(field.type) for field in plan.fields)
 
 
 def source_of(plan: TypePlan) -> tuple[str, dict[str, object]]:

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator
 
-from dissector.protocol.codec.field_path import field_path, holders
+from dissector.protocol.codec.field_path import field_path, structs_at
 from dissector.protocol.message import MessageLayout, Values
 from dissector.protocol.schema.loader import alternatives
 
@@ -29,4 +29,4 @@ def structs_with(shape: MessageLayout, body: Values, fields: frozenset[str]) -> 
     if alternatives(shape.body, shape.body_version):
         return [struct for struct in structs(body) if not fields.isdisjoint(struct)]
     to = field_path(shape.body, shape.body_version, fields)
-    return holders(to, body) if to is not None else []
+    return structs_at(to, body) if to is not None else []

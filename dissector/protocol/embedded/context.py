@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Context:
+class DecodingContext:
     """Filled by `session.knowledge`; what is learned later applies to earlier messages."""
 
     topic_names: Mapping[str, str] = field(default_factory=dict)
@@ -24,4 +24,4 @@ class Context:
     """The SASL mechanism that the connection had agreed on by then."""
 
 
-NOTHING_KNOWN = Context()
+EMPTY_CONTEXT = DecodingContext()

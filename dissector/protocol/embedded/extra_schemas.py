@@ -62,6 +62,6 @@ _TABLES: Final = (
 
 
 @cache
-def handmade() -> dict[str, MessageSchema]:
+def extra_schemas() -> dict[str, MessageSchema]:
     """All of them, by name."""
     return {table["name"]: message_of(table, f"handmade {table['name']}") for table in _TABLES}

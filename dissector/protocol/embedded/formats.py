@@ -1,4 +1,4 @@
-"""Which bytes field may hold which formats, and how each is told. A new format is a function and a line in `FIELDS`.
+"""Which bytes field may hold which formats, and how each is told. A new format is a function and a line in `FORMATS`.
 
 A format gives candidates, likeliest first; the first that reads to the end is it. Where nothing says which protocol a
 group speaks (SyncGroup before version 5, a capture from the middle), trial decides: group protocols begin with a small
@@ -8,9 +8,9 @@ version and can't be read as each other.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from dissector.protocol.embedded.context import Context
-from dissector.protocol.embedded.match import DECODED, FormatMatch, FormatPiece, Scope, newest_version
-from dissector.protocol.embedded.parts import EmbeddedParts
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.match import DECODED, EmbeddedMessage, EmbeddedMessages, Scope, newest_version
+from dissector.protocol.embedded.parts import Subtree
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.telemetry import metrics
 from dissector.protocol.primitives import INT16
@@ -18,30 +18,32 @@ from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import api
 
-Candidates = Iterator[FormatMatch | EmbeddedParts]
-Format = Callable[[bytes, Scope, Context], Candidates]
+Candidates = Iterator[EmbeddedMessages | Subtree]
+Format = Callable[[bytes, Scope, DecodingContext], Candidates]
 _VERSION: Final = (("version", INT16),)
 
 
-def versioned(message: str, raw: bytes) -> Iterator[FormatMatch]:
+def versioned(message: str, raw: bytes) -> Iterator[EmbeddedMessages]:
     """A message after its version as INT16. Newer versions than known only add fields: what is known is read."""
     version = int.from_bytes(raw[:2], "big", signed=True)
     newest = newest_version(message)
     if version >= 0 and len(raw) >= 2:
-        yield FormatMatch(_VERSION, (FormatPiece(DECODED, message, min(version, newest)),), whole=version <= newest)
+        yield EmbeddedMessages(
+            _VERSION, (EmbeddedMessage(DECODED, message, min(version, newest)),), whole=version <= newest
+        )
 
 
-def exact(message: str, version: int) -> FormatMatch:
+def exact(message: str, version: int) -> EmbeddedMessages:
     """A message of a version that is known from elsewhere."""
-    return FormatMatch((), (FormatPiece(DECODED, message, version),))
+    return EmbeddedMessages((), (EmbeddedMessage(DECODED, message, version),))
 
 
-def _group_protocol(scope: Scope, context: Context) -> object:
+def _group_protocol(scope: Scope, context: DecodingContext) -> object:
     """``consumer``, ``connect``, what a group called its own, or None."""
     return scope("protocol_type") or context.group_protocols.get(str(scope("group_id")))
 
 
-def _member_metadata(raw: bytes, scope: Scope, context: Context) -> Candidates:
+def _member_metadata(raw: bytes, scope: Scope, context: DecodingContext) -> Candidates:
     protocol = _group_protocol(scope, context)
     if protocol in (None, "consumer"):
         yield from versioned("ConsumerProtocolSubscription", raw)
@@ -49,7 +51,7 @@ def _member_metadata(raw: bytes, scope: Scope, context: Context) -> Candidates:
         yield from versioned("ConnectProtocolMetadata", raw)
 
 
-def _member_assignment(raw: bytes, scope: Scope, context: Context) -> Candidates:
+def _member_assignment(raw: bytes, scope: Scope, context: DecodingContext) -> Candidates:
     protocol = _group_protocol(scope, context)
     if protocol in (None, "consumer"):
         yield from versioned("ConsumerProtocolAssignment", raw)
@@ -57,15 +59,15 @@ def _member_assignment(raw: bytes, scope: Scope, context: Context) -> Candidates
         yield from versioned("ConnectProtocolAssignment", raw)
 
 
-def _subscription(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
+def _subscription(raw: bytes, _scope: Scope, _context: DecodingContext) -> Candidates:
     yield from versioned("ConsumerProtocolSubscription", raw)
 
 
-def _connect_assignment(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
+def _connect_assignment(raw: bytes, _scope: Scope, _context: DecodingContext) -> Candidates:
     yield from versioned("ConnectProtocolAssignment", raw)
 
 
-def _assignor_data(raw: bytes, scope: Scope, _context: Context) -> Candidates:
+def _assignor_data(raw: bytes, scope: Scope, _context: DecodingContext) -> Candidates:
     """User data of a subscription: the assignor's name stands beside or above it."""
     names = {scope(name) for name in ("name", "protocol_name", "protocol_data", "protocol")}
     if "sticky" in names:
@@ -78,28 +80,28 @@ def _assignor_data(raw: bytes, scope: Scope, _context: Context) -> Candidates:
         yield exact("SubscriptionInfoData", version)
 
 
-def _principal(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
+def _principal(raw: bytes, _scope: Scope, _context: DecodingContext) -> Candidates:
     yield from versioned("DefaultPrincipalData", raw)
 
 
-def _request(raw: bytes, _scope: Scope, _context: Context) -> Candidates:
+def _request(raw: bytes, _scope: Scope, _context: DecodingContext) -> Candidates:
     """A request with its header, as a broker forwards it to its controller (KIP-590)."""
     key, version = int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
     known = api(key)
     if known is not None and key != ApiKey.ENVELOPE and known.versions.contains(version):
-        header = FormatPiece("header", "RequestHeader", request_header_version(key, version))
-        yield FormatMatch((), (header, FormatPiece("body", known.request, version)))
+        header = EmbeddedMessage("header", "RequestHeader", request_header_version(key, version))
+        yield EmbeddedMessages((), (header, EmbeddedMessage("body", known.request, version)))
 
 
-def _response(_raw: bytes, _scope: Scope, context: Context) -> Candidates:
+def _response(_raw: bytes, _scope: Scope, context: DecodingContext) -> Candidates:
     """The answer to a forwarded request: which one it was, the envelope's own request says."""
     if context.enveloped is None:
         return
     key, version = context.enveloped
     known = api(key)
     if known is not None and key != ApiKey.ENVELOPE and known.versions.contains(version):
-        header = FormatPiece("header", "ResponseHeader", response_header_version(key, version))
-        yield FormatMatch((), (header, FormatPiece("body", known.response, version)))
+        header = EmbeddedMessage("header", "ResponseHeader", response_header_version(key, version))
+        yield EmbeddedMessages((), (header, EmbeddedMessage("body", known.response, version)))
 
 
 def enveloped(request: Mapping[str, object]) -> tuple[int, int] | None:
@@ -110,20 +112,20 @@ def enveloped(request: Mapping[str, object]) -> tuple[int, int] | None:
     return int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
 
 
-def _telemetry(raw: bytes, scope: Scope, _context: Context) -> Candidates:
+def _telemetry(raw: bytes, scope: Scope, _context: DecodingContext) -> Candidates:
     codec = scope("compression_type")
     found = metrics(raw, codec if isinstance(codec, int) else 0)
     if found is not None:
         yield found
 
 
-def _sasl(raw: bytes, _scope: Scope, context: Context) -> Candidates:
+def _sasl(raw: bytes, _scope: Scope, context: DecodingContext) -> Candidates:
     found = sasl_token(raw, context.mechanism)
     if found is not None:
         yield found
 
 
-FIELDS: Final[dict[str, dict[str, Format]]] = {
+FORMATS: Final[dict[str, dict[str, Format]]] = {
     "JoinGroupRequest": {"protocols.metadata": _member_metadata},
     "JoinGroupResponse": {"members.metadata": _member_metadata},
     "SyncGroupRequest": {"assignments.assignment": _member_assignment},
@@ -145,8 +147,10 @@ FIELDS: Final[dict[str, dict[str, Format]]] = {
 """By message, then by the field's path in it."""
 
 
-def inside(message: str, path: str, raw: bytes, scope: Scope, context: Context) -> FormatMatch | EmbeddedParts | None:
+def match_format(
+    message: str, path: str, raw: bytes, scope: Scope, context: DecodingContext
+) -> EmbeddedMessages | Subtree | None:
     """What a bytes field holds, if it is known."""
-    form = FIELDS.get(message, {}).get(path)
+    form = FORMATS.get(message, {}).get(path)
     candidates = form(raw, scope, context) if form is not None and raw else ()
     return next((each for each in candidates if each.read(raw) is not None), None)

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Final
 
 from dissector.protocol.codec.plan import StructPlan, plan, plan_of
-from dissector.protocol.codec.reader import DAMAGE, Reader, compile_reader
-from dissector.protocol.embedded.extra_schemas import handmade
+from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, compile_reader
+from dissector.protocol.embedded.extra_schemas import extra_schemas
 from dissector.protocol.primitives import Primitive
 from dissector.protocol.schema import loader
 
@@ -18,7 +18,7 @@ DECODED: Final = "decoded"
 
 
 @dataclass(frozen=True, slots=True)
-class FormatPiece:
+class EmbeddedMessage:
     """A message inside: `name` is what it is called there (``decoded``, or ``header`` and ``body``)."""
 
     name: str
@@ -27,11 +27,11 @@ class FormatPiece:
 
 
 @dataclass(frozen=True, slots=True)
-class FormatMatch:
+class EmbeddedMessages:
     """`prefix` are numbers that stand before the pieces, with their types: ``("version", INT16)``."""
 
     prefix: tuple[tuple[str, Primitive], ...]
-    pieces: tuple[FormatPiece, ...]
+    pieces: tuple[EmbeddedMessage, ...]
     whole: bool = True
     """Whether it must end where the bytes end: not so for versions newer than known."""
 
@@ -43,25 +43,25 @@ class FormatMatch:
             for name, kind in self.prefix:
                 values[name], at = kind.read(raw, at)
             for piece in self.pieces:
-                read, at = piece_reader(piece.message, piece.version)(raw, at, len(raw))
+                read, at = embedded_reader(piece.message, piece.version)(raw, at, len(raw))
                 values |= read if piece.name == DECODED else {piece.name: read}
-        except DAMAGE:
+        except DECODE_ERRORS:
             return None
         return values if at == len(raw) or not self.whole else None
 
 
 def newest_version(message: str) -> int:
     """The newest version that is known of a message, imported or made by hand."""
-    return (handmade().get(message) or loader.message(message)).valid_versions.high
+    return (extra_schemas().get(message) or loader.message(message)).valid_versions.high
 
 
 @lru_cache(maxsize=256)
-def piece_plan(message: str, version: int) -> StructPlan:
+def embedded_plan(message: str, version: int) -> StructPlan:
     """The layout of a piece."""
-    return plan_of(handmade()[message], version) if message in handmade() else plan(message, version)
+    return plan_of(extra_schemas()[message], version) if message in extra_schemas() else plan(message, version)
 
 
 @lru_cache(maxsize=256)
-def piece_reader(message: str, version: int) -> Reader:
+def embedded_reader(message: str, version: int) -> Reader:
     """The compiled reader of a piece."""
-    return compile_reader(piece_plan(message, version))
+    return compile_reader(embedded_plan(message, version))

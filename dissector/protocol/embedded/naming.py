@@ -1,13 +1,13 @@
 """Names for ids, where the conversation gave them: topics, nodes, members, producers. Notes in a tree, nothing else."""
 
-from dissector.protocol.embedded.context import Context
+from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.tree import Node
 
 BROKER = "brokerId"
 """Kafka's own mark in a schema for an integer that is a node's id (`entityType`)."""
 
 
-def name_ids(tree: Node, context: Context) -> None:
+def annotate_ids(tree: Node, context: DecodingContext) -> None:
     """Add a note to every id that has a name and no note yet."""
     if not (context.topic_names or context.nodes or context.members or context.producers):
         return
@@ -16,7 +16,7 @@ def name_ids(tree: Node, context: Context) -> None:
             node.note = _name(node, context)
 
 
-def _name(node: Node, context: Context) -> str:
+def _name(node: Node, context: DecodingContext) -> str:
     if isinstance(node.value, int):
         if node.schema is not None and node.schema.entity_type == BROKER:
             return context.nodes.get(node.value, "")

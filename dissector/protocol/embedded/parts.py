@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddedPart:
+class SubtreeItem:
     """A stretch of bytes with a name. `parts` tile its end; what stands before them belongs to the part itself."""
 
     name: str
@@ -19,15 +19,15 @@ class EmbeddedPart:
     note: str = ""
     secret: tuple[int, int] | None = None
     """Which bytes of it would let somebody else log in."""
-    parts: tuple["EmbeddedPart", ...] = ()
+    parts: tuple["SubtreeItem", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddedParts:
+class Subtree:
     """Something inside bytes; `name` says what."""
 
     name: str
-    parts: tuple[EmbeddedPart, ...]
+    parts: tuple[SubtreeItem, ...]
     plain: bytes | None = None
     """What the parts stand in, where the bytes are compressed."""
     codec: int = 0
@@ -38,7 +38,7 @@ class EmbeddedParts:
         return _values(self.parts)
 
 
-def _values(parts: tuple[EmbeddedPart, ...]) -> dict[str, Any]:
+def _values(parts: tuple[SubtreeItem, ...]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for part in parts:
         value = _values(part.parts) if part.parts else part.value

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dissector.protocol.embedded.parts import EmbeddedPart
+from dissector.protocol.embedded.parts import SubtreeItem
 from dissector.protocol.wire import WireError, uvarlong
 
 _VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
@@ -27,7 +27,7 @@ _TYPES: Final = {
 
 def message_parts(
     data: bytes, descriptor: Any, at: int = 0, end: int | None = None, depth: int = 0
-) -> Iterator[EmbeddedPart]:
+) -> Iterator[SubtreeItem]:
     """The fields of a message, in the order of the wire; they tile it. Raises `WireError`."""
     stop = len(data) if end is None else end
     if depth > _DEEPEST:
@@ -40,7 +40,7 @@ def message_parts(
         at = part.end
 
 
-def _field(data: bytes, field: Any, tag: int, start: int, at: int, stop: int, depth: int) -> EmbeddedPart:
+def _field(data: bytes, field: Any, tag: int, start: int, at: int, stop: int, depth: int) -> SubtreeItem:
     name = field.name if field is not None else f"field_{tag >> 3}"
     kind = _TYPES.get(field.type, "?") if field is not None else "?"
     wire = tag & 7
@@ -52,22 +52,22 @@ def _field(data: bytes, field: Any, tag: int, start: int, at: int, stop: int, de
         end = _within(at + size, stop, at)
         layout = _FIXED.get(kind, "<Q" if size == 8 else "<I")
         layout = layout if struct.calcsize(layout) == size else ("<Q" if size == 8 else "<I")
-        return EmbeddedPart(name, kind.removeprefix("TYPE_"), start, end, struct.unpack_from(layout, data, at)[0])
+        return SubtreeItem(name, kind.removeprefix("TYPE_"), start, end, struct.unpack_from(layout, data, at)[0])
     if wire != _LEN:
         raise WireError(f"wire type {wire} of {name} is not known", start)
     size, at = _unsigned(data, at, stop)
     end = _within(at + size, stop, at)
     if kind == "TYPE_MESSAGE":
         parts = tuple(message_parts(data, field.message_type, at, end, depth + 1))
-        return EmbeddedPart(name, "MESSAGE", start, end, None if parts else {}, parts=parts)
+        return SubtreeItem(name, "MESSAGE", start, end, None if parts else {}, parts=parts)
     raw = data[at:end]
     value_read: object = raw.decode("utf-8", "surrogateescape") if kind == "TYPE_STRING" else raw
     if kind in _FIXED and len(raw) % struct.calcsize(_FIXED[kind]) == 0:
         value_read = [number for (number,) in struct.iter_unpack(_FIXED[kind], raw)]
-    return EmbeddedPart(name, kind.removeprefix("TYPE_"), start, end, value_read)
+    return SubtreeItem(name, kind.removeprefix("TYPE_"), start, end, value_read)
 
 
-def _varint(name: str, kind: str, field: Any, start: int, end: int, value: int) -> EmbeddedPart:
+def _varint(name: str, kind: str, field: Any, start: int, end: int, value: int) -> SubtreeItem:
     note = ""
     result: object = value
     if kind in _SIGNED:
@@ -79,7 +79,7 @@ def _varint(name: str, kind: str, field: Any, start: int, end: int, value: int) 
     elif kind == "TYPE_ENUM":
         named = field.enum_type.values_by_number.get(value)
         note = named.name if named is not None else ""
-    return EmbeddedPart(name, kind.removeprefix("TYPE_"), start, end, result, note)
+    return SubtreeItem(name, kind.removeprefix("TYPE_"), start, end, result, note)
 
 
 def _unsigned(data: bytes, at: int, stop: int) -> tuple[int, int]:

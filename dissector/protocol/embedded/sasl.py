@@ -12,7 +12,7 @@ from binascii import Error
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.protocol.embedded.parts import EmbeddedPart, EmbeddedParts
+from dissector.protocol.embedded.parts import Subtree, SubtreeItem
 
 _SCRAM_NAMES: Final = {
     "a": "authzid", "n": "username", "r": "nonce", "m": "mandatory_extension", "c": "channel_binding", "s": "salt",
@@ -25,20 +25,18 @@ _PLAIN: Final = re.compile(rb"[^\x00]*\x00[^\x00]+\x00[^\x00]+", re.DOTALL)
 _BEARER: Final = re.compile(rb"bearer +", re.IGNORECASE)
 
 
-def sasl_token(raw: bytes, mechanism: str | None) -> EmbeddedParts | None:
+def sasl_token(raw: bytes, mechanism: str | None) -> Subtree | None:
     """What a token says; None where it is not of that mechanism, or of none that is known."""
     name = mechanism or _guessed(raw)
     if name == "PLAIN" and _PLAIN.fullmatch(raw):
-        return EmbeddedParts("PLAIN", tuple(_plain(raw)))
+        return Subtree("PLAIN", tuple(_plain(raw)))
     if name is not None and name.startswith("SCRAM-") and _SCRAM.fullmatch(raw):
-        return EmbeddedParts(name, tuple(_scram(raw)))
+        return Subtree(name, tuple(_scram(raw)))
     if name == "OAUTHBEARER":
         parts = tuple(_json_error(raw) if raw[:1] == b"{" else _bearer(raw))
-        return EmbeddedParts(name, parts) if parts else None
+        return Subtree(name, parts) if parts else None
     if name == "GSSAPI" and raw:
-        return EmbeddedParts(
-            name, (EmbeddedPart("gssapi_token", "BYTES", 0, len(raw), raw, "GSSAPI: not looked into"),)
-        )
+        return Subtree(name, (SubtreeItem("gssapi_token", "BYTES", 0, len(raw), raw, "GSSAPI: not looked into"),))
     return None
 
 
@@ -56,21 +54,21 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _plain(raw: bytes) -> Iterator[EmbeddedPart]:
+def _plain(raw: bytes) -> Iterator[SubtreeItem]:
     first = raw.index(b"\x00")
     second = raw.index(b"\x00", first + 1)
-    yield EmbeddedPart("authzid", "STRING", 0, first + 1, _text(raw[:first]))
-    yield EmbeddedPart("username", "STRING", first + 1, second + 1, _text(raw[first + 1 : second]))
-    yield EmbeddedPart(
+    yield SubtreeItem("authzid", "STRING", 0, first + 1, _text(raw[:first]))
+    yield SubtreeItem("username", "STRING", first + 1, second + 1, _text(raw[first + 1 : second]))
+    yield SubtreeItem(
         "password", "STRING", second + 1, len(raw), _text(raw[second + 1 :]), secret=(second + 1, len(raw))
     )
 
 
-def _scram(raw: bytes) -> Iterator[EmbeddedPart]:
+def _scram(raw: bytes) -> Iterator[SubtreeItem]:
     found = _GS2.match(raw)
     at = found.end() if found else 0
     if found:
-        yield EmbeddedPart("gs2_header", "STRING", 0, at, _text(raw[:at]))
+        yield SubtreeItem("gs2_header", "STRING", 0, at, _text(raw[:at]))
     while at < len(raw):
         comma = raw.find(b",", at)
         stop = len(raw) if comma < 0 else comma
@@ -78,16 +76,16 @@ def _scram(raw: bytes) -> Iterator[EmbeddedPart]:
         name = _SCRAM_NAMES.get(letter, f"extension_{letter}")
         end = min(stop + 1, len(raw))
         secret = (at + 2, stop) if name in _SCRAM_SECRETS else None
-        yield EmbeddedPart(name, "STRING", at, end, _text(raw[at + 2 : stop]), secret=secret)
+        yield SubtreeItem(name, "STRING", at, end, _text(raw[at + 2 : stop]), secret=secret)
         at = end
 
 
-def _json_error(raw: bytes) -> Iterator[EmbeddedPart]:
+def _json_error(raw: bytes) -> Iterator[SubtreeItem]:
     """A server's refusal: a JSON object."""
-    yield EmbeddedPart("error", "STRING", 0, len(raw), _text(raw))
+    yield SubtreeItem("error", "STRING", 0, len(raw), _text(raw))
 
 
-def _bearer(raw: bytes) -> Iterator[EmbeddedPart]:
+def _bearer(raw: bytes) -> Iterator[SubtreeItem]:
     """Header and key-value pairs, each ended by 0x01; the token may be a JWT."""
     at = 0
     while at < len(raw):
@@ -96,15 +94,15 @@ def _bearer(raw: bytes) -> Iterator[EmbeddedPart]:
         piece = raw[at : end - (mark >= 0)]
         key, _, value = piece.partition(b"=")
         if at == 0 and _GS2.match(raw):
-            yield EmbeddedPart("gs2_header", "STRING", at, end, _text(piece))
+            yield SubtreeItem("gs2_header", "STRING", at, end, _text(piece))
         elif key == b"auth":
             yield _authorization(raw, at, end, value)
         else:
-            yield EmbeddedPart(_text(key) or "(end)", "STRING", at, end, _text(value))
+            yield SubtreeItem(_text(key) or "(end)", "STRING", at, end, _text(value))
         at = end
 
 
-def _authorization(raw: bytes, start: int, end: int, value: bytes) -> EmbeddedPart:
+def _authorization(raw: bytes, start: int, end: int, value: bytes) -> SubtreeItem:
     scheme = _BEARER.match(value)
     at = start + len(b"auth=") + (scheme.end() if scheme else 0)
     stop = start + len(b"auth=") + len(value)
@@ -112,16 +110,16 @@ def _authorization(raw: bytes, start: int, end: int, value: bytes) -> EmbeddedPa
     names = ("header", "claims", "signature")
     pieces = token.split(b".")
     if len(pieces) != len(names) or _claims(pieces[1]) is None:
-        return EmbeddedPart("token", "STRING", start, end, _text(token), secret=(at, stop))
-    parts: list[EmbeddedPart] = []
+        return SubtreeItem("token", "STRING", start, end, _text(token), secret=(at, stop))
+    parts: list[SubtreeItem] = []
     for name, piece in zip(names, pieces, strict=True):
         close = end if name == "signature" else at + len(piece) + 1
         if name == "signature":
-            parts.append(EmbeddedPart(name, "STRING", at, close, _text(piece), secret=(at, at + len(piece))))
+            parts.append(SubtreeItem(name, "STRING", at, close, _text(piece), secret=(at, at + len(piece))))
         else:
-            parts.append(EmbeddedPart(name, "STRING", at, close, _claims(piece) or _text(piece)))
+            parts.append(SubtreeItem(name, "STRING", at, close, _claims(piece) or _text(piece)))
         at = close
-    return EmbeddedPart("token", "STRUCT", start, end, parts=tuple(parts))
+    return SubtreeItem("token", "STRUCT", start, end, parts=tuple(parts))
 
 
 def _claims(piece: bytes) -> str | None:

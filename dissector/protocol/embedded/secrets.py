@@ -26,11 +26,11 @@ SECRET_FIELDS: Final = {
 }
 """By message. A config's value is one where its name says so. Tokens of logins are marked by `sasl`."""
 
-HOLDERS: Final = frozenset(
+SECRET_CARRIERS: Final = frozenset(
     ("SaslAuthenticateRequest", "SaslAuthenticateResponse", "EnvelopeRequest", "EnvelopeResponse")
 )
 """Messages with secrets inside their bytes fields."""
-RECORD_HOLDERS: Final = frozenset(("FetchResponse", "FetchSnapshotResponse"))
+METADATA_CARRIERS: Final = frozenset(("FetchResponse", "FetchSnapshotResponse"))
 """Messages that may have the metadata log's records."""
 _METADATA_LOG: Final = (b"__cluster_metadata", bytes(15) + b"\x01")
 """The log's name, and its topic id."""
@@ -50,9 +50,9 @@ def mark_secret(leaf: Node, struct: Node) -> None:
 
 def may_hold_secrets(message: str | None, data: bytes) -> bool:
     """Whether a frame is worth a look."""
-    if message in RECORD_HOLDERS:
+    if message in METADATA_CARRIERS:
         return any(mark in data for mark in _METADATA_LOG)
-    return message in SECRET_FIELDS or message in HOLDERS
+    return message in SECRET_FIELDS or message in SECRET_CARRIERS
 
 
 def masked(data: bytes, tree: Node) -> bytes:
@@ -66,17 +66,17 @@ def masked(data: bytes, tree: Node) -> bytes:
         out[start:end] = MASK * (end - start)
     for batch in tree.walk():
         if batch.type == "RECORD_BATCH" and any(batch.start <= start < batch.end for start, _ in spans):
-            _mend(out, batch, data)
+            _fix_crc(out, batch, data)
     return bytes(out)
 
 
-def _mend(out: bytearray, batch: Node, data: bytes) -> None:
+def _fix_crc(out: bytearray, batch: Node, data: bytes) -> None:
     if Batch.read(data[batch.start : batch.end]).crc_valid:
         crc = google_crc32c.value(bytes(out[batch.start + CRC_FROM : batch.end]))
         out[batch.start + CRC_FROM - 4 : batch.start + CRC_FROM] = crc.to_bytes(4, "big")
 
 
-def note_secrets(tree: Node) -> None:
+def annotate_secrets(tree: Node) -> None:
     """Say of every masked field that it is."""
     for node in tree.walk():
         if node.secret is not None:

@@ -5,20 +5,20 @@
 
 from typing import Any
 
-from dissector.protocol.embedded.parts import EmbeddedParts
+from dissector.protocol.embedded.parts import Subtree
 from dissector.protocol.embedded.protobuf import message_parts
 from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.to_json import budget_of
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.wire import WireError
 
 NAME = "MetricsData"
 
 
-def metrics(raw: bytes, codec: int) -> EmbeddedParts | None:
+def metrics(raw: bytes, codec: int) -> Subtree | None:
     """The metrics that a client pushed; None where they can't be read."""
     try:
-        plain = budget_of().decompressed(codec, raw)
-        return EmbeddedParts(NAME, tuple(message_parts(plain, _descriptor())), plain if codec else None, codec)
+        plain = frame_budget().decompressed(codec, raw)
+        return Subtree(NAME, tuple(message_parts(plain, _descriptor())), plain if codec else None, codec)
     except (DecompressionError, WireError):
         return None
 

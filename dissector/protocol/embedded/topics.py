@@ -6,7 +6,7 @@
     UNSIGNED_VARINT, and a message (AbstractApiMessageSerde; KIP-631, KIP-405);
   * control records: a key is a version and a type; the values of KRaft begin with their own version (KIP-595, KIP-853).
 
-A new internal topic is one line in `TOPICS`.
+A new internal topic is one line in `INTERNAL_TOPICS`.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from dissector.protocol.embedded.formats import versioned
-from dissector.protocol.embedded.match import DECODED, FormatMatch, FormatPiece
+from dissector.protocol.embedded.match import DECODED, EmbeddedMessage, EmbeddedMessages
 from dissector.protocol.primitives import INT16, UNSIGNED_VARINT
 from dissector.protocol.schema.enums import members, name_of
 from dissector.protocol.schema.loader import entries
@@ -38,11 +38,11 @@ NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 class KeyValue(NamedTuple):
     """What a record's key and value hold, where that is known."""
 
-    key: FormatMatch | None
-    value: FormatMatch | None
+    key: EmbeddedMessages | None
+    value: EmbeddedMessages | None
 
 
-NOTHING: Final = KeyValue(None, None)
+NO_FORMAT: Final = KeyValue(None, None)
 RecordFormat = Callable[[bytes | None, bytes | None], KeyValue]
 
 
@@ -56,11 +56,11 @@ def _coordinator(enum: str) -> RecordFormat:
 
     def read(key: bytes | None, value: bytes | None) -> KeyValue:
         if key is None or len(key) < 2:
-            return NOTHING
+            return NO_FORMAT
         name = _camel(name_of(enum, int.from_bytes(key[:2], "big", signed=True)))
         if f"{name}Key" not in _names():
-            return NOTHING
-        of_key = FormatMatch((("type", INT16),), (FormatPiece(DECODED, f"{name}Key", 0),))
+            return NO_FORMAT
+        of_key = EmbeddedMessages((("type", INT16),), (EmbeddedMessage(DECODED, f"{name}Key", 0),))
         of_value = next(versioned(f"{name}Value", value), None) if value else None
         return KeyValue(of_key, of_value)
 
@@ -78,13 +78,13 @@ def _framed(names: Callable[[], Mapping[int, str]]) -> RecordFormat:
                 number, at = uvarint(value or b"", at)
                 numbers.append(number)
         except WireError:
-            return NOTHING
+            return NO_FORMAT
         _, record_type, version = numbers
         name = names().get(record_type)
         if name is None:
-            return NOTHING
+            return NO_FORMAT
         prefix = tuple((each, UNSIGNED_VARINT) for each in ("frame_version", "type", "version"))
-        return KeyValue(None, FormatMatch(prefix, (FormatPiece(DECODED, name, version),)))
+        return KeyValue(None, EmbeddedMessages(prefix, (EmbeddedMessage(DECODED, name, version),)))
 
     return read
 
@@ -114,21 +114,23 @@ _CONTROL_VALUES: Final = {
 """By ControlRecordType."""
 
 
-def control(key: bytes | None, value: bytes | None) -> KeyValue:
+def control_record(key: bytes | None, value: bytes | None) -> KeyValue:
     """A record of a control batch."""
     if key is None or len(key) < 4:
-        return NOTHING
-    of_key = FormatMatch((("version", INT16),), (FormatPiece(DECODED, "ControlRecordTypeSchema", 0),), whole=False)
+        return NO_FORMAT
+    of_key = EmbeddedMessages(
+        (("version", INT16),), (EmbeddedMessage(DECODED, "ControlRecordTypeSchema", 0),), whole=False
+    )
     name = _CONTROL_VALUES.get(int.from_bytes(key[2:4], "big"))
     if name is None or value is None or len(value) < 2:
         return KeyValue(of_key, None)
     if name == "EndTxnMarker":
         return KeyValue(of_key, next(versioned(name, value), None))
     version = int.from_bytes(value[:2], "big")  # which is the message's own first field too
-    return KeyValue(of_key, FormatMatch((), (FormatPiece(DECODED, name, version),)))
+    return KeyValue(of_key, EmbeddedMessages((), (EmbeddedMessage(DECODED, name, version),)))
 
 
-TOPICS: Final[dict[str, RecordFormat]] = {
+INTERNAL_TOPICS: Final[dict[str, RecordFormat]] = {
     "__consumer_offsets": _coordinator("GroupCoordinatorRecordType"),
     "__transaction_state": _coordinator("TransactionCoordinatorRecordType"),
     "__share_group_state": _coordinator("ShareCoordinatorRecordType"),

@@ -7,18 +7,18 @@ as all leaves do; a field that turns out to be something else stays the leaf tha
 from collections.abc import Iterator
 
 from dissector.protocol.codec.tracer import Tracer
-from dissector.protocol.embedded.context import Context
-from dissector.protocol.embedded.formats import FIELDS, inside
-from dissector.protocol.embedded.match import FormatMatch, Scope, piece_plan
-from dissector.protocol.embedded.parts import EmbeddedPart, EmbeddedParts
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.formats import FORMATS, match_format
+from dissector.protocol.embedded.match import EmbeddedMessages, Scope, embedded_plan
+from dissector.protocol.embedded.parts import Subtree, SubtreeItem
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.secrets import SECRET_FIELDS, mark_secret
-from dissector.protocol.embedded.topics import RECORDS_FIELDS, TOPICS, RecordFormat, control
+from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS, RecordFormat, control_record
 from dissector.protocol.embedded.values import topic_of
 from dissector.protocol.records.batch import CONTROL
 from dissector.protocol.records.compression import codec_name
 from dissector.protocol.records.tracing import RecordTracer
-from dissector.protocol.tree import ByteSource, Node, Packed
+from dissector.protocol.tree import ByteSource, CompressedSpan, Node
 
 Chain = tuple[Node, ...]
 
@@ -26,7 +26,7 @@ Chain = tuple[Node, ...]
 class TreeEmbedder:
     """Works on the tree of one frame."""
 
-    def __init__(self, sources: list[ByteSource], records: RecordTracer, context: Context) -> None:
+    def __init__(self, sources: list[ByteSource], records: RecordTracer, context: DecodingContext) -> None:
         self._sources = sources
         self._records = records
         self._context = context
@@ -36,10 +36,10 @@ class TreeEmbedder:
         for path in SECRET_FIELDS.get(message, ()):
             for leaf, chain in reach(node, path.split("."), (*outer, node)):
                 mark_secret(leaf, chain[-1])
-        for path in FIELDS.get(message, ()):
+        for path in FORMATS.get(message, ()):
             for leaf, chain in reach(node, path.split("."), (*outer, node)):
                 if isinstance(leaf.value, bytes) and not leaf.children:
-                    found = inside(message, path, leaf.value, _scope(chain), self._context)
+                    found = match_format(message, path, leaf.value, _scope(chain), self._context)
                     if found is not None:
                         self._open(leaf, found, chain)
 
@@ -54,11 +54,11 @@ class TreeEmbedder:
 
     def batches(self, node: Node, topic: str | None) -> None:
         """Open the records of the batches under `node`, which are of that topic."""
-        of_topic = TOPICS.get(topic or "")
+        of_topic = INTERNAL_TOPICS.get(topic or "")
         for batch in node.children:
             attributes = _child(batch, "attributes")
             is_control = attributes is not None and isinstance(attributes.value, int) and attributes.value & CONTROL
-            form = control if is_control else of_topic
+            form = control_record if is_control else of_topic
             if form is not None and batch.type == "RECORD_BATCH":
                 self._batch(batch, form)
 
@@ -71,7 +71,7 @@ class TreeEmbedder:
                 self._open_if_read(key, found.key)
                 self._open_if_read(value, found.value)
 
-    def _open_if_read(self, leaf: Node, found: FormatMatch | None) -> None:
+    def _open_if_read(self, leaf: Node, found: EmbeddedMessages | None) -> None:
         raw = _bytes(leaf)
         if found is not None and raw is not None and found.read(raw) is not None:
             self._open(leaf, found, ())
@@ -82,49 +82,49 @@ class TreeEmbedder:
         if found is not None:
             self._hang(found, leaf)
 
-    def _open(self, leaf: Node, found: FormatMatch | EmbeddedParts, chain: Chain) -> None:
+    def _open(self, leaf: Node, found: EmbeddedMessages | Subtree, chain: Chain) -> None:
         """Turn a leaf into a node with what it holds."""
         raw = leaf.value
         assert isinstance(raw, bytes)
-        if isinstance(found, EmbeddedParts):
+        if isinstance(found, Subtree):
             self._hang(found, leaf)
             return
         data = self._sources[leaf.source].data
         start = leaf.end - len(raw)
         tracer = Tracer(data, start, leaf.end, self._records, source=leaf.source)
-        _hang_size(leaf, start)
+        _add_size(leaf, start)
         for name, kind in found.prefix:
             tracer.primitive(leaf, name, kind)
         for piece in found.pieces:
-            tracer.message(piece_plan(piece.message, piece.version), piece.name, leaf)
+            tracer.message(embedded_plan(piece.message, piece.version), piece.name, leaf)
             child = leaf.children[-1]
             child.note = f"{piece.message} v{piece.version}"
             self.message(piece.message, child, chain)
         tracer.rest(leaf)
 
-    def _hang(self, found: EmbeddedParts, leaf: Node) -> None:
+    def _hang(self, found: Subtree, leaf: Node) -> None:
         """Parts that no schema has; in a source of their own, where they were compressed."""
         assert isinstance(leaf.value, bytes)
         start = leaf.end - len(leaf.value)
-        _hang_size(leaf, start)
+        _add_size(leaf, start)
         leaf.note = found.name
         if found.plain is None:
-            _hang_parts(found.parts, leaf, start)
+            _add_items(found.parts, leaf, start)
             return
         codec = codec_name(found.codec)
         note = f"{codec}, {len(leaf.value):,} bytes hold {len(found.plain):,}"
         content = Node("(compressed)", leaf.path_of("(compressed)"), "BYTES", start, leaf.end, leaf.value, note)
         content.source = leaf.source
         leaf.children.append(content)
-        packed = Packed(leaf.source, start, leaf.end, found.codec)
+        packed = CompressedSpan(leaf.source, start, leaf.end, found.codec)
         source = ByteSource(len(self._sources), f"{leaf.path} {codec}, decompressed", found.plain, packed)
         self._sources.append(source)
         holder = Node(found.name, leaf.path_of(found.name), "MESSAGE", 0, len(found.plain), source=source.number)
         leaf.children.append(holder)
-        _hang_parts(found.parts, holder, 0)
+        _add_items(found.parts, holder, 0)
 
 
-def _hang_size(leaf: Node, start: int) -> None:
+def _add_size(leaf: Node, start: int) -> None:
     """The length that stands before the content, which begins at `start`."""
     if leaf.start < start:
         size = Node("(size)", leaf.path_of("(size)"), "LENGTH", leaf.start, start, source=leaf.source)
@@ -132,7 +132,7 @@ def _hang_size(leaf: Node, start: int) -> None:
         leaf.children.append(size)
 
 
-def _hang_parts(parts: tuple[EmbeddedPart, ...], parent: Node, start: int) -> None:
+def _add_items(parts: tuple[SubtreeItem, ...], parent: Node, start: int) -> None:
     for part in parts:
         node = Node(part.name, parent.path_of(part.name), part.kind, start + part.start, start + part.end, part.value)
         node.note, node.source = part.note, parent.source
@@ -141,7 +141,7 @@ def _hang_parts(parts: tuple[EmbeddedPart, ...], parent: Node, start: int) -> No
             head = Node("(head)", node.path_of("(head)"), "BYTES", node.start, start + part.parts[0].start)
             head.source = parent.source
             node.children.append(head)
-        _hang_parts(part.parts, node, start)
+        _add_items(part.parts, node, start)
         parent.children.append(node)
 
 

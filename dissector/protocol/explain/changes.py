@@ -63,18 +63,18 @@ def _fields(older: StructPlan, newer: StructPlan, above: str) -> Iterator[Change
     now = {field.name: field for field in (*newer.fields, *newer.tagged)}
     for name, field in now.items():
         if name in was:
-            yield from _both(was[name], field, above + name, same_form=older.flexible == newer.flexible)
+            yield from _field_changes(was[name], field, above + name, same_form=older.flexible == newer.flexible)
         else:
-            yield Change(above + name, f"added, {_described(field)}")
+            yield Change(above + name, f"added, {_description(field)}")
     for name, field in was.items():
         if name not in now:
-            yield Change(above + name, f"removed (was {_described(field)})")
+            yield Change(above + name, f"removed (was {_description(field)})")
     kept = [[f.name for f in plan.fields if f.name in was and f.name in now] for plan in (older, newer)]
     if sorted(kept[0]) == sorted(kept[1]) and kept[0] != kept[1]:
         yield Change(above.removesuffix("."), f"order: {', '.join(kept[0])} became {', '.join(kept[1])}")
 
 
-def _both(was: FieldPlan, now: FieldPlan, path: str, *, same_form: bool) -> Iterator[Change]:
+def _field_changes(was: FieldPlan, now: FieldPlan, path: str, *, same_form: bool) -> Iterator[Change]:
     """What became of a field."""
     old, new = _kind(was.type), _kind(now.type)
     if old != new:
@@ -93,7 +93,7 @@ def _both(was: FieldPlan, now: FieldPlan, path: str, *, same_form: bool) -> Iter
         yield from _fields(before, after, f"{path}.")
 
 
-def _described(field: FieldPlan) -> str:
+def _description(field: FieldPlan) -> str:
     words = [type_words(field.type)]
     words += ["may be null"] if _nullable(field.type) and "NULLABLE" not in words[0] else []
     words += [] if field.tag is None else [f"tag {field.tag}"]

@@ -29,7 +29,7 @@ class Box(NamedTuple):
     size: int | None
 
 
-class _Piece(NamedTuple):
+class _BoxPiece(NamedTuple):
     """The part of a box that lies in one row."""
 
     box: int
@@ -37,7 +37,7 @@ class _Piece(NamedTuple):
     size: int
 
 
-_Row = list[_Piece] | str
+_Row = list[_BoxPiece] | str
 
 
 def diagram(plan: StructPlan) -> Iterator[str]:
@@ -93,7 +93,7 @@ def draw(boxes: Sequence[Box]) -> Iterator[str]:
 
 
 def _rows(boxes: Sequence[Box]) -> Iterator[_Row]:
-    row: list[_Piece] = []
+    row: list[_BoxPiece] = []
     for number, box in enumerate(boxes):
         if box.size is None:
             if row:
@@ -102,7 +102,7 @@ def _rows(boxes: Sequence[Box]) -> Iterator[_Row]:
             yield box.words
             continue
         for size, words in _cut(box, ROW - sum(piece.size for piece in row)):
-            row.append(_Piece(number, words, size))
+            row.append(_BoxPiece(number, words, size))
             if sum(piece.size for piece in row) == ROW:
                 yield row
                 row = []

@@ -12,7 +12,7 @@ from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import request_layout, response_layout, trace
 from dissector.protocol.records.batch_writing import batch_bytes
-from dissector.protocol.records.to_json import budget_of
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.model import MessageSchema
@@ -61,7 +61,7 @@ def example(message: MessageSchema, version: int) -> Example:
 def _alone(message: MessageSchema, version: int, data: bytes) -> Node:
     """The tree of what stands in no frame of its own."""
     root = Node(message.name, "", "STRUCT", 0, len(data))
-    records = RecordTracer([ByteSource(0, message.name, data)], budget_of())
+    records = RecordTracer([ByteSource(0, message.name, data)], frame_budget())
     Tracer(data, 0, len(data), records).struct(plan(message.name, version), root)
     return root
 

@@ -8,7 +8,7 @@ from dissector.protocol.codec.writer import default
 from dissector.protocol.schema.model import snake_name
 
 
-class LayoutLine(NamedTuple):
+class FieldRow(NamedTuple):
     """A field of one version. `default` is empty where the schema states none and the field is always on the wire."""
 
     depth: int
@@ -22,13 +22,13 @@ class LayoutLine(NamedTuple):
     aliases: tuple[str, ...]
 
 
-def layout(plan: StructPlan, depth: int = 0) -> Iterator[LayoutLine]:
+def field_rows(plan: StructPlan, depth: int = 0) -> Iterator[FieldRow]:
     """The fields of a structure, tagged ones last."""
     for field in (*plan.fields, *plan.tagged):
         yield _line(field, depth)
         inner = struct_of(field.type)
         if inner is not None:
-            yield from layout(inner, depth + 1)
+            yield from field_rows(inner, depth + 1)
 
 
 def struct_of(plan: TypePlan) -> StructPlan | None:
@@ -46,12 +46,12 @@ def type_words(plan: TypePlan) -> str:
     return f"{wire_type(plan)} {plan.name}" if isinstance(plan, StructPlan) else wire_type(plan)
 
 
-def _line(field: FieldPlan, depth: int) -> LayoutLine:
+def _line(field: FieldPlan, depth: int) -> FieldRow:
     schema = field.schema
     nullable = not isinstance(field.type, ScalarPlan) and field.type.nullable
     versions = str(schema.versions)
     aliases = tuple(snake_name(alias) for alias in schema.aliases)
-    return LayoutLine(
+    return FieldRow(
         depth, field.name, type_words(field.type), nullable, field.tag, default_words(field), versions, aliases
     )
 

@@ -66,11 +66,13 @@ def _primitive(kind: Primitive) -> TypeLine:
         words = "UNSIGNED_VARINT length + 1, then " + words.partition("then ")[2]
     if "NULLABLE_" in kind.name:
         words, value = _NULL["COMPACT_" if compact else ""], None
-    shown = {None: "null", True: "true"}.get(value, str(value)) if isinstance(value, bool | None) else _shown(value)
+    shown = (
+        {None: "null", True: "true"}.get(value, str(value)) if isinstance(value, bool | None) else _value_text(value)
+    )
     return TypeLine(kind.name, words, shown, kind.write(value))
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, list):
         return "tag 0: 01"
     return value.hex() if isinstance(value, bytes) else f'"{value}"' if isinstance(value, str) else str(value)

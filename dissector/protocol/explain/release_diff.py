@@ -14,7 +14,7 @@ from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.imported import labels
 from dissector.protocol.schema.importer.jars import read_release
 from dissector.protocol.schema.importer.release import Release
-from dissector.protocol.schema.importer.run import under_settled_names
+from dissector.protocol.schema.importer.run import with_current_names
 from dissector.protocol.schema.importer.user_releases import stored
 from dissector.protocol.schema.loader import alternatives, entries, message
 from dissector.protocol.schema.model import NONE, SchemaError, Versions
@@ -48,7 +48,7 @@ class MessageDiff:
         return [version for version in self.was if not self.now.contains(version)]
 
 
-def side(text: str) -> ReleaseSide:
+def release_side(text: str) -> ReleaseSide:
     """The release that somebody names: a jar that is there, an imported release, a known one. Raises `SchemaError`."""
     if text in labels():
         return _of_release(stored(text))
@@ -71,7 +71,7 @@ def _shipped(label: str) -> ReleaseSide:
 
 
 def _of_release(release: Release) -> ReleaseSide:
-    found = under_settled_names(release).messages
+    found = with_current_names(release).messages
     return ReleaseSide(
         release.label,
         {name: each.valid_versions for name, each in found.items()},

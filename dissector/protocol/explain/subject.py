@@ -13,12 +13,12 @@ from dissector.protocol.schema.model import Api, MessageSchema
 MOST_NEAR: Final = 4
 
 
-class SubjectError(Exception):
+class UnknownTargetError(Exception):
     """Nothing is called so, or has that version. Its text is one plain line."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainSubject:
+class ExplainTarget:
     """An API with both its messages, or one message; `api` is None for what belongs to none."""
 
     name: str
@@ -34,38 +34,38 @@ class ExplainSubject:
         return high - 1 if unstable.contains(high) and high > first.valid_versions.low else high
 
     def version(self, text: str | None) -> int:
-        """The version that somebody wrote (``12``, ``v12``), or the newest stable one. Raises `SubjectError`."""
+        """The version that somebody wrote (``12``, ``v12``), or the newest stable one. Raises `UnknownTargetError`."""
         if text is None:
             return self.newest_stable
         valid = self.messages[0].valid_versions
         digits = text.lower().removeprefix("v")
         if not (digits.isascii() and digits.isdigit() and valid.contains(int(digits[:6]))):
-            raise SubjectError(f"{self.name} has no version {text}: there are {valid}")
+            raise UnknownTargetError(f"{self.name} has no version {text}: there are {valid}")
         return int(digits)
 
 
-def find(word: str) -> ExplainSubject:
-    """What is called `word`. Raises `SubjectError` with the nearest right names."""
+def find_target(word: str) -> ExplainTarget:
+    """What is called `word`. Raises `UnknownTargetError` with the nearest right names."""
     if word.isascii() and word.isdigit():
         found = api(int(word[:6]))
         if found is None:
-            raise SubjectError(f"no API has the key {word}: there are {_keys()}")
+            raise UnknownTargetError(f"no API has the key {word}: there are {_keys()}")
         return _of_api(found)
     names = _names()
-    subject = names.get(_folded(word))
+    subject = names.get(_normalized(word))
     if subject is None:
-        raise SubjectError(f"nothing is called {word!r}; {_nearest(word, names)}")
+        raise UnknownTargetError(f"nothing is called {word!r}; {_suggestions(word, names)}")
     return _of_api(subject) if isinstance(subject, Api) else _of_message(subject)
 
 
-def _of_api(found: Api) -> ExplainSubject:
-    return ExplainSubject(found.name, found, (message(found.request), message(found.response)))
+def _of_api(found: Api) -> ExplainTarget:
+    return ExplainTarget(found.name, found, (message(found.request), message(found.response)))
 
 
-def _of_message(name: str) -> ExplainSubject:
+def _of_message(name: str) -> ExplainTarget:
     found = message(name)
     own = api(found.api_key) if found.type in ("request", "response") and found.api_key is not None else None
-    return ExplainSubject(name, own, (found,))
+    return ExplainTarget(name, own, (found,))
 
 
 def _names() -> dict[str, Api | str]:
@@ -73,15 +73,15 @@ def _names() -> dict[str, Api | str]:
     found: dict[str, Api | str] = {}
     for each in apis():
         for alias in each.aliases:
-            found[_folded(alias)] = each
+            found[_normalized(alias)] = each
     for entry in entries():
         for name in (*entry.aliases, entry.name):
-            found[_folded(name)] = entry.name
-    return found | {_folded(each.name): each for each in apis()}
+            found[_normalized(name)] = entry.name
+    return found | {_normalized(each.name): each for each in apis()}
 
 
-def _nearest(word: str, names: dict[str, Api | str]) -> str:
-    wanted = _folded(word)
+def _suggestions(word: str, names: dict[str, Api | str]) -> str:
+    wanted = _normalized(word)
     near = get_close_matches(wanted, names, n=MOST_NEAR, cutoff=0.6)
     near += [name for name in sorted(names, key=len) if len(wanted) > 2 and wanted in name and name not in near]
     if not near:
@@ -90,7 +90,7 @@ def _nearest(word: str, names: dict[str, Api | str]) -> str:
     return "near it: " + ", ".join(dict.fromkeys(s.name if isinstance(s, Api) else s for s in subjects))
 
 
-def _folded(name: str) -> str:
+def _normalized(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 
 

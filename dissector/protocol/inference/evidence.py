@@ -33,7 +33,7 @@ LESS_COMMON: Final = frozenset((
     ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.STREAMS_GROUP_HEARTBEAT,
 ))  # fmt: skip
 """Transactions, share and streams groups, the commonest of what administrators do."""
-FAMILIES: Final = (
+RELATED_APIS: Final = (
     frozenset((
         ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP,
         ApiKey.SYNC_GROUP,
@@ -59,7 +59,7 @@ FAMILIES: Final = (
     )),
 )  # fmt: skip
 """APIs that are used together: groups, transactions, share groups and their state, quorums, administration."""
-KINSHIP: Final = 0.6
+RELATED_WEIGHT: Final = 0.6
 """What an API gains by an exchange of its family, shared by all of them."""
 AGE: Final = 0.75
 """How likely a version is beside the next newer one."""
@@ -106,13 +106,13 @@ class InferenceEvidence:
         if self.first and api.key == ApiKey.API_VERSIONS:
             return 10 * (OWN * sum(self.seen.values()) + OTHERS + ANYBODY)
         own, others = sum(self._own.get(api.key, {}).values()), sum(self._others.get(api.key, {}).values())
-        return OWN * own + OTHERS * others + ANYBODY * _usual(api) + KINSHIP * self._kin.get(api.key, 0.0)
+        return OWN * own + OTHERS * others + ANYBODY * _usual(api) + RELATED_WEIGHT * self._kin.get(api.key, 0.0)
 
     @cached_property
     def _kin(self) -> dict[int, float]:
         """How much of what is known is of the family of each API, told out to its members."""
         found: dict[int, float] = {}
-        for family in FAMILIES:
+        for family in RELATED_APIS:
             own = sum(sum(self._own.get(key, {}).values()) for key in family)
             others = sum(sum(self._others.get(key, {}).values()) for key in family)
             found |= dict.fromkeys(family, (OWN * own + OTHERS * others) / len(family))

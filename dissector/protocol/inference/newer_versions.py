@@ -7,7 +7,7 @@ and what it then finds costs about what mere bytes do, or can't be.
 from typing import Final
 
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.inference.scoring import LayoutMismatchError, Scorer, StopError
+from dissector.protocol.inference.scoring import InconclusiveError, LayoutMismatchError, Scorer
 
 BEGIN: Final = 4
 RATE: Final = 6.0
@@ -26,6 +26,6 @@ def reads_as(data: bytes, header: str, header_version: int, body: str, version: 
         start.message(plan(header, header_version))
         weigher = Scorer(data, start.at, end, RATE * (end - start.at) + START, frozenset())
         weigher.message(plan(body, version))
-    except (LayoutMismatchError, StopError):
+    except (LayoutMismatchError, InconclusiveError):
         return False
     return end - weigher.at <= MOST_REST

@@ -10,14 +10,14 @@ from functools import lru_cache
 from typing import Final
 
 from dissector.protocol.schema.enums import ERROR_CODE, enum_of, members, name_of
-from dissector.protocol.schema.errors import error_codes
+from dissector.protocol.schema.errors import known_errors
 
 ABSURD: Final = 40.0
 _MILLENNIUM: Final = 946_684_800_000
 """The year 2000 in milliseconds: Kafka is younger."""
 _CENTURY: Final = 100 * 365 * 86_400_000
 _LONGEST_THROTTLE: Final = 3_600_000
-_NOBODYS: Final = 0x5EEDED
+_UNNAMED: Final = 0x5EEDED
 """A number that no enum names: what it is called tells whether numbers without a name are normal."""
 
 Bits = Callable[[int], float]
@@ -39,7 +39,7 @@ def _throttle(value: int) -> float:
 def _error(value: int) -> float:
     if not value:
         return 0.3
-    return 9.0 if value in error_codes() else ABSURD
+    return 9.0 if value in known_errors() else ABSURD
 
 
 def _port(value: int) -> float:
@@ -53,7 +53,7 @@ def _time(value: int) -> float:
 def _in_enum(enum: str, width: int) -> Bits:
     """The cost by the names of an enum."""
     known = members(enum)
-    closed = name_of(enum, _NOBODYS).startswith("UNKNOWN(")
+    closed = name_of(enum, _UNNAMED).startswith("UNKNOWN(")
     each = math.log2(len(known)) + 0.5
 
     def bits(value: int) -> float:

@@ -48,7 +48,7 @@ class LayoutMismatchError(Exception):
     """The bytes can't be that: a length runs past the end, or it costs more than it may."""
 
 
-class StopError(Exception):
+class InconclusiveError(Exception):
     """As many fields as are looked at, or the end of what was captured."""
 
 
@@ -67,13 +67,13 @@ class Scorer:
         self.bits = 0.0
 
     def message(self, plan: StructPlan) -> None:
-        """A header or a body. Raises `LayoutMismatchError` or `StopError`."""
+        """A header or a body. Raises `LayoutMismatchError` or `InconclusiveError`."""
         self._message = plan.name
         try:
             self._struct(plan)
         except WireError as error:
             cut_off = self._whole < self._end and error.at + LONGEST_VARINT > self._whole
-            raise (StopError if cut_off else LayoutMismatchError) from None
+            raise (InconclusiveError if cut_off else LayoutMismatchError) from None
 
     def _pay(self, bits: float) -> None:
         self.bits += bits
@@ -87,7 +87,7 @@ class Scorer:
             raise LayoutMismatchError("runs past the end")
         self._steps -= 1
         if at + size > self._whole or self._steps < 0:
-            raise StopError
+            raise InconclusiveError
         self.at = at + size
         return at
 
@@ -181,7 +181,7 @@ class Scorer:
         raw = self._data[start : min(stop, self._whole, start + LONGEST_LOOK)]
         self._pay(8.0 * (size - len(raw)) + self._content(plan.type, raw, size))
         if stop > self._whole:
-            raise StopError
+            raise InconclusiveError
 
     def _content(self, kind: str, raw: bytes, size: int) -> float:
         if kind == "string":

@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.reader import DAMAGE, reader
+from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.inference.evidence import InferenceEvidence
 from dissector.protocol.inference.layouts import ResponseLayout
-from dissector.protocol.inference.scoring import LayoutMismatchError, Scorer, StopError
+from dissector.protocol.inference.scoring import InconclusiveError, LayoutMismatchError, Scorer
 
 BEGIN: Final = 4
 """Where the header stands in a frame."""
@@ -73,7 +73,7 @@ class InferenceVerdict:
 UNDECIDED: Final = InferenceVerdict(())
 
 
-class _Weighed(NamedTuple):
+class _ScoredLayout(NamedTuple):
     """A layout that fits: its bits, and those of them that the bytes cost."""
 
     layout: ResponseLayout
@@ -81,10 +81,10 @@ class _Weighed(NamedTuple):
     fit: float
 
 
-def judge(data: bytes, whole: int, size: int, evidence: InferenceEvidence) -> InferenceVerdict:
+def infer_response(data: bytes, whole: int, size: int, evidence: InferenceEvidence) -> InferenceVerdict:
     """What a response frame may be; `data` is captured up to `whole`, the frame has `size` bytes on the wire."""
     chance = CHANCE * (size - BEGIN)
-    weighed = sorted(_weighed(data[:whole], size, evidence, chance), key=lambda each: each.bits)
+    weighed = sorted(_scored_layouts(data[:whole], size, evidence, chance), key=lambda each: each.bits)
     if not weighed:
         return UNDECIDED
     best = weighed[0]
@@ -102,7 +102,7 @@ def judge(data: bytes, whole: int, size: int, evidence: InferenceEvidence) -> In
     )
 
 
-def _weighed(data: bytes, size: int, evidence: InferenceEvidence, best: float) -> Iterator[_Weighed]:
+def _scored_layouts(data: bytes, size: int, evidence: InferenceEvidence, best: float) -> Iterator[_ScoredLayout]:
     """Layouts that fit, with their bits; those far behind the best, or what `best` is to begin with, left out."""
     headers = [_header(data, size, version) for version in (0, 1)]
     for named, layout in evidence.odds:
@@ -114,7 +114,7 @@ def _weighed(data: bytes, size: int, evidence: InferenceEvidence, best: float) -
             weigher.message(layout.plan)
         except LayoutMismatchError:
             continue
-        except StopError:
+        except InconclusiveError:
             if len(data) == size and not _reads(data, header.at, layout):
                 continue
         else:
@@ -122,7 +122,7 @@ def _weighed(data: bytes, size: int, evidence: InferenceEvidence, best: float) -
                 continue
         fit = header.bits + weigher.bits * (size - header.at) / max(1, weigher.at - header.at)
         best = min(best, named + fit)
-        yield _Weighed(layout, named + fit, fit)
+        yield _ScoredLayout(layout, named + fit, fit)
 
 
 def _header(data: bytes, size: int, version: int) -> Scorer | None:
@@ -130,7 +130,7 @@ def _header(data: bytes, size: int, version: int) -> Scorer | None:
     weigher = Scorer(data, BEGIN, size, math.inf, frozenset())
     try:
         weigher.message(plan("ResponseHeader", version))
-    except (LayoutMismatchError, StopError):
+    except (LayoutMismatchError, InconclusiveError):
         return None
     return weigher
 
@@ -139,5 +139,5 @@ def _reads(data: bytes, at: int, layout: ResponseLayout) -> bool:
     """Whether a layout whose body begins at `at` ends where the frame ends."""
     try:
         return reader(layout.api.response, layout.versions[-1], layout.other)(data, at, len(data))[1] == len(data)
-    except DAMAGE:
+    except DECODE_ERRORS:
         return False

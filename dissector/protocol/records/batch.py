@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import google_crc32c
 
-from dissector.protocol.records.compression import Budget, codec_name
+from dissector.protocol.records.compression import DecompressionBudget, codec_name
 from dissector.protocol.wire import TWO_BYTES, WireError, uvarint, varlong
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -29,7 +29,7 @@ CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
 
 
-class BatchHeader(NamedTuple):
+class RecordHeader(NamedTuple):
     """A record's header (KIP-82)."""
 
     key: str
@@ -43,7 +43,7 @@ class Record(NamedTuple):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: list[BatchHeader]
+    headers: list[RecordHeader]
 
 
 class Batch(NamedTuple):
@@ -110,7 +110,7 @@ class Batch(NamedTuple):
         """The bytes after the header, as they are on the wire."""
         return self.data[HEADER.size :]
 
-    def decompressed(self, budget: Budget) -> bytes:
+    def decompressed(self, budget: DecompressionBudget) -> bytes:
         """The record section in plain. Raises `DecompressionError`."""
         plain = budget.decompressed(self.codec, self.section)
         budget.admit(self.most_records(plain), len(self.data) - HEADER.size)
@@ -120,7 +120,7 @@ class Batch(NamedTuple):
         """How many records may be in a plain section: the header's count, if so many have room."""
         return min(self.records_count, len(plain) // LEAST_RECORD)
 
-    def records(self, budget: Budget) -> list[Record]:
+    def records(self, budget: DecompressionBudget) -> list[Record]:
         """All records. Raises `DecompressionError` or `WireError`."""
         return read_records(self.decompressed(budget), self)
 
@@ -201,7 +201,7 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
             at += size >> 1
         if at < end and not data[at]:
             at += 1
-            headers: list[BatchHeader] = []
+            headers: list[RecordHeader] = []
         else:
             headers, at = _headers(data, at, end)
         if at != end:
@@ -214,7 +214,7 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
     return records
 
 
-def _headers(data: bytes, at: int, end: int) -> tuple[list[BatchHeader], int]:
+def _headers(data: bytes, at: int, end: int) -> tuple[list[RecordHeader], int]:
     """A record's headers; numbers of one byte, as nearly all are, are read in line."""
     count = data[at]
     at += 1
@@ -222,8 +222,8 @@ def _headers(data: bytes, at: int, end: int) -> tuple[list[BatchHeader], int]:
         count, at = uvarint(data, at - 1)
     if count & 1 or count > end - at:
         raise WireError("header count runs past its record", at)
-    headers: list[BatchHeader] = []
-    append, make, kind = headers.append, tuple.__new__, BatchHeader
+    headers: list[RecordHeader] = []
+    append, make, kind = headers.append, tuple.__new__, RecordHeader
     for _ in range(count >> 1):
         size = data[at]
         at += 1

@@ -9,7 +9,7 @@ from dissector.protocol.records.batch import CRC_FROM, Batch
 from dissector.protocol.records.compression import CODECS, DecompressionError
 from dissector.protocol.records.input_values import Values, integer, raw, structs, with_bytes
 from dissector.protocol.records.parts import LOG_OVERHEAD
-from dissector.protocol.records.to_json import budget_of, record_objects
+from dissector.protocol.records.to_json import frame_budget, record_objects
 from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError, varint_bytes, varlong_bytes
 
@@ -70,7 +70,7 @@ def _section(value: Values, head: bytes) -> bytes:
 def _holds_the_same(value: Values, head: bytes, kept: bytes) -> bool:
     start = _START.pack(integer(value, "base_offset", 0), 0, 0, 2, 0)
     try:
-        return record_objects(Batch.read(start + head + kept), budget_of()) == with_bytes(structs(value, "records"))
+        return record_objects(Batch.read(start + head + kept), frame_budget()) == with_bytes(structs(value, "records"))
     except (DecompressionError, WireError):
         return False
 

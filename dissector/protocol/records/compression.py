@@ -15,7 +15,7 @@ import cramjam
 import numpy as np
 
 from dissector.core import limits
-from dissector.protocol.records.lz4 import only_block, with_right_checksum
+from dissector.protocol.records.lz4 import single_block, with_right_checksum
 
 XERIAL_HEADER: Final = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
 """Magic, version, least compatible version (org.xerial.snappy.SnappyCodec)."""
@@ -40,7 +40,7 @@ class TooLargeError(DecompressionError):
         super().__init__(f"larger than {limit:,} bytes once decompressed")
 
 
-class Budget:
+class DecompressionBudget:
     """What the compressed sections of one frame may become: each at most `section` bytes, all at most `total`; and how
     many `records` they may hold beyond one a byte. Sections that turn out unreadable have cost something too."""
 
@@ -153,7 +153,7 @@ def _xerial(data: bytes) -> bytes:
 
 
 def _lz4_plain(data: bytes, limit: int) -> bytes:
-    block = only_block(data)
+    block = single_block(data)
     if block is not None:
         out = np.empty(min(limit, block[1], LIKELY_RATIO * len(data)), np.uint8)
         with contextlib.suppress(cramjam.DecompressionError):  # what the frame's decoder then puts in words

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dissector.protocol.records.batch import LOG_APPEND_TIME
-from dissector.protocol.records.compression import Budget, DecompressionError, codec_name
-from dissector.protocol.records.parts import PartKind, RecordsPart, split
+from dissector.protocol.records.compression import DecompressionBudget, DecompressionError, codec_name
+from dissector.protocol.records.parts import LogEntry, LogEntryKind, split_entries
 from dissector.protocol.wire import WireError
 
 HEADER: Final = struct.Struct(">qiIbb")
@@ -46,7 +46,7 @@ class LegacyRecord:
 
     @classmethod
     def read(cls, data: bytes) -> "LegacyRecord":
-        """The message that `data` is; `split` has checked its size. Raises `WireError`."""
+        """The message that `data` is; `split_entries` has checked its size. Raises `WireError`."""
         offset, size, crc, magic, attributes = HEADER.unpack_from(data)
         at = HEADER.size
         timestamp = None
@@ -81,10 +81,10 @@ class LegacyRecord:
     def timestamp_type(self) -> str | None:
         return None if self.magic == 0 else "LogAppendTime" if self.is_append_time else "CreateTime"
 
-    def inside(self, budget: Budget) -> list["LegacyRecord"]:
+    def inside(self, budget: DecompressionBudget) -> list["LegacyRecord"]:
         """The messages of a wrapper. Raises `DecompressionError` or `WireError`."""
         plain = budget.decompressed(self.codec, self.value or b"", magic=self.magic)
-        parts = budget.admitted(split(plain), len(self.value or b""))
+        parts = budget.admitted(split_entries(plain), len(self.value or b""))
         return list(self.placed([LegacyRecord.read(part) for part in whole_messages(plain, parts)]))
 
     def placed(self, inner: list["LegacyRecord"]) -> Iterator["LegacyRecord"]:
@@ -100,15 +100,15 @@ def first_offset(wrapper: int, inner: list[int]) -> int:
     return max(0, wrapper - inner[-1]) if inner else 0
 
 
-def whole_messages(plain: bytes, parts: list[RecordsPart]) -> Iterator[bytes]:
+def whole_messages(plain: bytes, parts: list[LogEntry]) -> Iterator[bytes]:
     """The messages of a decompressed set. Raises `WireError` at what is none."""
     for part in parts:
-        if part.kind is not PartKind.MESSAGE:
+        if part.kind is not LogEntryKind.MESSAGE:
             raise WireError(f"not a message: {part.kind.value}", part.start)
         yield plain[part.start : part.end]
 
 
-def flat(message: LegacyRecord, budget: Budget, depth: int = 0) -> Iterator[LegacyRecord]:
+def data_messages(message: LegacyRecord, budget: DecompressionBudget, depth: int = 0) -> Iterator[LegacyRecord]:
     """The messages that hold data: itself, or those in the wrapper that it is."""
     if not message.codec:
         yield message
@@ -116,7 +116,7 @@ def flat(message: LegacyRecord, budget: Budget, depth: int = 0) -> Iterator[Lega
     if depth == DEEPEST:
         raise DecompressionError(f"more than {DEEPEST} wrappers inside each other")
     for inner in message.inside(budget):
-        yield from flat(inner, budget, depth + 1)
+        yield from data_messages(inner, budget, depth + 1)
 
 
 def _blob(data: bytes, at: int) -> tuple[bytes | None, int]:

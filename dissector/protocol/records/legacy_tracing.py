@@ -3,14 +3,14 @@
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.legacy import DEEPEST, HEADER_FIELDS, LegacyRecord, first_offset
-from dissector.protocol.records.parts import PartKind, RecordsPart
-from dissector.protocol.records.sections import Sections
-from dissector.protocol.records.spans import Spans, shown, timestamp_note
+from dissector.protocol.records.parts import LogEntry, LogEntryKind
+from dissector.protocol.records.sections import SectionDecompressor
+from dissector.protocol.records.spans import SpanCursor, text_preview, timestamp_note
 from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError
 
 
-def trace_message(spans: Spans, node: Node, sections: Sections, base: int = 0, depth: int = 0) -> None:
+def trace_message(spans: SpanCursor, node: Node, sections: SectionDecompressor, base: int = 0, depth: int = 0) -> None:
     """One message, which is all of `spans`; `base` is what its offset counts from. Its leaves tile it."""
     try:
         message = LegacyRecord.read(spans.data[spans.at : spans.end])
@@ -26,7 +26,7 @@ def trace_message(spans: Spans, node: Node, sections: Sections, base: int = 0, d
     if message.timestamp is not None:
         spans.fixed(node, "timestamp", "INT64", timestamp_note(message.timestamp))
     _blob(spans, node, "key")
-    node.note = f"offset {base + message.offset}" + (f" key {shown(message.key)}" if message.key else "")
+    node.note = f"offset {base + message.offset}" + (f" key {text_preview(message.key)}" if message.key else "")
     if not message.codec:
         _blob(spans, node, "value")
         return
@@ -38,7 +38,9 @@ def trace_message(spans: Spans, node: Node, sections: Sections, base: int = 0, d
         _messages(inner, message, base, node, sections, depth)
 
 
-def _messages(spans: Spans, wrapper: LegacyRecord, base: int, node: Node, sections: Sections, depth: int) -> None:
+def _messages(
+    spans: SpanCursor, wrapper: LegacyRecord, base: int, node: Node, sections: SectionDecompressor, depth: int
+) -> None:
     """Hang a wrapper's messages under it."""
     holder = spans.begin(node, "messages", "MESSAGE_SET")
     try:
@@ -49,8 +51,8 @@ def _messages(spans: Spans, wrapper: LegacyRecord, base: int, node: Node, sectio
         return
     first = first_offset(base + wrapper.offset, [_offset(spans.data, part) for part in parts]) if wrapper.magic else 0
     for number, part in enumerate(parts):
-        inner = Spans(spans.data, part.start, part.end, spans.source)
-        if part.kind is PartKind.MESSAGE:
+        inner = SpanCursor(spans.data, part.start, part.end, spans.source)
+        if part.kind is LogEntryKind.MESSAGE:
             child = inner.begin(holder, f"[{number}]", "MESSAGE")
             trace_message(inner, child, sections, first, depth + 1)
             child.end = part.end
@@ -60,11 +62,11 @@ def _messages(spans: Spans, wrapper: LegacyRecord, base: int, node: Node, sectio
     holder.end = spans.end
 
 
-def _offset(data: bytes, part: RecordsPart) -> int:
+def _offset(data: bytes, part: LogEntry) -> int:
     return int.from_bytes(data[part.start : part.start + 8], "big", signed=True)
 
 
-def _compressed(spans: Spans, node: Node) -> Node:
+def _compressed(spans: SpanCursor, node: Node) -> Node:
     """A wrapper's value: its length and its bytes apart."""
     value = spans.begin(node, "value", "BYTES")
     spans.fixed(value, "(size)", "INT32")
@@ -73,7 +75,7 @@ def _compressed(spans: Spans, node: Node) -> Node:
     return leaf
 
 
-def _blob(spans: Spans, node: Node, name: str) -> None:
+def _blob(spans: SpanCursor, node: Node, name: str) -> None:
     size = int.from_bytes(spans.data[spans.at : spans.at + 4], "big", signed=True)
     spans.blob(node, name, size, spans.at + 4)
 

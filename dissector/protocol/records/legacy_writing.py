@@ -9,7 +9,7 @@ from dissector.protocol.records.compression import CODECS, DecompressionError
 from dissector.protocol.records.input_values import Values, integer, raw, structs, with_bytes
 from dissector.protocol.records.legacy import LegacyRecord
 from dissector.protocol.records.lz4 import with_wrong_checksum
-from dissector.protocol.records.to_json import budget_of, message_objects
+from dissector.protocol.records.to_json import frame_budget, message_objects
 from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
 
@@ -57,7 +57,7 @@ def _holds_the_same(value: Values, kept: bytes, inner: Sequence[Values]) -> bool
     attributes, offset = integer(value, "attributes", 0), integer(value, "offset", 0)
     wrapper = LegacyRecord(b"", offset, 0, 0, magic, attributes, timestamp, None, kept)
     try:
-        return message_objects(wrapper, budget_of()) == with_bytes(inner)
+        return message_objects(wrapper, frame_budget()) == with_bytes(inner)
     except (DecompressionError, WireError):
         return False
 

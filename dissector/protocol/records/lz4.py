@@ -64,7 +64,7 @@ _PLAIN_HEADS: Final = {
 """Heads of frames whose blocks stand by themselves, without checksums; the most bytes of a block in plain."""
 
 
-def only_block(frame: bytes) -> tuple[bytes, int] | None:
+def single_block(frame: bytes) -> tuple[bytes, int] | None:
     """The block of a frame that has one, compressed, and no checksum, with the most that it may be in plain; None for
     other frames. Most batches are such frames, and what it takes to open a frame is ten times what a block does."""
     most = _PLAIN_HEADS.get(frame[:_HEAD])

@@ -20,7 +20,7 @@ LEAST_SIZE: Final = (14, 22, 49)
 """The least size of each magic, by its header alone."""
 
 
-class PartKind(Enum):
+class LogEntryKind(Enum):
     """What a stretch of a `records` field is."""
 
     BATCH = "batch"
@@ -32,10 +32,10 @@ class PartKind(Enum):
     UNKNOWN = "unknown"
 
 
-class RecordsPart(NamedTuple):
+class LogEntry(NamedTuple):
     """One stretch of a `records` field, offsets counted in it."""
 
-    kind: PartKind
+    kind: LogEntryKind
     start: int
     end: int
 
@@ -48,16 +48,16 @@ def is_one_batch(data: bytes) -> bool:
     return bool(magic == 2 and size >= LEAST_SIZE[2] and size + LOG_OVERHEAD == len(data))
 
 
-def split(data: bytes) -> Iterator[RecordsPart]:
+def split_entries(data: bytes) -> Iterator[LogEntry]:
     """The parts of a `records` field, in order."""
     at, whole = 0, len(data)
     while at < whole:
-        kind, end = PartKind.TRUNCATED, whole
+        kind, end = LogEntryKind.TRUNCATED, whole
         if whole - at > MAGIC_AT:
             size, magic = _SIZE_AND_MAGIC.unpack_from(data, at + SIZE_AT)
             if magic > 2 or size < LEAST_SIZE[magic]:
-                kind = PartKind.UNKNOWN
+                kind = LogEntryKind.UNKNOWN
             elif at + LOG_OVERHEAD + size <= whole:
-                kind, end = PartKind.BATCH if magic == 2 else PartKind.MESSAGE, at + LOG_OVERHEAD + size
-        yield RecordsPart(kind, at, end)
+                kind, end = LogEntryKind.BATCH if magic == 2 else LogEntryKind.MESSAGE, at + LOG_OVERHEAD + size
+        yield LogEntry(kind, at, end)
         at = end

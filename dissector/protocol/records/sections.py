@@ -3,22 +3,22 @@
 from collections.abc import Callable
 
 from dissector.core.finding import Finding, Severity
-from dissector.protocol.records.compression import Budget, DecompressionError, codec_name
-from dissector.protocol.records.parts import RecordsPart, split
-from dissector.protocol.records.spans import Spans
-from dissector.protocol.tree import ByteSource, Node, Packed
+from dissector.protocol.records.compression import DecompressionBudget, DecompressionError, codec_name
+from dissector.protocol.records.parts import LogEntry, split_entries
+from dissector.protocol.records.spans import SpanCursor
+from dissector.protocol.tree import ByteSource, CompressedSpan, Node
 
 
-class Sections:
+class SectionDecompressor:
     """Adds to the sources of a tree."""
 
-    def __init__(self, sources: list[ByteSource], budget: Budget) -> None:
+    def __init__(self, sources: list[ByteSource], budget: DecompressionBudget) -> None:
         self._sources = sources
         self._budget = budget
 
     def open(
         self, codec: int, leaf: Node, data: bytes, records: Callable[[bytes], int] = lambda _plain: 0, *, magic: int = 2
-    ) -> Spans | None:
+    ) -> SpanCursor | None:
         """The plain bytes of a compressed leaf; None, and a finding, where they can't be had. `records` says how many
         are in plain bytes, where that is known before they are read."""
         name = codec_name(codec)
@@ -30,12 +30,12 @@ class Sections:
             leaf.findings.append(Finding("bad-compression", Severity.ERROR, f"{name}: {error}"))
             return None
         holder = leaf.path.rpartition(".")[0]
-        packed = Packed(leaf.source, leaf.start, leaf.end, codec)
+        packed = CompressedSpan(leaf.source, leaf.start, leaf.end, codec)
         source = ByteSource(len(self._sources), f"{holder} {name}, decompressed", plain, packed)
         self._sources.append(source)
         leaf.note = f"{name}, {len(data):,} bytes hold {len(plain):,}"
-        return Spans(plain, 0, len(plain), source.number)
+        return SpanCursor(plain, 0, len(plain), source.number)
 
-    def messages(self, plain: bytes, size: int) -> list[RecordsPart]:
+    def messages(self, plain: bytes, size: int) -> list[LogEntry]:
         """The parts of a message set that was `size` bytes before. Raises `DecompressionError`."""
-        return self._budget.admitted(split(plain), size)
+        return self._budget.admitted(split_entries(plain), size)

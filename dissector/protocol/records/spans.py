@@ -15,7 +15,7 @@ from dissector.protocol.wire import WireError, varint, varlong
 _CODES: Final = {"INT64": ">q", "INT32": ">i", "UINT32": ">I", "INT16": ">h", "INT8": ">b"}
 
 
-class Spans:
+class SpanCursor:
     """Where reading stands in a source, and how far it may go."""
 
     def __init__(self, data: bytes, at: int, end: int, source: int) -> None:
@@ -75,7 +75,7 @@ class Spans:
         if end > self.end:
             raise WireError(f"{name} runs past its record", self.at)
         raw = None if size < 0 else self.data[start:end]
-        self.leaf(parent, name, "BYTES", end, raw, "" if raw is None else shown(raw))
+        self.leaf(parent, name, "BYTES", end, raw, "" if raw is None else text_preview(raw))
         return raw
 
     def rest(self, parent: Node) -> int:
@@ -86,7 +86,7 @@ class Spans:
         return size
 
 
-def shown(raw: bytes) -> str:
+def text_preview(raw: bytes) -> str:
     """The first bytes as text, where they are text."""
     words = raw[:40].decode("utf-8", "replace")
     return f'"{words}"' if words.isprintable() and "\ufffd" not in words else ""

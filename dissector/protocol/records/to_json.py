@@ -8,28 +8,28 @@ from typing import Any
 
 from dissector.core import limits
 from dissector.protocol.records.batch import Batch, read_records
-from dissector.protocol.records.compression import Budget, DecompressionError
+from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
 from dissector.protocol.records.legacy import LegacyRecord
-from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.parts import LogEntryKind, split_entries
 from dissector.protocol.wire import WireError
 
 Object = dict[str, Any]
 
 
-def budget_of(bounds: limits.Limits = limits.DEFAULT) -> Budget:
+def frame_budget(bounds: limits.Limits = limits.DEFAULT) -> DecompressionBudget:
     """What one frame may cost."""
-    return Budget(bounds.decompressed_size, bounds.decompressed_frame_size, bounds.packed_records)
+    return DecompressionBudget(bounds.decompressed_size, bounds.decompressed_frame_size, bounds.packed_records)
 
 
-def records_object(data: bytes, budget: Budget | None = None) -> Object:
+def records_object(data: bytes, budget: DecompressionBudget | None = None) -> Object:
     """A `records` field: its size, its batches and messages, and what is neither."""
-    budget = budget or budget_of()
+    budget = budget or frame_budget()
     value: Object = {"size": len(data), "batches": []}
-    for part in split(data):
+    for part in split_entries(data):
         raw = data[part.start : part.end]
-        if part.kind is PartKind.BATCH:
+        if part.kind is LogEntryKind.BATCH:
             value["batches"].append(_batch(Batch.read(raw), budget))
-        elif part.kind is PartKind.MESSAGE:
+        elif part.kind is LogEntryKind.MESSAGE:
             value["batches"].append(message_object(raw, budget))
         else:
             value[part.kind.value] = rest_object(raw)
@@ -41,7 +41,7 @@ def rest_object(raw: bytes) -> Object:
     return {"size": len(raw), "data": raw.hex()}
 
 
-def _batch(batch: Batch, budget: Budget) -> Object:
+def _batch(batch: Batch, budget: DecompressionBudget) -> Object:
     value = head_object(batch)
     try:
         records = record_objects(batch, budget)
@@ -84,7 +84,7 @@ def head_object(batch: Batch) -> Object:
     }
 
 
-def record_objects(batch: Batch, budget: Budget) -> list[Object]:
+def record_objects(batch: Batch, budget: DecompressionBudget) -> list[Object]:
     """The records of a batch. Raises `DecompressionError` or `WireError`."""
     plain = batch.decompressed(budget)
     objects: list[Object] = [
@@ -105,7 +105,7 @@ def record_objects(batch: Batch, budget: Budget) -> list[Object]:
     return objects
 
 
-def message_object(raw: bytes, budget: Budget) -> Object:
+def message_object(raw: bytes, budget: DecompressionBudget) -> Object:
     """A message of before 0.11, or a wrapper of such messages."""
     try:
         message = LegacyRecord.read(raw)
@@ -121,7 +121,7 @@ def message_object(raw: bytes, budget: Budget) -> Object:
     return value
 
 
-def message_objects(wrapper: LegacyRecord, budget: Budget) -> list[Object]:
+def message_objects(wrapper: LegacyRecord, budget: DecompressionBudget) -> list[Object]:
     """The messages of a wrapper. Raises `DecompressionError` or `WireError`."""
     return [_message_fields(inner) for inner in wrapper.inside(budget)]
 

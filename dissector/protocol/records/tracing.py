@@ -7,12 +7,12 @@ Message sets are traced by `legacy_tracing`.
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.records.batch import HEADER_FIELDS, LEAST_RECORD, Batch
-from dissector.protocol.records.compression import Budget
+from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.records.consistency import batch_faults, order_faults
 from dissector.protocol.records.legacy_tracing import trace_message
-from dissector.protocol.records.parts import PartKind, RecordsPart, split
-from dissector.protocol.records.sections import Sections
-from dissector.protocol.records.spans import Spans, shown, timestamp_note
+from dissector.protocol.records.parts import LogEntry, LogEntryKind, split_entries
+from dissector.protocol.records.sections import SectionDecompressor
+from dissector.protocol.records.spans import SpanCursor, text_preview, timestamp_note
 from dissector.protocol.tree import UNPARSED, ByteSource, Node
 from dissector.protocol.wire import WireError, varint
 
@@ -20,32 +20,32 @@ from dissector.protocol.wire import WireError, varint
 class RecordTracer:
     """Hangs the content of `records` fields into a tree, adding a source for each decompressed section."""
 
-    def __init__(self, sources: list[ByteSource], budget: Budget) -> None:
-        self._sections = Sections(sources, budget)
+    def __init__(self, sources: list[ByteSource], budget: DecompressionBudget) -> None:
+        self._sections = SectionDecompressor(sources, budget)
 
     def field(self, data: bytes, start: int, end: int, parent: Node) -> None:
         """The parts of `data[start:end]`, as children of `parent`, which tile it."""
         ranges: list[tuple[int, int]] = []
-        for number, part in enumerate(split(data[start:end])):
-            spans = Spans(data, start + part.start, start + part.end, parent.source)
-            if part.kind is PartKind.BATCH:
+        for number, part in enumerate(split_entries(data[start:end])):
+            spans = SpanCursor(data, start + part.start, start + part.end, parent.source)
+            if part.kind is LogEntryKind.BATCH:
                 node = spans.begin(parent, f"[{number}]", "RECORD_BATCH")
                 batch = Batch.read(data[spans.at : spans.end])
                 self._batch(spans, batch, node)
                 ranges.append((batch.base_offset, batch.base_offset + batch.last_offset_delta))
-            elif part.kind is PartKind.MESSAGE:
+            elif part.kind is LogEntryKind.MESSAGE:
                 node = spans.begin(parent, f"[{number}]", "MESSAGE")
                 trace_message(spans, node, self._sections)
             else:
                 node = spans.begin(parent, f"[{number}]", UNPARSED)
                 node.value, node.note = data[spans.at : spans.end], _part_note(part)
-                if part.kind is PartKind.UNKNOWN:
+                if part.kind is LogEntryKind.UNKNOWN:
                     message = "not a record batch: magic or length make no sense"
                     node.findings.append(Finding("bad-batch", Severity.ERROR, message))
             node.end = spans.end
         parent.findings += [Finding("inconsistent-batch", Severity.WARNING, words) for words in order_faults(ranges)]
 
-    def _batch(self, spans: Spans, batch: Batch, node: Node) -> None:
+    def _batch(self, spans: SpanCursor, batch: Batch, node: Node) -> None:
         for name, kind, _ in HEADER_FIELDS:
             spans.fixed(node, name, kind, _header_note(name, batch))
         if not batch.crc_valid:
@@ -61,7 +61,7 @@ class RecordTracer:
             _records(inner, batch, node)
 
 
-def _records(spans: Spans, batch: Batch, node: Node) -> None:
+def _records(spans: SpanCursor, batch: Batch, node: Node) -> None:
     """Hang `records` under the batch; bytes that are none end up in a leaf of their own."""
     holder = spans.begin(node, "records", "RECORDS")
     walker = _RecordWalker(spans, batch)
@@ -85,7 +85,7 @@ def _records(spans: Spans, batch: Batch, node: Node) -> None:
 class _RecordWalker:
     """Reads the records of one plain section, a node a field; keeps what is to be held against the header."""
 
-    def __init__(self, spans: Spans, batch: Batch) -> None:
+    def __init__(self, spans: SpanCursor, batch: Batch) -> None:
         self._spans = spans
         self._batch = batch
         self.offsets: list[int] = []
@@ -113,7 +113,7 @@ class _RecordWalker:
         node.children[-1].note = f"offset {batch.base_offset + delta}"
         key = spans.blob(node, "key", *varint(spans.data, spans.at))
         spans.blob(node, "value", *varint(spans.data, spans.at))
-        node.note = f"offset {batch.base_offset + delta}" + (f" key {shown(key)}" if key else "")
+        node.note = f"offset {batch.base_offset + delta}" + (f" key {text_preview(key)}" if key else "")
         self._headers(node)
         self.offsets.append(delta)
         self.timestamps.append(timestamp)
@@ -139,9 +139,9 @@ class _RecordWalker:
         spans.leaf(header, "key", "STRING", start + size, words)
 
 
-def _part_note(part: RecordsPart) -> str:
+def _part_note(part: LogEntry) -> str:
     size = counted(part.end - part.start, "byte")
-    if part.kind is PartKind.TRUNCATED:
+    if part.kind is LogEntryKind.TRUNCATED:
         return f"truncated batch, {size} (cut off by the size limit of the fetch: normal)"
     return f"unknown, {size}"
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from dissector.protocol.schema.api_keys import ApiKey
 
-FAMILIES: Final[dict[str, tuple[int, ...]]] = {
+API_GROUPS: Final[dict[str, tuple[int, ...]]] = {
     "produce": (
         ApiKey.PRODUCE, ApiKey.INIT_PRODUCER_ID,
     ),
@@ -43,10 +43,10 @@ FAMILIES: Final[dict[str, tuple[int, ...]]] = {
     ),
 }  # fmt: skip
 """The rest is administration."""
-OTHERS: Final = "admin"
-_FAMILY: Final = {key: family for family, keys in FAMILIES.items() for key in keys}
+OTHER_GROUP: Final = "admin"
+_GROUP_OF_API: Final = {key: api_group for api_group, keys in API_GROUPS.items() for key in keys}
 
 
-def family(api_key: int) -> str:
+def api_group(api_key: int) -> str:
     """Produce's is ``produce``, JoinGroup's ``groups``; of an API that nobody knows ``admin``, as of most."""
-    return _FAMILY.get(api_key, OTHERS)
+    return _GROUP_OF_API.get(api_key, OTHER_GROUP)

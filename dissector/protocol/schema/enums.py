@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from dissector.protocol.schema.data import read_json
-from dissector.protocol.schema.errors import error_codes
+from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.loader import apis
 from dissector.protocol.schema.model import SchemaError
 
@@ -29,7 +29,7 @@ API_KEY: Final = "ApiKey"
 BITS_OF_INT32: Final = 32
 
 
-class Members(StrEnum):
+class MemberKind(StrEnum):
     """What the names of an enum are to its numbers."""
 
     ALL = "all"
@@ -42,7 +42,7 @@ class Members(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Enum:
-    members: Members
+    members: MemberKind
     names: Mapping[int, str]
     bits: Mapping[int, str]
     """Of `BITS` only: the names by the number of the bit."""
@@ -55,11 +55,11 @@ def name_of(enum: str, number: int) -> str:
     if name is not None:
         return name
     match found.members:
-        case Members.SPECIAL:
+        case MemberKind.SPECIAL:
             return ""
-        case Members.BITS:
+        case MemberKind.BITS:
             return ", ".join(found.bits.get(n, f"UNKNOWN({n})") for n in range(BITS_OF_INT32) if number >> n & 1)
-        case Members.ALL:
+        case MemberKind.ALL:
             return f"UNKNOWN({number})"
 
 
@@ -113,11 +113,11 @@ def _enums() -> dict[str, _Enum]:
                 known = found[name].names if name in found else {}
                 names = {**known, **{int(number): word for number, word in row["names"].items()}}
                 bits = found[row["of"]].names if "of" in row else {}
-                found[name] = _Enum(Members(row["members"]), dict(sorted(names.items())), bits)
+                found[name] = _Enum(MemberKind(row["members"]), dict(sorted(names.items())), bits)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise SchemaError(f"{file}: cannot be read: {error!r}") from error
-    found[ERROR_CODE] = _Enum(Members.ALL, {code: each.name for code, each in error_codes().items()}, {})
-    found[API_KEY] = _Enum(Members.ALL, {each.key: each.name for each in apis()}, {})
+    found[ERROR_CODE] = _Enum(MemberKind.ALL, {code: each.name for code, each in known_errors().items()}, {})
+    found[API_KEY] = _Enum(MemberKind.ALL, {each.key: each.name for each in apis()}, {})
     return found
 
 

@@ -13,7 +13,7 @@ from dissector.protocol.schema.data import read_json
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.model import SchemaError
 
-EVERYDAY: Final = frozenset((
+EXPECTED_ERRORS: Final = frozenset((
     ("ApiVersionsResponse", ErrorCode.UNSUPPORTED_VERSION),
     ("JoinGroupResponse", ErrorCode.MEMBER_ID_REQUIRED),
 ))  # fmt: skip
@@ -36,29 +36,29 @@ class ErrorInfo:
 
 def error_name(code: int) -> str:
     """``NONE`` for 0, ``UNKNOWN_TOPIC_OR_PARTITION`` for 3, ``UNKNOWN(1234)`` for what this release does not know."""
-    found = error_codes().get(code)
+    found = known_errors().get(code)
     return found.name if found else f"UNKNOWN({code})"
 
 
 def is_retriable(code: int) -> bool:
     """Whether Kafka's own client would try again. False for codes that this release does not know."""
-    found = error_codes().get(code)
+    found = known_errors().get(code)
     return found is not None and found.retriable
 
 
-def is_everyday(message: str | None, code: int) -> bool:
+def is_expected(message: str | None, code: int) -> bool:
     """Whether an error of this message is a step of the protocol, and nothing has gone wrong."""
-    return (message, code) in EVERYDAY
+    return (message, code) in EXPECTED_ERRORS
 
 
 def advice(code: int) -> str:
     """What an error asks of a client. Nothing for success, and for codes that this release does not know."""
-    found = error_codes().get(code)
+    found = known_errors().get(code)
     return found.advice if found and code else ""
 
 
 @cache
-def error_codes() -> dict[int, ErrorInfo]:
+def known_errors() -> dict[int, ErrorInfo]:
     """Every known error by its code, in the order of the codes."""
     rows, sentences = read_json("errors.json"), read_json("error_advice.json")
     try:

@@ -47,7 +47,7 @@ def labels() -> tuple[str, ...]:
         return ()
 
 
-def imported() -> tuple[ImportedRelease, ...]:
+def imported_releases() -> tuple[ImportedRelease, ...]:
     """All imported releases; of each only its index is read. Raises `SchemaError`, which says how to be rid of it."""
     return tuple(imported_release(label) for label in labels())
 

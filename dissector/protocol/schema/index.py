@@ -5,7 +5,7 @@ from typing import Final
 
 from dissector.protocol.schema.model import NONE, MessageSchema, SchemaError, Versions
 
-PAIRED: Final = ("request", "response")
+PAIRED_TYPES: Final = ("request", "response")
 """The types whose `api_key` is an API's."""
 
 
@@ -46,7 +46,7 @@ def _entry(row: dict[str, str]) -> IndexEntry:
     )
 
 
-def entry_of(message: MessageSchema) -> IndexEntry:
+def index_entry(message: MessageSchema) -> IndexEntry:
     """The entry that an index has for a message."""
     return IndexEntry(
         name=message.name,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from dissector.protocol.schema.data import read_json
-from dissector.protocol.schema.imported import imported
-from dissector.protocol.schema.index import PAIRED, IndexEntry, entry_of, read_entries
+from dissector.protocol.schema.imported import imported_releases
+from dissector.protocol.schema.index import PAIRED_TYPES, IndexEntry, index_entry, read_entries
 from dissector.protocol.schema.model import NONE, Api, MessageSchema, SchemaError, Versions
 from dissector.protocol.schema.overlay import ImportedRelease, Overlay, overlay
 from dissector.protocol.schema.table import message_of
@@ -105,12 +105,12 @@ def _table(name: str) -> MessageSchema:
 
 @cache
 def _index() -> _Index:
-    return _assembled(imported())
+    return _assembled(imported_releases())
 
 
 def try_import(release: ImportedRelease) -> Overlay:
     """What the tables would be overlaid with if this release were imported too. Raises `SchemaError`."""
-    return _assembled([*(each for each in imported() if each.label != release.label), release]).overlay
+    return _assembled([*(each for each in imported_releases() if each.label != release.label), release]).overlay
 
 
 def _assembled(releases: Iterable[ImportedRelease]) -> _Index:
@@ -124,14 +124,14 @@ def _assembled(releases: Iterable[ImportedRelease]) -> _Index:
     except (AssertionError, KeyError, TypeError) as error:
         raise SchemaError(f"tables/index.json: is not an index of tables: {error!r}") from error
     over = overlay(shipped, _table, releases)
-    entries = shipped | {name: entry_of(message) for name, message in over.messages.items()}
+    entries = shipped | {name: index_entry(message) for name, message in over.messages.items()}
     return _Index(dict(sorted(entries.items())), _apis(entries), others, shipped, over)
 
 
 def _apis(entries: dict[str, IndexEntry]) -> dict[int, Api]:
     """The APIs, in the order of their keys. A request and its response share the key and the versions."""
     requests, responses = (
-        {e.api_key: e for e in entries.values() if e.type == kind and e.api_key is not None} for kind in PAIRED
+        {e.api_key: e for e in entries.values() if e.type == kind and e.api_key is not None} for kind in PAIRED_TYPES
     )
     if requests.keys() != responses.keys():
         raise SchemaError(f"API keys {sorted(requests.keys() ^ responses.keys())} lack a request or a response")

@@ -9,7 +9,7 @@ A request or response is known by its API key: one that goes by another name in 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dissector.protocol.schema.index import PAIRED, IndexEntry
+from dissector.protocol.schema.index import PAIRED_TYPES, IndexEntry
 from dissector.protocol.schema.model import LATEST, NONE, MessageSchema, Versions
 
 
@@ -50,10 +50,12 @@ def overlay(
 ) -> Overlay:
     """Lay imported releases over the tables, of which `shipped` is the index. Raises `SchemaError` for damaged ones."""
     result = Overlay()
-    names = {(e.type, e.api_key): e.name for e in shipped.values() if e.type in PAIRED}
+    names = {(e.type, e.api_key): e.name for e in shipped.values() if e.type in PAIRED_TYPES}
     for release in imported:
         for entry in release.entries.values():
-            name = names.setdefault((entry.type, entry.api_key), entry.name) if entry.type in PAIRED else entry.name
+            name = (
+                names.setdefault((entry.type, entry.api_key), entry.name) if entry.type in PAIRED_TYPES else entry.name
+            )
             result.releases.setdefault(name, {})[release.label] = entry.valid_versions
             have = result.messages.get(name) or shipped.get(name)
             if have is None or entry.valid_versions.intersect(have.valid_versions) != entry.valid_versions:
@@ -120,9 +122,9 @@ def _range(versions: set[int]) -> Versions:
 def _check_pairs(result: Overlay, shipped: Mapping[str, IndexEntry]) -> None:
     """A request and its response go together: where one is missing or has other versions, neither is taken."""
     now: dict[str, MessageSchema | IndexEntry] = {**shipped, **result.messages}
-    keys = {each.api_key for each in result.messages.values() if each.type in PAIRED}
+    keys = {each.api_key for each in result.messages.values() if each.type in PAIRED_TYPES}
     for key in keys:
-        pair = [each for each in now.values() if each.type in PAIRED and each.api_key == key]
-        if len(pair) != len(PAIRED) or pair[0].valid_versions != pair[1].valid_versions:
+        pair = [each for each in now.values() if each.type in PAIRED_TYPES and each.api_key == key]
+        if len(pair) != len(PAIRED_TYPES) or pair[0].valid_versions != pair[1].valid_versions:
             for each in pair:
                 result.leave_out(each.name, "its request and its response do not have the same versions")

@@ -174,7 +174,7 @@ class _Reader:
                 self._fail(at, f"{words} {part} reaches beyond {whole}")
         if field.nullable_versions and field.type in FIXED_TYPES:
             self._fail(at, f"{field.type} cannot be null")
-        if not _is_default(field.type, field.default):
+        if not _is_valid_default(field.type, field.default):
             self._fail(at, f"default {field.default!r} is no {field.type}")
 
     def _table(self, raw: object, keys: frozenset[str], at: str) -> Table:
@@ -228,7 +228,7 @@ class _Reader:
         raise SchemaError(f"{self._where}: {at}: {words}")
 
 
-def _is_default(kind: str, default: Default) -> bool:
+def _is_valid_default(kind: str, default: Default) -> bool:
     """Whether a default can be read as what it is the default of."""
     if default is None or kind not in FIXED_TYPES or kind == "uuid":
         return True

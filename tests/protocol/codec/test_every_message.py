@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, plan
-from dissector.protocol.codec.reader import DAMAGE, reader
+from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.codec.writer import default, write
 from dissector.protocol.message import PREFIX, MessageLayout, read, trace
 from dissector.protocol.schema.loader import IndexEntry, apis, entries
@@ -76,7 +76,7 @@ def test_the_reader_and_the_tracer_fail_on_the_same_bytes(entry: IndexEntry, jun
     try:
         reader(entry.name, version)(junk, 0, len(junk))
         readable = True
-    except DAMAGE:
+    except DECODE_ERRORS:
         readable = False
     findings = trace(framed(junk), MessageLayout("ResponseHeader", 0, entry.name, version)).findings
     assert readable == ("malformed" not in {finding.code for finding in findings})

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from dissector.exchange.info_column import ERROR_CODES
-from dissector.protocol.codec.field_path import field_path, holders
+from dissector.protocol.codec.field_path import field_path, structs_at
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.schema.loader import IndexEntry, entries
@@ -22,7 +22,7 @@ def test_the_way_finds_what_a_search_finds(entry: IndexEntry) -> None:
         for fields in LOOKED_FOR:
             searched = [struct for struct in structs(body) if not fields.isdisjoint(struct)]
             to = field_path(entry.name, version, fields)
-            found = holders(to, body) if to is not None else []
+            found = structs_at(to, body) if to is not None else []
             # A tagged field that is not there leaves its structure to be found all the same.
             found = [struct for struct in found if not fields.isdisjoint(struct)]
             assert sorted(map(id, found)) == sorted(map(id, searched))

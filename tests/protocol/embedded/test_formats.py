@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from dissector.protocol.codec.json_writer import JsonWriter
 from dissector.protocol.codec.plan import plan, plan_of
 from dissector.protocol.codec.writer import write, write_value
-from dissector.protocol.embedded.context import NOTHING_KNOWN, Context
-from dissector.protocol.embedded.extra_schemas import handmade
-from dissector.protocol.embedded.formats import FIELDS, enveloped
+from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
+from dissector.protocol.embedded.extra_schemas import extra_schemas
+from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.values import with_decoded
 from dissector.protocol.message import MessageLayout, Traced, read, trace
 from dissector.protocol.schema.loader import api, message
@@ -29,7 +29,7 @@ def framed(name: str, version: int, values: object) -> tuple[bytes, MessageLayou
     return struct.pack(">ii", len(raw) + 4, 7) + raw, MessageLayout("ResponseHeader", 0, name, version)
 
 
-def looked_at(name: str, version: int, values: object, context: Context = NOTHING_KNOWN) -> tuple[Any, Traced]:
+def looked_at(name: str, version: int, values: object, context: DecodingContext = EMPTY_CONTEXT) -> tuple[Any, Traced]:
     """The values with what is decoded beside them, and the tree."""
     data, shape = framed(name, version, values)
     tree = trace(data, shape, context=context)
@@ -73,19 +73,19 @@ def test_an_assignment_of_a_group_whose_protocol_the_message_does_not_name() -> 
     raw = prefixed(
         "ConsumerProtocolAssignment", 1, {"assigned_partitions": [{"topic": "orders", "partitions": [0, 2]}]}
     )
-    for context in (NOTHING_KNOWN, Context(group_protocols={"billing": "consumer"})):
+    for context in (EMPTY_CONTEXT, DecodingContext(group_protocols={"billing": "consumer"})):
         values = {"group_id": "billing", "assignments": [{"member_id": "m", "assignment": raw}]}
         decoded, _ = looked_at("SyncGroupRequest", 3, values, context)
         found = decoded["assignments"][0]["assignment_decoded"]
         assert found["assigned_partitions"] == [{"topic": "orders", "partitions": [0, 2]}]
-    other = Context(group_protocols={"billing": "mine"})
+    other = DecodingContext(group_protocols={"billing": "mine"})
     decoded, _ = looked_at("SyncGroupRequest", 3, values, other)
     assert "assignment_decoded" not in decoded["assignments"][0]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_connects_groups(version: int) -> None:
-    of_member, of_worker = handmade()["ConnectProtocolAssignment"], handmade()["ConnectProtocolMetadata"]
+    of_member, of_worker = extra_schemas()["ConnectProtocolAssignment"], extra_schemas()["ConnectProtocolMetadata"]
     assigned = {"leader": "w1", "config_offset": 4, "assignment": [{"connector": "s3", "tasks": [0, 1]}]}
     assignment = struct.pack(">h", version) + write_value(plan_of(of_member, version), assigned)
     worker = {"url": "http://w1:8083/", "config_offset": 7} | ({"allocation": assignment} if version else {})
@@ -111,7 +111,7 @@ USER_DATA = [
 
 @pytest.mark.parametrize(("assignor", "name", "version", "values"), USER_DATA)
 def test_user_data_of_assignors(assignor: str, name: str, version: int, values: dict[str, Any]) -> None:
-    data = write_value(plan_of(handmade()[name], version), values)
+    data = write_value(plan_of(extra_schemas()[name], version), values)
     raw = prefixed("ConsumerProtocolSubscription", 1, {"topics": ["orders"], "user_data": data})
     decoded, tree = looked_at("JoinGroupRequest", 5, TEAM | {"protocols": [{"name": assignor, "metadata": raw}]})
     found = decoded["protocols"][0]["metadata_decoded"]["user_data_decoded"]
@@ -134,7 +134,7 @@ def test_an_envelope_holds_a_request_and_its_answer() -> None:
     assert decoded["request_data_decoded"]["body"]["topics"][0]["name"] == "orders"
     assert decoded["request_principal_decoded"]["name"] == "alice"
     assert tree.tree.find("body.request_data.body.topics[0].name") is not None
-    context = Context(enveloped=enveloped(values))
+    context = DecodingContext(enveloped=enveloped(values))
     answer = write("ResponseHeader", 1, {"correlation_id": 3})
     answer += write("CreateTopicsResponse", 7, {"topics": [{"name": "orders", "error_code": 36}]})
     decoded, _ = looked_at("EnvelopeResponse", 0, {"response_data": answer}, context)
@@ -144,7 +144,7 @@ def test_an_envelope_holds_a_request_and_its_answer() -> None:
 
 
 @given(
-    name=st.sampled_from(sorted(FIELDS.keys() - handmade().keys())),
+    name=st.sampled_from(sorted(FORMATS.keys() - extra_schemas().keys())),
     seed=st.integers(0, 10_000),
     junk=st.binary(max_size=120),
 )
@@ -153,7 +153,7 @@ def test_any_bytes_in_these_fields_are_survived(name: str, seed: int, junk: byte
     chance = random.Random(seed)
     version = chance.choice(list(message(name).valid_versions))
     values, _ = make(plan(name, version), chance)
-    looked_at(name, version, _with(values, junk), Context(enveloped=(3, 12)))
+    looked_at(name, version, _with(values, junk), DecodingContext(enveloped=(3, 12)))
 
 
 def _with(value: Any, junk: bytes) -> Any:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.embedded.context import Context
-from dissector.protocol.embedded.parts import EmbeddedParts
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.parts import Subtree
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.message import SASL_TOKEN, trace
 from tests.protocol.trees import assert_tiled
@@ -43,7 +43,7 @@ SECRETS = ("xipj3plmq", "tanstaaf", "dHzbZapWIk4", "6rriTRBi23", "opaque-token",
 @pytest.mark.parametrize(("mechanism", "raw", "expected"), EXAMPLES)
 def test_the_examples_of_the_rfcs(mechanism: str, raw: bytes, expected: dict[str, object]) -> None:
     found = sasl_token(raw, mechanism)
-    assert isinstance(found, EmbeddedParts)
+    assert isinstance(found, Subtree)
     assert found.read(raw) == expected
     guessed = sasl_token(raw, None)
     assert guessed is None or guessed.read(raw) == expected, "told by its looks it is the same, or nothing"
@@ -54,7 +54,7 @@ def test_what_would_let_somebody_in_is_marked_and_nothing_else(
     mechanism: str, raw: bytes, expected: dict[str, object]
 ) -> None:
     frame = struct.pack(">i", len(raw)) + raw
-    tree = trace(frame, SASL_TOKEN, context=Context(mechanism=mechanism))
+    tree = trace(frame, SASL_TOKEN, context=DecodingContext(mechanism=mechanism))
     assert_tiled(tree)
     hidden = b"".join(frame[node.secret[0] : node.secret[1]] for node in tree.tree.walk() if node.secret)
     secret = next((each.encode() for each in SECRETS if each.encode() in raw), b"")
@@ -71,7 +71,7 @@ def test_gssapi_is_labelled() -> None:
 @given(st.binary(max_size=80), st.sampled_from([None, "PLAIN", "SCRAM-SHA-256", "OAUTHBEARER", "GSSAPI", "MINE"]))
 def test_any_bytes_are_survived_and_tile(raw: bytes, mechanism: str | None) -> None:
     frame = struct.pack(">i", len(raw)) + raw
-    assert_tiled(trace(frame, SASL_TOKEN, context=Context(mechanism=mechanism)))
+    assert_tiled(trace(frame, SASL_TOKEN, context=DecodingContext(mechanism=mechanism)))
 
 
 @given(
@@ -80,4 +80,4 @@ def test_any_bytes_are_survived_and_tile(raw: bytes, mechanism: str | None) -> N
 def test_any_pieces_of_tokens_are_survived_and_tile(pieces: list[bytes]) -> None:
     raw = b"".join(pieces)
     for mechanism in (None, "SCRAM-SHA-256", "OAUTHBEARER", "PLAIN"):
-        assert_tiled(trace(struct.pack(">i", len(raw)) + raw, SASL_TOKEN, context=Context(mechanism=mechanism)))
+        assert_tiled(trace(struct.pack(">i", len(raw)) + raw, SASL_TOKEN, context=DecodingContext(mechanism=mechanism)))

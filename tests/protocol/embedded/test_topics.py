@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dissector.protocol.codec.writer import write
-from dissector.protocol.embedded.context import Context
+from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
-from dissector.protocol.embedded.values import with_all
+from dissector.protocol.embedded.values import with_annotations
 from dissector.protocol.message import read, trace
 from dissector.protocol.records.batch import CONTROL
 from dissector.protocol.records.batch_writing import batch_bytes
@@ -31,7 +31,7 @@ def fetched(topic: str, records: list[dict[str, Any]], attributes: int = 0) -> t
     tree = trace(data, shape)
     assert_tiled(tree)
     assert not tree.findings
-    body = with_all("FetchResponse", 4, read(data, shape).body, Context())
+    body = with_annotations("FetchResponse", 4, read(data, shape).body, DecodingContext())
     content = body["responses"][0]["partitions"][0]["records"]
     return content["batches"][0]["records"][0], tree.tree
 

@@ -7,14 +7,14 @@ from dissector.protocol.codec.reader import reader
 from dissector.protocol.explain.changes import changes, history
 from dissector.protocol.explain.diagram import Box, diagram, draw
 from dissector.protocol.explain.example import example, example_batch
-from dissector.protocol.explain.layout import layout
+from dissector.protocol.explain.layout import field_rows
 from dissector.protocol.explain.reference import header_lines, primitive_lines
 from dissector.protocol.explain.releases import known_releases, release_order, released_in, spans
-from dissector.protocol.explain.subject import SubjectError, find
+from dissector.protocol.explain.subject import UnknownTargetError, find_target
 from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.to_json import budget_of
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.importer.layout import differences
-from dissector.protocol.schema.importer.layout import layout as slots
+from dissector.protocol.schema.importer.layout import wire_layout as slots
 from dissector.protocol.schema.loader import entries, message
 
 EVERY = [(entry.name, version) for entry in entries() for version in entry.valid_versions]
@@ -38,7 +38,7 @@ def test_every_picture_fits_the_page_and_names_every_field() -> None:
         lines = list(diagram(plan(name, version)))
         assert all(len(line) <= 80 for line in lines), (name, version)
         letters = "".join("".join(lines).translate({ord(c): None for c in " |/+-"}))
-        for line in layout(plan(name, version)):
+        for line in field_rows(plan(name, version)):
             if line.type.startswith(("STRUCT", "COMPACT", "ARRAY", "STRING", "INT32", "INT64", "UUID")):
                 assert line.name in letters, (name, version, line.name)
 
@@ -87,29 +87,29 @@ def test_a_step_says_what_its_kip_says(name: str, version: int, words: str) -> N
 
 def test_an_api_is_found_by_any_of_its_names() -> None:
     for word in ("Fetch", "fetch", "1", "FETCH"):
-        assert find(word).messages == (message("FetchRequest"), message("FetchResponse"))
-    assert find("offset_commit").name == "OffsetCommit"
-    assert find("fetchrequest").messages == (message("FetchRequest"),)
-    assert find("ConsumerProtocolSubscription").api is None
-    assert find("ListClientMetricsResources").name == "ListConfigResources"
+        assert find_target(word).messages == (message("FetchRequest"), message("FetchResponse"))
+    assert find_target("offset_commit").name == "OffsetCommit"
+    assert find_target("fetchrequest").messages == (message("FetchRequest"),)
+    assert find_target("ConsumerProtocolSubscription").api is None
+    assert find_target("ListClientMetricsResources").name == "ListConfigResources"
 
 
 @pytest.mark.parametrize(
     ("word", "words"), [("ftch", "near it: Fetch"), ("999", "no API has the key 999"), ("\x1b", "the names are those")]
 )
 def test_what_is_not_found_gets_the_nearest_names(word: str, words: str) -> None:
-    with pytest.raises(SubjectError, match=words):
-        find(word)
+    with pytest.raises(UnknownTargetError, match=words):
+        find_target(word)
 
 
 def test_the_version_is_the_newest_stable_one_unless_one_is_asked_for() -> None:
-    assert find("Fetch").version(None) == message("FetchRequest").valid_versions.high
-    unstable = find("InitProducerId")
+    assert find_target("Fetch").version(None) == message("FetchRequest").valid_versions.high
+    unstable = find_target("InitProducerId")
     assert unstable.version(None) == message("InitProducerIdRequest").valid_versions.high - 1
-    assert find("Fetch").version("v4") == 4
+    assert find_target("Fetch").version("v4") == 4
     for wrong in ("99", "-1", "x", "²", "9" * 5_000):
-        with pytest.raises(SubjectError, match=r"there are 0-\d+"):
-            find("Fetch").version(wrong)
+        with pytest.raises(UnknownTargetError, match=r"there are 0-\d+"):
+            find_target("Fetch").version(wrong)
 
 
 def test_releases_stand_in_their_order_and_neighbours_are_a_span() -> None:
@@ -139,4 +139,4 @@ def test_every_primitive_type_shows_its_own_bytes() -> None:
 def test_the_example_batch_is_whole() -> None:
     batch = Batch.read(example_batch())
     assert batch.crc_valid
-    assert [record.value for record in batch.records(budget_of())] == [b"2 apples"]
+    assert [record.value for record in batch.records(frame_budget())] == [b"2 apples"]

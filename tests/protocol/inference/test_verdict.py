@@ -13,7 +13,7 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.inference.evidence import NOTHING, InferenceEvidence
 from dissector.protocol.inference.layouts import layouts
 from dissector.protocol.inference.scoring import Scorer
-from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, judge
+from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, infer_response
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import alternatives, apis
 from tests.traffic import response
@@ -23,7 +23,7 @@ TWINS = InferenceEvidence(seen={(ApiKey.LEAVE_GROUP, 1): 40.0})
 
 
 def verdict(frame: bytes, evidence: InferenceEvidence = NOTHING) -> InferenceVerdict:
-    return judge(frame, len(frame), len(frame), evidence)
+    return infer_response(frame, len(frame), len(frame), evidence)
 
 
 def metadata_v1(topics: int = 1, flag: int = 0) -> bytes:
@@ -95,7 +95,7 @@ def test_the_first_response_of_a_connection_is_mostly_apiversions() -> None:
 
 def test_a_frame_that_was_cut_off_is_told_by_its_beginning() -> None:
     frame = metadata_v1(50)
-    found = judge(frame[:120], 120, len(frame), NOTHING)
+    found = infer_response(frame[:120], 120, len(frame), NOTHING)
     assert first(found) == ("Metadata", 1)
 
 
@@ -121,7 +121,7 @@ def test_a_large_response_must_end_where_its_frame_ends() -> None:
 
 @given(junk=st.binary(max_size=80), rest=st.integers(0, 40))
 def test_any_bytes_have_shares_that_add_up(junk: bytes, rest: int) -> None:
-    found = judge(bytes(4) + junk, len(junk) + 4, len(junk) + 4 + rest, NOTHING)
+    found = infer_response(bytes(4) + junk, len(junk) + 4, len(junk) + 4 + rest, NOTHING)
     shares = [each.share for each in found.candidates]
     assert shares == sorted(shares, reverse=True)
     assert sum(shares) <= 1.000001
@@ -135,7 +135,7 @@ def test_frames_too_short_for_a_header_are_nothing(size: int) -> None:
 def test_a_large_frame_of_which_little_was_captured_is_survived() -> None:
     """It is far from anything that a layout would have: less likely than chance, by more than a float can say."""
     data = bytes.fromhex("0003000000000001000574657374730000000000000013000300000000000100057465737473") + bytes(4)
-    judge(
+    infer_response(
         data,
         len(data),
         196_612,

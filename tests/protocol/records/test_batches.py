@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.message import Traced
-from dissector.protocol.records.batch import HEADER, Batch, BatchHeader, Record
+from dissector.protocol.records.batch import HEADER, Batch, Record, RecordHeader
 from dissector.protocol.records.batch_writing import batch_bytes
-from dissector.protocol.records.compression import CODECS, Budget, DecompressionError
-from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
+from dissector.protocol.records.parts import LogEntryKind, split_entries
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node
 from tests.protocol.made import uvarint
@@ -30,7 +30,7 @@ def blob(value: bytes | None) -> bytes:
     return zigzag(-1) if value is None else zigzag(len(value)) + value
 
 
-def record(offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: list[BatchHeader]) -> bytes:
+def record(offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: list[RecordHeader]) -> bytes:
     fields = b"\x00" + zigzag(timestamp) + zigzag(offset) + blob(key) + blob(value) + zigzag(len(headers))
     fields += b"".join(blob(h.key.encode()) + blob(h.value) for h in headers)
     return zigzag(len(fields)) + fields
@@ -64,7 +64,7 @@ many_records = st.lists(
     st.builds(
         Record, st.integers(100, 10_000), st.integers(5_000, 2**40), st.none() | st.binary(max_size=200),
         st.none() | st.binary(max_size=200),
-        st.lists(st.builds(BatchHeader, texts, st.none() | st.binary(max_size=9)), max_size=3),
+        st.lists(st.builds(RecordHeader, texts, st.none() | st.binary(max_size=9)), max_size=3),
     ),
     max_size=8,
 ).map(lambda records: [record._replace(offset=100 + n * 7) for n, record in enumerate(records)])  # fmt: skip
@@ -73,7 +73,7 @@ many_records = st.lists(
 def traced(data: bytes, limit: int = LIMIT) -> Traced:
     sources = [ByteSource(0, "frame", data)]
     root = Node("records", "records", "RECORDS", 0, len(data))
-    RecordTracer(sources, Budget(limit, limit)).field(data, 0, len(data), root)
+    RecordTracer(sources, DecompressionBudget(limit, limit)).field(data, 0, len(data), root)
     return Traced(root, sources, [finding for node in root.walk() for finding in node.findings])
 
 
@@ -82,7 +82,7 @@ def test_batches_are_read_as_they_were_made_and_tile(records: list[Record], code
     data = batch(records, codec)
     read = Batch.read(data)
     assert read.crc_valid
-    assert read.records(Budget(LIMIT, LIMIT)) == records
+    assert read.records(DecompressionBudget(LIMIT, LIMIT)) == records
     tree = traced(data)
     assert_tiled(tree)
     assert not tree.findings
@@ -98,16 +98,16 @@ def test_damage_is_a_finding_and_loses_no_byte(records: list[Record], codec: int
     raw[at] ^= data.draw(st.integers(1, 255))
     tree = traced(bytes(raw))
     assert_tiled(tree)
-    parts = list(split(bytes(raw)))
-    untold = all(part.kind is PartKind.BATCH for part in parts) and at >= 17
+    parts = list(split_entries(bytes(raw)))
+    untold = all(part.kind is LogEntryKind.BATCH for part in parts) and at >= 17
     assert tree.findings or not untold
 
 
 def test_a_last_batch_cut_off_is_told_and_is_no_fault() -> None:
     whole = batch([Record(100, 5_000, b"k", b"v", [])])
     for cut in range(1, len(whole)):
-        parts = list(split(whole + whole[:cut]))
-        assert [part.kind for part in parts] == [PartKind.BATCH, PartKind.TRUNCATED]
+        parts = list(split_entries(whole + whole[:cut]))
+        assert [part.kind for part in parts] == [LogEntryKind.BATCH, LogEntryKind.TRUNCATED]
         tree = traced(whole + whole[:cut])
         assert_tiled(tree)
         assert not tree.findings
@@ -117,7 +117,7 @@ def test_a_last_batch_cut_off_is_told_and_is_no_fault() -> None:
 def test_a_bomb_is_a_finding_not_an_allocation(codec: int) -> None:
     bomb = batch([Record(100, 5_000, None, bytes(900_000), [])], codec)
     with pytest.raises(DecompressionError, match="larger than"):
-        Batch.read(bomb).decompressed(Budget(10_000, 10_000))
+        Batch.read(bomb).decompressed(DecompressionBudget(10_000, 10_000))
     assert {finding.code for finding in traced(bomb, 10_000).findings} == {"bad-compression"}
 
 
@@ -130,7 +130,7 @@ def test_more_records_than_a_section_can_mean_are_not_read(codec: int) -> None:
     body = header + COMPRESS[codec](section)
     packed = struct.pack(">qiibI", 0, len(body) + 9, 0, 2, google_crc32c.value(body)) + body
     with pytest.raises(DecompressionError, match="more records than are let in"):
-        Batch.read(packed).records(Budget(LIMIT * 64, LIMIT * 64))
+        Batch.read(packed).records(DecompressionBudget(LIMIT * 64, LIMIT * 64))
     tree = traced(packed, LIMIT * 64)
     assert_tiled(tree)
     assert {finding.code for finding in tree.findings} == {"bad-compression"}
@@ -138,7 +138,7 @@ def test_more_records_than_a_section_can_mean_are_not_read(codec: int) -> None:
 
 def test_sections_that_turn_out_unreadable_have_cost_something_too() -> None:
     bomb = Batch.read(batch([Record(100, 5_000, None, bytes(900_000), [])], 1))
-    budget = Budget(10_000, 20_000)
+    budget = DecompressionBudget(10_000, 20_000)
     for _ in range(2):
         with pytest.raises(DecompressionError, match="larger than 10,000"):
             bomb.decompressed(budget)
@@ -157,7 +157,7 @@ def test_a_wrong_checksum_and_an_unknown_codec_are_told() -> None:
 @given(junk=st.binary(max_size=300))
 def test_any_bytes_tile(junk: bytes) -> None:
     assert_tiled(traced(junk))
-    assert sum(part.end - part.start for part in split(junk)) == len(junk)
+    assert sum(part.end - part.start for part in split_entries(junk)) == len(junk)
 
 
 def test_the_header_is_61_bytes() -> None:
@@ -197,14 +197,14 @@ def test_large_sections_in_many_blocks_are_whole(codec: int) -> None:
     plain = b"".join(record(r.offset - 100, 0, None, r.value, []) for r in records)
     assert len(plain) > 8 << 20
     read = Batch.read(batch(records, codec))
-    assert read.records(Budget(64 << 20, 64 << 20)) == records
+    assert read.records(DecompressionBudget(64 << 20, 64 << 20)) == records
     if codec in (2, 3):
         assert read.section.count(plain[70_000:70_040]) <= 1  # it was cut in blocks and compressed, not stored
 
 
 def test_the_budget_is_for_all_sections_of_a_frame_together() -> None:
     big = batch([Record(100, 5_000, None, bytes(9_000), [])], 1)
-    budget = Budget(10_000, 20_000)
+    budget = DecompressionBudget(10_000, 20_000)
     for _ in range(2):
         Batch.read(big).decompressed(budget)
     with pytest.raises(DecompressionError, match="larger than"):

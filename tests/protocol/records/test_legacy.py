@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.records.compression import Budget, DecompressionError
-from dissector.protocol.records.legacy import DEEPEST, LegacyRecord, flat
+from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
+from dissector.protocol.records.legacy import DEEPEST, LegacyRecord, data_messages
 from dissector.protocol.records.lz4 import with_right_checksum, with_wrong_checksum
-from dissector.protocol.records.parts import PartKind, split
+from dissector.protocol.records.parts import LogEntryKind, split_entries
 from tests.protocol.records.test_batches import COMPRESS, Record, batch, traced
 from tests.protocol.trees import assert_tiled
 
@@ -48,8 +48,12 @@ def wrapper(messages: list[Made], magic: int, codec: int, attributes: int = 0, *
 
 
 def values(data: bytes) -> list[Made]:
-    budget = Budget(LIMIT, LIMIT)
-    found = [one for part in split(data) for one in flat(LegacyRecord.read(data[part.start : part.end]), budget)]
+    budget = DecompressionBudget(LIMIT, LIMIT)
+    found = [
+        one
+        for part in split_entries(data)
+        for one in data_messages(LegacyRecord.read(data[part.start : part.end]), budget)
+    ]
     return [Made(one.offset, one.timestamp or 0, one.key, one.value) for one in found]
 
 
@@ -86,7 +90,7 @@ def test_damage_is_a_finding_and_loses_no_byte(
     raw[at] ^= data.draw(st.integers(1, 255))
     tree = traced(bytes(raw))
     assert_tiled(tree)
-    whole = all(part.kind in (PartKind.MESSAGE, PartKind.BATCH) for part in split(bytes(raw)))
+    whole = all(part.kind in (LogEntryKind.MESSAGE, LogEntryKind.BATCH) for part in split_entries(bytes(raw)))
     assert tree.findings or not whole
 
 
@@ -94,8 +98,8 @@ def test_damage_is_a_finding_and_loses_no_byte(
 def test_all_formats_may_stand_in_one_field_and_the_last_may_be_cut(messages: list[Made], magic: int) -> None:
     new = batch([Record(9_000, 5_000, b"k", b"v", [])])
     data = wrapper(messages, magic, 1) + new + message(messages[0], magic) + new[:30]
-    kinds = [part.kind for part in split(data)]
-    assert kinds == [PartKind.MESSAGE, PartKind.BATCH, PartKind.MESSAGE, PartKind.TRUNCATED]
+    kinds = [part.kind for part in split_entries(data)]
+    assert kinds == [LogEntryKind.MESSAGE, LogEntryKind.BATCH, LogEntryKind.MESSAGE, LogEntryKind.TRUNCATED]
     tree = traced(data)
     assert_tiled(tree)
     assert not tree.findings
@@ -114,7 +118,7 @@ def test_the_brokers_time_is_that_of_all_messages_inside() -> None:
 def test_more_messages_than_a_wrapper_can_mean_are_not_read() -> None:
     data = message(Made(0, 0, None, COMPRESS[1](message(Made(0, 0, None, None), 1) * 50_000)), 1, 1)
     with pytest.raises(DecompressionError, match="more records than are let in"):
-        LegacyRecord.read(data).inside(Budget(LIMIT * 64, LIMIT * 64))
+        LegacyRecord.read(data).inside(DecompressionBudget(LIMIT * 64, LIMIT * 64))
     tree = traced(data, LIMIT * 64)
     assert_tiled(tree)
     assert {finding.code for finding in tree.findings} == {"bad-compression"}

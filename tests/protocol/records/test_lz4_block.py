@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.records.compression import CODECS, DecompressionError
-from dissector.protocol.records.lz4 import only_block
+from dissector.protocol.records.lz4 import single_block
 
 LIMIT = 1 << 20
 LZ4 = CODECS[3]
@@ -36,13 +36,13 @@ def ours(data: bytes, limit: int = LIMIT) -> bytes | None:
 def test_a_small_compressed_frame_has_one_block() -> None:
     plain = b"teacup " * 100
     frame = frame_of(plain)
-    block = only_block(frame)
+    block = single_block(frame)
     assert block is not None
     assert block[1] == 64 << 10
     assert ours(frame) == plain
-    assert only_block(frame + b"\0") is None
-    assert only_block(frame[:-1]) is None
-    assert only_block(b"") is None
+    assert single_block(frame + b"\0") is None
+    assert single_block(frame[:-1]) is None
+    assert single_block(b"") is None
     assert by_frame(frame) == plain
 
 
@@ -60,7 +60,7 @@ def test_damaged_frames_are_read_as_the_library_reads_frames(part: bytes, times:
 
 def test_the_limit_holds() -> None:
     frame = frame_of(bytes(50_000))
-    assert only_block(frame) is not None
+    assert single_block(frame) is not None
     assert ours(frame, 50_000) == bytes(50_000)
     with pytest.raises(DecompressionError, match="larger than"):
         LZ4.decompress(frame, 49_999)

@@ -5,8 +5,8 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.records.counting import Counted, counted
-from dissector.protocol.records.parts import PartKind, is_one_batch, split
+from dissector.protocol.records.counting import RecordCount, count_records
+from dissector.protocol.records.parts import LogEntryKind, is_one_batch, split_entries
 
 
 def _part(magic: int, body: bytes, beyond: int) -> bytes:
@@ -24,11 +24,11 @@ FIELD = st.one_of(st.binary(max_size=70), PART, st.lists(PART, max_size=3).map(b
 
 @given(FIELD)
 def test_a_field_is_one_batch_where_that_is_its_only_part(data: bytes) -> None:
-    assert is_one_batch(data) == ([part.kind for part in split(data)] == [PartKind.BATCH])
+    assert is_one_batch(data) == ([part.kind for part in split_entries(data)] == [LogEntryKind.BATCH])
 
 
 @given(st.lists(BATCH, max_size=4))
 def test_batches_count_for_as_much_together_as_alone(batches: list[bytes]) -> None:
-    alone = [counted(batch) for batch in batches]
+    alone = [count_records(batch) for batch in batches]
     codecs = {codec for each in alone for codec in each.codecs}
-    assert counted(b"".join(batches)) == Counted(sum(each.records for each in alone), codecs)
+    assert count_records(b"".join(batches)) == RecordCount(sum(each.records for each in alone), codecs)

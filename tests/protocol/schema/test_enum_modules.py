@@ -7,7 +7,7 @@ import pytest
 from dissector.protocol.schema import enums, field_enums
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
-from dissector.protocol.schema.errors import error_codes
+from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.importer.run import SCHEMA_FOLDER
 from dissector.protocol.schema.loader import apis
 from tools.lab.schemas.enum_modules import FIELD_ENUMS, enum_modules
@@ -23,7 +23,7 @@ def test_api_keys_are_those_of_the_tables() -> None:
 
 
 def test_error_codes_are_those_of_the_tables() -> None:
-    assert {each: each.name for each in ErrorCode} == {code: error.name for code, error in error_codes().items()}
+    assert {each: each.name for each in ErrorCode} == {code: error.name for code, error in known_errors().items()}
 
 
 @pytest.mark.parametrize("name", FIELD_ENUMS)

@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 
 from dissector.protocol.schema import enums, loader
-from dissector.protocol.schema.errors import error_codes
+from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.model import Field
 
 RANGES = {"bool": (0, 1), "uint16": (0, 2**16 - 1), "uint32": (0, 2**32 - 1)}
@@ -139,4 +139,4 @@ def test_a_set_is_asked_for_by_the_bits_of_its_members() -> None:
 
 
 def test_error_codes_are_an_enum_like_all_others() -> None:
-    assert dict(enums.members("ErrorCode")) == {code: each.name for code, each in error_codes().items()}
+    assert dict(enums.members("ErrorCode")) == {code: each.name for code, each in known_errors().items()}

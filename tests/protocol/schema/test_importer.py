@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.schema.importer.layout import layout
+from dissector.protocol.schema.importer.layout import wire_layout
 from dissector.protocol.schema.importer.merge import merge_releases
 from dissector.protocol.schema.importer.merge_check import disagreements
 from dissector.protocol.schema.importer.release import Release
@@ -38,7 +38,7 @@ def union(older: MessageSchema, newer: MessageSchema, settled: Resolutions = NOT
 
 
 def names(message: MessageSchema, version: int) -> list[str]:
-    return [slot.name for slot in layout(message, version)]
+    return [slot.name for slot in wire_layout(message, version)]
 
 
 def test_versions_that_the_newer_release_dropped_keep_their_fields_in_their_place() -> None:

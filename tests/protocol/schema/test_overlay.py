@@ -7,7 +7,7 @@ import pytest
 from dissector.protocol.schema.importer.jars import read_release
 from dissector.protocol.schema.importer.layout import version_differences
 from dissector.protocol.schema.importer.user_releases import in_memory, labelled
-from dissector.protocol.schema.index import IndexEntry, entry_of
+from dissector.protocol.schema.index import IndexEntry, index_entry
 from dissector.protocol.schema.loader import entries, message, try_import
 from dissector.protocol.schema.overlay import ImportedRelease, overlay
 from dissector.protocol.schema.table import message_of
@@ -86,4 +86,4 @@ def test_what_can_not_be_taken_is_left_out_and_the_rest_is_not(
 
 def test_an_entry_is_what_the_index_says() -> None:
     for name in ("FetchRequest", "RequestHeader", "ListConfigResourcesRequest"):
-        assert entry_of(message(name)) == SHIPPED[name]
+        assert index_entry(message(name)) == SHIPPED[name]

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 
 from dissector.protocol.schema import loader
-from dissector.protocol.schema.errors import error_codes, error_name, is_retriable
+from dissector.protocol.schema.errors import error_name, is_retriable, known_errors
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.importer.write import table_text
 from dissector.protocol.schema.index import IndexEntry
@@ -123,7 +123,7 @@ def test_a_header_of_an_unknown_api_is_a_key_error() -> None:
 
 
 def test_every_error_code_has_a_name_of_its_own() -> None:
-    codes = error_codes()
+    codes = known_errors()
     assert list(codes) == list(range(-1, len(codes) - 1))
     assert len({each.name for each in codes.values()}) == len(codes)
     assert all(re.fullmatch("[A-Z_0-9]+", each.name) for each in codes.values())

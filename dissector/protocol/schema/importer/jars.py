@@ -114,7 +114,7 @@ def schema_of(text: str, where: str) -> MessageSchema | None:
         raw, _ = _JSON.raw_decode(plain, len(plain) - len(plain.lstrip()))
         if isinstance(raw, dict) and raw.get("validVersions") == "none":
             return None
-        facts = _facts(raw)
+        facts = _without_prose(raw)
         if isinstance(facts, dict):
             facts.setdefault("flexibleVersions", "none")  # Kafka before 3.0 may leave it out
         return message_of(facts, where)
@@ -124,17 +124,17 @@ def schema_of(text: str, where: str) -> MessageSchema | None:
         raise SchemaError(f"{where}: cannot be read: {error}") from error
 
 
-def _facts(raw: object) -> object:
+def _without_prose(raw: object) -> object:
     """Without prose, and with what Kafka's own generator lets a file leave out or spell otherwise made plain.
 
     A few files have tags as text (``"tag": "0"``) or flags (``"ignorable": "true"``), and a tagged field may lack
     `versions`: they are its tagged ones.
     """
     if isinstance(raw, list):
-        return [_facts(each) for each in raw]
+        return [_without_prose(each) for each in raw]
     if not isinstance(raw, dict):
         return raw
-    facts = {key: _facts(value) for key, value in raw.items() if key != "about"}
+    facts = {key: _without_prose(value) for key, value in raw.items() if key != "about"}
     if isinstance(tag := facts.get("tag"), str) and tag.isdecimal():
         facts["tag"] = int(tag)
     facts |= {flag: facts[flag] == "true" for flag in _FLAGS if facts.get(flag) in ("true", "false")}

@@ -13,7 +13,7 @@ from dissector.protocol.schema.table import FIXED_TYPES, VARIABLE_TYPES
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class FieldLayout:
     """A field in one version.
 
     `type` is a plain type, ``struct``, or ``[]`` and one of them; `compact` says that its length is a varint.
@@ -25,7 +25,7 @@ class Slot:
     tag: int | None
     compact: bool
     default: str | int | bool | None
-    fields: tuple["Slot", ...]
+    fields: tuple["FieldLayout", ...]
 
     def __str__(self) -> str:
         words = [self.type, "nullable" if self.nullable else "", "compact" if self.compact else ""]
@@ -42,21 +42,21 @@ class LayoutDifference:
     theirs: str
 
 
-def layout(message: MessageSchema, version: int) -> tuple[Slot, ...]:
+def wire_layout(message: MessageSchema, version: int) -> tuple[FieldLayout, ...]:
     """The fields of a version in wire order; tagged ones stand where the schema has them."""
     return _slots(message, message.fields, version)
 
 
-def _slots(message: MessageSchema, fields: tuple[Field, ...], version: int) -> tuple[Slot, ...]:
+def _slots(message: MessageSchema, fields: tuple[Field, ...], version: int) -> tuple[FieldLayout, ...]:
     flexible = message.flexible_versions.contains(version)
 
-    def slot(field: Field) -> Slot:
+    def slot(field: Field) -> FieldLayout:
         element = field.element_type
         plain = element in FIXED_TYPES or element in VARIABLE_TYPES
         sized = field.is_array or not plain or element in VARIABLE_TYPES
         own = field.flexible_versions
         nullable = field.nullable_versions.contains(version)
-        return Slot(
+        return FieldLayout(
             name=field.name,
             type=("[]" if field.is_array else "") + (element if plain else "struct"),
             nullable=nullable,
@@ -91,10 +91,12 @@ def version_differences(ours: MessageSchema, theirs: MessageSchema, version: int
     flexible = [str(m.flexible_versions.contains(version)) for m in (ours, theirs)]
     if flexible[0] != flexible[1]:
         yield LayoutDifference("(flexible)", flexible[0], flexible[1])
-    yield from differences(layout(ours, version), layout(theirs, version))
+    yield from differences(wire_layout(ours, version), wire_layout(theirs, version))
 
 
-def differences(ours: tuple[Slot, ...], theirs: tuple[Slot, ...], above: str = "") -> Iterator[LayoutDifference]:
+def differences(
+    ours: tuple[FieldLayout, ...], theirs: tuple[FieldLayout, ...], above: str = ""
+) -> Iterator[LayoutDifference]:
     """Everything that stands differently, deepest name first found; nothing exactly when the layouts are equal.
 
     A tagged field that only ours have is no difference: who lacks a tag skips it, who has it reads messages without.

@@ -44,12 +44,12 @@ def merge(older: MessageSchema, newer: MessageSchema) -> MessageSchema:
         flexible_versions=flexible,
         fields=fields.merge(older.fields, newer.fields, ""),
         common_structs=newer.common_structs + tuple(s for s in older.common_structs if s not in newer.common_structs),
-        aliases=_names(older.aliases, newer.aliases),
+        aliases=_union(older.aliases, newer.aliases),
         releases={**older.releases, **newer.releases},
     )
 
 
-def _names(older: Iterable[str], newer: Iterable[str]) -> tuple[str, ...]:
+def _union(older: Iterable[str], newer: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*older, *newer)))
 
 
@@ -152,6 +152,6 @@ class _Fields:
             tagged_versions=tagged,
             tag=(newer.tag if newer.tag is not None else older.tag) if tagged else None,
             flexible_versions=flexible,
-            aliases=_names(older.aliases, newer.aliases),
+            aliases=_union(older.aliases, newer.aliases),
             fields=self.merge(older.fields, newer.fields, f"{at}.") if both_structs else newer.fields,
         )

@@ -56,7 +56,7 @@ def import_jars(jars: Mapping[str, Iterable[Path]], folder: Path = SCHEMA_FOLDER
     return found
 
 
-def under_settled_names(release: Release) -> Release:
+def with_current_names(release: Release) -> Release:
     """A release by itself, its fields and messages under the names that the tables have settled on."""
     settled = read_resolutions((SCHEMA_FOLDER / "settled.json").read_text(encoding="utf-8"))
     [renamed], _ = rename([release], settled.renamed)

@@ -8,7 +8,7 @@ from pathlib import Path
 from dissector.protocol.schema.imported import folder, imported_release, labels
 from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.importer.write import write_tables
-from dissector.protocol.schema.index import entry_of
+from dissector.protocol.schema.index import index_entry
 from dissector.protocol.schema.model import SchemaError
 from dissector.protocol.schema.overlay import ImportedRelease
 
@@ -22,7 +22,7 @@ def stored(label: str) -> Release:
 def in_memory(release: Release) -> ImportedRelease:
     """A release that is not kept (yet)."""
     return ImportedRelease(
-        release.label, {m.name: entry_of(m) for m in release.messages.values()}, release.messages.__getitem__
+        release.label, {m.name: index_entry(m) for m in release.messages.values()}, release.messages.__getitem__
     )
 
 
