@@ -54,7 +54,7 @@ def test_nothing_is_lost_or_left_unparsed(bundled: Path) -> None:
         rows = [exchange.row for exchange in capture.exchanges()]
         assert {row.kind for row in rows} <= {"exchange", "sasl"}
         assert not capture.problems
-        assert not capture.ignored
+        assert not capture.pipeline.ignored
         assert [row.number for row in rows] == list(range(1, len(rows) + 1))
         assert [row.time_ns for row in rows] == sorted(row.time_ns for row in rows)
 

@@ -97,13 +97,13 @@ class Found:
 def found(path: str) -> Found:
     """The exchanges that are read out of a capture."""
     with Capture([path]) as capture:
-        bases = [batch.base + batch.offset for batch in capture._readers[0].batches()]
+        bases = [batch.base + batch.offset for batch in capture.pipeline._readers[0].batches()]
     starts = np.concatenate(bases) if bases else np.zeros(0, np.int64)
     out = Found()
     with Capture([path]) as capture:
         for _ in capture.read():
             pass
-        session, flows = capture._session, capture._transport.flows
+        session, flows = capture.pipeline.indexer, capture.pipeline.transport.flows
         table, frames = session.table, session.frames
         for row in np.flatnonzero(np.isin(table.kind.values, KINDS)).tolist():
             asked, answered = int(table.request.values[row]), int(table.response.values[row])

@@ -229,7 +229,7 @@ def run(
     _take_terminal()
 
     def opener(paths: Sequence[str]) -> Capture:
-        return Capture(paths, asked=asked, ports=ports, topics=topics, show_secrets=show_secrets)
+        return Capture(paths, response_to=asked, ports=ports, topics=topics, show_secrets=show_secrets)
 
     with ExitStack() as opened:
         main = MainScreen(opened.enter_context(opener(paths))) if paths else None

@@ -17,8 +17,8 @@ def load(
     """Read to the end, if nobody has; `tell` gets the progress, and whether that is all. Runs in its own thread."""
     sys.setswitchinterval(SWITCH_SECONDS)
     told = 0.0
-    progress = Progress(capture.done, capture.total, capture.packets, len(capture))
-    for progress in () if capture.is_read else capture.read(settled=settled):
+    progress = Progress(capture.pipeline.done, capture.pipeline.total, capture.packets, len(capture))
+    for progress in () if capture.is_read else capture.read(sort=settled):
         if stopped():
             return
         if time.monotonic() - told > SECONDS_BETWEEN:

@@ -74,7 +74,7 @@ def pulse(capture: Capture, now_ns: int, errors: Errors) -> Pulse:
     """The figures at a time, of the clock that the capture has its times from."""
     count = len(capture)
     first = max(0, count - MOST)
-    times, latencies, asked, answered = capture.columns(_COLUMNS, first, count)
+    times, latencies, asked, answered = capture.columns(_COLUMNS, range(first, count))
     time_ns = np.array(times, np.int64)
     waits = ~capture.is_complete(np.arange(first, count))
     since = now_ns - SECONDS * 10**9

@@ -37,7 +37,7 @@ def order_of(capture: Capture, fact: str, count: int, stopped: Callable[[], bool
         if stopped():
             return None
         stop = min(count, start + TOGETHER)
-        [values] = capture.columns([fact], start, stop)
+        [values] = capture.columns([fact], range(start, stop))
         keys[start:stop], missing[start:stop] = _keys(values, words)
     if words:
         ranks = np.zeros(len(words), np.int64)

@@ -82,7 +82,7 @@ class Troubles:
     def groups(self) -> list[Group]:
         """The gravest first, of these the most frequent."""
         several = Groups()
-        for row, finding in self._capture.troubles():
+        for row, finding in self._capture.findings.cross_message():
             several.add(row, finding)
         return sorted(several.all() + self._own.all(), key=lambda group: (-_ORDER.index(group.severity), -group.count))
 
@@ -105,7 +105,7 @@ class Troubles:
         known[old] = states[rows[old]]
         known[np.isin(rows, self._told)] = WRONG
         for at in np.flatnonzero(known != QUIET).tolist():
-            if known[at] == WRONG or self._capture.is_trouble(int(rows[at])):
+            if known[at] == WRONG or self._capture.has_warning(int(rows[at])):
                 return int(rows[at])
         return None
 
@@ -130,8 +130,8 @@ class Troubles:
 
     def _look_at(self, rows: Int64) -> Iterator[object]:
         """Only rows that tell something are decoded for their words."""
-        yield from self._capture.tell(rows)
-        speaks = self._capture.speaks(rows)
+        yield from self._capture.examine_messages(rows)
+        speaks = self._capture.findings.may_have_message_findings(rows)
         self._states.values[rows[~speaks]] = QUIET
         rows = rows[speaks]
         for at in range(0, len(rows), TOGETHER):
@@ -148,7 +148,7 @@ class Troubles:
         self._states.values[row] = WRONG if worst(findings) in _SERIOUS else QUIET
 
     def _serious(self) -> Int64:
-        rows = {row for row, finding in self._capture.troubles() if finding.severity in _SERIOUS}
+        rows = {row for row, finding in self._capture.findings.cross_message() if finding.severity in _SERIOUS}
         return np.array(sorted(rows), np.int64)
 
     def _open(self) -> Int64:

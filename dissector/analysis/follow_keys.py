@@ -44,9 +44,9 @@ class FollowKey:
 
     def first(self, capture: Capture, rows: Int64) -> int | None:
         """The first of these rows, from 0, in the order given, that is on it."""
-        for number, frames in zip(rows.tolist(), capture.raw(rows), strict=True):
+        for number, frames in zip(rows.tolist(), capture.index.raw_frames(rows), strict=True):
             if any(mark in frame for frame in frames for mark in self.marks):
-                [exchange] = capture.between(number, number + 1)
+                [exchange] = capture.at(range(number, number + 1))
                 if self.holds(exchange):
                     return int(number)
         return None

@@ -111,7 +111,7 @@ class SearchQuery:
         """The first of these rows, from 0, in the order given, that has it."""
         for number in self._candidates(capture, rows):
             if number < len(capture):
-                [exchange] = capture.between(number, number + 1)
+                [exchange] = capture.at(range(number, number + 1))
                 if any(hits for _, hits in self.hits_of(exchange)):
                     return number
         return None
@@ -130,7 +130,9 @@ class SearchQuery:
         if not self.data:
             yield from rows[may].tolist()
             return
-        for number, wanted, frames in zip(rows.tolist(), (may & (keys >= 0)).tolist(), capture.raw(rows), strict=True):
+        for number, wanted, frames in zip(
+            rows.tolist(), (may & (keys >= 0)).tolist(), capture.index.raw_frames(rows), strict=True
+        ):
             if wanted or any(self.data in (frame.lower() if self.any_case else frame) for frame in frames):
                 yield number
 

@@ -1,13 +1,13 @@
-"""A capture put down in the middle, as bytes, to be taken up where its next packets are: in another process, later.
+"""A capture as bytes, between two pieces of it: to be restored where its next packets are, in another process, later.
 
-What goes along are the stages as they stand (transport, framing, session, examination), and of the capture itself only
-the bytes that they still ask for: of rows that nobody took, of frames that are not whole, of what waits behind a hole.
+A checkpoint has the stages as they are (transport, framing, index, examination), and of the capture's bytes only those
+that are still needed: of rows that were not taken, of frames that are not whole, of what waits behind a gap.
 
 Invariants, each a property test:
-  * a capture put down and taken up at any packet, and however often, gives the rows of one that was read at once;
-  * the bytes do not grow with what was read and is settled, but for some 150 bytes a connection that was ever seen.
+  * a capture that is cut at any packets, however often, gives the rows of one that is read at once;
+  * the bytes do not grow with what was read and is final, except for some 150 bytes for each connection ever seen.
 
-The bytes are a pickle: only who wrote them may be believed.
+The bytes are a pickle: restore only what you wrote.
 """
 
 import io
@@ -28,34 +28,36 @@ if TYPE_CHECKING:
 
 
 class Checkpoint(NamedTuple):
-    """What `capture_session` is made of."""
+    """The state of a capture."""
 
     store: Store
     transport: "Transport"
-    session: "Indexer"
-    splitter: "Framer"
-    lookup: "ExchangeDecoder"
+    framer: "Framer"
+    indexer: "Indexer"
+    decoder: "ExchangeDecoder"
     examination: "Examination | None"
-    unsettled: Int64
-    looked_upto: int
+    pending_rows: Int64
+    """Rows of the index that were not final yet when final rows were taken."""
+    rows_seen: int
+    """Rows of the index that were there then."""
     packets: int
     start_ns: int
 
 
-def checkpoint(carried: Checkpoint, excerpt: Excerpt) -> bytes:
-    """As bytes, with an excerpt of the store."""
+def dump(state: Checkpoint, excerpt: Excerpt) -> bytes:
+    """The checkpoint as bytes, with an excerpt of the store."""
     out = io.BytesIO()
-    _Pickler(out, carried.store, excerpt).dump(carried)
+    _Pickler(out, state.store, excerpt).dump(state)
     return out.getvalue()
 
 
-def restore(data: bytes) -> Checkpoint:
-    """The other way."""
+def load(data: bytes) -> Checkpoint:
+    """The checkpoint of these bytes."""
     return cast(Checkpoint, pickle.loads(data))
 
 
 class _Pickler(pickle.Pickler):
-    """Caches begin anew; the store has an excerpt of what it had."""
+    """Replaces the store by the excerpt, and caches by empty ones."""
 
     def __init__(self, out: io.BytesIO, store: Store, excerpt: Excerpt) -> None:
         super().__init__(out, pickle.HIGHEST_PROTOCOL)
@@ -66,9 +68,9 @@ class _Pickler(pickle.Pickler):
         if value is self._store:
             return Store.of, (self._excerpt,)
         if isinstance(value, _lru_cache_wrapper):
-            return _cache, (value.cache_parameters()["maxsize"], value.__wrapped__)
+            return _empty_cache, (value.cache_parameters()["maxsize"], value.__wrapped__)
         return NotImplemented
 
 
-def _cache(most: int | None, function: Callable[..., Any]) -> Any:
-    return lru_cache(maxsize=most)(function)
+def _empty_cache(size: int | None, function: Callable[..., Any]) -> Any:
+    return lru_cache(maxsize=size)(function)

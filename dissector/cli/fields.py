@@ -52,7 +52,7 @@ def index_lines(capture: Capture, names: Sequence[str], rows: range | Int64, *, 
     """The fields of rows that the index has, many rows at once: parted by tabs, or as CSV."""
     form = _as_csv if as_csv else _as_tabs
     for first in range(0, len(rows), TOGETHER):
-        yield form(capture.columns_at(names, rows[first : first + TOGETHER]))
+        yield form(capture.columns(names, rows[first : first + TOGETHER]))
 
 
 def exchange_lines(names: Sequence[str], exchanges: Iterable[Exchange], *, as_csv: bool) -> Iterator[bytes]:

@@ -56,7 +56,7 @@ def completed(capture: Capture) -> Iterator[Int64]:
     """The rows that each step of reading has completed, from 0; none for many a step."""
     known = 0
     waiting: Int64 = np.zeros(0, np.int64)
-    for _ in capture.read(settled=False):
+    for _ in capture.read(sort=False):
         waiting = np.concatenate([waiting, np.arange(known, len(capture))])
         known = len(capture)
         complete = capture.is_complete(waiting)

@@ -31,7 +31,7 @@ def read_with_progress(capture: Capture) -> None:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=capture.total)
+        task = bar.add_task("reading", total=capture.pipeline.total)
         for step in capture.read():
             bar.update(task, completed=step.done, description=counted(step.exchanges, "exchange"))
 
@@ -46,7 +46,7 @@ def examine_with_progress(capture: Capture) -> None:
 
 
 def _is_worth_a_bar(capture: Capture) -> bool:
-    return capture.total >= WORTH_A_BAR and sys.stderr.isatty()
+    return capture.pipeline.total >= WORTH_A_BAR and sys.stderr.isatty()
 
 
 def step_with_progress(steps: Iterable[Steps], words: str) -> None:

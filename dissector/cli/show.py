@@ -35,9 +35,9 @@ def show(
     printing, fitting = Printing.of(form, fields), wanted(filter)
     if are_tables(files, on, (asked, ports, show_secrets)):
         return show_tables(files[0], on, printing, limit, fitting)
-    with collecting_seldom(), Capture(files, asked=asked, ports=ports, show_secrets=show_secrets) as capture:
+    with collecting_seldom(), Capture(files, response_to=asked, ports=ports, show_secrets=show_secrets) as capture:
         try:
-            if capture.grows:
+            if capture.pipeline.grows:
                 printed = bool(follow(capture, printing, sys.stdout.buffer, limit, wanted=fitting))
             else:
                 read_with_progress(capture)
@@ -56,11 +56,12 @@ def show(
 def nothing_found(capture: Capture) -> str:
     """Why a capture shows no row."""
     names = ", ".join(capture.names)
-    seen = f"{counted(capture.packets, 'packet')}, {counted(capture.connections, 'TCP connection')}{spoken(capture)}"
+    connections = counted(len(capture.connections), "TCP connection")
+    seen = f"{counted(capture.packets, 'packet')}, {connections}{spoken(capture)}"
     return f"{names}: no Kafka in it ({seen})"
 
 
 def spoken(capture: Capture) -> str:
     """What the connections of a capture speak: ``: TLS 12, unknown 3``."""
-    counts = [f"{name} {count:,}" for name, count in capture.protocols.items()]
+    counts = [f"{name} {count:,}" for name, count in capture.connections.protocols.items()]
     return f": {', '.join(counts)}" if counts else ""

@@ -63,7 +63,7 @@ def stats(
         return complain("--plot: the pictures are always the same ones: without --by and --format")
     if are_tables(files, on, (asked, ports)):
         return _of_tables(files[0], on, by, form, fitting, plot=plot)
-    with collecting_seldom(), Capture(files, asked=asked, ports=ports) as capture:
+    with collecting_seldom(), Capture(files, response_to=asked, ports=ports) as capture:
         read_with_progress(capture)
         for problem in capture.problems:
             complain(problem.message)

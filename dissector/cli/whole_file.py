@@ -48,7 +48,7 @@ class WholeFile:
             sys.stdout.buffer.write(self._head)
             self._head = b""
         if not self._is_cheap:
-            self._capture.learn()
+            self._capture.index.learn_conversations()
         if limit is not None and self._fitting is not None:
             self._print_first(self._fitting, limit)
         else:
@@ -95,7 +95,7 @@ class WholeFile:
 
         def sizes(first: int, stop: int) -> Int64:
             some = np.asarray(rows[first:stop])
-            found: Int64 = self._capture.sizes(int(some[0]), int(some[-1]) + 1)[some - some[0]]
+            found: Int64 = self._capture.index.sizes(int(some[0]), int(some[-1]) + 1)[some - some[0]]
             return found
 
         sys.stdout.buffer.flush()
@@ -118,7 +118,9 @@ class WholeFile:
         found = candidates(self._fitting, self._capture, rows)
         if not self._fitting.asks_told:
             return found
-        for _ in self._capture.tell(found):  # here, where many at once are quick: what one process knows no other does
+        for _ in self._capture.examine_messages(
+            found
+        ):  # here, where many at once are quick: what one process knows no other does
             pass
         return candidates(self._fitting, self._capture, rows)
 

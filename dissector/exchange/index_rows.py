@@ -47,10 +47,10 @@ class Summary(Protocol):
 class Summaries(Protocol):
     """Knows the findings of rows, by numbers from 0: a capture."""
 
-    def own(self, rows: Int64, /) -> tuple[Int64, Sequence[Summary]]:
+    def message_summaries(self, rows: Int64, /) -> tuple[Int64, Sequence[Summary]]:
         """The summary of each row of the index: its number, and the summaries by number. 0 for an unknown one."""
 
-    def several(self, rows: Int64, /) -> tuple[Int64, Sequence[Summary]]:
+    def cross_message_summaries(self, rows: Int64, /) -> tuple[Int64, Sequence[Summary]]:
         """The same of cross-message findings; 0 for none."""
 
 
@@ -246,11 +246,11 @@ class IndexRows:
 
     @cached_property
     def _message_summaries(self) -> tuple[Int64, Sequence[Summary]]:
-        return self._known_summaries.own(np.asarray(self._numbers, np.int64))
+        return self._known_summaries.message_summaries(np.asarray(self._numbers, np.int64))
 
     @cached_property
     def _cross_message_summaries(self) -> tuple[Int64, Sequence[Summary]]:
-        return self._known_summaries.several(np.asarray(self._numbers, np.int64))
+        return self._known_summaries.cross_message_summaries(np.asarray(self._numbers, np.int64))
 
     @property
     def _known_summaries(self) -> Summaries:

@@ -60,7 +60,7 @@ def export_rows(
     the findings of JSON. `told` hears what did not go well and yet goes on. Raises `CaptureError`: `NoPacketsError`,
     or what `check_request` raises."""
     check_request(capture.names, order)
-    if (order.redact or order.form is ExportFormat.PCAPNG) and not any(capture.spans(number) for number in rows):
+    if (order.redact or order.form is ExportFormat.PCAPNG) and not any(capture.index.spans(number) for number in rows):
         which = "any row" if order.chosen is None else f"row {order.chosen}"
         raise NoPacketsError(f"no packets carried {which}: only rows of packets can be a capture, or be redacted")
     return _redacted(capture, rows, order.form, told) if order.redact else _pieces(capture, rows, order)
@@ -89,7 +89,7 @@ def _redacted(
     if form is ExportFormat.PCAPNG:
         yield from _redacted_capture(capture, rows, told)
         return
-    carried = [row for row in range(len(capture)) if capture.spans(row)]
+    carried = [row for row in range(len(capture)) if capture.index.spans(row)]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "redacted.pcapng"
         with path.open("wb") as file:
@@ -114,5 +114,5 @@ def _redacted_capture(capture: Capture, rows: Sequence[int], told: Callable[[str
 def _known_by(capture: Capture, rows: Sequence[int]) -> list[tuple[object, ...]]:
     """What rows are known again by."""
     names = ("kind", "request.time_ns", "request.size", "response.size", "correlation_id")
-    table = list(zip(*capture.columns(names, 0, len(capture)), strict=True))
+    table = list(zip(*capture.columns(names, range(len(capture))), strict=True))
     return [table[row] for row in rows]

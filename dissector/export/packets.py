@@ -19,7 +19,7 @@ import numpy as np
 
 from dissector.capture import open_capture
 from dissector.capture.merge import Merged
-from dissector.capture_session import Capture, Span
+from dissector.capture_session import Capture, FrameSpan
 from dissector.conversation import Packet
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, PacketBatch, RunBatch, RunKind, SegmentBatch
@@ -67,8 +67,8 @@ def _passed_over(name: str, data: object) -> bool:
 
 def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
     """All packets of the capture's files, read anew."""
-    readers = [open_capture(name, store, _passed_over, limits=capture.bounds) for name in capture.names]
-    merged = Merged(readers, store, capture.bounds)
+    readers = [open_capture(name, store, _passed_over, limits=capture.limits) for name in capture.names]
+    merged = Merged(readers, store, capture.limits)
     try:
         yield from (batch for batch in merged.batches() if len(batch))
     finally:
@@ -84,9 +84,9 @@ class _CarrierSearch:
     def __init__(self, capture: Capture, rows: Iterable[int], comments: Mapping[int, str]) -> None:
         self.comments: defaultdict[int, list[str]] = defaultdict(list)
         """By the packet with the frame's first byte."""
-        spans: list[Span] = []
+        spans: list[FrameSpan] = []
         for number, facts in _facts(capture, rows):
-            for place, span in enumerate(capture.spans(number)):
+            for place, span in enumerate(capture.index.spans(number)):
                 spans.append(span)
                 if place == 0 and number in comments:
                     self.comments[span.packet].append(comments[number])
@@ -100,7 +100,7 @@ class _CarrierSearch:
     def carriers(self, capture: Capture) -> Int64:
         """Numbers of the packets, in order."""
         store = Store()
-        transport = Transport(store, capture.bounds)
+        transport = Transport(store, capture.limits)
         brought, places = _AddressedPackets(), _AddressedPackets()
         numbers, fragments = [np.array(list(self.comments), np.int64)], [np.zeros(0, np.int64)]
         for batch in packet_batches(capture, store):
@@ -167,7 +167,9 @@ def _facts(capture: Capture, rows: Iterable[int]) -> Iterator[tuple[int, tuple[V
     """Each row with what the index has of it: looked up a stretch at a time."""
     for stretch, numbers in groupby(rows, lambda number: number // ROWS_PER_BATCH):
         start = stretch * ROWS_PER_BATCH
-        table = list(zip(*capture.columns(_FACTS, start, min(start + ROWS_PER_BATCH, len(capture))), strict=True))
+        table = list(
+            zip(*capture.columns(_FACTS, range(start, min(start + ROWS_PER_BATCH, len(capture)))), strict=True)
+        )
         yield from ((number, table[number - start]) for number in numbers)
 
 

@@ -53,7 +53,7 @@ class Rows(Protocol):
     def at(self, rows: Int64) -> Iterator[Exchange]:
         """The exchanges of rows, decoded on demand."""
 
-    def tell(self, rows: Int64) -> Iterator[object]:
+    def examine_messages(self, rows: Int64) -> Iterator[object]:
         """Find out in short steps what rows tell by themselves, and keep it."""
 
 
@@ -94,7 +94,7 @@ def matching(filter: Filter, capture: Rows, rows: Int64) -> Int64:
         answers = narrowed(filter, capture, some)
         doubtful = np.flatnonzero(answers == OPEN)
         if filter.asks_told and len(doubtful):
-            for _ in capture.tell(some[doubtful]):
+            for _ in capture.examine_messages(some[doubtful]):
                 pass
             answers[doubtful] = narrowed(filter, capture, some[doubtful])
             doubtful = doubtful[answers[doubtful] == OPEN]
@@ -112,7 +112,7 @@ def _looked_at(filter: Filter, capture: Rows, start: int, answers: UInt8) -> Ite
     for first in range(0, len(doubtful), PIECE):
         some = doubtful[first : first + PIECE]
         if filter.asks_told:
-            for _ in capture.tell(start + some):
+            for _ in capture.examine_messages(start + some):
                 if perf_counter() - begun > STEP:
                     yield Selected(start + told, np.zeros(0, np.int64))
                     begun = perf_counter()

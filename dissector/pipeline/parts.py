@@ -58,7 +58,7 @@ class Rows:
         self._keeping = keeping
         self._names: dict[int, str] = {}
         """Of connections that have their row."""
-        self._software = lru_cache(maxsize=1 << 12)(capture.software)
+        self._software = lru_cache(maxsize=1 << 12)(capture.connections.software)
         """All is read before there is the first row."""
 
     def all(self) -> Iterator[Made]:
@@ -67,7 +67,7 @@ class Rows:
             yield from self._of(number, begin, exchange)
 
     def _at(self, rows: range | NDArray[np.int64]) -> Iterator[tuple[int, Begin, Exchange]]:
-        return zip(np.asarray(rows).tolist(), self._capture.begins(rows), self._capture.at(rows), strict=True)
+        return zip(np.asarray(rows).tolist(), self._capture.index.positions(rows), self._capture.at(rows), strict=True)
 
     def _of(self, number: int, begin: Begin, exchange: Exchange) -> Iterator[Made]:
         capture, row = self._capture, exchange.row
@@ -93,7 +93,7 @@ class Rows:
                 "message": finding.message,
             }  # fmt: skip
         if row.kind in ("gap", "unparsed"):
-            for span in capture.spans(number)[:1]:
+            for span in capture.index.spans(number)[:1]:
                 side = "request" if span.of_client else "response"
                 yield "gaps", where | {"kind": row.kind, "direction": side, "size": span.size}
         if exchange.is_stored:
@@ -140,22 +140,23 @@ class Rows:
 
     def _of_connection(self, connection: int) -> Cells:
         capture = self._capture
-        origin, packet = self._origin(capture.first_packet(connection))
-        client, server = capture.ends(connection)
-        software, closed = capture.software(connection), capture.closed(connection)
+        origin, packet = self._origin(capture.connections.first_packet(connection))
+        client, server = capture.connections.ends(connection)
+        software, closed = capture.connections.software(connection), capture.connections.closed(connection)
+        offered = capture.connections.advertised_versions(connection)
         return {
             "day": origin.day, "capture": origin.capture, "connection": self._connection(connection), "packet": packet,
-            "begin_ns": capture.begin_ns(connection), "client": client, "server": server,
+            "begin_ns": capture.connections.first_time_ns(connection), "client": client, "server": server,
             "closed_ns": closed[0] if closed else None,
             "closed_by": ("client" if closed[1] else "server") if closed else None,
             "software_name": software[0] or None, "software_version": software[1] or None,
-            "offered": [(key, {"low": low, "high": high}) for key, (low, high) in capture.offered(connection).items()],
+            "offered": [(key, {"low": low, "high": high}) for key, (low, high) in offered.items()],
         }  # fmt: skip
 
     def _connection(self, connection: int) -> str:
         name = self._names.get(connection)
         if name is None:
-            origin, packet = self._origin(self._capture.first_packet(connection))
+            origin, packet = self._origin(self._capture.connections.first_packet(connection))
             name = self._names[connection] = f"{origin.capture}:{packet}"
         return name
 
@@ -181,7 +182,7 @@ def packets(blocks: Iterable[Block], dealt: list[CaptureTally]) -> Iterator[Bloc
 def lessons(blocks: Iterable[Block], share: Partition) -> SharedState:
     """What a part teaches the others."""
     with _read(blocks, share, Keeping(), []) as capture:
-        return capture.lessons()
+        return capture.index.shared_state()
 
 
 def rows(
@@ -191,11 +192,14 @@ def rows(
     `TALLIES`, is what it left out."""
     dealt: list[CaptureTally] = []
     with _read(blocks, share, keeping, dealt) as capture:
-        capture.take(taught)
-        for _ in capture.examine(part=True):
-            yield from ((NOTES, row_of(noted)) for noted in capture.take_notes())
+        capture.index.merge_shared_state(taught)
+        for _ in capture.findings.examine(part=True):
+            yield from ((NOTES, row_of(noted)) for noted in capture.findings.take_observations())
         yield from Rows(capture, origins, keeping).all()
-        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(PartitionTally(dealt, capture.tally))}
+        yield (
+            TALLIES,
+            {"day": None, "capture": None, "tally": pickle.dumps(PartitionTally(dealt, capture.pipeline.tally))},
+        )
 
 
 def of_stored(path: str, origin: Origin, keeping: Keeping) -> Iterator[Made]:

@@ -1,7 +1,7 @@
 """One part of the packets of some files, read on from where the files before them ended: its lessons, its rows.
 
-Rows are those of `parts`, and each comes once: when nothing can change it any more (`Carrying.take_settled`). A
-connection's row comes when the connection is over.
+Rows are those of `parts`, and each comes once: when nothing can change it any more
+(`IncrementalReading.take_final_rows`). A connection's row comes when the connection is over.
 """
 
 import pickle
@@ -40,15 +40,15 @@ def _opened(
     blocks: Iterable[Block], share: Partition, left: Left, dealt: list[CaptureTally], *, secrets: bool
 ) -> Capture:
     part = CapturePartition("a part of the packets", packets(blocks, dealt), share.number, share.parts)
-    return Capture([part], carried=left.capture, show_secrets=secrets)
+    return Capture([part], checkpoint=left.capture, show_secrets=secrets)
 
 
 def lessons(blocks: Iterable[Block], share: Partition, left: Left, *, is_last: bool) -> SharedState:
     """What a part teaches the others: all that it has read so far; of the last packets, also what waited."""
     with _opened(blocks, share, left, [], secrets=False) as capture:
-        for _ in capture.read(settled=False) if is_last else capture.go_on():
+        for _ in capture.read(sort=False) if is_last else capture.read_available():
             pass
-        return capture.lessons()
+        return capture.index.shared_state()
 
 
 def rows(
@@ -62,17 +62,24 @@ def rows(
     one, of `TALLIES`, is what was left out, as these packets were dealt, and, at the end, of all that the part read."""
     dealt: list[CaptureTally] = []
     with _opened(blocks, share, left, dealt, secrets=keeping.secrets) as capture:
-        for _ in capture.go_on() if put is not None else capture.read(settled=False):
+        for _ in capture.read_available() if put is not None else capture.read(sort=False):
             pass
-        capture.take(taught)
-        for _ in capture.examine_portion(now_ns):
-            yield from ((NOTES, row_of(noted)) for noted in capture.take_notes())
-        yield from ((ANEW, cells) for cells in anew_of(capture.take_anew(), origins))
+        capture.index.merge_shared_state(taught)
+        for _ in capture.findings.examine_in_order(now_ns):
+            yield from ((NOTES, row_of(noted)) for noted in capture.findings.take_observations())
+        yield from ((ANEW, cells) for cells in anew_of(capture.incremental.take_revisions(), origins))
         connections = set(left.connections)
         yield from _Settled(capture, origins, keeping).all_of(connections)
-        yield TALLIES, {"tally": pickle.dumps(PartitionTally(dealt, capture.tally, capture.waits_from(now_ns)))}
+        yield (
+            TALLIES,
+            {
+                "tally": pickle.dumps(
+                    PartitionTally(dealt, capture.pipeline.tally, capture.incremental.oldest_pending_packet(now_ns))
+                )
+            },
+        )
         if put is not None:
-            put(Left(capture.carry(), frozenset(connections)))
+            put(Left(capture.incremental.checkpoint(), frozenset(connections)))
 
 
 class _Settled(Rows):
@@ -80,13 +87,13 @@ class _Settled(Rows):
 
     def all_of(self, connections: set[int]) -> Iterator[Made]:
         """Those that are settled. `connections`, which wait for their own row, are kept up to date."""
-        settled = self._capture.take_settled()
+        settled = self._capture.incremental.take_final_rows()
         for number, begin, exchange in self._at(settled):
             connections.add(exchange.row.connection)
             for table, row in self._of(number, begin, exchange):
                 if table != "connections":
                     yield table, row
         waiting = np.array(sorted(connections), np.int64)
-        for connection in waiting[self._capture.is_over(waiting)].tolist():
+        for connection in waiting[self._capture.incremental.are_closed(waiting)].tolist():
             connections.discard(connection)
             yield "connections", self._of_connection(connection)

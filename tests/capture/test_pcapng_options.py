@@ -39,8 +39,8 @@ def test_comments_and_names_are_kept(tmp_path: Path) -> None:
     packets = clean_packets()[:12]
     with read(written(tmp_path, talkative(packets))) as capture:
         assert capture.comments == dict.fromkeys(range(12), "a word")
-        assert capture.remarks == ["a word"]
-        assert capture.host_names == {"127.0.0.1": ["broker-1"] * 2}
+        assert capture.pipeline.remarks == ["a word"]
+        assert capture.pipeline.host_names == {"127.0.0.1": ["broker-1"] * 2}
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -81,7 +81,7 @@ def test_secrets_are_counted_and_not_used(tmp_path: Path) -> None:
 def test_more_comments_than_are_kept_are_counted(tmp_path: Path) -> None:
     packets = clean_packets()[:12]
     with read(written(tmp_path, talkative(packets)), Limits(notes=5, note_bytes=3)) as capture:
-        assert capture.remarks == ["a w"]
+        assert capture.pipeline.remarks == ["a w"]
         assert capture.comments == dict.fromkeys(range(4), "a w")
         assert words(capture)[-1] == "8 more comments are not kept"
 

@@ -50,10 +50,10 @@ def described(capture: Capture, rows: Sequence[int]) -> list[Row]:
         exchange = capture.exchange(number)
         told = exchange_object(exchange)
         del told["number"]
-        spans = capture.spans(number)
+        spans = capture.index.spans(number)
         found.append(
             (
-                capture.begins(range(number, number + 1))[0][0],
+                capture.index.positions(range(number, number + 1))[0][0],
                 spans[0].start if spans else -1,
                 json.dumps([told, exchange.row.info], default=str),
             )
@@ -76,15 +76,15 @@ def carried(blocks: list[Block], cuts: Sequence[int], *, taking: bool) -> tuple[
     state = b""
     edges = [0, *sorted(cuts), len(blocks)]
     for low, high in pairwise(edges):
-        with Capture([CapturePartition("some", together(blocks[low:high]))], carried=state) as capture:
+        with Capture([CapturePartition("some", together(blocks[low:high]))], checkpoint=state) as capture:
             is_last = high == len(blocks)
-            for _ in capture.read(settled=False) if is_last else capture.go_on():
+            for _ in capture.read(sort=False) if is_last else capture.read_available():
                 pass
             if taking or is_last:
-                found += described(capture, capture.take_settled().tolist())
+                found += described(capture, capture.incremental.take_final_rows().tolist())
             if is_last:
                 break
-            state = capture.carry()
+            state = capture.incremental.checkpoint()
             bytes_carried.append(len(state))
     return sorted(found), bytes_carried
 
@@ -158,24 +158,24 @@ def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
     """The examination goes along, with what its finders remember."""
     blocks = packets(path)
     with Capture([CapturePartition("all", together(blocks))]) as capture:
-        for _ in capture.read(settled=False):
+        for _ in capture.read(sort=False):
             pass
         for _ in capture.examine():
             pass
-        begun = [packet for packet, _ in capture.begins(range(len(capture)))]
-        whole = sorted((begun[row], finding.code) for row, finding in capture.troubles())
+        begun = [packet for packet, _ in capture.index.positions(range(len(capture)))]
+        whole = sorted((begun[row], finding.code) for row, finding in capture.findings.cross_message())
     assert whole, "a trouble has its finding"
     found, state = [], b""
     for low in range(0, len(blocks), 40):
-        with Capture([CapturePartition("some", together(blocks[low : low + 40]))], carried=state) as capture:
+        with Capture([CapturePartition("some", together(blocks[low : low + 40]))], checkpoint=state) as capture:
             is_last = low + 40 >= len(blocks)
-            for _ in capture.read(settled=False) if is_last else capture.go_on():
+            for _ in capture.read(sort=False) if is_last else capture.read_available():
                 pass
             for _ in capture.examine():
                 pass
-            told = dict(capture.troubles())
-            settled = capture.take_settled()
-            begins = zip(settled.tolist(), capture.begins(settled), strict=True)
+            told = dict(capture.findings.cross_message())
+            settled = capture.incremental.take_final_rows()
+            begins = zip(settled.tolist(), capture.index.positions(settled), strict=True)
             found += [(packet, told[row].code) for row, (packet, _) in begins if row in told]
-            state = b"" if is_last else capture.carry()
+            state = b"" if is_last else capture.incremental.checkpoint()
     assert sorted(found) == whole

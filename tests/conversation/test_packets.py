@@ -62,7 +62,7 @@ def test_exchanges_come_back_with_their_times(tmp_path: Path, ends: tuple[End, E
     with Capture([capture_of(tmp_path, Conversation(*ends, asked(20, size=300_000)))]) as capture:
         rows = [exchange.row for exchange in capture.exchanges()]
         assert not capture.problems
-        assert not capture.ignored
+        assert not capture.pipeline.ignored
     assert [(row.time_ns, row.latency_ns, row.response_size) for row in rows] == [
         (1_000 + 10 * n, 5, 300_008) for n in range(20)
     ]

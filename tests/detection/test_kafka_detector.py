@@ -68,20 +68,20 @@ def truth_of(exchange: Exchange) -> Pair:
 
 def lone_rows(capture: Capture) -> Iterator[tuple[int, int, bytes]]:
     """Responses without a request: number of the row, connection in the capture that is told again, bytes."""
-    table, frames = capture._session.table, capture._session.frames
+    table, frames = capture.pipeline.indexer.table, capture.pipeline.indexer.frames
     for number in range(len(capture)):
         if table.kind.values[number] == RowKind.EXCHANGE and table.request.values[number] == NO_FRAME:
             data, _ = frames.read(int(table.response.values[number]))
-            (_, client), _ = capture._transport.flows.endpoints(int(table.connection.values[number]))
+            (_, client), _ = capture.pipeline.transport.flows.endpoints(int(table.connection.values[number]))
             yield number, client - FIRST_PORT, data
 
 
 def verdict_of(capture: Capture, number: int) -> InferenceVerdict:
     """What is inferred for a row."""
-    session = capture._session
+    session = capture.pipeline.indexer
     session.knowledge.learn(session.generation)
     frame, connection = int(session.table.response.values[number]), int(session.table.connection.values[number])
-    return capture._lookup._inference.verdict(frame, connection, session.generation)
+    return capture.index._decoder._inference.verdict(frame, connection, session.generation)
 
 
 def score_without(folder: Path, share: float) -> Score:

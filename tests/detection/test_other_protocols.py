@@ -35,7 +35,7 @@ KAFKAS, ELSEWHERE = ("10.0.0.2", 9092), ("10.0.0.2", 5555)
 def seen(path: str, **asked: object) -> tuple[list[ExchangeRow], dict[str, int]]:
     """The rows of a capture, and what its connections speak."""
     with Capture([path], **asked) as capture:
-        return [exchange.row for exchange in capture.exchanges()], capture.protocols
+        return [exchange.row for exchange in capture.exchanges()], capture.connections.protocols
 
 
 def http_turns() -> list[Turn]:
@@ -212,7 +212,7 @@ def test_many_strangers_have_rows_up_to_a_limit_and_are_counted_then(tmp_path: P
         assert len(list(capture.exchanges())) == 4
         [problem] = capture.problems
         assert problem.message == "5 more connections on Kafka's port are not Kafka: they have no row"
-        assert capture.protocols == {"HTTP": 9}
+        assert capture.connections.protocols == {"HTTP": 9}
 
 
 def test_a_port_that_is_said_to_be_kafkas_is_believed_whatever_it_looks_like(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ NAMES = tuple(name for name, field in ROW_FIELDS.items() if field.is_indexed)
 
 def check(*paths: str, asked: tuple[int, int] | None = None) -> list[str]:
     """The kinds of rows that were compared."""
-    with Capture(paths, asked=asked) as capture:
+    with Capture(paths, response_to=asked) as capture:
         told = [[ROW_FIELDS[name].from_exchange(exchange) for name in NAMES] for exchange in capture.exchanges()]
-        columns = capture.columns(NAMES, 0, len(capture))
+        columns = capture.columns(NAMES, range(len(capture)))
         assert [list(row) for row in zip(*columns, strict=True)] == told
         middle = len(capture) // 2
-        assert capture.columns(NAMES, middle, middle + 1) == [[column[middle]] for column in columns]
+        assert capture.columns(NAMES, range(middle, middle + 1)) == [[column[middle]] for column in columns]
         for name, column in zip(NAMES, columns, strict=True):
-            assert capture.columns([name], 0, len(capture)) == [column]
+            assert capture.columns([name], range(len(capture))) == [column]
         return [str(row[NAMES.index("kind")]) for row in told]
 
 
@@ -54,4 +54,4 @@ def test_of_a_connection_that_is_not_kafka(tmp_path: Path) -> None:
 def test_of_a_response_alone(tmp_path: Path, asked: tuple[int, int] | None) -> None:
     path = tmp_path / "one.hex"
     path.write_text("< 0000000a 00000007 00000000 0000\n")
-    assert check(str(path), asked=asked) == ["exchange"]
+    assert check(str(path), response_to=asked) == ["exchange"]

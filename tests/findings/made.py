@@ -67,7 +67,7 @@ def troubles(path: str) -> list[tuple[int, Finding]]:
             pass
         for _ in capture.examine():
             pass
-        return capture.troubles()
+        return capture.findings.cross_message()
 
 
 def codes(folder: Path, *talks: Talk) -> list[tuple[int, str]]:
@@ -122,6 +122,6 @@ def grown(path: Path, whole: bytes, cuts: list[int]) -> Iterator[Capture]:
         return False
 
     with Capture([Following(str(path), is_done)]) as capture:
-        for _ in capture.read(settled=False):
+        for _ in capture.read(sort=False):
             yield capture
         yield capture

@@ -360,7 +360,7 @@ def test_live_bytes_sent_again_after_the_row_is_complete_are_told(tmp_path: Path
     again = [*packets, *[Packet(True, packets[-1].ack, b"", ACK, 1)] * 80, packets[3]]
     whole = pcap([ethernet(packet) for packet in again])
     seen = [
-        [(row, finding.code) for row, finding in capture.troubles()]
+        [(row, finding.code) for row, finding in capture.findings.cross_message()]
         for capture in grown(tmp_path / "growing.pcap", whole, [len(whole) - 200])
         for _ in [list(capture.examine())]
     ]

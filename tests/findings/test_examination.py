@@ -38,7 +38,7 @@ def test_rows_that_come_while_it_is_examined_are_found_as_well(recorded: Path, t
     for capture in grown(tmp_path / "growing.pcapng", whole, cuts):
         for _ in capture.examine():
             pass
-        rows = capture.troubles()
+        rows = capture.findings.cross_message()
     assert [finding.code for _, finding in rows] == [finding.code for _, finding in troubles(str(recorded))]
 
 
@@ -54,9 +54,9 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyP
         steps = capture.examine()
         assert next(steps).done == 5
         steps.close()
-        assert not capture.troubles()
+        assert not capture.findings.cross_message()
         assert [step.done for step in capture.examine()] == [*range(10, 61, 5)]
-        assert [code for _, finding in capture.troubles() if (code := finding.code)] == ["tiny-batches"]
+        assert [code for _, finding in capture.findings.cross_message() if (code := finding.code)] == ["tiny-batches"]
 
 
 @pytest.mark.parametrize("recorded", QUICK, ids=lambda path: path.stem)
@@ -69,7 +69,7 @@ def test_several_threads_find_what_one_finds(recorded: Path, monkeypatch: pytest
         with ThreadPoolExecutor(3) as threads:
             steps = list(threads.map(lambda _: [step.done for step in capture.examine()], range(3)))
         assert max(done for each in steps for done in each) == len(capture)
-        assert capture.troubles() == whole
+        assert capture.findings.cross_message() == whole
 
 
 def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path: Path) -> None:
@@ -82,12 +82,12 @@ def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path:
         assert capture.exchange(1).row.severity is None
         for _ in capture.examine():
             pass
-        for exchange in (capture.exchange(1), *capture.between(1, 2)):
+        for exchange in (capture.exchange(1), *capture.at(range(1, 2))):
             assert [finding.code for finding in exchange.findings] == ["duplicate-correlation-id"]
             assert exchange.row.severity is Severity.ERROR
             assert exchange.row.info == "[duplicate-correlation-id] readers"
         assert capture.exchange(0).row.severity is None
-        assert capture.is_trouble(1)
+        assert capture.has_warning(1)
 
 
 def test_files_of_kafka_have_none_and_rows_behind_them_have_theirs(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_files_of_kafka_have_none_and_rows_behind_them_have_theirs(tmp_path: Pat
         for _ in capture.read():
             pass
         steps = list(capture.examine())
-        [(row, _)] = capture.troubles()
+        [(row, _)] = capture.findings.cross_message()
         assert row == len(capture) - 1
         assert (steps[-1].done, steps[-1].total) == (len(capture), len(capture))
         assert [finding.code for finding in capture.exchange(row).findings] == ["duplicate-correlation-id"]
@@ -133,7 +133,7 @@ def test_findings_say_where_in_the_exchange_they_are(recorded: Path) -> None:
             pass
         for _ in capture.examine():
             pass
-        for row, finding in capture.troubles():
+        for row, finding in capture.findings.cross_message():
             side, *fields = finding.path.replace("]", "").replace("[", ".").split(".")
             message = capture.exchange(row).request if side == "request" else capture.exchange(row).response
             assert message is not None

@@ -46,7 +46,10 @@ def kept(capture: Capture) -> list[Told | None]:
     """What the columns have of each row, of what it tells by itself and with others; None where it is not known."""
     entries = next((n for n in range(len(capture)) if not capture.exchange(n).is_stored), len(capture))
     rows = np.arange(len(capture) - entries)
-    (numbers, own), (others, several) = capture.own(rows), capture.several(rows)
+    (numbers, own), (others, several) = (
+        capture.findings.message_summaries(rows),
+        capture.findings.cross_message_summaries(rows),
+    )
     told: list[Told | None] = [None] * entries
     for number, other in zip(numbers.tolist(), others.tolist(), strict=True):
         one, two = own[number], several[other]
@@ -56,7 +59,7 @@ def kept(capture: Capture) -> list[Told | None]:
 
 
 def tell(capture: Capture, rows: Iterable[int]) -> None:
-    for _ in capture.tell(np.array(sorted(rows), np.int64)):
+    for _ in capture.examine_messages(np.array(sorted(rows), np.int64)):
         pass
 
 
@@ -86,7 +89,7 @@ def test_of_every_capture_it_is_what_decoding_gives(path: Path, examined: bool) 
 def agrees(path: Path, *, examined: bool) -> None:
     """Every row is told, as decoding has it; and every code, severity and error is answered with just these rows."""
     with opened(path, examined=examined) as capture:
-        expected = [decoded(exchange) for exchange in capture.between(0, len(capture))]
+        expected = [decoded(exchange) for exchange in capture.at(range(len(capture)))]
         tell(capture, range(len(capture)))
         assert kept(capture) == expected
         asked = {f"finding == {code}": [code in told.codes for told in expected] for code in CODES}
@@ -111,7 +114,7 @@ def agrees(path: Path, *, examined: bool) -> None:
 @cache
 def told_of(name: str) -> list[Told]:
     with opened(PCAPS / f"{name}.pcapng") as capture:
-        return [decoded(exchange) for exchange in capture.between(0, len(capture))]
+        return [decoded(exchange) for exchange in capture.at(range(len(capture)))]
 
 
 @pytest.mark.slow
@@ -143,7 +146,7 @@ def test_while_a_capture_grows_nothing_is_kept_that_changes_later(path: Path, tm
         assert all(one is None or two is None or one.errors == two.errors for one, two in zip(early, now, strict=False))
         early = now
         if capture.is_read:
-            assert now == [decoded(exchange) for exchange in capture.between(0, len(capture))]
+            assert now == [decoded(exchange) for exchange in capture.at(range(len(capture)))]
 
 
 def test_findings_of_several_rows_count_where_nothing_else_is_found(tmp_path: Path) -> None:
@@ -171,7 +174,7 @@ def frames() -> list[tuple[int, int, MessageLayout, bytes]]:
     found: list[tuple[int, int, MessageLayout, bytes]] = []
     for path in QUICK:
         with opened(path) as capture:
-            for each in capture.between(0, len(capture)):
+            for each in capture.at(range(len(capture))):
                 found += [
                     (each.api_key, each.row.version or 0, message.shape, message.data)
                     for message in (each.request, each.response)
@@ -206,7 +209,7 @@ def said(data: bytes, shape: MessageLayout) -> tuple[list[str], list[object]]:
 
 def test_most_rows_of_a_busy_capture_are_told_without_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(PCAPS / "librdkafka-pipelined.pcapng") as capture:
-        lookup, read_rows = capture._lookup, []
+        lookup, read_rows = capture.index._decoder, []
         look = lookup.exchanges
         monkeypatch.setattr(lookup, "exchanges", lambda rows: look(read_rows.append(len(rows)) or rows))
         monkeypatch.setattr("dissector.findings.own.TOGETHER", 64)

@@ -118,6 +118,6 @@ def test_of_a_part_all_findings_are_kept(tmp_path: Path, monkeypatch: pytest.Mon
     with Capture([path]) as capture:
         for _ in capture.read():
             pass
-        for _ in capture.examine(part=True):
+        for _ in capture.findings.examine(part=True):
             pass
-        assert len(capture.troubles()) == 5
+        assert len(capture.findings.cross_message()) == 5

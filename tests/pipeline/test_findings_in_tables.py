@@ -43,7 +43,7 @@ def shown() -> tuple[Lines, Lines]:
             pass
         for _ in capture.examine():
             pass
-        assert len({finding.code for _, finding in capture.troubles()}) > 15
+        assert len({finding.code for _, finding in capture.findings.cross_message()}) > 15
         for exchange in capture.exchanges():
             row = exchange.row
             where = (row.time_ns, row.client, row.server, row.api)

@@ -52,7 +52,7 @@ def told(path: str) -> tuple[list[object], dict[str, int]]:
             (e.row, e.request and e.request.data, e.response and e.response.data, e.findings)
             for e in capture.exchanges()
         ]
-        return seen, dict(capture.ignored)
+        return seen, dict(capture.pipeline.ignored)
 
 
 @cache

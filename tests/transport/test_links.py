@@ -21,7 +21,7 @@ def test_what_is_not_tcp_is_counted_not_lost(tmp_path: Path) -> None:
     with Capture([str(path)]) as capture:
         assert not list(capture.exchanges())
         assert sum(capture.ignored.values()) == 5
-        assert capture.ignored["IP fragment without the others"] == 1
+        assert capture.pipeline.ignored["IP fragment without the others"] == 1
         assert (
             "2 packets were not looked into: IP fragment without the others 1, cut off" in capture.problems[0].message
         )
@@ -32,7 +32,7 @@ def test_an_unknown_link_type_is_counted(tmp_path: Path) -> None:
     path.write_bytes(pcap([b"1234"] * 3, link_type=220))
     with Capture([str(path)]) as capture:
         assert not list(capture.exchanges())
-        assert capture.ignored == {"link type 220": 3}
+        assert capture.pipeline.ignored == {"link type 220": 3}
 
 
 def test_the_length_of_a_segment_left_to_the_card_is_that_of_the_packet(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Halting(Capture):
         self.may_end = threading.Event()
 
     def read(self, *, settled: bool = True) -> Iterator[Progress]:
-        for progress in super().read(settled=settled):
+        for progress in super().read(sort=settled):
             yield progress._replace(done=progress.total // 2)
             self.may_end.wait(60)
 

@@ -33,7 +33,7 @@ async def test_errors_keep_their_colour_whatever_colours_tell() -> None:
     async with opened(JAVA) as screen:
         await screen.press("e", "j", "v")
         capture = screen.main.capture
-        error = next(n for n in range(len(capture)) if capture.is_trouble(n))
+        error = next(n for n in range(len(capture)) if capture.has_warning(n))
         line = screen.list.render_line(error - screen.list.scroll_offset.y + 1)
         [style] = {segment.style for segment in line if "ConsumerGroupDescribe" in segment.text}
         severity = capture.row(error).severity

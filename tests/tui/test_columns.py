@@ -100,4 +100,4 @@ async def test_a_field_becomes_a_column() -> None:
 def test_every_fact_of_a_column_is_the_indexs() -> None:
     with Capture([JAVA]) as capture:
         list(capture.exchanges())
-        assert all(len(capture.columns([column.fact], 0, 3)[0]) == 3 for column in COLUMNS)
+        assert all(len(capture.columns([column.fact], range(3))[0]) == 3 for column in COLUMNS)

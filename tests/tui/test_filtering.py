@@ -327,7 +327,7 @@ async def test_a_filter_on_findings_has_those_that_only_several_rows_tell() -> N
     with Capture([path]) as capture:
         list(capture.exchanges())
         list(capture.examine())
-        told = capture.troubles()
+        told = capture.findings.cross_message()
     assert told
     code = told[0][1].code
     async with opened(path) as screen:

@@ -100,7 +100,7 @@ async def test_what_several_rows_tell_is_shown_without_being_asked_for() -> None
     with Capture([path]) as capture:
         list(capture.exchanges())
         list(capture.examine())
-        row, finding = capture.troubles()[0]
+        row, finding = capture.findings.cross_message()[0]
     async with opened(path) as screen:
         await screen.press(*str(row + 1), "G")
         assert f"[{finding.code}]" in screen.lines()
@@ -126,7 +126,7 @@ def test_the_first_row_with_something_wrong_is_the_same_however_much_is_known(na
             pass
         for _ in capture.examine():
             pass
-        wrong = [number for number in range(len(capture)) if capture.is_trouble(number)]
+        wrong = [number for number in range(len(capture)) if capture.has_warning(number)]
         rows = np.arange(len(capture))
         fresh, whole = Troubles(capture), Troubles(capture)
         for _ in whole.look():
@@ -186,11 +186,11 @@ def test_only_rows_that_tell_something_are_decoded_for_their_words(monkeypatch: 
         for _ in capture.read():
             pass
         told, at = [row for row in range(len(capture)) if capture.exchange(row).findings], capture.at
-        for _ in capture.tell(np.arange(len(capture))):
+        for _ in capture.examine_messages(np.arange(len(capture))):
             pass
         looked: list[int] = []
         monkeypatch.setattr(capture, "at", lambda rows: at(looked.extend(rows.tolist()) or rows))
         for _ in Troubles(capture).look():
             pass
         assert [row for row in looked if row not in told] == []
-        assert set(looked) == {row for row in told if capture.speaks(np.array([row]))[0]}
+        assert set(looked) == {row for row in told if capture.findings.may_have_message_findings(np.array([row]))[0]}

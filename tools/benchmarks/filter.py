@@ -46,7 +46,7 @@ def rows(path: Path) -> None:
     with Capture([str(path)]) as capture:
         for _ in capture.read():
             pass
-        capture.learn()
+        capture.index.learn_conversations()
         print(
             f"\nselect, {len(capture):,} rows\n  {'':46}{'rows':>9}{'first s':>9}{'all s':>9}{'cpu s':>9}{'step s':>9}"
         )

@@ -156,7 +156,7 @@ def indexed(rate: int, seconds: float) -> None:
         making = threading.Thread(target=lambda: told.append(traffic(rate, seconds)))
         making.start()
         before = time.process_time()
-        for _ in capture.read(settled=False):
+        for _ in capture.read(sort=False):
             if told and not recording.stopping:
                 at_end, cpu = len(capture), time.process_time() - before
                 recording.stop()

@@ -67,7 +67,7 @@ class GoingAlong(Seeking):
 
     def _place_on(self, thread: FollowKey, number: int) -> Place:
         """The field that says a row is on a thread."""
-        [exchange] = self.capture.between(number, number + 1)
+        [exchange] = self.capture.at(range(number, number + 1))
         where = next((each.path for each in follow_keys(exchange) if each == thread), "")
         side, _, path = where.partition(".")
         return Place(number, side or None, path)

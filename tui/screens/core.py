@@ -223,13 +223,13 @@ class CoreScreen(Screen[None]):
 
     def _settled(self) -> None:
         """Rows have their final order: whoever kept their numbers takes the new ones."""
-        self.view.renumber(self.capture.moved)
-        self._list.follow(int(self.capture.moved(np.array([self._list.place]))[0]))
+        self.view.renumber(self.capture.rows_after_sort)
+        self._list.follow(int(self.capture.rows_after_sort(np.array([self._list.place]))[0]))
 
     def _draw_title(self) -> None:
         title = Text()
         title.append(
-            f" · {counted(len(self.capture), 'exchange')} · {counted(self.capture.connections, 'connection')}", ""
+            f" · {counted(len(self.capture), 'exchange')} · {counted(len(self.capture.connections), 'connection')}", ""
         )
         title.append(self._shown_words())
         state = progress_words(self._progress, done=self._done) + self._aside_words()
@@ -248,8 +248,8 @@ class CoreScreen(Screen[None]):
         return ""
 
     def _draw_empty(self) -> None:
-        seen = f"{counted(self.capture.packets, 'packet')}, {counted(self.capture.connections, 'TCP connection')}"
-        spoken = ", ".join(f"{name} {count:,}" for name, count in self.capture.protocols.items())
+        seen = f"{counted(self.capture.packets, 'packet')}, {counted(len(self.capture.connections), 'TCP connection')}"
+        spoken = ", ".join(f"{name} {count:,}" for name, count in self.capture.connections.protocols.items())
         words = f"No Kafka in this capture\n\n{seen}{': ' if spoken else ''}{spoken}.\n"
         hint = (
             "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092"

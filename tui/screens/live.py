@@ -260,7 +260,7 @@ class LiveScreen(MainScreen):
     def _waiting_words(self) -> str:
         if self.capture.packets:
             seen = counted(self.capture.packets, "packet")
-            return f"{seen}, {counted(self.capture.connections, 'TCP connection')}, no Kafka so far"
+            return f"{seen}, {counted(len(self.capture.connections), 'TCP connection')}, no Kafka so far"
         if self._recording.seconds < PATIENCE or self._done:
             return f"listening on {self._wanted.interface}, {self._wanted.filter_said}"
         return silence_words(self._wanted, self._recording.seconds)

@@ -85,7 +85,7 @@ class Marking(CoreScreen):
 
     def _settled(self) -> None:
         super()._settled()
-        self.appearance.marks.renumber(self.capture.moved)
+        self.appearance.marks.renumber(self.capture.rows_after_sort)
 
     def _grown(self, *, done: bool) -> None:
         super()._grown(done=done)

@@ -154,7 +154,7 @@ class Searching(Seeking):
 
     def _hits_of(self, sought: SearchQuery, number: int) -> list[tuple[str, SearchHit]]:
         # An exchange of its own: the screen may be reading the one that is shown.
-        [exchange] = self.capture.between(number, number + 1)
+        [exchange] = self.capture.at(range(number, number + 1))
         return [(side, hit) for side, hits in sought.hits_of(exchange) for hit in hits]
 
     def _show_hit(self, sought: SearchQuery, hits: Hits) -> None:

@@ -28,7 +28,7 @@ class Slowness(Seeking):
         """What is slow is worked out once, beside the screen."""
 
         def find(rows: Int64) -> Go | None:
-            troubles = self.capture.troubles()
+            troubles = self.capture.findings.cross_message()
             count = len(self.capture) + len(troubles)
             if self._slow is None or self._slow[0] != count:
                 told = [row for row, finding in troubles if finding.code == "slow"]

@@ -52,4 +52,4 @@ class Timing(CoreScreen):
     def _settled(self) -> None:
         super()._settled()
         if self.appearance.reference is not None:
-            self.appearance.reference = int(self.capture.moved(np.array([self.appearance.reference]))[0])
+            self.appearance.reference = int(self.capture.rows_after_sort(np.array([self.appearance.reference]))[0])

@@ -137,7 +137,7 @@ class SideProfile:
         self.names: dict[str, dict[str, None]] = {}
         """Every name of a kind, in the order in which they were first seen."""
         self.batching = ProducedBatches()
-        self.roles = ConnectionRoles(side.capture.client_id)
+        self.roles = ConnectionRoles(side.capture.index.client_id)
         self.left_out: Counter[str] = Counter()
         self.exchanges = 0
         self.unanswered = 0
@@ -167,7 +167,7 @@ class SideProfile:
         capture = self.side.capture
         columns = (column.tolist() for column in capture.index_columns(rows))
         for number, index_columns, frames in zip(
-            rows.tolist(), zip(*columns, strict=True), capture.raw(rows), strict=True
+            rows.tolist(), zip(*columns, strict=True), capture.index.raw_frames(rows), strict=True
         ):
             row = ProfiledRow(number, *index_columns)
             if row.kind == RowKind.EXCHANGE and row.asked_size >= 0:

@@ -133,7 +133,7 @@ def _words(exchange: Exchange, is_request: bool) -> str:
 
 def _lanes(capture: Capture, found: IndexColumns) -> tuple[tuple[Lane, ...], Int32, Int32]:
     """The lanes, clients first, in the order of their first rows; the client's and the server's of each row."""
-    nodes = {address: node for node, address in capture.nodes.items()}
+    nodes = {address: node for node, address in capture.connections.nodes.items()}
     clients, servers = Numbers[Lane](), Numbers[Lane]()
     pairs, first, inverse = np.unique(
         found.connection << 32 | _client_ids(found), return_index=True, return_inverse=True
@@ -141,9 +141,9 @@ def _lanes(capture: Capture, found: IndexColumns) -> tuple[tuple[Lane, ...], Int
     columns = np.empty((2, len(pairs)), np.int32)
     for at in np.argsort(first).tolist():
         connection, client_id = divmod(int(pairs[at]), 1 << 32)
-        client, server = capture.ends(connection)
+        client, server = capture.connections.ends(connection)
         node = nodes.get(server)
-        columns[0, at] = clients.of(Lane(capture.client_id(client_id) or "", client.rpartition(":")[0], True))
+        columns[0, at] = clients.of(Lane(capture.index.client_id(client_id) or "", client.rpartition(":")[0], True))
         columns[1, at] = servers.of(Lane("" if node is None else f"node {node}", server, False))
     columns[1] += len(clients.values)
     return (*clients.values, *servers.values), columns[0][inverse], columns[1][inverse]

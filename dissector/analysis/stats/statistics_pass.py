@@ -90,7 +90,7 @@ class StatisticsPass:
             for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
                 for start in range(0, len(run), EXCHANGES_PER_STEP):
                     some = run[start : start + EXCHANGES_PER_STEP]
-                    yield list(self._capture.between(int(some[0]), int(some[-1]) + 1))
+                    yield list(self._capture.at(range(int(some[0]), int(some[-1]) + 1)))
 
     def _index(self, rows: Int64) -> None:
         """Count what the index has of some rows."""
@@ -117,7 +117,7 @@ class StatisticsPass:
         self._sampling.take(rows, apis, found, statistics.fields)
 
     def _connection(self, number: int) -> ConnectionEnds:
-        return ConnectionEnds(number, *self._capture.ends(number))
+        return ConnectionEnds(number, *self._capture.connections.ends(number))
 
     def _ends(self, found: IndexColumns) -> tuple[Int64, Int64]:
         """The client and the server of each row, as numbers; what servers offer is noted."""
@@ -125,11 +125,11 @@ class StatisticsPass:
         clients, servers = [], []
         for pair in pairs.tolist():
             connection, client_id = pair >> 32, pair & 0xFFFFFFFF
-            software = self._capture.software(connection)
-            clients.append(self._clients.of(ClientSoftware(self._capture.client_id(client_id), *software)))
-            server = self._capture.ends(connection)[1]
+            software = self._capture.connections.software(connection)
+            clients.append(self._clients.of(ClientSoftware(self._capture.index.client_id(client_id), *software)))
+            server = self._capture.connections.ends(connection)[1]
             servers.append(self._servers.of(server))
-            self._offer(server, self._capture.offered(connection))
+            self._offer(server, self._capture.connections.advertised_versions(connection))
         return np.array(clients, np.int64)[inverse], np.array(servers, np.int64)[inverse]
 
     def _offer(self, server: str, offered: Mapping[int, tuple[int, int]]) -> None:
@@ -162,7 +162,7 @@ class StatisticsPass:
         api = ApiVersion(exchange.api_key or 0, facts.version or 0) if asked else ApiVersion(-1, -1)
         codes = _error_codes(exchange)
         if codes:
-            client = ClientSoftware(facts.client_id, *self._capture.software(facts.connection))
+            client = ClientSoftware(facts.client_id, *self._capture.connections.software(facts.connection))
             for tally in (
                 statistics.total, statistics.apis.of(api), statistics.clients.of(client),
                 statistics.connections.of(ConnectionEnds(facts.connection, facts.client, facts.server)),

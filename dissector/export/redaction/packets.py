@@ -68,7 +68,7 @@ def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) 
 
     @lru_cache(maxsize=CACHED_FRAMES)
     def content(row: int, of_client: bool) -> bytes:
-        [exchange] = capture.between(row, row + 1)
+        [exchange] = capture.at(range(row, row + 1))
         message = exchange.request if of_client else exchange.response
         return b"" if message is None else redactor.frame(message.traced)[: message.whole]
 
@@ -82,7 +82,7 @@ def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) 
 
 def _frames(capture: Capture, rows: Iterable[int]) -> Iterator[_ChosenFrame]:
     for row in rows:
-        for span in capture.spans(row):
+        for span in capture.index.spans(row):
             yield _ChosenFrame(span.direction, span.start, span.start + span.size, row, span.of_client)
 
 
@@ -92,7 +92,7 @@ def _ends(capture: Capture, wanted: Sequence[_ChosenFrame], redactor: Redactor) 
     for direction, of_client, row in {
         each.direction: (each.direction, each.of_client, each.row) for each in wanted
     }.values():
-        [[client], [server]] = capture.columns(("client", "server"), row, row + 1)
+        [[client], [server]] = capture.columns(("client", "server"), range(row, row + 1))
         pair = _redacted_end(str(client), redactor), _redacted_end(str(server), redactor)
         ends[direction] = pair if of_client else pair[::-1]
         ends[direction ^ 1] = ends[direction][::-1]
@@ -110,7 +110,7 @@ class _ChosenStreams:
     def __init__(self, capture: Capture, wanted: Sequence[_ChosenFrame]) -> None:
         ours = np.unique([each.direction >> 1 for each in wanted])
         store = Store()
-        transport = Transport(store, capture.bounds)
+        transport = Transport(store, capture.limits)
         segments: list[SegmentBatch] = []
         runs: list[RunBatch] = []
         for batch in packet_batches(capture, store):

@@ -46,7 +46,7 @@ def test_it_captures_what_the_filter_says(tool: str, tmp_path: Path) -> None:
                 for _ in steps:
                     pass
                 assert len(capture) == 8
-                assert capture.connections == 1
+                assert len(capture.connections) == 1
         assert recording.captured == capture.packets
         assert not recording.failure
 

@@ -1,0 +1,68 @@
+"""Connections of a capture: their ends, their beginnings and ends in time, what their client and server announced.
+
+Connections are numbered as `RowSpace` says: Kafka's own files come first, one each.
+"""
+
+from collections.abc import Mapping
+
+from dissector.capture_session.row_space import RowSpace
+from dissector.capture_session.stage_pipeline import StagePipeline
+from dissector.exchange.decoder import ExchangeDecoder
+
+
+class ConnectionIndex:
+    """Looks up connections by number."""
+
+    def __init__(self, pipeline: StagePipeline, rows: RowSpace, decoder: ExchangeDecoder) -> None:
+        self._files = pipeline.files
+        self._table = pipeline.transport.flows
+        self._indexer = pipeline.indexer
+        self._rows = rows
+        self._decoder = decoder
+
+    def __len__(self) -> int:
+        """TCP connections seen, of any protocol."""
+        return len(self._table)
+
+    @property
+    def protocols(self) -> dict[str, int]:
+        """How many connections speak which protocol, by its name, the most frequent first.
+
+        ``{"TLS": 12, "Kafka": 3}``; "unknown" counts those whose data fits none, "without data" those without."""
+        return self._indexer.recogniser.protocols()
+
+    @property
+    def nodes(self) -> Mapping[int, str]:
+        """Addresses (`host:port`) of nodes by their ids, as far as the conversations name them."""
+        self._decoder.learn()
+        return self._indexer.knowledge.nodes
+
+    def ends(self, connection: int) -> tuple[str, str]:
+        """The client's end and the server's, as `host:port`; of a file, empty and its name."""
+        at = self._rows.index_connection(connection)
+        return self._decoder.ends(at) if at >= 0 else ("", self._files.name_of(connection))
+
+    def first_packet(self, connection: int) -> int:
+        """The number of its first packet, from 0; 0 for a file."""
+        at = self._rows.index_connection(connection)
+        return self._table.first_packet(at) if at >= 0 else 0
+
+    def first_time_ns(self, connection: int) -> int | None:
+        """The time of its first packet; None for a file."""
+        at = self._rows.index_connection(connection)
+        return self._table.first_time_ns(at) if at >= 0 else None
+
+    def closed(self, connection: int) -> tuple[int, bool] | None:
+        """When it was closed, and whether the client closed it first; None where that was not captured."""
+        at = self._rows.index_connection(connection)
+        return self._decoder.closed(at) if at >= 0 else None
+
+    def advertised_versions(self, connection: int) -> Mapping[int, tuple[int, int]]:
+        """The versions of the server's ApiVersions response on it, by API key; empty where there is none."""
+        self._decoder.learn()
+        return self._indexer.knowledge.offered(self._rows.index_connection(connection))
+
+    def software(self, connection: int) -> tuple[str, str]:
+        """Name and version of the client's software, from its ApiVersions request (KIP-511); else empty."""
+        self._decoder.learn()
+        return self._indexer.knowledge.software(self._rows.index_connection(connection))

@@ -1,0 +1,148 @@
+"""Rows of a capture as columns. No frame is decoded, except for responses whose API has to be inferred."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from dissector.capture_session.row_space import RowSpace
+from dissector.capture_session.stage_pipeline import StagePipeline
+from dissector.core.arrays import Bool, Int64
+from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.listing import Listing
+from dissector.exchange.row_fields import ROW_FIELDS, Value
+from dissector.index.exchange_table import NO_FRAME
+from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
+from dissector.index.raw_frames import raw_frames
+from dissector.index.shared_state import SharedState
+
+if TYPE_CHECKING:
+    from dissector.exchange.index_rows import IndexRows, Summaries
+
+
+class FrameSpan(NamedTuple):
+    """Where a frame, or what is between frames, is in its stream."""
+
+    direction: int
+    start: int
+    """Stream offset of its first byte."""
+    size: int
+    packet: int
+    """With its first byte."""
+    of_client: bool
+
+
+class ExchangeIndex:
+    """Columns of rows. Rows are numbered as `RowSpace` says; those given in arrays are ascending."""
+
+    def __init__(self, pipeline: StagePipeline, rows: RowSpace, decoder: ExchangeDecoder) -> None:
+        self._pipeline = pipeline
+        self._files = pipeline.files
+        self._indexer = pipeline.indexer
+        self._rows = rows
+        self._decoder = decoder
+        self._listing = Listing(pipeline.indexer, decoder)
+
+    def is_complete(self, rows: Int64) -> Bool:
+        """Which rows get nothing added any more, `(n,)`: they can be shown before reading ends."""
+        complete = self._rows.is_entry(rows)
+        complete[~complete] = self._indexer.is_complete(self._rows.index_rows(rows))
+        return complete
+
+    def columns(self, names: Sequence[str], rows: range | Int64) -> list[list[Value]]:
+        """Values of row fields, a list for each name."""
+        entries, indexed = self._rows.split(rows)
+        exchanges = [self._files.exchange(int(row)) for row in entries]
+        fields = [ROW_FIELDS[name] for name in names]
+        columns: list[list[Value]] = [[field.from_exchange(exchange) for exchange in exchanges] for field in fields]
+        if len(indexed):
+            found = self._listing.columns(names, indexed)
+            added = {"number": self._rows.entries, "connection": self._rows.files}
+            for field, column, more in zip(fields, columns, found, strict=True):
+                add = added.get(field.name, 0)
+                column += [cast(int, value) + add for value in more] if add else more
+        return columns
+
+    def index_columns(self, rows: Int64) -> IndexColumns:
+        """What the index has of rows, as numbers. The size of an entry is in the column of requests."""
+        is_entry = self._rows.is_entry(rows)
+        indexed = index_columns(self._indexer.table, self._indexer.frames, self._rows.index_rows(rows))
+        indexed = indexed._replace(connection=indexed.connection + self._rows.files)
+        if not is_entry.any():
+            return indexed
+        columns = []
+        for name, column in zip(IndexColumns._fields, indexed, strict=True):
+            none = -1 if name in ("api_key", "version", "answered_size") else ENTRY if name == "kind" else 0
+            whole = np.full(len(rows), none)
+            whole[~is_entry] = column
+            columns.append(whole)
+        merged = IndexColumns(*columns)
+        merged.asked_size[is_entry] = self._files.sizes()[rows[is_entry]]
+        merged.connection[is_entry] = [self._files.file_of(row) for row in rows[is_entry].tolist()]
+        return merged
+
+    def index_rows(self, rows: range | Int64, findings: "Summaries", start_ns: int) -> "tuple[int, IndexRows]":
+        """How many of these rows, which come first, are entries of files; and the others, as filters read them."""
+        from dissector.exchange.index_rows import IndexRows
+
+        entries, indexed = self._rows.split(rows)
+        columns = IndexRows(
+            self._indexer, self._decoder, indexed, findings, start_ns, self._rows.entries, self._rows.files
+        )
+        return len(entries), columns
+
+    def client_id(self, number: int) -> str | None:
+        """The client id of that number in `IndexColumns`."""
+        return self._indexer.client_ids.texts[number]
+
+    def sizes(self, start: int, stop: int) -> Int64:
+        """Bytes of each row from `start` to before `stop`, `(n,)`: of its two frames, or of its entry."""
+        entries = self._rows.entries
+        frames = self._decoder.sizes(max(0, start - entries), max(0, stop - entries))
+        return np.concatenate((self._files.sizes()[start:stop], frames))
+
+    def spans(self, row: int) -> list[FrameSpan]:
+        """Where the frames of a row are in their streams; empty for an entry of a file."""
+        at = self._rows.index_row(row)
+        if at < 0:
+            return []
+        table, frames = self._indexer.table, self._indexer.frames
+        sides = ((int(table.request.values[at]), True), (int(table.response.values[at]), False))
+        columns = (frames.direction.values, frames.start.values, frames.size.values, frames.packet.values)
+        spans = []
+        for frame, of_client in sides:
+            if frame != NO_FRAME:
+                direction, start, size, packet = (int(column[frame]) for column in columns)
+                spans.append(FrameSpan(direction, start, size, packet, of_client))
+        return spans
+
+    def positions(self, rows: range | Int64) -> list[tuple[int, int]]:
+        """The packet with which each row begins, and the stream offset of its first byte: -1 where it is in no stream.
+        An entry of a file counts as a packet of its own."""
+        entries, indexed = self._rows.split(rows)
+        table, at = self._indexer.table, np.asarray(indexed, np.int64)
+        frame = np.where(table.request.values[at] == NO_FRAME, table.response.values[at], table.request.values[at])
+        start, is_framed = np.full(len(at), -1), frame != NO_FRAME
+        start[is_framed] = self._indexer.frames.start.values[frame[is_framed]]
+        packets = table.packet.values[at].tolist()
+        return [*((int(row), -1) for row in entries), *zip(packets, start.tolist(), strict=True)]
+
+    def raw_frames(self, rows: Int64) -> Iterator[tuple[bytes, bytes]]:
+        """The bytes of request and response of rows, to be searched. They contain secrets: never show them."""
+        for row in rows[self._rows.is_entry(rows)].tolist():
+            entry = self._files.exchange(row).request
+            yield entry.data if entry is not None else b"", b""
+        table, frames = self._indexer.table, self._indexer.frames
+        yield from raw_frames(table, frames, self._pipeline.store, self._rows.index_rows(rows))
+
+    def learn_conversations(self) -> None:
+        """Update the conversation state now, not when the first exchange is decoded."""
+        self._decoder.learn()
+
+    def shared_state(self) -> SharedState:
+        """What other partitions of the capture can learn from this one, which is read to its end."""
+        return self._decoder.lessons()
+
+    def merge_shared_state(self, state: SharedState) -> None:
+        """Add what all partitions have learned, after reading and before rows are decoded."""
+        self._decoder.take(state)

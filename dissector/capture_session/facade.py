@@ -1,0 +1,230 @@
+"""`Capture`: what command line, screen and tables use."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence, Set
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from dissector.capture_session.checkpoint import load
+from dissector.capture_session.connection_index import ConnectionIndex
+from dissector.capture_session.exchange_cache import ExchangeCache
+from dissector.capture_session.exchange_index import ExchangeIndex
+from dissector.capture_session.findings_pass import FindingsPass
+from dissector.capture_session.incremental import IncrementalReading
+from dissector.capture_session.row_space import RowSpace
+from dissector.capture_session.stage_pipeline import Progress, Source, StagePipeline, source_names
+from dissector.core.arrays import Bool, Int64
+from dissector.core.finding import Finding, Severity
+from dissector.core.limits import DEFAULT, Limits
+from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.model import Exchange, ExchangeRow
+from dissector.exchange.row_fields import Value
+from dissector.index.index_columns import IndexColumns
+from dissector.index.shared_state import SharedState
+
+if TYPE_CHECKING:  # importing the parser of filters costs time that a command without a filter need not spend
+    from dissector.exchange.index_rows import IndexRows
+    from dissector.filter import Filter
+    from dissector.filter.selection import Selected
+
+AFTER_ALL_PACKETS: Final = 1 << 62
+"""The packet number of names that the user gives: names in the packets take precedence."""
+
+
+class Capture:
+    """One or more files of packets, read as one in the order of time; opening reads their beginnings only.
+
+    Rows are numbered from 0, ascending in all arrays; `RowSpace` has the details. Secrets (passwords, tokens, keys) are
+    masked unless `show_secrets`. `response_to` is the API key and version of responses whose request is missing; hex
+    without marks is then the server's. `ports` are those of Kafka's brokers, whatever the bytes look like; TLS is still
+    recognized. `topics` are names by topic id, learned elsewhere. `checkpoint` continues an earlier capture. Raises
+    `capture.CaptureError` where a file can't be opened, with one plain line.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Source],
+        limits: Limits = DEFAULT,
+        *,
+        response_to: tuple[int, int] | None = None,
+        ports: Set[int] = frozenset(),
+        topics: Mapping[str, str] | None = None,
+        show_secrets: bool = False,
+        checkpoint: bytes = b"",
+    ) -> None:
+        self.names = source_names(paths)
+        self.limits = limits
+        self.ports = ports
+        restored = load(checkpoint) if checkpoint else None
+        self.pipeline = StagePipeline(
+            paths, limits, ports, restored, unmarked_hex_from_client=response_to is None, show_secrets=show_secrets
+        )
+        """Files, stages, and what they count."""
+        indexer, connections = self.pipeline.indexer, self.pipeline.transport.flows
+        decoder = restored.decoder if restored is not None else ExchangeDecoder(
+            indexer, self.pipeline.store, connections, self.pipeline.framer.ignored, response_to,
+            show_secrets=show_secrets,
+        )  # fmt: skip
+        named = {topic_id: (AFTER_ALL_PACKETS, name) for topic_id, name in (topics or {}).items()}
+        indexer.knowledge.take(SharedState(topics=named))
+        self._lock = threading.Lock()
+        """Held while rows change their numbers, once, at the end of reading, and while somebody depends on them."""
+        self._rows = RowSpace(self.pipeline.files, indexer.table)
+        self.index = ExchangeIndex(self.pipeline, self._rows, decoder)
+        """Rows as columns, nothing decoded."""
+        self.connections = ConnectionIndex(self.pipeline, self._rows, decoder)
+        self.findings = FindingsPass(
+            self.pipeline, self._rows, decoder, limits.pending_requests, self._lock,
+            None if restored is None else restored.examination,
+        )  # fmt: skip
+        self._exchanges = ExchangeCache(self.pipeline, self._rows, decoder, self.findings, self._lock)
+        self.incremental = IncrementalReading(self.pipeline, self._rows, self.index, decoder, self.findings, restored)
+        """For a capture that comes in pieces."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files. Exchanges that were decoded before stay readable."""
+        self._exchanges.clear()
+        self.pipeline.close()
+
+    def __len__(self) -> int:
+        """Rows so far."""
+        return len(self._rows)
+
+    # Reading.
+
+    def read(self, *, sort: bool = True) -> Iterator[Progress]:
+        """Read to the end, a batch of packets at a step. Rows are there after the step that completed them.
+
+        At the end rows are sorted in the order in which they began, unless their numbers are to stay: not `sort`. A
+        step may bring nothing where a file grows. Raises `CaptureError` where a pipe turns out to be no capture."""
+        yield from self.pipeline.read_available()
+        yield from self.pipeline.flush()
+        with self._lock:
+            self.pipeline.finish(sort=sort)
+            self._exchanges.clear()
+            if sort:
+                self.findings.restart()
+        self.pipeline.count()
+        yield self.pipeline.progress
+
+    def read_available(self) -> Iterator[Progress]:
+        """Read the packets that there are; what waits for more stays pending. For `incremental`."""
+        return self.pipeline.read_available()
+
+    def rows_after_sort(self, rows: Int64) -> Int64:
+        """The numbers that rows have since `read` sorted them, of rows as they were numbered before."""
+        return self._rows.rows_after_sort(rows)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether everything is read."""
+        return self.pipeline.is_finished
+
+    @property
+    def packets(self) -> int:
+        """Packets read."""
+        return self.pipeline.packets
+
+    @property
+    def start_ns(self) -> int:
+        """Time of the first packet."""
+        return self.pipeline.start_ns
+
+    @property
+    def comments(self) -> Mapping[int, str]:
+        """Comments on packets, by the packet's number."""
+        return self.pipeline.comments
+
+    @property
+    def problems(self) -> list[Finding]:
+        """What is wrong with the files themselves, and which packets could not be read."""
+        return self.pipeline.problems
+
+    # Rows.
+
+    def exchanges(self, filter: str | None = None) -> Iterator[Exchange]:
+        """Return all exchanges in order, or those that match a filter. Reads the capture first if it is not read.
+
+        Raises `FilterError` at once, before anything is read."""
+        if filter is None:
+            self._read_all()
+            return self.at(range(len(self)))
+        from dissector.filter import parse
+
+        parsed = parse(filter)
+        self._read_all()
+        for _ in self.examine() if parsed.asks_findings else ():
+            pass
+        return (exchange for found in self.select(parsed) for exchange in self.at(found.rows))
+
+    def exchange(self, row: int) -> Exchange:
+        """One row, decoded on demand."""
+        return self._exchanges.exchange(row)
+
+    def at(self, rows: range | Int64) -> Iterator[Exchange]:
+        """These rows, decoded on demand; none of them is kept."""
+        return self._exchanges.exchanges(rows)
+
+    def row(self, row: int) -> ExchangeRow:
+        """One row as a list shows it. Its frames are decoded for the info column."""
+        return self.exchange(row).row
+
+    def columns(self, names: Sequence[str], rows: range | Int64) -> list[list[Value]]:
+        """Values of row fields, a list for each name."""
+        return self.index.columns(names, rows)
+
+    def index_columns(self, rows: Int64) -> IndexColumns:
+        """What the index has of rows, as numbers."""
+        return self.index.index_columns(rows)
+
+    def connection_of(self, row: int) -> int:
+        """The connection of a row, without decoding it."""
+        return self._rows.connection_of(row)
+
+    def is_complete(self, rows: Int64) -> Bool:
+        """Which rows get nothing added any more, `(n,)`: they can be shown before reading ends."""
+        return self.index.is_complete(rows)
+
+    # Filters.
+
+    def select(self, filter: "Filter", start: int = 0, stop: int | None = None) -> "Iterator[Selected]":
+        """The rows from `start` to before `stop`, or to the last one that there is now, that match a filter: in short
+        steps, decoded on demand. Rows that are not complete yet may match later: see `matching`."""
+        from dissector.filter.selection import select
+
+        return select(filter, self, start, len(self) if stop is None else min(stop, len(self)))
+
+    def matching(self, filter: "Filter", rows: Int64) -> Int64:
+        """Which of these rows match a filter as they are now."""
+        from dissector.filter.selection import matching
+
+        return matching(filter, self, rows)
+
+    def index_rows(self, rows: range | Int64) -> "tuple[int, IndexRows]":
+        """How many of these rows, which come first, are entries of files; and the others, as filters read them."""
+        return self.index.index_rows(rows, self.findings, self.start_ns)
+
+    # Findings.
+
+    def examine(self) -> Iterator[Progress]:
+        """Find what only several messages show: `FindingsPass.examine`. Exchanges have these findings from then on."""
+        return self.findings.examine()
+
+    def examine_messages(self, rows: Int64) -> Iterator[int]:
+        """Find the message findings of rows: `FindingsPass.examine_messages`."""
+        return self.findings.examine_messages(rows)
+
+    def has_warning(self, row: int) -> bool:
+        """Whether a row has a finding that is a warning or worse."""
+        return self._exchanges.exchange_uncached(row).row.severity in (Severity.WARNING, Severity.ERROR)
+
+    def _read_all(self) -> None:
+        if not self.is_read:
+            for _ in self.read():
+                pass

@@ -1,0 +1,138 @@
+"""Findings of a capture's rows: those of each message alone, and those that only several messages show."""
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dissector.capture_session.row_space import RowSpace
+from dissector.capture_session.stage_pipeline import Progress, StagePipeline
+from dissector.core.arrays import Bool, Int64
+from dissector.core.finding import Finding
+from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.model import Exchange
+from dissector.findings.examination import Examination
+from dissector.findings.notes import Noted
+from dissector.findings.own import UNKNOWN, OwnFindings
+from dissector.findings.told import NOTHING, Told
+
+SummaryNumbers = tuple[Int64, Sequence[Told]]
+"""A number for each row, `(n,)`, and the summary of its findings that each number stands for."""
+
+
+class FindingsPass:
+    """Goes over the rows step by step, as far as they are complete.
+
+    `lock` guards the numbers of rows, as in `Capture`. Several threads may examine: they take turns, step by step.
+    """
+
+    def __init__(
+        self, pipeline: StagePipeline, rows: RowSpace, decoder: ExchangeDecoder, most_pending: int,
+        lock: threading.Lock, examination: Examination | None,
+    ) -> None:  # fmt: skip
+        self._pipeline = pipeline
+        self._rows = rows
+        self._decoder = decoder
+        self._most_pending = most_pending
+        self._lock = lock
+        self._step = threading.Lock()
+        """Held by whoever does a step of the examination."""
+        self.examination = examination
+        """Of cross-message findings; None before it begins."""
+        self._of_messages: OwnFindings | None = None
+        self.steps = 0
+        """Grows with each step of the examination."""
+
+    def restart(self) -> None:
+        """Forget everything, as rows have changed their numbers."""
+        self.examination = self._of_messages = None
+
+    def examine(self, *, part: bool = False) -> Iterator[Progress]:
+        """Find what only several messages show, in complete rows that were not examined yet; all rows once reading is
+        finished. `done` and `total` are rows here.
+
+        Of a `part` of a larger capture, findings that involve several connections become observations, as not all of
+        these connections are there: see `take_observations`."""
+        examination = self._begun(part=part)
+        yield from self._run(examination.go_on(self._most_pending, final=self._pipeline.is_finished))
+
+    def examine_in_order(self, now_ns: int) -> Iterator[Progress]:
+        """Examine a part in the order in which rows begin, so that the findings do not depend on where its pieces end.
+        `now_ns` is the time that the capture as a whole has reached."""
+        examination = self._begun(part=True)
+        final = self._pipeline.is_finished
+        yield from self._run(examination.go_on_in_order(self._most_pending, now_ns, final=final))
+
+    def take_observations(self) -> list[Noted]:
+        """Observations since the last call, for `dissector.findings.notes`."""
+        return [] if self.examination is None else self.examination.notes.taken()
+
+    def examine_messages(self, rows: Int64) -> Iterator[int]:
+        """Find the message findings of rows in short steps, and how far that is. They are kept, so that filters on
+        findings, severities and errors need no decoding. Rows that may change are left out."""
+        with self._lock:
+            kept = self._of_messages
+            if kept is None or not kept.is_of_this_process:
+                kept = OwnFindings(self._pipeline.indexer, self._pipeline.store, self._decoder, _errors)
+                self._of_messages = kept
+        yield from kept.tell(self._rows.index_rows(rows), final=self._pipeline.is_finished)
+
+    def message_summaries(self, index_rows: Int64) -> SummaryNumbers:
+        """Summaries of message findings, of rows of the index; number 0 where they are not known."""
+        kept = self._of_messages
+        return (np.zeros(len(index_rows), np.int64), (UNKNOWN,)) if kept is None else (kept.of(index_rows), kept.told)
+
+    def cross_message_summaries(self, index_rows: Int64) -> SummaryNumbers:
+        """The same of cross-message findings found so far; number 0 where there are none."""
+        examination = self.examination
+        if examination is None:
+            return np.zeros(len(index_rows), np.int64), (NOTHING,)
+        return examination.found.numbers(index_rows), examination.found.told
+
+    def may_have_message_findings(self, rows: Int64) -> Bool:
+        """Which rows have message findings, or may have some, as far as `examine_messages` went, `(n,)`."""
+        may_have = np.ones(len(rows), np.bool_)
+        numbers, summaries = self.message_summaries(self._rows.index_rows(rows))
+        may_have[~self._rows.is_entry(rows)] = np.array([bool(each.codes) for each in summaries])[numbers]
+        return may_have
+
+    def cross_message(self) -> list[tuple[int, Finding]]:
+        """All cross-message findings so far, with their rows, by row."""
+        if self.examination is None:
+            return []
+        with self._step:
+            return [(self._rows.entries + row, finding) for row, finding in self.examination.found.all()]
+
+    def of_index_row(self, index_row: int) -> list[Finding]:
+        """The cross-message findings of a row of the index, as far as they are found."""
+        return [] if self.examination is None else self.examination.found.of(index_row)
+
+    def _begun(self, *, part: bool) -> Examination:
+        if self.examination is None:
+            pipeline = self._pipeline
+            self.examination = Examination(
+                pipeline.indexer, pipeline.store, self._decoder, pipeline.transport.flows, pipeline.transport.resent,
+                part=part,
+            )  # fmt: skip
+        return self.examination
+
+    def _run(self, steps: Iterator[int]) -> Iterator[Progress]:
+        with self._lock:
+            self._decoder.learn()
+        while True:
+            with self._step:
+                examined = next(steps, None)
+            if examined is None:
+                break
+            self.steps += 1
+            count = len(self._rows)
+            yield Progress(self._rows.entries + examined, count, self._pipeline.packets, count)
+        if self._pipeline.is_finished and self.examination is not None:
+            self._pipeline.count_omitted_findings(self.examination.found.take_left_out())
+
+
+def _errors(exchange: Exchange) -> Iterator[object]:
+    """The errors of an exchange, as filters have them."""
+    from dissector.exchange.message_subjects import ERROR
+
+    return ERROR.of(exchange)

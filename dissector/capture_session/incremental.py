@@ -1,0 +1,105 @@
+"""A capture whose packets come in pieces: final rows are taken after each, the rest goes on in a checkpoint.
+
+    with Capture([piece], checkpoint=state) as capture:
+        for _ in capture.read_available():
+            pass
+        rows = capture.incremental.take_final_rows()
+        state = capture.incremental.checkpoint()
+
+Only the last piece is read to its end, with `Capture.read`.
+"""
+
+import numpy as np
+
+from dissector.capture_session.checkpoint import Checkpoint, dump
+from dissector.capture_session.exchange_index import ExchangeIndex
+from dissector.capture_session.findings_pass import FindingsPass
+from dissector.capture_session.row_space import RowSpace
+from dissector.capture_session.stage_pipeline import StagePipeline
+from dissector.core.arrays import Bool, Int64
+from dissector.core.batches import NEVER
+from dissector.exchange.decoder import ExchangeDecoder
+from dissector.findings.found import Anew
+from dissector.findings.order import PATIENCE_NS
+from dissector.findings.seen import Place
+
+
+class IncrementalReading:
+    """Takes rows as they become final, and makes checkpoints."""
+
+    def __init__(
+        self, pipeline: StagePipeline, rows: RowSpace, index: ExchangeIndex, decoder: ExchangeDecoder,
+        findings: FindingsPass, restored: Checkpoint | None,
+    ) -> None:  # fmt: skip
+        self._pipeline = pipeline
+        self._indexer = pipeline.indexer
+        self._rows = rows
+        self._index = index
+        self._decoder = decoder
+        self._findings = findings
+        self._pending = np.zeros(0, np.int64) if restored is None else restored.pending_rows
+        """Rows of the index that were not final when final rows were taken."""
+        self._rows_seen = 0 if restored is None else restored.rows_seen
+        """Rows of the index that were there then."""
+
+    def take_final_rows(self) -> Int64:
+        """Rows that nothing changes any more, ascending, each once; all that are not taken yet, once reading is
+        finished."""
+        rows = self._untaken()
+        final = np.ones(len(rows), np.bool_) if self._pipeline.is_finished else self._indexer.is_settled(rows)
+        self._pending, self._rows_seen = rows[~final], len(self._indexer.table)
+        return self._rows.capture_rows(rows[final])
+
+    def are_closed(self, connections: Int64) -> Bool:
+        """Which connections get no more rows, `(n,)`."""
+        if self._pipeline.is_finished:
+            return np.ones(len(connections), np.bool_)
+        return ~np.isin(self._rows.index_connections(connections), self._pipeline.transport.flows.open())
+
+    def oldest_pending_packet(self, now_ns: int) -> int:
+        """The packet of the oldest request that may still cause observations; `NEVER` where there is none. Requests
+        that have waited for longer than `PATIENCE_NS` do not count."""
+        if self._pipeline.is_finished:
+            return NEVER
+        examination = self._findings.examination
+        of_rows = [] if examination is None else [examination.waits()]
+        of_stages = [self._pipeline.framer.waits(), self._pipeline.transport.waits()]
+        time_ns, packet = np.concatenate([*of_rows, *of_stages], axis=1)
+        return int(packet[time_ns > now_ns - PATIENCE_NS].min(initial=NEVER))
+
+    def take_revisions(self) -> list[Anew]:
+        """Changes of findings of rows that were taken after earlier pieces, each once."""
+        examination = self._findings.examination
+        return [] if examination is None else examination.found.changes.take()
+
+    def checkpoint(self) -> bytes:
+        """Serialize what is unfinished, for `Capture(..., checkpoint=...)`. The capture can only be closed
+        afterwards."""
+        pipeline, examination = self._pipeline, self._findings.examination
+        untaken = self._untaken()
+        rows = np.union1d(untaken, self._indexer.knowledge.waiting)
+        if examination is not None:
+            rows = np.union1d(rows, examination.waiting)
+        connections = np.union1d(pipeline.transport.flows.open(), self._indexer.table.connection.values[rows])
+        rows = np.union1d(rows, self._decoder.keep(rows, connections))
+        looked_back = rows[:0] if examination is None else examination.looks_back
+        held = [self._indexer.places(rows), pipeline.framer.places(), pipeline.transport.places()]
+        excerpt = pipeline.store.excerpt(*np.concatenate(held, axis=1))
+        if examination is not None:
+            examination.found.keep(untaken, examination.remembers, self._position)
+        self._indexer.keep(rows, looked_back)
+        return dump(
+            Checkpoint(
+                pipeline.store, pipeline.transport, pipeline.framer, self._indexer, self._decoder, examination,
+                self._pending, self._rows_seen, pipeline.packets, pipeline.start_ns,
+            ), excerpt,
+        )  # fmt: skip
+
+    def _untaken(self) -> Int64:
+        """Rows of the index that were not taken as final ones, ascending."""
+        return np.concatenate([self._pending, np.arange(self._rows_seen, len(self._indexer.table))])
+
+    def _position(self, index_row: int) -> Place:
+        """Packet and stream offset: how a row is found again once it was taken."""
+        [position] = self._index.positions(self._rows.capture_rows(np.array([index_row])))
+        return position

@@ -1,0 +1,194 @@
+"""The stages of a capture, wired: packets of its files go through transport and framing into the index.
+
+One step takes one batch of packets all the way down. What the stages count, and what is wrong with the files, is
+collected here.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
+
+from dissector.capture.files import Following, make_room, open_capture
+from dissector.capture.merge import Merged
+from dissector.capture.partition import CapturePartition
+from dissector.capture_session.checkpoint import Checkpoint
+from dissector.capture_session.tally import CaptureTally, omitted_findings
+from dissector.core.batches import PacketBatch, RunBatch
+from dissector.core.finding import Finding
+from dissector.core.limits import Limits
+from dissector.core.store import Store
+from dissector.framing import Framer
+from dissector.index.indexer import Indexer
+from dissector.storage import KafkaFiles
+from dissector.transport import Transport
+from dissector.transport.partitions import Partition
+
+Source = str | Following | CapturePartition
+"""What is opened: a path (``-`` is standard input), a file that grows, a part of a capture."""
+
+
+class Progress(NamedTuple):
+    """How far reading is, in bytes of all files as they are on disk. `total` is 0 where it is unknown, as a pipe or a
+    file that grows is among them."""
+
+    done: int
+    total: int
+    packets: int
+    exchanges: int
+    """Rows so far."""
+
+
+class StagePipeline:
+    """Reads packets and feeds them to the stages. Opening reads the beginnings of files only.
+
+    Raises `CaptureError` where a file can't be opened, or where a pipe turns out to be no capture.
+    """
+
+    def __init__(
+        self, sources: Sequence[Source], limits: Limits, ports: Set[int], restored: Checkpoint | None, *,
+        unmarked_hex_from_client: bool, show_secrets: bool,
+    ) -> None:  # fmt: skip
+        self.store = Store() if restored is None else restored.store
+        self.files = KafkaFiles(show_secrets=show_secrets)
+        """Kafka's own files: they have no packets, and their rows come before those of exchanges."""
+        make_room(len(sources))
+        self._readers = [
+            open_capture(
+                each, self.store, self.files.take, unmarked_from_client=unmarked_hex_from_client, limits=limits
+            )
+            for each in sources
+        ]
+        self._merged = Merged(self._readers, self.store, limits)
+        if restored is not None:
+            self.transport, self.framer, self.indexer = restored.transport, restored.framer, restored.indexer
+        else:
+            self.transport = Transport(self.store, limits, _partition(sources))
+            self.indexer = Indexer(self.store, self.transport.flows, limits, ports)
+            self.framer = Framer(self.store, self.indexer.recogniser, limits)
+        self.comments: dict[int, str] = {}
+        """Comments on packets, by the packet's number."""
+        self.problems: list[Finding] = []
+        """What is wrong with the files themselves, and which packets could not be read."""
+        self.tally = CaptureTally()
+        """The same as counts, once reading is finished."""
+        self.is_finished = False
+        """Whether all packets are read and the stages are flushed."""
+        self.packets = 0 if restored is None else restored.packets
+        """Packets read."""
+        self.start_ns = 0 if restored is None else restored.start_ns
+        """Time of the first packet, or of the first entry of Kafka's own files."""
+
+    def close(self) -> None:
+        """Close the files and release the bytes."""
+        self.store.release()
+        self._merged.close()
+        for reader in self._readers:
+            reader.close()
+
+    def read_available(self) -> Iterator[Progress]:
+        """Read all packets that there are; bytes and frames that wait for more stay pending in the stages."""
+        yield from self._read_files()
+        for batch in self._merged.batches():
+            if len(batch):
+                self._feed_packets(batch)
+            yield self.progress
+
+    def flush(self) -> Iterator[Progress]:
+        """Have the stages give out what is pending, as no packets follow."""
+        yield from self._read_files()  # of what a pipe turned out to be
+        self._feed(self.transport.finish(), final=True)
+
+    def finish(self, *, sort: bool) -> None:
+        """Complete the index after `flush`. With `sort`, rows change their numbers."""
+        self.indexer.finish(settled=sort)
+
+    def count(self) -> None:
+        """Count what could not be read, after `finish`."""
+        of_readers = [problem for reader in self._readers for problem in reader.problems]
+        self.tally = CaptureTally(
+            self.files.problems + of_readers + self._merged.problems, Counter(self.transport.ignored),
+            self.transport.flows.resumed, self.indexer.strangers_untold, self.transport.resent.left_out,
+        )  # fmt: skip
+        self.problems += self.tally.problems
+        self.is_finished = True
+
+    def count_omitted_findings(self, counts: Mapping[str, int]) -> None:
+        """Count findings that are not kept, by code."""
+        self.tally.findings.update(counts)
+        self.problems += omitted_findings(Counter(counts))
+
+    @property
+    def progress(self) -> Progress:
+        """How far reading is."""
+        return Progress(self.done, self.total, self.packets, len(self.files) + len(self.indexer.table))
+
+    @property
+    def grows(self) -> bool:
+        """Whether packets arrive as they are sent: from a pipe, or from a file that is being written."""
+        return any(reader.grows for reader in self._readers)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all files; 0 where one of them has no end yet."""
+        return 0 if self.grows else sum(reader.total for reader in self._readers)
+
+    @property
+    def done(self) -> int:
+        """Bytes of all files that are read."""
+        return sum(reader.done for reader in self._readers)
+
+    @property
+    def remarks(self) -> list[str]:
+        """Comments on the capture as a whole, or on its interfaces."""
+        return [text for reader in self._readers if reader.notes for text in reader.notes.remarks]
+
+    @property
+    def host_names(self) -> dict[str, list[str]]:
+        """Names of hosts that the files have, by address."""
+        return {
+            address: names for reader in self._readers if reader.notes for address, names in reader.notes.names.items()
+        }
+
+    @property
+    def ignored(self) -> dict[str, int]:
+        """Packets that are not TCP, or could not be read, by reason."""
+        return self.transport.ignored
+
+    def _read_files(self) -> Iterator[Progress]:
+        """Find the entries of Kafka's own files."""
+        for _ in self.files.read():
+            yield self.progress
+        self.start_ns = self.files.start_ns or self.start_ns
+
+    def _feed_packets(self, batch: PacketBatch) -> None:
+        if not self.packets and not self.files.start_ns:
+            self.start_ns = int(batch.time_ns[0])
+        self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}
+        self.packets += len(batch)
+        self._feed(self.transport.feed(batch))
+
+    def _feed(self, runs: RunBatch, *, final: bool = False) -> None:
+        self.indexer.feed(self.framer.feed(runs))
+        closed = self.transport.left
+        if len(closed):
+            self.framer.leave(closed)
+        while len(found := self.framer.resync(final=final)):
+            self.indexer.feed(found)
+        if len(closed):
+            self.indexer.leave(closed)
+
+
+def source_names(sources: Sequence[Source]) -> list[str]:
+    """What sources are called."""
+    return [
+        each.path if isinstance(each, Following) else each.name if isinstance(each, CapturePartition) else each
+        for each in sources
+    ]
+
+
+def _partition(sources: Sequence[Source]) -> Partition | None:
+    """Which connections are read, where the one source is a part of a capture."""
+    match sources:
+        case [CapturePartition(number=number, of=of)]:
+            return Partition(number, of)
+    return None
