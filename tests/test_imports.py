@@ -37,8 +37,8 @@ def test_columns_of_the_index_are_printed_without_a_table() -> None:
     names = "api,api_version,client_id,latency_ns,request.size"
     script = f"""
 import sys
-from dissector.protocol.schema import data, loader
-read, kept = data.read_json, []
+from dissector.protocol.schema import loader, resources
+read, kept = resources.read_json, []
 loader.read_json = lambda path: kept.append(path) or read(path)
 from dissector.cli.formats import Format
 from dissector.cli.show import show

@@ -15,9 +15,9 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.explain.changes import VersionChanges, history
 from dissector.protocol.explain.diagram import diagram
 from dissector.protocol.explain.example import Example, example
-from dissector.protocol.explain.layout import field_rows
+from dissector.protocol.explain.field_rows import field_rows
 from dissector.protocol.explain.releases import known_releases, released_in
-from dissector.protocol.explain.subject import ExplainTarget, UnknownTargetError, find_target
+from dissector.protocol.explain.target import ExplainTarget, UnknownTargetError, find_target
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.model import MessageSchema
 from dissector.protocol.tree import Node

@@ -21,7 +21,7 @@ from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS
 from dissector.protocol.embedded.values import RecordsDecoder, has_names, records_decoder, topic_of
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.parts import LogEntryKind, split_entries
+from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.records.to_json import (
     Object,
     frame_budget,

@@ -15,7 +15,7 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
-from dissector.protocol.embedded.naming import annotate_ids
+from dissector.protocol.embedded.id_names import annotate_ids
 from dissector.protocol.embedded.secrets import masked, may_hold_secrets
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.inference.newer_versions import reads_as

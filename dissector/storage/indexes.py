@@ -13,7 +13,7 @@ import numpy as np
 from dissector.capture.errors import FilePosition as Damaged
 from dissector.core.arrays import Int64
 from dissector.protocol.message import Traced
-from dissector.protocol.records.spans import SpanCursor, timestamp_note
+from dissector.protocol.records.span_cursor import SpanCursor, timestamp_note
 from dissector.protocol.tree import ByteSource, Node
 from dissector.storage.entry import EntryPosition, LogEntry, message_of
 

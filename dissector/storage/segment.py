@@ -21,7 +21,7 @@ from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import HEADER, Batch
 from dissector.protocol.records.compression import DecompressionError, codec_name
 from dissector.protocol.records.legacy import LegacyRecord
-from dissector.protocol.records.parts import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, LogEntryKind, split_entries
+from dissector.protocol.records.log_entries import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, LogEntryKind, split_entries
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node

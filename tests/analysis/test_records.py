@@ -21,7 +21,7 @@ from dissector.protocol.records.batch import Record, RecordHeader
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
 from tests.conftest import PCAPS
-from tests.protocol.records.test_batches import batch
+from tests.protocol.records.test_batch import batch
 from tests.protocol.records.test_legacy import Made, many, wrapper
 
 LOGS = [path for path in sorted((PCAPS / "segments").glob("*/*")) if path.suffix in (".log", ".checkpoint")]

@@ -14,7 +14,7 @@ from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.to_json import json_line
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.schema.loader import apis
-from tests.protocol.made import make
+from tests.protocol.random_messages import make
 from tests.protocol.trees import same
 from tests.traffic import request, response
 

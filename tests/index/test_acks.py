@@ -9,7 +9,7 @@ from dissector.capture_session import Capture
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.schema.headers import request_header_version
 from dissector.protocol.schema.loader import request
-from tests.protocol.made import make
+from tests.protocol.random_messages import make
 from tests.traffic import Turn, capture_of, conversation
 from tests.traffic import request as frame
 

@@ -16,7 +16,7 @@ from dissector.pipeline.packing import Packer, unpacked
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.message import request_layout
 from tests.conftest import PCAPS
-from tests.protocol.records.test_batches import batch, many_records
+from tests.protocol.records.test_batch import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, wrapper
 
 FIELD = "topic_data", "partition_data", "records"

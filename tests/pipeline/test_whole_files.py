@@ -26,7 +26,7 @@ from tests.conftest import PCAPS
 from tests.networks import traffic, written
 from tests.pipeline.dealing import Tables, problems, shown, tables, told
 from tests.pipeline.rolling import packets, pcap, pcapng
-from tests.protocol.records.test_batches import Record, batch
+from tests.protocol.records.test_batch import Record, batch
 from tests.traffic import Turn, conversation, ethernet, request, response
 from tests.traffic import pcap as made_pcap
 from tests.transport.wrapping import ethernet as framed

@@ -17,7 +17,7 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
 from tests.cli.test_commands import kdissect
 from tests.probe.servers import Handler, frame, serving
-from tests.protocol.made import make
+from tests.protocol.random_messages import make
 
 pytestmark = pytest.mark.slow
 

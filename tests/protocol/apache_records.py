@@ -9,7 +9,7 @@ from typing import Any
 
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.legacy import LegacyRecord, data_messages
-from dissector.protocol.records.parts import LogEntryKind, split_entries
+from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.records.to_json import frame_budget
 
 NO_TIMESTAMP = -1

@@ -25,7 +25,7 @@ from dissector.protocol.schema import loader
 from dissector.protocol.tree import ByteSource, Node
 from tests.protocol import trees
 from tests.protocol.apache_records import batches_of, truth_in
-from tests.protocol.places import filled, possible
+from tests.protocol.layout_coverage import filled, possible
 from tests.protocol.vectors import RELEASES, Vector, vectors
 
 pytestmark = pytest.mark.slow

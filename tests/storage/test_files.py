@@ -18,7 +18,7 @@ from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import Record
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
-from tests.protocol.records.test_batches import batch, many_records
+from tests.protocol.records.test_batch import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, message, wrapper
 from tests.protocol.trees import assert_tiled
 from tests.traffic import capture_of, conversation, exchanges

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tests.protocol.made import uvarint
+from tests.protocol.random_messages import uvarint
 
 INTERESTING: Final = (0, 1, 2, 7, 16, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 1 << 24, 0x7FFFFFFF, 1 << 31,
                       0xFFFFFFFF, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)  # fmt: skip

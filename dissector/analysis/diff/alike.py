@@ -18,11 +18,11 @@ from dissector.analysis.diff.compared_values import is_position
 from dissector.analysis.diff.matching_keys import Subject, first_error, subject_of
 from dissector.analysis.diff.message_leaves import INTEGERS, Leaf, message_leaves
 from dissector.exchange.model import ExchangeMessage
-from dissector.protocol.embedded.match import DECODED
+from dissector.protocol.embedded.messages import DECODED
 from dissector.protocol.embedded.secrets import SECRET_CARRIERS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import PREFIX
-from dissector.protocol.records.parts import LogEntryKind, split_entries
+from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.schema.loader import api
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import Node

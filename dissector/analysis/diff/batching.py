@@ -14,7 +14,7 @@ from typing import Final
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import LEAST_RECORD, Batch
 from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.parts import LogEntryKind, split_entries
+from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.wire import WireError, uvarint
 

@@ -25,7 +25,7 @@ from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, Stru
 from dissector.protocol.embedded.topics import NO_TOPIC_ID, RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX
 from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.parts import LogEntryKind, split_entries
+from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.schema.field_enums import FetchSessionEpoch
 from dissector.protocol.schema.model import Field
 

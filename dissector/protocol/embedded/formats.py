@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.embedded.match import DECODED, EmbeddedMessage, EmbeddedMessages, Scope, newest_version
-from dissector.protocol.embedded.parts import Subtree
+from dissector.protocol.embedded.messages import DECODED, EmbeddedMessage, EmbeddedMessages, Scope, newest_version
 from dissector.protocol.embedded.sasl import sasl_token
+from dissector.protocol.embedded.subtree import Subtree
 from dissector.protocol.embedded.telemetry import metrics
 from dissector.protocol.primitives import INT16
 from dissector.protocol.schema.api_keys import ApiKey

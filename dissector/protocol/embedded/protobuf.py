@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dissector.protocol.embedded.parts import SubtreeItem
+from dissector.protocol.embedded.subtree import SubtreeItem
 from dissector.protocol.wire import WireError, uvarlong
 
 _VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5

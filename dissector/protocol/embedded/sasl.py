@@ -12,7 +12,7 @@ from binascii import Error
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.protocol.embedded.parts import Subtree, SubtreeItem
+from dissector.protocol.embedded.subtree import Subtree, SubtreeItem
 
 _SCRAM_NAMES: Final = {
     "a": "authzid", "n": "username", "r": "nonce", "m": "mandatory_extension", "c": "channel_binding", "s": "salt",

@@ -5,8 +5,8 @@
 
 from typing import Any
 
-from dissector.protocol.embedded.parts import Subtree
 from dissector.protocol.embedded.protobuf import message_parts
+from dissector.protocol.embedded.subtree import Subtree
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.wire import WireError

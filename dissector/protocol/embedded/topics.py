@@ -14,7 +14,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from dissector.protocol.embedded.formats import versioned
-from dissector.protocol.embedded.match import DECODED, EmbeddedMessage, EmbeddedMessages
+from dissector.protocol.embedded.messages import DECODED, EmbeddedMessage, EmbeddedMessages
 from dissector.protocol.primitives import INT16, UNSIGNED_VARINT
 from dissector.protocol.schema.enums import members, name_of
 from dissector.protocol.schema.loader import entries

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import FORMATS, match_format
-from dissector.protocol.embedded.match import EmbeddedMessages, Scope, embedded_plan
-from dissector.protocol.embedded.parts import Subtree, SubtreeItem
+from dissector.protocol.embedded.messages import EmbeddedMessages, Scope, embedded_plan
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.secrets import SECRET_FIELDS, mark_secret
+from dissector.protocol.embedded.subtree import Subtree, SubtreeItem
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS, RecordFormat, control_record
 from dissector.protocol.embedded.values import topic_of
 from dissector.protocol.records.batch import CONTROL

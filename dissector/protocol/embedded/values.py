@@ -9,8 +9,8 @@ from typing import Any, Final, cast
 from dissector.protocol.codec.field_path import FieldPath, field_path
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.formats import FORMATS, match_format
-from dissector.protocol.embedded.match import DECODED, EmbeddedMessages, Values
-from dissector.protocol.embedded.parts import Subtree
+from dissector.protocol.embedded.messages import DECODED, EmbeddedMessages, Values
+from dissector.protocol.embedded.subtree import Subtree
 from dissector.protocol.embedded.topics import (
     CLUSTER_METADATA,
     CLUSTER_METADATA_ID,

@@ -1,7 +1,7 @@
 """What one release of Kafka has that another has not: messages, versions, fields.
 
 A release is one of those that the tables were made from, one that a user imported, or the jar of any. Fields whose new
-names `settled.json` has decided on go by them on both sides: that is no difference.
+names `resolutions.json` has decided on go by them on both sides: that is no difference.
 """
 
 from collections.abc import Callable, Iterator, Mapping

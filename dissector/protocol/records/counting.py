@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from dissector.protocol.records.compression import codec_name
 from dissector.protocol.records.legacy import ATTRIBUTES_AT as OF_MESSAGE
-from dissector.protocol.records.parts import LogEntryKind, is_one_batch, split_entries
+from dissector.protocol.records.log_entries import LogEntryKind, is_one_batch, split_entries
 
 OF_BATCH: Final = 22
 """Where a batch has the lower byte of its attributes."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.input_values import Values, raw, structs
 from dissector.protocol.records.legacy_writing import message_bytes
-from dissector.protocol.records.parts import LogEntryKind
+from dissector.protocol.records.log_entries import LogEntryKind
 from dissector.protocol.wire.writing import EncodeError
 
 

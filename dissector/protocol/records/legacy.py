@@ -15,7 +15,7 @@ from typing import Final
 
 from dissector.protocol.records.batch import LOG_APPEND_TIME
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError, codec_name
-from dissector.protocol.records.parts import LogEntry, LogEntryKind, split_entries
+from dissector.protocol.records.log_entries import LogEntry, LogEntryKind, split_entries
 from dissector.protocol.wire import WireError
 
 HEADER: Final = struct.Struct(">qiIbb")

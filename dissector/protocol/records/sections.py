@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError, codec_name
-from dissector.protocol.records.parts import LogEntry, split_entries
-from dissector.protocol.records.spans import SpanCursor
+from dissector.protocol.records.log_entries import LogEntry, split_entries
+from dissector.protocol.records.span_cursor import SpanCursor
 from dissector.protocol.tree import ByteSource, CompressedSpan, Node
 
 

@@ -10,7 +10,7 @@ from dissector.core import limits
 from dissector.protocol.records.batch import Batch, read_records
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
 from dissector.protocol.records.legacy import LegacyRecord
-from dissector.protocol.records.parts import LogEntryKind, split_entries
+from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.wire import WireError
 
 Object = dict[str, Any]

@@ -10,9 +10,9 @@ from dissector.protocol.records.batch import HEADER_FIELDS, LEAST_RECORD, Batch
 from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.records.consistency import batch_faults, order_faults
 from dissector.protocol.records.legacy_tracing import trace_message
-from dissector.protocol.records.parts import LogEntry, LogEntryKind, split_entries
+from dissector.protocol.records.log_entries import LogEntry, LogEntryKind, split_entries
 from dissector.protocol.records.sections import SectionDecompressor
-from dissector.protocol.records.spans import SpanCursor, text_preview, timestamp_note
+from dissector.protocol.records.span_cursor import SpanCursor, text_preview, timestamp_note
 from dissector.protocol.tree import UNPARSED, ByteSource, Node
 from dissector.protocol.wire import WireError, varint
 

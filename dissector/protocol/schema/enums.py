@@ -1,6 +1,6 @@
 """What numbers on the wire are called: ``operation: 3`` is ``READ``.
 
-`enums.json` is printed from Apache's own classes by `make schemas`; `enum_facts.json` has by hand, each with its
+`enums.json` is printed from Apache's own classes by `make schemas`; `enum_additions.json` has by hand, each with its
 source, what no enum there says, and adds to an imported one where both have its name. `enum_fields.json` says which
 field has which enum. Error codes (`errors.json`) and API keys (the index of tables) are enums like all others.
 
@@ -19,10 +19,10 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from dissector.protocol.schema.data import read_json
 from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.loader import apis
 from dissector.protocol.schema.model import SchemaError
+from dissector.protocol.schema.resources import read_json
 
 ERROR_CODE: Final = "ErrorCode"
 API_KEY: Final = "ApiKey"
@@ -107,7 +107,7 @@ def _numbers(enum: str) -> dict[str, int]:
 def _enums() -> dict[str, _Enum]:
     """Imported ones, with the facts added to them; then those that other tables have."""
     found: dict[str, _Enum] = {}
-    for file in ("enums.json", "enum_facts.json"):
+    for file in ("enums.json", "enum_additions.json"):
         try:
             for name, row in read_json(file).items():
                 known = found[name].names if name in found else {}

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from dissector.protocol.schema.data import read_json
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.model import SchemaError
+from dissector.protocol.schema.resources import read_json
 
 EXPECTED_ERRORS: Final = frozenset((
     ("ApiVersionsResponse", ErrorCode.UNSUPPORTED_VERSION),

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from dissector.protocol.schema.data import read_json
 from dissector.protocol.schema.imported import imported_releases
 from dissector.protocol.schema.index import PAIRED_TYPES, IndexEntry, index_entry, read_entries
 from dissector.protocol.schema.model import NONE, Api, MessageSchema, SchemaError, Versions
 from dissector.protocol.schema.overlay import ImportedRelease, Overlay, overlay
+from dissector.protocol.schema.resources import read_json
 from dissector.protocol.schema.table import message_of
 
 

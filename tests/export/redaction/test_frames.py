@@ -17,7 +17,7 @@ from dissector.protocol.schema.loader import apis
 from dissector.protocol.schema.model import Api
 from dissector.protocol.tree import Node
 from tests.conftest import PCAPS
-from tests.protocol.made import WORDS, make
+from tests.protocol.random_messages import WORDS, make
 from tests.traffic import seeds
 
 MESSAGES = [(api, version) for api in apis() for version in api.versions]

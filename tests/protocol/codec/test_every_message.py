@@ -14,7 +14,7 @@ from dissector.protocol.codec.writer import default, write
 from dissector.protocol.message import PREFIX, MessageLayout, read, trace
 from dissector.protocol.schema.loader import IndexEntry, apis, entries
 from dissector.protocol.wire.writing import EncodeError
-from tests.protocol.made import make
+from tests.protocol.random_messages import make
 from tests.protocol.trees import assert_tiled, same, values_of
 
 MESSAGES = [entry for entry in entries() if entry.valid_versions]

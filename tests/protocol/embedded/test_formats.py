@@ -18,7 +18,7 @@ from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.values import with_decoded
 from dissector.protocol.message import MessageLayout, Traced, read, trace
 from dissector.protocol.schema.loader import api, message
-from tests.protocol.made import make
+from tests.protocol.random_messages import make
 from tests.protocol.trees import assert_tiled
 
 TEAM = {"protocol_type": "consumer"}

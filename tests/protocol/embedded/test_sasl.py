@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.embedded.parts import Subtree
 from dissector.protocol.embedded.sasl import sasl_token
+from dissector.protocol.embedded.subtree import Subtree
 from dissector.protocol.message import SASL_TOKEN, trace
 from tests.protocol.trees import assert_tiled
 

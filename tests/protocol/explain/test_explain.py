@@ -7,14 +7,14 @@ from dissector.protocol.codec.reader import reader
 from dissector.protocol.explain.changes import changes, history
 from dissector.protocol.explain.diagram import Box, diagram, draw
 from dissector.protocol.explain.example import example, example_batch
-from dissector.protocol.explain.layout import field_rows
+from dissector.protocol.explain.field_rows import field_rows
 from dissector.protocol.explain.reference import header_lines, primitive_lines
 from dissector.protocol.explain.releases import known_releases, release_order, released_in, spans
-from dissector.protocol.explain.subject import UnknownTargetError, find_target
+from dissector.protocol.explain.target import UnknownTargetError, find_target
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.to_json import frame_budget
-from dissector.protocol.schema.importer.layout import differences
-from dissector.protocol.schema.importer.layout import wire_layout as slots
+from dissector.protocol.schema.importer.wire_layout import differences
+from dissector.protocol.schema.importer.wire_layout import wire_layout as slots
 from dissector.protocol.schema.loader import entries, message
 
 EVERY = [(entry.name, version) for entry in entries() for version in entry.valid_versions]

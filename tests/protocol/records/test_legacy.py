@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
 from dissector.protocol.records.legacy import DEEPEST, LegacyRecord, data_messages
+from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.records.lz4 import with_right_checksum, with_wrong_checksum
-from dissector.protocol.records.parts import LogEntryKind, split_entries
-from tests.protocol.records.test_batches import COMPRESS, Record, batch, traced
+from tests.protocol.records.test_batch import COMPRESS, Record, batch, traced
 from tests.protocol.trees import assert_tiled
 
 LIMIT = 1 << 20

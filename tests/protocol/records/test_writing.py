@@ -11,7 +11,7 @@ from dissector.protocol.records.compression import CODECS
 from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.records.to_json import Object, records_object
 from dissector.protocol.wire.writing import EncodeError
-from tests.protocol.records.test_batches import batch, many_records
+from tests.protocol.records.test_batch import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, message, wrapper
 
 

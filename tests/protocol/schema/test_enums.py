@@ -62,7 +62,7 @@ def test_every_enum_of_a_field_is_there() -> None:
 
 
 def test_imported_and_hand_written_names_are_well_formed_and_name_their_source() -> None:
-    for file in ("enums.json", "enum_facts.json"):
+    for file in ("enums.json", "enum_additions.json"):
         text = files("dissector.protocol.schema").joinpath(file).read_text(encoding="utf-8")
         for enum, row in json.loads(text).items():
             assert row["source"], enum
@@ -73,7 +73,7 @@ def test_imported_and_hand_written_names_are_well_formed_and_name_their_source()
 def test_hand_written_facts_take_nothing_from_apache() -> None:
     folder = files("dissector.protocol.schema")
     imported = json.loads(folder.joinpath("enums.json").read_text(encoding="utf-8"))
-    facts = json.loads(folder.joinpath("enum_facts.json").read_text(encoding="utf-8"))
+    facts = json.loads(folder.joinpath("enum_additions.json").read_text(encoding="utf-8"))
     for enum in facts.keys() & imported.keys():
         assert not facts[enum]["names"].keys() & imported[enum]["names"].keys(), enum
         assert facts[enum]["members"] == imported[enum]["members"], enum

@@ -48,7 +48,7 @@ def test_a_message_in_two_jars_of_a_release_or_a_broken_jar_is_refused(tmp_path:
 
 
 def test_an_import_that_stops_leaves_the_tables_as_they_were(tmp_path: Path) -> None:
-    (tmp_path / "settled.json").write_text("{}")
+    (tmp_path / "resolutions.json").write_text("{}")
     import_jars({"1.0": [jar(tmp_path / "a.jar", SCHEMA)]}, tmp_path)
     before = {path.name: path.read_bytes() for path in (tmp_path / "tables").iterdir()}
     other = jar(tmp_path / "b.jar", SCHEMA.replace("int8", "int16"))

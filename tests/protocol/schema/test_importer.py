@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.schema.importer.layout import wire_layout
 from dissector.protocol.schema.importer.merge import merge_releases
 from dissector.protocol.schema.importer.merge_check import disagreements
 from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.importer.resolutions import OtherLayout, Renamed, Resolutions, read_resolutions
 from dissector.protocol.schema.importer.run import UnresolvedError, merged
+from dissector.protocol.schema.importer.wire_layout import wire_layout
 from dissector.protocol.schema.model import MessageSchema, SchemaError, Versions
 from dissector.protocol.schema.table import message_of
 
@@ -29,11 +29,11 @@ def release(label: str, message: MessageSchema) -> Release:
     return Release(label, {message.name: message})
 
 
-NOTHING_SETTLED: Final = Resolutions()
+NO_RESOLUTIONS: Final = Resolutions()
 
 
-def union(older: MessageSchema, newer: MessageSchema, settled: Resolutions = NOTHING_SETTLED) -> MessageSchema:
-    found = merged([release("1.0", older), release("2.0", newer)], settled)
+def union(older: MessageSchema, newer: MessageSchema, resolutions: Resolutions = NO_RESOLUTIONS) -> MessageSchema:
+    found = merged([release("1.0", older), release("2.0", newer)], resolutions)
     return found.messages[newer.name]
 
 
@@ -126,8 +126,8 @@ def test_another_spelling_of_a_default_or_a_range_is_no_disagreement() -> None:
 
 def test_a_layout_that_loses_is_kept_as_an_alternative_of_its_versions() -> None:
     old, new = sample("0-1", field("A")), sample("0-2", field("A"), field("B"))
-    settled = Resolutions(other_layouts=(OtherLayout("SampleRequest", Versions.parse("0-1"), "1.0"),))
-    found = merged([release("1.0", old), release("2.0", new)], settled)
+    resolutions = Resolutions(other_layouts=(OtherLayout("SampleRequest", Versions.parse("0-1"), "1.0"),))
+    found = merged([release("1.0", old), release("2.0", new)], resolutions)
     assert names(found.messages["SampleRequest"], 0) == ["A", "B"]
     [other] = found.alternatives
     assert (names(other.message, 0), str(other.message.valid_versions)) == (["A"], "0-1")
@@ -149,7 +149,7 @@ def test_a_decision_that_nothing_needs_stops_the_import(stale: Resolutions) -> N
 
 def test_a_file_of_decisions_with_a_mistake_is_refused() -> None:
     for text in ("[", '{"other": []}', '{"renamed": [{"message": "A"}]}', '{"otherLayout": [{"versions": "x"}]}'):
-        with pytest.raises(SchemaError, match=r"settled\.json"):
+        with pytest.raises(SchemaError, match=r"resolutions\.json"):
             read_resolutions(text)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dissector.protocol.schema.importer.jars import read_release
-from dissector.protocol.schema.importer.layout import version_differences
 from dissector.protocol.schema.importer.user_releases import in_memory, labelled
+from dissector.protocol.schema.importer.wire_layout import version_differences
 from dissector.protocol.schema.index import IndexEntry, index_entry
 from dissector.protocol.schema.loader import entries, message, try_import
 from dissector.protocol.schema.overlay import ImportedRelease, overlay

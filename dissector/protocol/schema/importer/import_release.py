@@ -6,9 +6,9 @@ from pathlib import Path
 
 from dissector.protocol.schema.imported import is_label, labels
 from dissector.protocol.schema.importer.jars import read_release, version_of
-from dissector.protocol.schema.importer.layout import version_differences
 from dissector.protocol.schema.importer.run import with_current_names
 from dissector.protocol.schema.importer.user_releases import in_memory, labelled, save
+from dissector.protocol.schema.importer.wire_layout import version_differences
 from dissector.protocol.schema.index import PAIRED_TYPES
 from dissector.protocol.schema.loader import api, entries, message, schema, try_import
 from dissector.protocol.schema.model import MessageSchema, SchemaError, Versions

@@ -2,7 +2,7 @@
 
 Invariants:
   * the merged messages have exactly the versions that the releases have together;
-  * for each version of each release the merged layout equals the release's own, or `settled.json` names the
+  * for each version of each release the merged layout equals the release's own, or `resolutions.json` names the
     disagreement and the release's layout is kept as an alternative;
   * nothing is assumed of how the merge works: it is judged by its result.
 """
@@ -10,9 +10,9 @@ Invariants:
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dissector.protocol.schema.importer.layout import LayoutDifference, version_differences
 from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.importer.resolutions import OtherLayout
+from dissector.protocol.schema.importer.wire_layout import LayoutDifference, version_differences
 from dissector.protocol.schema.importer.write import Alternative
 from dissector.protocol.schema.model import NONE, MessageSchema, SchemaError
 
@@ -64,7 +64,7 @@ def _check_versions(releases: list[Release], merged: Mapping[str, MessageSchema]
 
 
 def alternatives(
-    releases: list[Release], found: list[Disagreement], settled: tuple[OtherLayout, ...]
+    releases: list[Release], found: list[Disagreement], resolutions: tuple[OtherLayout, ...]
 ) -> tuple[list[Alternative], list[Disagreement], list[OtherLayout]]:
     """The layouts that the decisions keep, the disagreements that none names, and the decisions that name none."""
     by_label = {release.label: release for release in releases}
@@ -72,7 +72,7 @@ def alternatives(
     kept: list[Alternative] = []
     stale: list[OtherLayout] = []
     named: set[tuple[str, str, int]] = set()
-    for each in settled:
+    for each in resolutions:
         keys = {(each.message, each.release, version) for version in each.versions}
         if not keys <= differing:
             stale.append(each)

@@ -1,4 +1,4 @@
-"""How disagreements between releases are settled: `settled.json`, and its renames carried out.
+"""How disagreements between releases are settled: `resolutions.json`, and its renames carried out.
 
 Two releases may give the same version of a message other names or another layout. A person decides, once, here:
   * ``renamed``: the newest name wins, the old one (``was``) stays as an alias. ``field`` is the path with new names; an
@@ -50,15 +50,15 @@ class Resolutions:
 
 
 def read_resolutions(text: str) -> Resolutions:
-    """The decisions out of the text of `settled.json`."""
+    """The decisions out of the text of `resolutions.json`."""
     try:
         raw = json.loads(text)
         renamed = [_renamed(**row) for row in raw.pop("renamed", ())]
         others = [_other_layout(**row) for row in raw.pop("otherLayout", ())]
     except (ValueError, TypeError, AttributeError) as error:
-        raise SchemaError(f"settled.json: {error}") from error
+        raise SchemaError(f"resolutions.json: {error}") from error
     if raw:
-        raise SchemaError(f"settled.json: has unknown {', '.join(sorted(raw))}")
+        raise SchemaError(f"resolutions.json: has unknown {', '.join(sorted(raw))}")
     return Resolutions(tuple(renamed), tuple(others))
 
 

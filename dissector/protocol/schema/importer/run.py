@@ -1,6 +1,6 @@
 """The whole import: releases in, tables out, or a report of what a person has to decide first.
 
-    read_release -> rename (settled) -> merge_releases -> disagreements (the proof) -> alternatives (settled)
+    read_release -> rename (resolutions) -> merge_releases -> disagreements (the proof) -> alternatives (resolutions)
     -> write_tables
 
 Invariant: tables are written after the proof, or not at all.
@@ -23,7 +23,7 @@ SCHEMA_FOLDER: Final = Path(__file__).parent.parent
 
 
 class UnresolvedError(SchemaError):
-    """Releases disagree and `settled.json` doesn't say how, or it says more than they disagree on."""
+    """Releases disagree and `resolutions.json` doesn't say how, or it says more than they disagree on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +34,30 @@ class ImportResult:
     alternatives: tuple[Alternative, ...]
 
 
-def merged(releases: list[Release], settled: Resolutions) -> ImportResult:
+def merged(releases: list[Release], resolutions: Resolutions) -> ImportResult:
     """The union of the releases (oldest first), proved; an `UnresolvedError` lists all that stands in the way."""
-    named, stale_renames = rename(releases, settled.renamed)
+    named, stale_renames = rename(releases, resolutions.renamed)
     messages = merge_releases(named)
-    kept, unsettled, stale_layouts = alternatives(named, disagreements(named, messages), settled.other_layouts)
+    kept, unresolved, stale_layouts = alternatives(named, disagreements(named, messages), resolutions.other_layouts)
     stale = [*stale_renames, *stale_layouts]
-    if unsettled or stale:
-        lines = [f"  {each}" for each in unsettled]
-        lines += [f"  settled.json: stale, no releases disagree so: {each}" for each in stale]
-        raise UnresolvedError("\n".join(["not imported, for settled.json must say otherwise:", *lines]))
+    if unresolved or stale:
+        lines = [f"  {each}" for each in unresolved]
+        lines += [f"  resolutions.json: stale, no releases disagree so: {each}" for each in stale]
+        raise UnresolvedError("\n".join(["not imported, resolutions.json must decide:", *lines]))
     return ImportResult(messages, tuple(kept))
 
 
 def import_jars(jars: Mapping[str, Iterable[Path]], folder: Path = SCHEMA_FOLDER) -> ImportResult:
-    """Import the jars of each release (oldest first) into `folder`/tables, settled by `folder`/settled.json."""
+    """Import the jars of each release (oldest first) into `folder`/tables, by the resolutions in the same folder."""
     releases = [read_release(label, paths) for label, paths in jars.items()]
-    settled = read_resolutions((folder / "settled.json").read_text(encoding="utf-8"))
-    found = merged(releases, settled)
+    resolutions = read_resolutions((folder / "resolutions.json").read_text(encoding="utf-8"))
+    found = merged(releases, resolutions)
     write_tables(folder / "tables", found.messages.values(), found.alternatives)
     return found
 
 
 def with_current_names(release: Release) -> Release:
-    """A release by itself, its fields and messages under the names that the tables have settled on."""
-    settled = read_resolutions((SCHEMA_FOLDER / "settled.json").read_text(encoding="utf-8"))
-    [renamed], _ = rename([release], settled.renamed)
+    """A release by itself, its fields and messages under the names that the tables use."""
+    resolutions = read_resolutions((SCHEMA_FOLDER / "resolutions.json").read_text(encoding="utf-8"))
+    [renamed], _ = rename([release], resolutions.renamed)
     return renamed

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.records.counting import RecordCount, count_records
-from dissector.protocol.records.parts import LogEntryKind, is_one_batch, split_entries
+from dissector.protocol.records.log_entries import LogEntryKind, is_one_batch, split_entries
 
 
 def _part(magic: int, body: bytes, beyond: int) -> bytes:

@@ -9,7 +9,7 @@ from dissector.protocol.codec.field_path import field_path, structs_at
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.schema.loader import IndexEntry, entries
-from tests.protocol.made import make
+from tests.protocol.random_messages import make
 
 MESSAGES = [entry for entry in entries() if entry.type in ("request", "response") and entry.valid_versions]
 LOOKED_FOR = (ERROR_CODES, frozenset(("topic_id",)), frozenset(("records", "name")))

@@ -13,10 +13,10 @@ from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import HEADER, Batch, Record, RecordHeader
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
-from dissector.protocol.records.parts import LogEntryKind, split_entries
+from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node
-from tests.protocol.made import uvarint
+from tests.protocol.random_messages import uvarint
 from tests.protocol.trees import assert_tiled
 
 LIMIT = 1 << 20
