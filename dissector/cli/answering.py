@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import typer
 
+from dissector.cli.errors import UsageError
 from dissector.cli.outcome import complain, fall_silent, is_unread
 
 
@@ -23,7 +24,7 @@ def answer(run: Callable[[], int]) -> NoReturn:
             raise
         fall_silent()
         code = 0
-    except (CaptureError, SchemaError) as error:
+    except (UsageError, CaptureError, SchemaError) as error:
         code = complain(str(error), *getattr(error, "__notes__", ()))
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT

@@ -27,19 +27,6 @@ class StatsFormat(StrEnum):
     JSON = "json"
 
 
-class By(StrEnum):
-    """What exchanges are grouped by."""
-
-    API = "api"
-    CLIENT = "client"
-    CONNECTION = "connection"
-    TOPIC = "topic"
-    PARTITION = "partition"
-    VERSION = "version"
-    ERROR = "error"
-    FIELD = "field"
-
-
 class DiffFormat(StrEnum):
     """How a comparison is printed."""
 

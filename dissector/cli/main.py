@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from dissector.cli.answering import answer
 from dissector.cli.cluster import Cluster
-from dissector.cli.formats import By, DiffFormat, Format, ProbeFormat, StatsFormat
+from dissector.cli.formats import DiffFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.options import (
     Conf,
     Fields,
@@ -136,9 +136,14 @@ def show(
 )
 def stats(
     files: Files,
-    by: Annotated[By | None, typer.Option(help="One table, with all its lines; else all tables, the first lines.")] = (
-        None
-    ),
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="One table with all lines: api, client, connection, topic, partition, version, error, field (bytes of"
+            " each field), or any other row field.",
+        ),
+    ] = None,
     form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Tables, or a JSON object a line.")] = (
         StatsFormat.TEXT
     ),

@@ -5,30 +5,34 @@ In a table numbers come first and names last, so that names can be as long as th
 
 import sys
 from collections.abc import Iterator, Sequence, Set
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_name, api_words
-from dissector.analysis.stats.counts import ApiVersion, ExchangeCounts
+from dissector.analysis.stats.counts import ApiVersion, CountsByKey, ExchangeCounts
 from dissector.analysis.stats.latency_over_time import LatencyOverTime
+from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.cli.cluster import THIS_MACHINE, Cluster
+from dissector.cli.errors import UsageError
 from dissector.cli.filtering import nothing_fits, wanted
-from dissector.cli.formats import By, StatsFormat
+from dissector.cli.formats import StatsFormat
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.pages import DIM, NAME, NOTE, print_lines, write_out
 from dissector.cli.pages import Line as Styled
 from dissector.cli.plots import pictures
-from dissector.cli.progress import read_with_progress, step_with_progress
+from dissector.cli.progress import examine_with_progress, read_with_progress, step_with_progress
 from dissector.cli.show import nothing_found
 from dissector.cli.tables import are_tables, opened, summary, told_empty
 from dissector.core.arrays import Int64
 from dissector.core.garbage_collection import collecting_seldom
 from dissector.core.json_text import dumps
 from dissector.core.text import counted, duration, size
+from dissector.exchange.row_fields import ROW_FIELDS, RowField
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
     from dissector.filter import Filter
@@ -39,15 +43,33 @@ FIRST: Final = 10
 PERCENTILES: Final = (50, 90, 99)
 _HEAD: Final = ("count", "out", "in", "err", "p50", "p90", "p99", "max")
 _WIDTHS: Final = (8, 6, 6, 5, 8, 8, 8, 8)
-_NAMES: Final = {
-    By.API: "APIs", By.CLIENT: "Clients", By.CONNECTION: "Connections", By.TOPIC: "Topics (records)",
-    By.PARTITION: "Partitions (records)", By.VERSION: "Versions", By.ERROR: "Errors", By.FIELD: "Fields",
+FIELD_BYTES: Final = "field"
+_HEADINGS: Final = {
+    "api": "APIs", "client": "Clients", "connection": "Connections", "topic": "Topics (records)",
+    "partition": "Partitions (records)", "version": "Versions", "error": "Errors", FIELD_BYTES: "Fields",
 }  # fmt: skip
+"""The tables that are printed without ``--by``, in their order; `partition` alone only with it."""
+_DECODING: Final = (None, "topic", "partition", FIELD_BYTES)
+"""The tables that need decoded messages."""
+
+
+def breakdown(name: str | None) -> str | RowField | None:
+    """The table for ``--by NAME``: one of the usual tables, or any row field. Raises `UsageError`."""
+    if name is None or name == FIELD_BYTES:
+        return name
+    field = ROW_FIELDS.get(name)
+    if field is None and name not in _HEADINGS:
+        names = dict.fromkeys((*_HEADINGS, *ROW_FIELDS))
+        near = get_close_matches(name, names)
+        hint = f"did you mean {', '.join(near)}" if near else f"there are {', '.join(names)}"
+        raise UsageError(f"--by: unknown field {name!r}; {hint}")
+    known = (name, *(field.names if field is not None else ()))
+    return next((each for each in known if each in _HEADINGS), field)
 
 
 def stats(
     files: Sequence[str],
-    by: By | None,
+    by: str | None,
     form: StatsFormat,
     filter: str | None,
     asked: tuple[int, int] | None,
@@ -58,11 +80,11 @@ def stats(
 ) -> int:
     """Count and print, as tables or as pictures (`plot`); the exit code: 0, or 1 where there is no Kafka in it, or
     nothing fits the filter."""
-    fitting = wanted(filter)
+    fitting, table = wanted(filter), breakdown(by)
     if plot and (by is not None or form is not StatsFormat.TEXT):
         return complain("--plot: the pictures are always the same ones: without --by and --format")
     if are_tables(files, on, (asked, ports)):
-        return _of_tables(files[0], on, by, form, fitting, plot=plot)
+        return _of_tables(files[0], on, table, form, fitting, plot=plot)
     with collecting_seldom(), Capture(files, response_to=asked, ports=ports) as capture:
         read_with_progress(capture)
         for problem in capture.problems:
@@ -76,28 +98,40 @@ def stats(
             if not len(rows):
                 complain(nothing_fits(fitting, len(capture)))
                 return NEGATIVE
+        if isinstance(table, RowField):
+            if table.reads_findings:
+                examine_with_progress(capture)
+            by_field = RowFieldPass(capture, table, rows)
+            step_with_progress(by_field.steps(), "counting")
+            return _write_groups(table, by_field.counts, form)
         counting = StatisticsPass(capture, rows)
         step_with_progress(counting.steps(), "counting")
         if plot:
             return print_lines(pictures(_over_time(capture, rows), counting.statistics))
-    return _write(counting.statistics, by, form)
+    return _write(counting.statistics, table, form)
 
 
 def _of_tables(
-    folder: str, on: Cluster, by: By | None, form: StatsFormat, fitting: "Filter | None", *, plot: bool
+    folder: str, on: Cluster, by: str | RowField | None, form: StatsFormat, fitting: "Filter | None", *, plot: bool
 ) -> int:
     with opened(folder, on) as (tables, bar):
-        from dissector.pipeline.statistics import over_time, statistics
+        from dissector.pipeline.statistics import counts_by, over_time, statistics
 
-        counted = statistics(tables, fitting, bodies=by in (None, By.TOPIC, By.PARTITION, By.FIELD))
-        rows = sum(counted.kinds.values())
+        if isinstance(by, RowField):
+            by_value, rows = counts_by(tables, fitting, by.name), tables.fitting(fitting).count()
+        else:
+            counted = statistics(tables, fitting, bodies=by in _DECODING)
+            rows = sum(counted.kinds.values())
         if not rows:
             bar.stop()
             complain(told_empty(folder, tables, fitting))
             return NEGATIVE
         over = over_time(tables, fitting) if plot else None
         told = summary(folder, tables, rows)
-    code = print_lines(pictures(over, counted)) if plot else _write(counted, by, form)
+    if isinstance(by, RowField):
+        code = _write_groups(by, by_value, form)
+    else:
+        code = print_lines(pictures(over, counted)) if plot else _write(counted, by, form)
     print(told, file=sys.stderr)
     return code
 
@@ -109,19 +143,27 @@ def _over_time(capture: Capture, rows: Int64 | None) -> LatencyOverTime | None:
     return LatencyOverTime.of(answered.asked_ns, answered.latency_ns)
 
 
-def _write(statistics: Statistics, by: By | None, form: StatsFormat) -> int:
+def _write(statistics: Statistics, by: str | None, form: StatsFormat) -> int:
     if form is StatsFormat.JSON:
         return write_out(_json_lines(statistics, by))
     return print_lines(_tables(statistics, by))
 
 
-def _tables(statistics: Statistics, by: By | None) -> Iterator[Styled]:
+def _write_groups(field: RowField, counts: CountsByKey[str], form: StatsFormat) -> int:
+    """Print the groups of one row field."""
+    found = groups(field, counts)
+    if form is StatsFormat.JSON:
+        return write_out(_json_line(_object(field.name, group)) for group in found)
+    return print_lines(_table_of(field.heading, found))
+
+
+def _tables(statistics: Statistics, by: str | None) -> Iterator[Styled]:
     if by is not None:
         yield from _table(statistics, by, None)
         return
     yield [(_summary(statistics), "")]
-    for each in By:
-        if each is not By.PARTITION:  # they are many, and of a topic much alike
+    for each in _HEADINGS:
+        if each != "partition":  # they are many, and those of one topic are much the same
             yield from _table(statistics, each, FIRST)
 
 
@@ -135,20 +177,24 @@ def _summary(statistics: Statistics) -> str:
     )
 
 
-def _table(statistics: Statistics, by: By, most: int | None) -> Iterator[Styled]:
-    if by is By.FIELD:
+def _table(statistics: Statistics, by: str, most: int | None) -> Iterator[Styled]:
+    if by == FIELD_BYTES:
         yield from _fields(statistics, most)
         return
-    lines = BREAKDOWNS[by.value](statistics)
+    lines = BREAKDOWNS[by](statistics)
+    yield from _table_of(_HEADINGS[by], lines[:most])
+    if most is not None and len(lines) > most:
+        yield [(f"{len(lines) - most:>{_WIDTHS[0]},} more lines: --by {by}", NOTE)]
+
+
+def _table_of(heading: str, lines: Sequence[StatsGroup]) -> Iterator[Styled]:
     if not lines:
         return
     yield []
     head = "".join(f"{name:>{width}}" for name, width in zip(_HEAD, _WIDTHS, strict=True))
-    yield [(f"{head}  {_NAMES[by]}", DIM)]
-    for line in lines[:most]:
+    yield [(f"{head}  {heading}", DIM)]
+    for line in lines:
         yield [(_numbers(line.tally), ""), (f"  {line.words}", NAME)]
-    if most is not None and len(lines) > most:
-        yield [(f"{len(lines) - most:>{_WIDTHS[0]},} more lines: --by {by.value}", NOTE)]
 
 
 def _numbers(tally: ExchangeCounts) -> str:
@@ -186,18 +232,18 @@ def _ranked_fields(statistics: Statistics) -> list[tuple[int, str, str]]:
     return sorted(found, key=lambda each: (-each[0], *each[1:]))
 
 
-def _json_lines(statistics: Statistics, by: By | None) -> Iterator[bytes]:
+def _json_lines(statistics: Statistics, by: str | None) -> Iterator[bytes]:
     if by is None:
         yield _json_line({"by": "total", "rows": statistics.kinds} | _counts(statistics.total))
-    for each in By if by is None else (by,):
-        if each is By.FIELD:
+    for each in _HEADINGS if by is None else (by,):
+        if each == FIELD_BYTES:
             yield from map(_json_line, _field_objects(statistics))
         else:
-            yield from (_json_line(_object(each, line)) for line in BREAKDOWNS[each.value](statistics))
+            yield from (_json_line(_object(each, line)) for line in BREAKDOWNS[each](statistics))
 
 
-def _object(by: By, line: StatsGroup) -> dict[str, Any]:
-    return {"by": by.value} | line.facts | _counts(line.tally)
+def _object(by: str, line: StatsGroup) -> dict[str, Any]:
+    return {"by": by} | line.facts | _counts(line.tally)
 
 
 def _counts(tally: ExchangeCounts) -> dict[str, Any]:

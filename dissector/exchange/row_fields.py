@@ -74,6 +74,8 @@ class RowField:
     """What is printed for a number of a column."""
     subject: MessageSubject | None = None
     """The fields of messages that it stands for."""
+    has_several_values: bool = False
+    """Whether a row may have more than one."""
     reads_findings: bool = False
     """Whether it depends on findings: an unexamined capture does not have all of them."""
     json_key: str = ""
@@ -246,7 +248,7 @@ _FIELDS: Final = (
     RowField(
         "size", "bytes of the request or of the response: 8k, 1MiB", FieldType.SIZE, "Bytes",
         lambda exchange: joined(_sizes(exchange)), (IndexRows.request_size, IndexRows.response_size),
-        compared=_sizes, table_columns=("request_size", "response_size"),
+        compared=_sizes, has_several_values=True, table_columns=("request_size", "response_size"),
     ),
     RowField(
         "request", "whether the request is in the capture", FieldType.PRESENCE, "Request",
@@ -261,23 +263,24 @@ _FIELDS: Final = (
     RowField(
         "error", "any error of the response, at any depth, by name or code; NONE: it has none", FieldType.ERROR,
         "Error", _errors, from_summary=IndexRows.errors, of_exchanges=True, compared=ERROR.of, subject=ERROR,
+        has_several_values=True,
     ),
     RowField(
         "topic", "any topic, by name, also if the message has its id", FieldType.TEXT, "Topic",
-        _topics, of_exchanges=True, compared=TOPIC.of, subject=TOPIC,
+        _topics, of_exchanges=True, compared=TOPIC.of, subject=TOPIC, has_several_values=True,
     ),
     RowField(
         "partition", "any partition, by number", FieldType.INTEGER, "Partition",
-        _subject(PARTITION), of_exchanges=True, compared=PARTITION.of, subject=PARTITION,
+        _subject(PARTITION), of_exchanges=True, compared=PARTITION.of, subject=PARTITION, has_several_values=True,
     ),
     RowField(
         "group", "any consumer group, by name", FieldType.TEXT, "Group",
-        _subject(GROUP), of_exchanges=True, compared=GROUP.of, subject=GROUP,
+        _subject(GROUP), of_exchanges=True, compared=GROUP.of, subject=GROUP, has_several_values=True,
     ),
     RowField(
         "finding", "the code of a finding, such as unanswered", FieldType.FINDING, "Findings",
         lambda exchange: joined(_codes(exchange)), from_summary=IndexRows.findings, aliases=("findings",),
-        compared=_codes, reads_findings=True,
+        compared=_codes, has_several_values=True, reads_findings=True,
     ),
     RowField(
         "severity", "the worst finding's severity: note, warning, error", FieldType.SEVERITY, "Severity",

@@ -6,6 +6,7 @@ comes to the driver is small, however many rows there are.
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,10 +28,12 @@ from dissector.analysis.stats.exchange_sampler import SAMPLE_SIZE
 from dissector.analysis.stats.field_bytes import MessageSample, paths_of
 from dissector.analysis.stats.histogram import STEPS, Histogram
 from dissector.analysis.stats.latency_over_time import SLOTS, LatencyOverTime, slot_ns
+from dissector.analysis.stats.row_field_counts import RowMeasures, group_keys
 from dissector.analysis.stats.statistics_pass import record_bytes_by_topic
 from dissector.exchange.decoder import ACKS_0
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import STORED, Exchange
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter import Filter
 from dissector.pipeline.reading import KEY, Tables
 from dissector.protocol.schema.enums import ERROR_CODE, number_of
@@ -43,6 +46,11 @@ _ABOUT: Final = pa.schema([
     ("latency_ns", pa.int64()),
 ])  # fmt: skip
 """A row a topic, or a partition of it, that an exchange names."""
+_BY_VALUE: Final = pa.schema([
+    ("number", pa.int64()), ("place", pa.int64()), ("value", pa.string()), ("out", pa.int64()), ("back", pa.int64()),
+    ("error", pa.int64()), ("unanswered", pa.int64()), ("latency_ns", pa.int64()),
+])  # fmt: skip
+"""A row for each value of a row field that an exchange has."""
 _TRACED: Final = pa.schema([("traced", pa.binary())])
 
 
@@ -74,6 +82,21 @@ def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -
         _bodies(tables, fitting, rows, made)
     rows.unpersist()
     return made
+
+
+def counts_by(tables: Tables, fitting: Filter | None, name: str) -> CountsByKey[str]:
+    """The matching rows counted by the value of a row field."""
+    counts = CountsByKey[str]()
+    values = tables.made(fitting, partial(_values, name), _BY_VALUE)
+    _take(counts, values, ("value",), lambda row: row.value)
+    return counts
+
+
+def _values(name: str, exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
+    for exchange in exchanges:
+        out, back, has_error, is_unanswered, latency_ns = RowMeasures.of(exchange)
+        for place, key in enumerate(group_keys(ROW_FIELDS[name], exchange)):
+            yield exchange.facts.number, place, key, out, back, int(has_error), int(is_unanswered), latency_ns
 
 
 def over_time(tables: Tables, fitting: Filter | None) -> LatencyOverTime | None:

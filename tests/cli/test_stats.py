@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dissector.cli.stats import breakdown
+from dissector.exchange.row_fields import ROW_FIELDS
 from tests.cli.test_commands import JAVA, TRANSACTIONS, kdissect
 from tests.needs import needs
 from tests.traffic import Turn, capture_of, conversation, request, response
@@ -43,6 +45,27 @@ def test_json_is_one_object_a_line(by: str) -> None:
         assert all(
             each["latency_ns"]["min"] <= each["latency_ns"]["p50"] <= each["latency_ns"]["max"] for each in objects
         )
+
+
+@pytest.mark.parametrize("name", [*ROW_FIELDS])
+def test_every_row_field_can_be_counted_by(name: str) -> None:
+    assert breakdown(name) is not None
+
+
+@pytest.mark.parametrize("name", ["client_id", "broker", "group", "severity", "kind", "finding"])
+def test_rows_are_counted_by_the_values_that_show_prints(name: str) -> None:
+    objects = [json.loads(line) for line in kdissect("stats", JAVA, "--by", name, "-f", "json").stdout.splitlines()]
+    field = ROW_FIELDS[name]
+    printed = kdissect("show", JAVA, "--fields", name).stdout.decode().splitlines()
+    expected = Counter(value for line in printed for value in (line.split(",") if line else ()))
+    assert {each[field.json_key or field.name]: each["exchanges"] for each in objects} == expected
+    assert expected
+
+
+def test_times_and_latencies_are_counted_in_ranges() -> None:
+    for name in ("time", "latency_ns"):
+        objects = [json.loads(line) for line in kdissect("stats", JAVA, "--by", name, "-f", "json").stdout.splitlines()]
+        assert 1 < len(objects) < 20
 
 
 def test_json_of_all_begins_with_the_total() -> None:
