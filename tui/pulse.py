@@ -63,7 +63,7 @@ class Errors:
         complete = capture.is_complete(rows)
         self._upto, self._waiting = upto, rows[~complete]
         failed = capture.matching(parse("error"), rows[complete])
-        self._times.extend(sorted(capture.index_columns(failed).answered_ns.tolist()))
+        self._times.extend(sorted(capture.index_columns(failed).response_time_ns.tolist()))
 
     def since(self, time_ns: int) -> int:
         """How many came since a time, as far as is known."""

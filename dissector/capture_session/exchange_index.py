@@ -72,12 +72,12 @@ class ExchangeIndex:
             return indexed
         columns = []
         for name, column in zip(IndexColumns._fields, indexed, strict=True):
-            none = -1 if name in ("api_key", "version", "answered_size") else ENTRY if name == "kind" else 0
+            none = -1 if name in ("api_key", "version", "response_size") else ENTRY if name == "kind" else 0
             whole = np.full(len(rows), none)
             whole[~is_entry] = column
             columns.append(whole)
         merged = IndexColumns(*columns)
-        merged.asked_size[is_entry] = self._files.sizes()[rows[is_entry]]
+        merged.request_size[is_entry] = self._files.sizes()[rows[is_entry]]
         merged.connection[is_entry] = [self._files.file_of(row) for row in rows[is_entry].tolist()]
         return merged
 

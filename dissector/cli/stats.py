@@ -140,7 +140,7 @@ def _over_time(capture: Capture, rows: Int64 | None) -> LatencyOverTime | None:
     """Latencies of these rows, or of all; None where nothing was answered."""
     index_columns = capture.index_columns(np.arange(len(capture)) if rows is None else rows)
     answered = index_columns.where(index_columns.has_latency)
-    return LatencyOverTime.of(answered.asked_ns, answered.latency_ns)
+    return LatencyOverTime.of(answered.request_time_ns, answered.latency_ns)
 
 
 def _write(statistics: Statistics, by: str | None, form: StatsFormat) -> int:

@@ -1,7 +1,7 @@
-"""What the index says of chosen rows as numbers: columns to count, filter and sort by, without decoding a frame.
+"""Chosen rows of the index as numbers: to count, filter and sort by, without decoding a frame.
 
-Invariant: a column has what the facts of each exchange say, as far as the index alone can tell: the API of a response
-without its request is not among that.
+Invariant: a column equals the row field of each decoded exchange, except for what the index alone does not know: the
+API of a response whose request is missing.
 """
 
 from typing import Final, NamedTuple
@@ -13,54 +13,54 @@ from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
 
 ENTRY: Final = -1
-"""The kind of an entry of a file of Kafka's."""
+"""The kind of an entry of one of Kafka's own files."""
 
 
 class IndexColumns(NamedTuple):
-    """Columns beside the rows asked for, `(n,)` each."""
+    """Columns of the chosen rows, `(n,)` each."""
 
     kind: Int64
     """A `RowKind`, or `ENTRY`."""
     connection: Int64
-    """As `Row.connection` counts them."""
+    """As `ExchangeRow.connection` counts them."""
     api_key: Int64
-    """-1 where there is no request; so is `version`."""
+    """-1 where there is no request, as in `version`."""
     version: Int64
     client_id: Int64
-    """A number that `Capture.client_id` knows the text of; 0 is null."""
+    """A number whose text `ExchangeIndex.client_id` returns; 0 is null."""
     flags: Int64
-    asked_size: Int64
-    """Bytes of the request's frame, -1 where it is not there; `answered_size` of the response's."""
-    answered_size: Int64
-    asked_ns: Int64
-    """Time of the request, 0 where it is not there; `answered_ns` of the response."""
-    answered_ns: Int64
+    request_size: Int64
+    """Bytes of the frame, -1 where there is none, as in `response_size`."""
+    response_size: Int64
+    request_time_ns: Int64
+    """0 where there is no frame, as in `response_time_ns`."""
+    response_time_ns: Int64
 
     @property
     def latency_ns(self) -> Int64:
-        """From request to response; 0 where not both sides of an exchange are there."""
-        latency: Int64 = np.where(self.has_latency, self.answered_ns - self.asked_ns, 0)
+        """From request to response; 0 where `has_latency` is not set."""
+        latency: Int64 = np.where(self.has_latency, self.response_time_ns - self.request_time_ns, 0)
         return latency
 
     @property
     def is_exchange(self) -> Bool:
-        """Whether each row is an exchange, or one side of one."""
+        """Which rows are exchanges, or one side of one."""
         are: Bool = self.kind == RowKind.EXCHANGE
         return are
 
     @property
     def has_latency(self) -> Bool:
-        """Whether each row has both sides."""
-        paired: Bool = self.is_exchange & (self.asked_size >= 0) & (self.answered_size >= 0)
+        """Which rows are exchanges with both sides."""
+        paired: Bool = self.is_exchange & (self.request_size >= 0) & (self.response_size >= 0)
         return paired
 
-    def where(self, which: Bool) -> "IndexColumns":
+    def where(self, chosen: Bool) -> "IndexColumns":
         """Some of the rows."""
-        return IndexColumns(*(column[which] for column in self))
+        return IndexColumns(*(column[chosen] for column in self))
 
 
 def index_columns(table: ExchangeTable, frames: FrameTable, rows: Int64) -> IndexColumns:
-    """The columns of these rows of the index, from 0."""
+    """Return the columns of these rows of the index, from 0."""
     sides = [column.values[rows].astype(np.int64) for column in (table.request, table.response)]
     there = [side != NO_FRAME for side in sides]
     sizes, times = [], []

@@ -13,9 +13,9 @@ from tests.traffic import Packet, capture_of, conversation, exchanges, lossy
 NAMES = tuple(name for name, field in ROW_FIELDS.items() if field.is_indexed)
 
 
-def check(*paths: str, asked: tuple[int, int] | None = None) -> list[str]:
+def check(*paths: str, response_to: tuple[int, int] | None = None) -> list[str]:
     """The kinds of rows that were compared."""
-    with Capture(paths, response_to=asked) as capture:
+    with Capture(paths, response_to=response_to) as capture:
         told = [[ROW_FIELDS[name].from_exchange(exchange) for name in NAMES] for exchange in capture.exchanges()]
         columns = capture.columns(NAMES, range(len(capture)))
         assert [list(row) for row in zip(*columns, strict=True)] == told

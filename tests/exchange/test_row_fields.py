@@ -48,7 +48,7 @@ def test_all_surfaces_agree_on_values(capture: str, name: str) -> None:
         f"{printed(value)}\n" for value in values
     )
     if field.is_indexed:
-        assert opened(capture).columns([name], 0, len(exchanges)) == [values]
+        assert opened(capture).columns([name], range(len(exchanges))) == [values]
         rows = range(len(exchanges))
         assert b"".join(index_lines(opened(capture), parse(name), rows, as_csv=False)) == b"".join(
             exchange_lines([name], exchanges, as_csv=False)

@@ -75,7 +75,7 @@ def test_latencies_over_time_are_those_of_the_captures(ingested: Ingested, text:
             rows = np.concatenate([some.rows for some in capture.select(parse(text))])
         index_columns = capture.index_columns(rows)
         answered = index_columns.where(index_columns.has_latency)
-        wanted = LatencyOverTime.of(answered.asked_ns, answered.latency_ns)
+        wanted = LatencyOverTime.of(answered.request_time_ns, answered.latency_ns)
     found = over_time(Tables(ingested.spark, ingested.folder), None if text is None else parse(text))
     assert found == wanted
     assert found is not None

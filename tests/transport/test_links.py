@@ -20,7 +20,7 @@ def test_what_is_not_tcp_is_counted_not_lost(tmp_path: Path) -> None:
     path.write_bytes(pcap([bytes(12) + b"\x08\x00" + udp, arp, bytes(fragment), short, b""]))
     with Capture([str(path)]) as capture:
         assert not list(capture.exchanges())
-        assert sum(capture.ignored.values()) == 5
+        assert sum(capture.pipeline.ignored.values()) == 5
         assert capture.pipeline.ignored["IP fragment without the others"] == 1
         assert (
             "2 packets were not looked into: IP fragment without the others 1, cut off" in capture.problems[0].message

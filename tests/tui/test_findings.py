@@ -145,7 +145,7 @@ def test_rows_that_are_known_are_not_decoded_again(monkeypatch: pytest.MonkeyPat
         troubles = Troubles(capture)
         for _ in troubles.look():
             pass
-        monkeypatch.setattr(capture, "is_trouble", None)
+        monkeypatch.setattr(capture, "has_warning", None)
         assert troubles.first(np.arange(len(capture))) is not None
 
 

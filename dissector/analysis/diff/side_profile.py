@@ -103,10 +103,10 @@ class ProfiledRow(NamedTuple):
     version: int
     client_id: int
     flags: int
-    asked_size: int
-    answered_size: int
-    asked_ns: int
-    answered_ns: int
+    request_size: int
+    response_size: int
+    request_time_ns: int
+    response_time_ns: int
 
 
 WorkflowSteps = list[tuple[MatchingKey, list[int]]]
@@ -170,7 +170,7 @@ class SideProfile:
             rows.tolist(), zip(*columns, strict=True), capture.index.raw_frames(rows), strict=True
         ):
             row = ProfiledRow(number, *index_columns)
-            if row.kind == RowKind.EXCHANGE and row.asked_size >= 0:
+            if row.kind == RowKind.EXCHANGE and row.request_size >= 0:
                 self._exchange(row, *frames)
             else:
                 kind = capture.exchange(number).facts.kind
@@ -179,7 +179,7 @@ class SideProfile:
     def _exchange(self, row: ProfiledRow, asked: bytes, answered: bytes) -> None:
         self.exchanges += 1
         request = self._said(row, asked, is_request=True)
-        response = self._said(row, answered, is_request=False) if row.answered_size >= 0 else None
+        response = self._said(row, answered, is_request=False) if row.response_size >= 0 else None
         meant = self._meant(row, request, response)
         api, facts = meant.key.api, meant.facts
         facts.rows.append(row.number)
@@ -230,29 +230,29 @@ class SideProfile:
             assert message is not None
             return message
 
-        if len(data) != (row.asked_size if is_request else row.answered_size):
+        if len(data) != (row.request_size if is_request else row.response_size):
             return Said(look())  # not all of it was captured
         return self._alike.said(is_request, row.api_key, row.version, data, look)
 
     def _produced(self, row: ProfiledRow, asked: bytes, like: ExchangeMessage) -> None:
         """Add what a request produces; of one that is like it the message is there."""
         body = like.body if like.data == asked else read(asked, like.shape).body
-        self.batching.take(body, like.context.topic_names, row.asked_ns)
+        self.batching.take(body, like.context.topic_names, row.request_time_ns)
 
     def _time(self, facts: KeyProfile, row: ProfiledRow, again: str) -> None:
         asked = facts.last.get(row.connection)
         if asked is not None and len(facts.intervals) < MAX_INTERVALS:
-            facts.intervals.append(row.asked_ns - asked)
-        facts.last[row.connection] = row.asked_ns
-        latency_ns = row.answered_ns - row.asked_ns if row.answered_size >= 0 else 0
-        if row.answered_size >= 0 and len(facts.latencies) < MAX_INTERVALS:
+            facts.intervals.append(row.request_time_ns - asked)
+        facts.last[row.connection] = row.request_time_ns
+        latency_ns = row.response_time_ns - row.request_time_ns if row.response_size >= 0 else 0
+        if row.response_size >= 0 and len(facts.latencies) < MAX_INTERVALS:
             facts.latencies.append(latency_ns)
-        if facts.failed and row.asked_ns >= facts.failed and len(facts.retries.pauses) < MAX_INTERVALS:
-            facts.retries.pauses.append(row.asked_ns - facts.failed)
+        if facts.failed and row.request_time_ns >= facts.failed and len(facts.retries.pauses) < MAX_INTERVALS:
+            facts.retries.pauses.append(row.request_time_ns - facts.failed)
             facts.failed = 0
         if again:
             facts.retries.times[again] = facts.retries.times.get(again, 0) + 1
-            facts.failed = row.asked_ns + latency_ns
+            facts.failed = row.request_time_ns + latency_ns
 
     def _finish(self) -> None:
         """Look into what waits, in the order of rows, so that names are seen in that order."""

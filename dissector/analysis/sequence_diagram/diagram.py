@@ -115,9 +115,9 @@ def sequence_diagram(capture: Capture, rows: Iterable[int]) -> SequenceDiagram:
 
 def _events(found: IndexColumns) -> tuple[Int32, Bool, Int64]:
     """For each event the place of its row, whether it is the request, and its time; in order."""
-    there = np.stack((found.asked_size >= 0, found.answered_size >= 0), axis=1)
+    there = np.stack((found.request_size >= 0, found.response_size >= 0), axis=1)
     row, side = (each.astype(np.int32) for each in np.nonzero(there))
-    time_ns = np.stack((found.asked_ns, found.answered_ns), axis=1)[there]
+    time_ns = np.stack((found.request_time_ns, found.response_time_ns), axis=1)[there]
     order = np.argsort(time_ns, kind="stable")
     return row[order], side[order] == 0, time_ns[order]
 
@@ -151,7 +151,7 @@ def _lanes(capture: Capture, found: IndexColumns) -> tuple[tuple[Lane, ...], Int
 
 def _client_ids(found: IndexColumns) -> Int64:
     """The client id of each row; where there is no request, the first that its connection has."""
-    asks = found.is_exchange & (found.asked_size >= 0)
+    asks = found.is_exchange & (found.request_size >= 0)
     connections, first = np.unique(found.connection[asks], return_index=True)
     known = np.append(found.client_id[asks][first], 0)
     at = np.searchsorted(connections, found.connection)
@@ -162,7 +162,7 @@ def _client_ids(found: IndexColumns) -> Int64:
 
 def _depth(found: IndexColumns, row: Int32, is_request: Bool) -> Int32:
     """How many requests each event's connection has in flight."""
-    waits = found.is_exchange & (found.asked_size >= 0) & (found.flags & Flag.NO_RESPONSE_EXPECTED == 0)
+    waits = found.is_exchange & (found.request_size >= 0) & (found.flags & Flag.NO_RESPONSE_EXPECTED == 0)
     step = np.where(waits[row], np.where(is_request, 1, -1), 0).astype(np.int32)
     connection = found.connection[row]
     order = np.argsort(connection, kind="stable")

@@ -17,12 +17,12 @@ from dissector.index.index_columns import IndexColumns
 def count_by_group(groups: Int64, rows: IndexColumns) -> Iterator[tuple[int, ExchangeCounts]]:
     """Each group's number, and the tally of its rows; `groups` is `(n,)`."""
     keys, group = np.unique(groups, return_inverse=True)
-    asked, answered = rows.asked_size >= 0, rows.answered_size >= 0
+    asked, answered = rows.request_size >= 0, rows.response_size >= 0
     waits = asked & ~answered & (rows.flags & Flag.NO_RESPONSE_EXPECTED == 0)
     sums = [
         _sums(group, len(keys), values)
-        for values in (np.ones(len(group), np.int64), np.where(asked, rows.asked_size, 0),
-                       np.where(answered, rows.answered_size, 0), waits)
+        for values in (np.ones(len(group), np.int64), np.where(asked, rows.request_size, 0),
+                       np.where(answered, rows.response_size, 0), waits)
     ]  # fmt: skip
     histograms = _histograms(group, len(keys), rows)
     for at, key in enumerate(keys.tolist()):

@@ -39,7 +39,7 @@ class ExchangeSampler:
             group = int(groups[which[0]])
             self._keep(group, chance[which[:SAMPLE_SIZE]], rows[which[:SAMPLE_SIZE]])
             key, version = int(found.api_key[which[0]]), int(found.version[which[0]])
-            for side, sizes in (("request", found.asked_size[which]), ("response", found.answered_size[which])):
+            for side, sizes in (("request", found.request_size[which]), ("response", found.response_size[which])):
                 there = sizes >= 0
                 if there.any():
                     sample = fields.of(MessageKind(key, version, side))

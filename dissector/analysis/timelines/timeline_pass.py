@@ -67,7 +67,7 @@ class TimelinePass:
         for start in range(0, len(self._capture), ROWS_PER_STEP):
             some = np.arange(start, min(start + ROWS_PER_STEP, len(self._capture)))
             found = self._capture.index_columns(some)
-            asks = found.is_exchange & (found.asked_size >= 0)
+            asks = found.is_exchange & (found.request_size >= 0)
             rows.append(some[asks & np.isin(found.api_key, telling)])
             ids.append(np.unique(found.client_id[asks & np.isin(found.api_key, transactional)]))
             produces = asks & np.isin(found.api_key, produce)
