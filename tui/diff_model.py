@@ -133,7 +133,9 @@ class DiffModel:
                 ]  # fmt: skip
         for field in self.comparison.fields(pair)[:MOST_FIELDS]:
             path = format_path(field.where_a or field.where_b or ())
-            out.append(Line(field.part, path, (field.where_a, field.where_b), ("", ""), field.alike, field.difference))
+            out.append(
+                Line(field.part, path, (field.where_a, field.where_b), ("", ""), field.is_equal, field.difference)
+            )
         return out
 
     def choose_line(self, number: int) -> None:

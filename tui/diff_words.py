@@ -8,7 +8,8 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 
 from dissector.analysis.diff import DiffEntry, DiffReason, ExchangePair, PairVerdict
-from dissector.analysis.diff.report import entry_block, entry_subject
+from dissector.analysis.diff.formatting import name_sides
+from dissector.analysis.diff.report import entry_block, entry_explanation, entry_name, entry_reason
 from dissector.core.text import clean
 from tui.diff_model import SIDES, DiffModel, Line, row_of
 from tui.words import value_text
@@ -133,7 +134,7 @@ def _cause_widths(width: int) -> tuple[int, int, int, int]:
 def cause_sign(entry: DiffEntry) -> Cell:
     if entry.reason is DiffReason.ORDER:
         return SIGNS[PairVerdict.ORDER]
-    if entry.reason is DiffReason.ONLY_HERE or not entry.a or not entry.b:
+    if entry.reason is DiffReason.ONE_SIDE or not entry.a or not entry.b:
         if entry.row_a is None:
             return SIGNS[PairVerdict.ONLY_B]
         if entry.row_b is None:
@@ -145,16 +146,14 @@ def cause_field(entry: DiffEntry) -> str:
     """What of an API an entry is about."""
     if entry.path:
         return clean(entry.path) if entry.api else "all"
-    return {DiffReason.ORDER: "order", DiffReason.COUNT: "how often"}.get(
-        entry.reason, clean(" ".join(filter(None, ("sent", entry_subject(entry)))))
-    )
+    return clean(entry_name(entry))
 
 
 def _often(entry: DiffEntry) -> str:
-    if entry.reason in (DiffReason.COUNT, DiffReason.ONLY_HERE) and not entry.path:
+    if entry.reason in (DiffReason.COUNT, DiffReason.ONE_SIDE) and not entry.path:
         return ""
     a, b = entry.count_a, entry.count_b
-    return f"{a:,}×" if a == b or not b else f"{b:,}×" if not a else f"{a:,}/{b:,}×"
+    return f"{a:,}×" if a == b or not b else f"{b:,}×" if not a else f"{a:,} vs {b:,}"
 
 
 def _field(part: str, path: str, width: int) -> str:
@@ -165,23 +164,17 @@ def _field(part: str, path: str, width: int) -> str:
 
 def _why(entry: DiffEntry, width: int) -> str:
     setting = " · ".join(dict.fromkeys(name for _, name in entry.settings))
-    words = [f"set by {setting}" if setting else "", entry.reason.value]
+    words = [f"set by {setting}" if setting else "", entry_reason(entry)]
     if width >= WIDER:
-        told = "" if entry.part or entry.path else entry_subject(entry)  # stands at the beginning of the line
-        words.append(said(entry.words.removeprefix(told).removeprefix("; ")))
+        words.append(entry_explanation(entry))
     return clean(" · ".join(filter(None, words)))
 
 
 def cause_text(entry: DiffEntry) -> str:
     """All of an entry in one line."""
     told = entry_block(entry)
-    more = "".join(f" · {words}" for words in told.more)
+    more = "".join(f" · {words}" for words in told.details)
     return f"{clean(entry.api)} {told.text} · {told.reason}{more}".strip()
-
-
-def said(words: str) -> str:
-    """Words of the comparison, with the names of the sides."""
-    return words.replace("{a}", "A").replace("{b}", "B")
 
 
 def line_head(width: int) -> str:
@@ -240,7 +233,7 @@ def line_why(line: Line) -> str:
         return "" if line.alike else DiffReason.VERSION.value
     if found is None:
         return "" if line.alike or not all(line.where) else "ignored"
-    words = clean(said(found.words))
+    words = clean(name_sides(found.explanation))
     return (
         words if words and found.reason is DiffReason.VERSION else ": ".join(filter(None, (found.reason.value, words)))
     )
@@ -251,7 +244,7 @@ def line_text(model: DiffModel, line: Line) -> str:
     name = f"{line.part}.{clean(line.path)}" if line.part else line.path
     a, b = (line_value(model, side, line) for side in SIDES)
     why = line_why(line)
-    return f"{name}: {a} against {b}{f' ({why})' if why else ''}"
+    return f"{name}: {a} vs {b}{f' ({why})' if why else ''}"
 
 
 def shared(words: list[str], room: int) -> list[str]:

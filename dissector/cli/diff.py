@@ -53,7 +53,7 @@ def compare(
     are_tables(files, on)
     if misuse := _misuse(len(files), chosen, matches):
         return complain(misuse)
-    filters = [wanted(render_text, option) for render_text, option in zip(chosen, ("--a", "--b"), strict=True)]
+    filters = [wanted(text, option) for text, option in zip(chosen, ("--a", "--b"), strict=True)]
     with collecting_seldom(), ExitStack() as stack:
         captures = [stack.enter_context(Capture([file], ports=ports)) for file in files]
         sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), filters, strict=True)]

@@ -17,7 +17,7 @@ def test_the_same_is_0_and_another_client_is_1() -> None:
     assert (same.returncode, same.stderr) == (0, b"")
     assert same.stdout.startswith(b"The same")
     assert (other.returncode, other.stderr) == (1, b"")
-    assert b"version: v18 against v16" in other.stdout
+    assert b"version: v18 vs v16" in other.stdout
 
 
 def test_json_has_differences_pairs_and_times() -> None:
@@ -54,7 +54,7 @@ def test_connections_matched_by_hand_are_compared_with_each_other_alone() -> Non
     assert done.returncode == 0
     crossed = kdissect("diff", JAVA, JAVA, "--match", "A:1=B:5")
     assert crossed.returncode == 1
-    assert b"on the connections of match 1: never against 2 times [only here]" in b" ".join(crossed.stdout.split())
+    assert b"on matched connections 1: 0 vs 2 [only in B]" in b" ".join(crossed.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ async def test_pairs_say_what_they_are() -> None:
     async with opened(size=(120, 60)) as screen:
         await screen.press("v")
         drawn = screen.lines()
-        for words in ("version, 3 fields", "only in A", "only in B", "more of the same", "same here", "1 field"):
+        for words in ("version, 3 fields", "only in A", "only in B", "repetition", "same here", "1 field"):
             assert words in drawn, words
 
 

@@ -78,14 +78,14 @@ async def test_y_copies_what_the_cursor_is_on() -> None:
         await to_cause(screen, "Fetch", "isolation_level")
         await screen.press("y")
         copied = screen.pilot.app.clipboard
-        assert copied.startswith("Fetch request.isolation_level: 0 READ_UNCOMMITTED against 1 READ_COMMITTED")
+        assert copied.startswith("Fetch request.isolation_level: 0 READ_UNCOMMITTED vs 1 READ_COMMITTED")
         await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)
         await screen.press("y")
         assert screen.pilot.app.clipboard == "A 1 ApiVersions v4 ⇄ B 1 ApiVersions v3: version, 3 fields"
         screen.diff.differences.focus()
         await screen.press("down", "y")
         copied = screen.pilot.app.clipboard
-        assert copied == 'request.client_software_name: "apache-kafka-java" against "confluent-kafka-python" (value)'
+        assert copied == 'request.client_software_name: "apache-kafka-java" vs "confluent-kafka-python" (value)'
 
 
 @pytest.mark.parametrize(

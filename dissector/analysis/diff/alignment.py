@@ -1,10 +1,10 @@
-"""Two sequences of keys, aligned: which element of one is which of the other.
+"""Align two sequences of keys: find which element of one matches which of the other.
 
-Common ends go first. A short stretch between gets a longest common subsequence; a long one is cut at what stands once
-on either side (patience), and where there is nothing like it, matched key by key, the n-th with the n-th, as far as
-these are in order. So the work is bounded: O(n log n), and `MAX_EXACT_PAIRS` for a short stretch.
+Common prefixes and suffixes match first. A short stretch between them gets a longest common subsequence; a long one is
+split at the elements that both sides have once (patience diff), and without any, matched key by key, the n-th with the
+n-th, as far as these are in order. So the work is bounded: O(n log n), and `MAX_EXACT_PAIRS` for a short stretch.
 
-Invariants: a match has equal keys; both columns of matches ascend; an element is matched once at most.
+Invariants: a match has equal keys; both columns of matches ascend; an element is matched at most once.
 """
 
 from bisect import bisect_left
@@ -14,16 +14,16 @@ from itertools import pairwise
 from typing import Final
 
 MAX_EXACT_PAIRS: Final = 10_000
-"""Pairs of elements of a stretch that are all looked at."""
+"""Pairs of elements of a stretch that gets an exact solution."""
 IndexPair = tuple[int, int]
 
 
 def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
-    """Pairs of positions that match, in order."""
+    """Return the matching positions, in order."""
     matches: list[IndexPair] = []
-    waiting = [(0, len(a), 0, len(b))]
-    while waiting:
-        low_a, high_a, low_b, high_b = waiting.pop()
+    stretches = [(0, len(a), 0, len(b))]
+    while stretches:
+        low_a, high_a, low_b, high_b = stretches.pop()
         while low_a < high_a and low_b < high_b and a[low_a] == b[low_b]:
             matches.append((low_a, low_b))
             low_a, low_b = low_a + 1, low_b + 1
@@ -38,31 +38,31 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
         elif anchors := _anchors(part_a, part_b):
             edges = [(-1, -1), *anchors, (len(part_a), len(part_b))]
             matches += [(low_a + i, low_b + j) for i, j in anchors]
-            waiting += [(low_a + i + 1, low_a + k, low_b + j + 1, low_b + m) for (i, j), (k, m) in pairwise(edges)]
+            stretches += [(low_a + i + 1, low_a + k, low_b + j + 1, low_b + m) for (i, j), (k, m) in pairwise(edges)]
         else:
-            matches += [(low_a + i, low_b + j) for i, j in _in_turn(part_a, part_b)]
+            matches += [(low_a + i, low_b + j) for i, j in _nth_with_nth(part_a, part_b)]
     return sorted(matches)
 
 
 def out_of_order(a: Sequence[Hashable], b: Sequence[Hashable], matches: list[IndexPair]) -> list[IndexPair]:
-    """Of what is left, the pairs with equal keys: they are there on both sides, at another place."""
-    left_b: dict[Hashable, list[int]] = defaultdict(list)
-    taken_a, taken_b = {i for i, _ in matches}, {j for _, j in matches}
+    """Return the pairs of unmatched elements with equal keys: both sides have them, in another order."""
+    unmatched_b: dict[Hashable, list[int]] = defaultdict(list)
+    matched_a, matched_b = {i for i, _ in matches}, {j for _, j in matches}
     for j in range(len(b) - 1, -1, -1):
-        if j not in taken_b:
-            left_b[b[j]].append(j)
-    return [(i, left_b[key].pop()) for i, key in enumerate(a) if i not in taken_a and left_b.get(key)]
+        if j not in matched_b:
+            unmatched_b[b[j]].append(j)
+    return [(i, unmatched_b[key].pop()) for i, key in enumerate(a) if i not in matched_a and unmatched_b.get(key)]
 
 
 def _anchors(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
-    """Elements that stand once on both sides, as many as are in order."""
+    """Return elements that both sides have exactly once, as many as are in order."""
     count_a, count_b = Counter(a), Counter(b)
     where = {key: j for j, key in enumerate(b) if count_b[key] == 1}
     return _ascending([(i, where[key]) for i, key in enumerate(a) if count_a[key] == 1 and key in where])
 
 
-def _in_turn(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
-    """The n-th of a key with the n-th of it, as many as are in order."""
+def _nth_with_nth(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
+    """Return the n-th of a key on both sides, as many as are in order."""
     where: dict[Hashable, list[int]] = defaultdict(list)
     for j in range(len(b) - 1, -1, -1):
         where[b[j]].append(j)
@@ -70,9 +70,9 @@ def _in_turn(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
 
 
 def _ascending(matches: list[IndexPair]) -> list[IndexPair]:
-    """The longest part of matches, ascending in A, that ascends in B."""
+    """Return the longest subsequence that ascends in B of matches that ascend in A."""
     tails: list[int] = []
-    """For each length, the least position in B that ends an ascending part of it."""
+    """For each length, the smallest position in B that ends an ascending subsequence of that length."""
     ends: list[int] = []
     before: list[int] = []
     for n, (_, j) in enumerate(matches):
@@ -92,7 +92,7 @@ def _ascending(matches: list[IndexPair]) -> list[IndexPair]:
 
 
 def _common(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[IndexPair]:
-    """A longest common subsequence, by the table of lengths."""
+    """Return a longest common subsequence, by dynamic programming."""
     lengths = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in range(len(a) - 1, -1, -1):
         for j in range(len(b) - 1, -1, -1):

@@ -21,17 +21,17 @@ FAMILIES: Final = (
     ("sarama", "sarama"),
     ("kafkajs", "kafkajs"),
 )
-"""Families of clients, by what their names in ApiVersions, or their client ids, begin with."""
+"""Families of clients, by the prefix of their name in ApiVersions or of their client id."""
 
 
 def family(client: str) -> str | None:
-    """The family of a client, by the name that it gives itself."""
+    """Return the family of a client by its name; None for an unknown one."""
     return next((name for start, name in FAMILIES if client.lower().startswith(start)), None)
 
 
 def setting(place: str, clients: Iterable[str]) -> tuple[str, str] | None:
-    """The family of these clients, and what it calls the setting behind a place: an API, the part, the path without
-    labels (``Fetch.request.max_wait_ms``), or what else of an API a setting controls (``Heartbeat.interval``)."""
+    """Return the family of these clients, and its name for the setting of a place: API, part and path without labels
+    (``Fetch.request.max_wait_ms``), or another property of an API (``Heartbeat.interval``)."""
     known = settings().get(place, {})
     names = (family(client) for client in clients)
     return next(((name, known[name]) for name in names if name in known), None)
@@ -39,7 +39,7 @@ def setting(place: str, clients: Iterable[str]) -> tuple[str, str] | None:
 
 @cache
 def settings() -> dict[str, dict[str, str]]:
-    """All that are known: by place, then by family."""
+    """Return all known settings by place, then by family."""
     raw = orjson.loads(files(__package__).joinpath("client_settings.json").read_bytes())
     found: dict[str, dict[str, str]] = raw["settings"]
     return found

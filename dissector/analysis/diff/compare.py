@@ -1,4 +1,4 @@
-"""Two sides, compared: gathered, their names matched, their keys compared, what is found grouped by its cause."""
+"""Compare two sides: profile them, match their names, compare their matching keys, group the differences by cause."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,9 +7,9 @@ from typing import Final
 
 from dissector.analysis.diff.alignment import align, out_of_order
 from dissector.analysis.diff.client_settings import setting
-from dissector.analysis.diff.consequences import fold_consequences, join_entries, rank
+from dissector.analysis.diff.consequences import fold_consequences, join_entries, significance
 from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, KeyDifference, compare_fields
-from dissector.analysis.diff.formatting import describe_key, format_count
+from dissector.analysis.diff.formatting import describe_key
 from dissector.analysis.diff.matching_keys import MatchingKey, Workflow
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
@@ -24,32 +24,32 @@ from dissector.analysis.diff.result import (
     TimingSummary,
 )
 from dissector.analysis.diff.side import DiffSide
-from dissector.analysis.diff.side_profile import KeyProfile, SideProfile
+from dissector.analysis.diff.side_profile import KeyProfile, SideProfile, WorkflowSteps
 from dissector.analysis.diff.statistical_comparison import compare_batching, compare_frequency
 
 IGNORED: Final = (
-    "correlation ids, client ids, ports of clients",
-    "times; of loops and retries the median interval is compared, up to half more is the same",
-    "offsets, epochs and sequence numbers, but whether there is one",
+    "correlation ids, client ids, client ports",
+    "times; median intervals of repeated requests and of retries are equal up to a factor of 1.5",
+    "values of offsets, epochs and sequence numbers; whether there is one is compared",
     "member ids, producer ids, uuids, fetch sessions and other names of one run: the first of each side is #1",
-    "answers with errors that are tried again, but how often (up to 3 more) and after which pause",
-    "two turns of a loop, or a tenth of them, more or less",
-    f"fields that have more than {MAX_COMPARED_VALUES} values on both sides; the order of an array's elements",
-    "to which partition records without a key go",
-    "which records share a batch, and how many requests carry them, where there are less than 20; up to "
-    "half more is the same",
+    "responses with retriable errors; their number (equal up to 3 more) and the retry backoff are compared",
+    "2 more requests, or 10% more, of an API that clients call repeatedly",
+    f"fields with more than {MAX_COMPARED_VALUES} values on both sides; the order of array elements",
+    "the partitions of records without a key",
+    "which records share a batch, and the number of Produce requests, below 20; above, both are equal up to a factor "
+    "of 1.5",
 )
 NO_EXCHANGES: Final = KeyProfile()
 ManualMatches = tuple[tuple[int, int], ...]
 
 
 def diff(a: DiffSide, b: DiffSide, matches: ManualMatches = (), rows: ManualMatches = ()) -> DiffResult:
-    """Compare two sides, all of whose captures are read.
+    """Compare two sides whose captures have been read to their end.
 
-    `matches` are connections, as `Row.connection` counts them, that the user says are the same: their exchanges are
-    compared with each other alone. So are `rows`, exchanges of one API that the user says mean the same.
+    `matches` are pairs of connections, numbered as `Row.connection`, that the user matched: their exchanges are
+    compared only with each other. So are `rows`, pairs of exchanges of one API that the user matched.
     """
-    one, other = (
+    profile_a, profile_b = (
         SideProfile(
             side,
             {pair[n]: number for number, pair in enumerate(matches, 1)},
@@ -57,68 +57,68 @@ def diff(a: DiffSide, b: DiffSide, matches: ManualMatches = (), rows: ManualMatc
         )
         for n, side in enumerate((a, b))
     )
-    return _DiffBuilder(one, other).comparison()
+    return _DiffBuilder(profile_a, profile_b).build()
 
 
 class _DiffBuilder:
-    """Two sides, gathered, on their way to a comparison."""
+    """Builds the result for two profiled sides."""
 
     def __init__(self, a: SideProfile, b: SideProfile) -> None:
         self._sides = (a, b)
         self._names = NameMatching(a.names, b.names)
-        self._facts = [{self._names.key(n, key): facts for key, facts in side.facts.items()} for n, side in
-                       enumerate(self._sides)]  # fmt: skip
-        self._found: dict[MatchingKey, list[KeyDifference]] = {}
+        self._keys = [{self._names.key(n, key): profile for key, profile in side.keys.items()} for n, side in
+                      enumerate(self._sides)]  # fmt: skip
+        self._differences: dict[MatchingKey, list[KeyDifference]] = {}
 
-    def comparison(self) -> DiffResult:
-        a, b = self._facts
-        for key in (key for key in a if key in b):  # in A's order, and not in a set's
+    def build(self) -> DiffResult:
+        a, b = self._keys
+        for key in (key for key in a if key in b):  # in A's order, not in a set's
             fields = list(compare_fields(key.api, a[key], b[key], self._names))
-            self._found[key] = [*fields, *compare_frequency(key, a[key], b[key])]
-        entries = [*self._whole(), *self._by_api()]
-        pairs, disorder = self._pairs()
+            self._differences[key] = [*fields, *compare_frequency(key, a[key], b[key])]
+        entries = [*self._connection_entries(), *self._api_entries()]
+        pairs, order_entries = self._pairs()
         return DiffResult(
             self._summary(0),
             self._summary(1),
-            tuple(self._ordered([*entries, *disorder])),
-            tuple(sorted(pairs, key=self._row_of)),
+            tuple(self._ordered([*entries, *order_entries])),
+            tuple(sorted(pairs, key=self._position)),
             tuple(self._timings()),
-            (*IGNORED, *(f"{kind} #{n} is {one} in A, {other} in B" for kind, n, one, other in self._names.matched)),
-            PairDecoder(self._sides[0], self._sides[1], self._names, self._differing),
+            (*IGNORED, *(f"{kind} #{n} is {in_a} in A, {in_b} in B" for kind, n, in_a, in_b in self._names.matched)),
+            PairDecoder(self._sides[0], self._sides[1], self._names, self._differing_fields),
         )
 
     def _summary(self, side: int) -> SideSummary:
-        gathered = self._sides[side]
-        connections = tuple(sorted(gathered.roles.connections.items()))
-        return SideSummary(gathered.side.label, gathered.exchanges, gathered.roles.who, connections,
-                           tuple(sorted(gathered.left_out.items())))  # fmt: skip
+        profile = self._sides[side]
+        connections = tuple(sorted(profile.roles.connections.items()))
+        return SideSummary(profile.side.label, profile.exchanges, profile.roles.labeled_clients, connections,
+                           tuple(sorted(profile.skipped.items())))  # fmt: skip
 
-    def _whole(self) -> Iterator[DiffEntry]:
-        """What is about the sides as a whole: connections."""
+    def _connection_entries(self) -> Iterator[DiffEntry]:
+        """Compare the numbers of connections by role."""
         roles = [side.roles.connections for side in self._sides]
         if roles[0] != roles[1]:
-            told = [", ".join(f"{count} {role}" for role, count in sorted(side.items())) for side in roles]
+            texts = [", ".join(f"{count} {role}" for role, count in sorted(side.items())) for side in roles]
             counts = [side.total() for side in roles]
-            yield DiffEntry("", "", "connections", DiffReason.COUNT, told[0], told[1], counts[0], counts[1])
+            yield DiffEntry("", "", "connections", DiffReason.COUNT, texts[0], texts[1], counts[0], counts[1])
 
-    def _by_api(self) -> Iterator[DiffEntry]:
-        """Versions, what only one side says, and what differs under one key, of all keys together."""
-        a, b = self._facts
-        yield from self._versions()
+    def _api_entries(self) -> Iterator[DiffEntry]:
+        """Group by cause: versions, requests of one side only, and the differences of all matching keys."""
+        a, b = self._keys
+        yield from self._version_entries()
         grouped: dict[tuple[object, ...], DiffEntry] = {}
-        found = [(key, each) for key in self._found for each in self._found[key]]
-        produced = compare_batching(self._sides[0].batching, self._sides[1].batching, self._names)
+        by_key = [(key, each) for key in self._differences for each in self._differences[key]]
+        batching = compare_batching(self._sides[0].batches, self._sides[1].batches, self._names)
         produce = MatchingKey(0, "Produce", (), "")
-        for key, each in (*found, *((produce, each) for each in produced), *self._alone(a, b)):
+        for key, each in (*by_key, *((produce, each) for each in batching), *self._one_sided(a, b)):
             entry = self._entry(key, each)
-            cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.words)
+            cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.explanation)
             grouped[cause] = join_entries(grouped[cause], entry) if cause in grouped else entry
         yield from grouped.values()
 
     def _entry(self, key: MatchingKey, found: KeyDifference) -> DiffEntry:
         path = path_without_labels(found.path)
-        if found.reason is DiffReason.COUNT and not found.words:
-            found = found._replace(words=self._not_counted(key))
+        if found.reason is DiffReason.COUNT and not found.explanation:
+            found = found._replace(explanation=self._uncounted(key))
         place = ".".join(filter(None, (key.api, found.part, path)))
         if found.reason in (DiffReason.BATCHING, DiffReason.CONTENT):
             place += f":{found.reason}"
@@ -126,147 +126,142 @@ class _DiffBuilder:
         settings = tuple(dict.fromkeys(each for each in known if each))
         return DiffEntry(
             key.api, found.part, path, found.reason, found.a, found.b, found.count_a, found.count_b,
-            found.words, settings, found.row_a, found.row_b,
+            found.explanation, settings, found.row_a, found.row_b,
         )  # fmt: skip
 
-    def _not_counted(self, key: MatchingKey) -> str:
-        """What else of the same is there, and counted by itself: what was answered with errors."""
-        steps = {each.step for facts in self._facts for each in facts if each._replace(step=key.step) == key}
+    def _uncounted(self, key: MatchingKey) -> str:
+        """Name the errors whose exchanges have keys, and so counts, of their own."""
+        steps = {each.step for keys in self._keys for each in keys if each._replace(step=key.step) == key}
         others = sorted(steps - {key.step, ""})
-        return f"not counting those answered {', '.join(others)}" if others else ""
+        return f"without responses with {', '.join(others)}" if others else ""
 
-    def _alone(
+    def _one_sided(
         self, a: dict[MatchingKey, KeyProfile], b: dict[MatchingKey, KeyProfile]
     ) -> Iterator[tuple[MatchingKey, KeyDifference]]:
-        """What one side alone says."""
+        """Yield the keys that only one side has."""
         for side, (mine, other) in enumerate(((a, b), (b, a))):
             apis = {key.api for key in other}
             apis |= {api for api, keys in Counter(key.api for key in mine).items() if keys > 1}
-            for key, facts in mine.items():
+            for key, profile in mine.items():
                 if key not in other:
-                    count, row = len(facts.rows), facts.rows[0]
-                    words = describe_key(key) if key.api in apis else ""
-                    if side == 0:
-                        found = KeyDifference(
-                            "", (), DiffReason.ONLY_HERE, format_count(count), "never", count, 0, words, row, None
-                        )
-                    else:
-                        found = KeyDifference(
-                            "", (), DiffReason.ONLY_HERE, "never", format_count(count), 0, count, words, None, row
-                        )
-                    yield key, found
+                    counts: list[int] = [0, 0]
+                    rows: list[int | None] = [None, None]
+                    counts[side], rows[side] = len(profile.rows), profile.rows[0]
+                    subject = describe_key(key) if key.api in apis else ""
+                    yield key, KeyDifference("", (), DiffReason.ONE_SIDE, f"{counts[0]:,}", f"{counts[1]:,}",
+                                             counts[0], counts[1], subject, rows[0], rows[1])  # fmt: skip
 
     def _timings(self) -> Iterator[TimingSummary]:
-        """The times of all that is said, whether they differ or not."""
-        for key in dict.fromkeys((*self._facts[0], *self._facts[1])):
-            a, b = (side.get(key, NO_EXCHANGES) for side in self._facts)
+        """Yield the times of all keys, whether they differ or not."""
+        for key in dict.fromkeys((*self._keys[0], *self._keys[1])):
+            a, b = (side.get(key, NO_EXCHANGES) for side in self._keys)
             yield TimingSummary(
                 key.api,
                 describe_key(key),
                 (len(a.rows), len(b.rows)),
-                (_middle(a.intervals), _middle(b.intervals)),
-                (_middle(a.latencies), _middle(b.latencies)),
-                (_middle(a.retries.pauses), _middle(b.retries.pauses)),
+                (_median(a.intervals_ns), _median(b.intervals_ns)),
+                (_median(a.latencies_ns), _median(b.latencies_ns)),
+                (_median(a.retries.backoffs_ns), _median(b.retries.backoffs_ns)),
             )
 
-    def _versions(self) -> Iterator[DiffEntry]:
-        """The versions of each API that both sides speak."""
-        spoken: list[dict[str, Counter[int]]] = [{}, {}]
-        for side, facts in enumerate(self._facts):
-            for key, each in facts.items():
-                spoken[side].setdefault(key.api, Counter()).update(each.versions)
-        for api in (api for api in spoken[0] if api in spoken[1]):
-            a, b = spoken[0][api], spoken[1][api]
+    def _version_entries(self) -> Iterator[DiffEntry]:
+        """Compare the versions of each API that both sides use."""
+        used: list[dict[str, Counter[int]]] = [{}, {}]
+        for side, keys in enumerate(self._keys):
+            for key, profile in keys.items():
+                used[side].setdefault(key.api, Counter()).update(profile.versions)
+        for api in (api for api in used[0] if api in used[1]):
+            a, b = used[0][api], used[1][api]
             if a.keys() != b.keys():
-                told = [", ".join(f"v{version}" for version in sorted(each)) for each in (a, b)]
-                first = [min(f.rows[0] for key, f in facts.items() if key.api == api) for facts in self._facts]
-                yield DiffEntry(api, "", "version", DiffReason.VERSION, told[0], told[1], a.total(), b.total(),
-                            row_a=first[0], row_b=first[1])  # fmt: skip
+                texts = [", ".join(f"v{version}" for version in sorted(each)) for each in (a, b)]
+                first = [min(each.rows[0] for key, each in keys.items() if key.api == api) for keys in self._keys]
+                yield DiffEntry(api, "", "version", DiffReason.VERSION, texts[0], texts[1], a.total(), b.total(),
+                                row_a=first[0], row_b=first[1])  # fmt: skip
 
     def _pairs(self) -> tuple[list[ExchangePair], list[DiffEntry]]:
-        """All exchanges, each with the one that means the same on the other side."""
+        """Pair all exchanges with the matching ones of the other side; return entries for steps in another order."""
         pairs: list[ExchangePair] = []
-        disorder: list[DiffEntry] = []
-        taken: set[MatchingKey] = set()
-        strands = [{self._strand(n, strand): steps for strand, steps in side.strands.items()} for n, side in
-                   enumerate(self._sides)]  # fmt: skip
-        for strand in dict.fromkeys((*strands[0], *strands[1])):
-            steps = [side.get(strand, []) for side in strands]
+        order_entries: list[DiffEntry] = []
+        aligned: set[MatchingKey] = set()
+        workflows = [{self._renamed(n, workflow): steps for workflow, steps in side.workflows.items()} for n, side in
+                     enumerate(self._sides)]  # fmt: skip
+        for workflow in dict.fromkeys((*workflows[0], *workflows[1])):
+            steps = [side.get(workflow, []) for side in workflows]
             keys = [[self._names.key(n, key) for key, _ in each] for n, each in enumerate(steps)]
-            taken.update(*keys)
-            matched = align(keys[0], keys[1])
-            moved = out_of_order(keys[0], keys[1], matched)
-            pairs += self._stepwise(steps[0], steps[1], keys, matched, moved)
+            aligned.update(*keys)
+            in_order = align(keys[0], keys[1])
+            moved = out_of_order(keys[0], keys[1], in_order)
+            pairs += self._step_pairs(steps[0], steps[1], keys, in_order, moved)
             if moved:
-                disorder.append(_disorder(keys, steps))
-        for key in dict.fromkeys((*self._facts[0], *self._facts[1])):
-            if key not in taken:
-                rows = [side[key].rows if key in side else () for side in self._facts]
+                order_entries.append(_order_entry(keys, steps))
+        for key in dict.fromkeys((*self._keys[0], *self._keys[1])):
+            if key not in aligned:
+                rows = [side[key].rows if key in side else () for side in self._keys]
                 pairs += self._zipped(key, rows[0], rows[1])
-        return pairs, disorder
+        return pairs, order_entries
 
-    def _strand(self, side: int, strand: Workflow) -> Workflow:
-        return Workflow(*self._names.key(side, MatchingKey(strand.matched, strand.name, strand.subject, ""))[:3])
+    def _renamed(self, side: int, workflow: Workflow) -> Workflow:
+        return Workflow(*self._names.key(side, MatchingKey(workflow.matched, workflow.name, workflow.subject, ""))[:3])
 
-    def _stepwise(
+    def _step_pairs(
         self,
-        a: list[tuple[MatchingKey, list[int]]],
-        b: list[tuple[MatchingKey, list[int]]],
+        a: WorkflowSteps,
+        b: WorkflowSteps,
         keys: list[list[MatchingKey]],
-        matched: list[tuple[int, int]],
+        in_order: list[tuple[int, int]],
         moved: list[tuple[int, int]],
     ) -> Iterator[ExchangePair]:
-        for i, j in matched:
+        for i, j in in_order:
             yield from self._zipped(keys[0][i], a[i][1], b[j][1])
         for i, j in moved:
             yield from (pair if pair.verdict is PairVerdict.MORE else pair._replace(verdict=PairVerdict.ORDER)
                         for pair in self._zipped(keys[0][i], a[i][1], b[j][1]))  # fmt: skip
-        there = [{pair[side] for pair in (*matched, *moved)} for side in (0, 1)]
+        matched = [{pair[side] for pair in (*in_order, *moved)} for side in (0, 1)]
         for n, (_, rows) in enumerate(a):
-            yield from () if n in there[0] else (ExchangePair(row, None, PairVerdict.ONLY_A) for row in rows)
+            yield from () if n in matched[0] else (ExchangePair(row, None, PairVerdict.ONLY_A) for row in rows)
         for n, (_, rows) in enumerate(b):
-            yield from () if n in there[1] else (ExchangePair(None, row, PairVerdict.ONLY_B) for row in rows)
+            yield from () if n in matched[1] else (ExchangePair(None, row, PairVerdict.ONLY_B) for row in rows)
 
     def _zipped(self, key: MatchingKey, a: Iterable[int], b: Iterable[int]) -> Iterator[ExchangePair]:
-        """The n-th with the n-th; those behind the last of the other side are more of the same."""
-        ours, theirs = list(a), list(b)
-        verdict = PairVerdict.DIFFERENT if self._differing(key) else PairVerdict.SAME
-        both = min(len(ours), len(theirs))
-        yield from (ExchangePair(i, j, verdict) for i, j in zip(ours, theirs, strict=False))
-        yield from (ExchangePair(row, None, PairVerdict.MORE if both else PairVerdict.ONLY_A) for row in ours[both:])
-        yield from (ExchangePair(None, row, PairVerdict.MORE if both else PairVerdict.ONLY_B) for row in theirs[both:])
+        """Pair the n-th with the n-th; further ones of either side are repetitions."""
+        rows_a, rows_b = list(a), list(b)
+        verdict = PairVerdict.DIFFERENT if self._differing_fields(key) else PairVerdict.SAME
+        both = min(len(rows_a), len(rows_b))
+        yield from (ExchangePair(i, j, verdict) for i, j in zip(rows_a, rows_b, strict=False))
+        yield from (ExchangePair(row, None, PairVerdict.MORE if both else PairVerdict.ONLY_A) for row in rows_a[both:])
+        yield from (ExchangePair(None, row, PairVerdict.MORE if both else PairVerdict.ONLY_B) for row in rows_b[both:])
 
-    def _differing(self, key: MatchingKey) -> list[KeyDifference]:
-        """The fields that differ under a key."""
-        return [found for found in self._found.get(key, ()) if found.part]
+    def _differing_fields(self, key: MatchingKey) -> list[KeyDifference]:
+        return [each for each in self._differences.get(key, ()) if each.part]
 
-    def _row_of(self, pair: ExchangePair) -> tuple[float, int]:
-        """Where a pair stands: by A's row; what only B has, as far down as it stands in B."""
+    def _position(self, pair: ExchangePair) -> tuple[float, int]:
+        """Return where a pair is listed: by A's row; rows of B alone at the same relative position."""
         share = len(self._sides[0].side.capture) / max(1, len(self._sides[1].side.capture))
         return (float(pair.a), 0) if pair.a is not None else ((pair.b or 0) * share, 1)
 
     def _ordered(self, entries: Iterable[DiffEntry]) -> list[DiffEntry]:
-        """The most telling first: the APIs by the most telling of their entries, then in the order in which they are
-        first spoken, on whichever side."""
+        """Sort by significance: the APIs by the most significant of their entries, then by their first exchange on
+        either side."""
         first: dict[str, int] = {"": -1}
-        for facts in self._facts:
-            for key, each in facts.items():
-                first[key.api] = min(first.get(key.api, each.rows[0]), each.rows[0])
+        for keys in self._keys:
+            for key, profile in keys.items():
+                first[key.api] = min(first.get(key.api, profile.rows[0]), profile.rows[0])
         reasons = list(DiffReason)
-        told = fold_consequences(entries)
-        best = {entry.api: min(rank(each) for each in told if each.api == entry.api) for entry in told}
-        return sorted(told, key=lambda entry: (best[entry.api], first[entry.api], entry.api, rank(entry), entry.part,
-                                               entry.path, reasons.index(entry.reason), entry.words))  # fmt: skip
+        folded = fold_consequences(entries)
+        best = {entry.api: min(significance(each) for each in folded if each.api == entry.api) for entry in folded}
+        return sorted(folded, key=lambda entry: (
+            best[entry.api], first[entry.api], entry.api, significance(entry), entry.part, entry.path,
+            reasons.index(entry.reason), entry.explanation))  # fmt: skip
 
 
-def _middle(times_ns: Sequence[int]) -> int | None:
+def _median(times_ns: Sequence[int]) -> int | None:
     return round(median(times_ns)) if times_ns else None
 
 
-def _disorder(keys: list[list[MatchingKey]], steps: list[list[tuple[MatchingKey, list[int]]]]) -> DiffEntry:
-    """Steps of one strand that both sides take, in another order."""
-    told = [", ".join(key.api for key in side[:8]) + (", …" if len(side) > 8 else "") for side in keys]
+def _order_entry(keys: list[list[MatchingKey]], steps: list[WorkflowSteps]) -> DiffEntry:
+    """Return the entry for a workflow whose steps both sides take in another order."""
+    texts = [", ".join(key.api for key in side[:8]) + (", …" if len(side) > 8 else "") for side in keys]
     return DiffEntry(
-        keys[0][0].api, "", "", DiffReason.ORDER, told[0], told[1], len(keys[0]), len(keys[1]),
+        keys[0][0].api, "", "", DiffReason.ORDER, texts[0], texts[1], len(keys[0]), len(keys[1]),
         row_a=steps[0][0][1][0], row_b=steps[1][0][1][0],
     )  # fmt: skip

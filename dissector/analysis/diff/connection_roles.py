@@ -1,4 +1,4 @@
-"""What connections are for, told by what is spoken on them."""
+"""The role of each connection, by the APIs that it carries, and the clients of a side."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -21,55 +21,55 @@ ROLE_NEUTRAL_APIS: Final = frozenset(
     ("ApiVersions", "Metadata", "FindCoordinator", "InitProducerId", "SaslHandshake", "SaslAuthenticate",
      "GetTelemetrySubscriptions", "PushTelemetry")
 )  # fmt: skip
-"""What any connection may carry, so that it tells nothing."""
+"""APIs that any connection may carry."""
 BOOTSTRAP: Final = "bootstrap"
 ADMIN: Final = "admin"
 MAX_CLIENT_NAMES: Final = 100
 
 
 class ConnectionRoles:
-    """The connections of a side."""
+    """The connections and clients of a side."""
 
     def __init__(self, client_id: Callable[[int], str | None]) -> None:
-        """`client_id` gives the text of a client id's number."""
+        """`client_id` returns the client id with a number."""
         self._client_id = client_id
-        self._spoken: dict[tuple[int, str], None] = {}
-        """Connections with the APIs that were spoken on them."""
+        self._apis: dict[tuple[int, str], None] = {}
+        """Connections with the APIs that they carry."""
         self._client_ids: dict[int, None] = {}
         self.software: dict[str, None] = {}
 
-    def take(self, connection: int, api: str, client_id: int) -> None:
-        """Add an exchange to what is known of its connection."""
-        self._spoken[connection, api] = None
+    def add_exchange(self, connection: int, api: str, client_id: int) -> None:
+        """Add an exchange of a connection."""
+        self._apis[connection, api] = None
         if client_id not in self._client_ids and len(self._client_ids) < MAX_CLIENT_NAMES:
             self._client_ids[client_id] = None
 
-    def told(self, request: Values) -> None:
-        """Add what an ApiVersions request says of the software."""
+    def add_software(self, request: Values) -> None:
+        """Add the software that an ApiVersions request names."""
         name, version = request.get("client_software_name"), request.get("client_software_version")
         if name and len(self.software) < MAX_CLIENT_NAMES:
             self.software.setdefault(f"{name} {version}")
 
     @property
     def connections(self) -> Counter[str]:
-        """How many connections there are for each purpose; one that only asks who is there is for the bootstrap."""
-        purposes: dict[int, set[str]] = {}
-        for connection, api in self._spoken:
-            of_it = purposes.setdefault(connection, set())
+        """The number of connections in each role. One with neutral APIs alone is for the bootstrap."""
+        roles: dict[int, set[str]] = {}
+        for connection, api in self._apis:
+            of_connection = roles.setdefault(connection, set())
             if api not in ROLE_NEUTRAL_APIS:
-                of_it.add(ROLES.get(api, ADMIN))
-        return Counter(" + ".join(sorted(of_it)) or BOOTSTRAP for of_it in purposes.values())
+                of_connection.add(ROLES.get(api, ADMIN))
+        return Counter(" + ".join(sorted(each)) or BOOTSTRAP for each in roles.values())
 
     @property
-    def _named(self) -> tuple[str, ...]:
+    def _client_id_texts(self) -> tuple[str, ...]:
         return tuple(name for number in self._client_ids if (name := self._client_id(number)))
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """The software, as ApiVersions names it; where it does not, the client ids."""
-        return tuple(self.software) or self._named
+        """The software, as ApiVersions names it; without that, the client ids."""
+        return tuple(self.software) or self._client_id_texts
 
     @property
-    def who(self) -> tuple[str, ...]:
-        """The same, in words that say which of the two it is."""
-        return tuple(self.software) or tuple(f"client id {name}" for name in self._named)
+    def labeled_clients(self) -> tuple[str, ...]:
+        """The same, with client ids marked as such."""
+        return tuple(self.software) or tuple(f"client id {name}" for name in self._client_id_texts)

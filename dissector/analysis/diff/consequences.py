@@ -1,5 +1,4 @@
-"""What follows from something else that differs: told with its cause and not as a cause of its own. And what tells
-more than something else."""
+"""Fold differences that follow from others into their causes, and rank entries by significance."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -35,26 +34,28 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("ApiVersions", "", "version"): (("ApiVersions", "response", "supported_features"),),
     ("FindCoordinator", "", "version"): (("FindCoordinator", "response", "error_message"),),
 }
-"""By cause: an incremental Fetch names only what changed (KIP-227); aborted transactions are told to who reads what is
-committed (KIP-98), as only idempotent producers have an id; a later subscription has more fields (KIP-429, KIP-792,
-KIP-881); a broker leaves features from old clients out that they could not read (KIP-1022), and has a message for
-success only in the versions that ask for one coordinator."""
+"""By cause: an incremental Fetch names only what changed (KIP-227); brokers list aborted transactions only for
+READ_COMMITTED (KIP-98), where only idempotent producers have an id; a later subscription has more fields (KIP-429,
+KIP-792, KIP-881); a broker hides features that an old client could not read (KIP-1022), and sends a message for success
+only in the versions that look up a single coordinator."""
 ECHOES: Final = (
     ("JoinGroup", _SUBSCRIPTION, "members.metadata."),
     ("SyncGroup", "assignments.assignment.", "assignment."),
 )
-"""What a coordinator hands on from a request into a response."""
+"""API, path in the request, path in the response: what a coordinator copies from a request into a response."""
 MAX_LISTED: Final = 6
-IDENTITY: Final = "client_software_name"
+FOLLOWED_BY: Final = "also changes "
+"""How the part of an explanation begins that lists consequences."""
+SOFTWARE_NAME: Final = "client_software_name"
 STATISTICAL_REASONS: Final = (DiffReason.CODEC, DiffReason.BATCHING, DiffReason.CONTENT, DiffReason.ORDER)
 
 
-def rank(entry: DiffEntry) -> int:
-    """How much an entry tells, 0 the most: what somebody set; what is said more often, or by one side alone; what else
-    a request has; versions; answers; names."""
+def significance(entry: DiffEntry) -> int:
+    """Return the rank of an entry, 0 first: settings; counts and requests of one side; other fields of requests;
+    versions; responses; names of clients."""
     if entry.settings or entry.reason in STATISTICAL_REASONS:
         return 0
-    if entry.path == IDENTITY:
+    if entry.path == SOFTWARE_NAME:
         return 5
     if entry.reason is DiffReason.VERSION:
         return 3
@@ -64,33 +65,33 @@ def rank(entry: DiffEntry) -> int:
 
 
 def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
-    """The entries without those that follow from another, which then says so."""
-    found = _absorbed(entries)
-    there = {_field(entry): entry for entry in found}
-    causes = [_cause(entry, there) for entry in found]
-    above = {_field(entry): cause for entry, cause in zip(found, causes, strict=True) if cause}
-    follow: dict[FieldKey, list[DiffEntry]] = {}
-    for entry, cause in zip(found, causes, strict=True):
+    """Return the entries without those that follow from another one, which lists them in its explanation."""
+    joined = _join_covered(entries)
+    by_field = {_field(entry): entry for entry in joined}
+    causes = [_cause(entry, by_field) for entry in joined]
+    cause_of = {_field(entry): cause for entry, cause in zip(joined, causes, strict=True) if cause}
+    consequences: dict[FieldKey, list[DiffEntry]] = {}
+    for entry, cause in zip(joined, causes, strict=True):
         if cause:
-            follow.setdefault(_root(cause, above), []).append(entry)
-    kept = [entry for entry, cause in zip(found, causes, strict=True) if not cause]
-    return [_with(entry, follow.get(_field(entry), [])) for entry in kept]
+            consequences.setdefault(_root(cause, cause_of), []).append(entry)
+    kept = [entry for entry, cause in zip(joined, causes, strict=True) if not cause]
+    return [_with_consequences(entry, consequences.get(_field(entry), [])) for entry in kept]
 
 
-def _cause(entry: DiffEntry, there: dict[FieldKey, DiffEntry]) -> FieldKey | None:
-    """What an entry follows from, if that is told."""
+def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
+    """Return the field that an entry follows from, if that field has an entry."""
     field = _field(entry)
     version = (entry.api, "", "version")
     if entry.reason is DiffReason.VERSION and field != version:
-        return version if version in there else None
+        return version if version in entries else None
     for cause, fields in CONSEQUENCES.items():
-        if field in fields and cause in there:
+        if field in fields and cause in entries:
             return cause
-    for api, asked, answered in ECHOES:
-        request = (api, "request", asked + entry.path.removeprefix(answered))
-        if field[:2] == (api, "response") and entry.path.startswith(answered) and request in there:
+    for api, in_request, in_response in ECHOES:
+        request = (api, "request", in_request + entry.path.removeprefix(in_response))
+        if field[:2] == (api, "response") and entry.path.startswith(in_response) and request in entries:
             return request
-    join = there.get(("JoinGroup", "", ""))
+    join = entries.get(("JoinGroup", "", ""))
     if field == ("SyncGroup", "", "") and join and (join.reason, join.a, join.b) == (entry.reason, entry.a, entry.b):
         return _field(join)
     return None
@@ -102,11 +103,11 @@ def _root(field: FieldKey, causes: dict[FieldKey, FieldKey]) -> FieldKey:
     return field
 
 
-def _absorbed(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
-    """Entries of one field and one reason, of which one says all that the other says: one entry."""
+def _join_covered(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
+    """Join entries of one field and reason where one has all values of the other."""
     out: list[DiffEntry] = []
     for entry in sorted(entries, key=lambda each: -len(each.a) - len(each.b)):
-        same = next((n for n, each in enumerate(out) if _says_all(each, entry)), None)
+        same = next((n for n, each in enumerate(out) if _covers(each, entry)), None)
         if same is None:
             out.append(entry)
         else:
@@ -114,15 +115,15 @@ def _absorbed(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
     return out
 
 
-def _says_all(one: DiffEntry, other: DiffEntry) -> bool:
-    if not one.part or (_field(one), one.reason, one.words) != (_field(other), other.reason, other.words):
+def _covers(one: DiffEntry, other: DiffEntry) -> bool:
+    if not one.part or (_field(one), one.reason, one.explanation) != (_field(other), other.reason, other.explanation):
         return False
     pairs = ((one.a, other.a), (one.b, other.b))
     return all(set(less.split(", ")) <= set(more.split(", ")) for more, less in pairs)
 
 
 def join_entries(one: DiffEntry, other: DiffEntry) -> DiffEntry:
-    """Two entries of one cause, in the words of the first."""
+    """Join two entries of one cause, with the texts of the first."""
     rows = [min((row for row in pair if row is not None), default=None)
             for pair in ((one.row_a, other.row_a), (one.row_b, other.row_b))]  # fmt: skip
     return replace(one, count_a=one.count_a + other.count_a, count_b=one.count_b + other.count_b,
@@ -133,25 +134,26 @@ def _field(entry: DiffEntry) -> FieldKey:
     return entry.api, entry.part, entry.path
 
 
-def _with(entry: DiffEntry, following: list[DiffEntry]) -> DiffEntry:
-    names = sorted({_called(each, entry) for each in following})
+def _with_consequences(entry: DiffEntry, consequences: list[DiffEntry]) -> DiffEntry:
+    names = sorted({_consequence_name(each, entry) for each in consequences})
     more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    words = f"and with it {', '.join(names[:MAX_LISTED])}{more}" if names else ""
-    return replace(entry, words="; ".join(filter(None, (entry.words, words))))
+    text = f"{FOLLOWED_BY}{', '.join(names[:MAX_LISTED])}{more}" if names else ""
+    return replace(entry, explanation="; ".join(filter(None, (entry.explanation, text))))
 
 
-def _called(entry: DiffEntry, cause: DiffEntry) -> str:
-    """What follows: its API where that is another, its place, and the versions that have it where that is why."""
+def _consequence_name(entry: DiffEntry, cause: DiffEntry) -> str:
+    """Return the name of a consequence: its API if another one, its field, and the versions that have it if that is
+    why it differs."""
     api = entry.api if entry.api != cause.api else ""
-    echoes = (to for of, _, to in ECHOES if of == entry.api and entry.path.startswith(to))
+    echoes = (in_response for of, _, in_response in ECHOES if of == entry.api and entry.path.startswith(in_response))
     echo = next(echoes, None) if entry.part == "response" else None
     path = echo.rstrip(".") if echo else entry.path
     place = ".".join(filter(None, (entry.part, path)))
-    since = f" ({_since(entry)})" if entry.reason is DiffReason.VERSION else ""
-    return " ".join(filter(None, (api, place))) + since
+    versions = f" ({_versions(entry)})" if entry.reason is DiffReason.VERSION else ""
+    return " ".join(filter(None, (api, place))) + versions
 
 
-def _since(entry: DiffEntry) -> str:
-    """The field's own name is said already."""
-    own = entry.path.rpartition(".")[2]
-    return entry.words.replace(f"{own} is there ", "").replace(" is there ", " ").replace("; ", ", ")
+def _versions(entry: DiffEntry) -> str:
+    """Return which versions have a field; its name is before the parentheses already."""
+    name = entry.path.rpartition(".")[2]
+    return entry.explanation.removeprefix(f"{name} ").replace("; ", ", ")

@@ -36,22 +36,22 @@ ASSIGNED: Final = {
     "SyncGroupRequest": "assignments.assignment.assigned_partitions",
     "SyncGroupResponse": "assignment.assigned_partitions",
 }
-"""What a leader assigns: nothing, where a topic is not known yet. When it gets to be known is up to the run."""
+"""A leader assigns nothing while it does not know the topic; when it learns of it varies from run to run."""
 EMPTY_VALUES: Final[frozenset[ComparedValue]] = frozenset((None, "", EMPTY))
-"""What a broker answers in place of nothing: which of them is up to the version."""
+"""What a broker responds for "nothing": which of them depends on the version."""
 
 
 class FieldOnSide(NamedTuple):
     """A field on one side."""
 
     values: Counter[ComparedValue]
-    own: LeafPath
-    """Where the side itself has it."""
+    path: LeafPath
+    """The path in that side's messages."""
     row: int
 
 
 class KeyDifference(NamedTuple):
-    """A difference of one key. `path` has labels."""
+    """A difference within one matching key. `path` has labels."""
 
     part: str
     path: LeafPath
@@ -60,137 +60,143 @@ class KeyDifference(NamedTuple):
     b: str
     count_a: int
     count_b: int
-    words: str
+    explanation: str
     row_a: int | None
     row_b: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class _SideFields:
-    """One side's fields of a part, as the comparison has them."""
+    """One side's fields of a part, by their canonical path."""
 
-    seen: dict[LeafPath, FieldOnSide]
+    fields: dict[LeafPath, FieldOnSide]
     prefixes: frozenset[LeafPath]
     versions: frozenset[int]
 
 
 def compare_fields(api: str, a: KeyProfile, b: KeyProfile, names: NameMatching) -> Iterator[KeyDifference]:
-    """The differences between what two sides have under one key."""
+    """Yield the differences between the fields of both sides under one key."""
     for part in ("request", "response"):
         body = f"{api}{part.capitalize()}"
-        sides = [_side_fields(body, part, facts, names, side) for side, facts in enumerate((a, b))]
-        if all(side.seen for side in sides):
-            yield from _merge_array_elements(
-                _merge_replaced_fields(_PartComparison(part, body, sides[0], sides[1]).found())
-            )
+        sides = [_side_fields(body, part, profile, names, side) for side, profile in enumerate((a, b))]
+        if all(side.fields for side in sides):
+            found = _PartComparison(part, body, sides[0], sides[1]).differences()
+            yield from _merge_array_elements(_merge_replaced_fields(found))
 
 
-def _side_fields(body: str, part: str, facts: KeyProfile, names: NameMatching, side: int) -> _SideFields:
-    seen: dict[LeafPath, FieldOnSide] = {}
-    for (own_part, own), values in facts.fields.items():
-        place = canonical_path(body, own) if own_part == part else None
-        if place is not None:
-            path = names.path(side, place)
-            found = seen.setdefault(path, FieldOnSide(Counter(), own, facts.first[own_part, own]))
+def _side_fields(body: str, part: str, profile: KeyProfile, names: NameMatching, side: int) -> _SideFields:
+    fields: dict[LeafPath, FieldOnSide] = {}
+    for (own_part, own_path), values in profile.fields.items():
+        canonical = canonical_path(body, own_path) if own_part == part else None
+        if canonical is not None:
+            path = names.path(side, canonical)
+            row = profile.first_rows[own_part, own_path]
+            field = fields.setdefault(path, FieldOnSide(Counter(), own_path, row))
             for value, count in values.items():
-                found.values[names.value(side, value)] += count
-    prefixes = frozenset(path[:n] for path in seen for n in range(len(path) + 1))
-    return _SideFields(seen, prefixes, frozenset(facts.versions))
+                field.values[names.value(side, value)] += count
+    prefixes = frozenset(path[:n] for path in fields for n in range(len(path) + 1))
+    return _SideFields(fields, prefixes, frozenset(profile.versions))
 
 
 class _PartComparison:
-    """Requests or responses of one key."""
+    """Compares the requests or the responses of one key."""
 
     def __init__(self, part: str, body: str, a: _SideFields, b: _SideFields) -> None:
         self._part = part
         self._body = body
         self._sides = (a, b)
-        self._told: set[LeafPath] = set()
+        self._reported: set[LeafPath] = set()
 
-    def found(self) -> list[KeyDifference]:
+    def differences(self) -> list[KeyDifference]:
         a, b = self._sides
         out: list[KeyDifference] = []
-        for path in dict.fromkeys((*a.seen, *b.seen)):
-            if path in a.seen and path in b.seen:
-                out += self._both(path, a.seen[path], b.seen[path])
-            elif path in a.seen:
-                out += self._one(path, 0)
+        for path in dict.fromkeys((*a.fields, *b.fields)):
+            if path in a.fields and path in b.fields:
+                out += self._compare_values(path, a.fields[path], b.fields[path])
+            elif path in a.fields:
+                out += self._report_missing(path, 0)
             else:
-                out += self._one(path, 1)
+                out += self._report_missing(path, 1)
         return out
 
-    def _both(self, path: LeafPath, a: FieldOnSide, b: FieldOnSide) -> Iterator[KeyDifference]:
-        ours, theirs = frozenset(a.values), frozenset(b.values)
-        if ours == theirs or (len(ours) > MAX_COMPARED_VALUES and len(theirs) > MAX_COMPARED_VALUES):
+    def _compare_values(self, path: LeafPath, a: FieldOnSide, b: FieldOnSide) -> Iterator[KeyDifference]:
+        values_a, values_b = frozenset(a.values), frozenset(b.values)
+        if values_a == values_b or (len(values_a) > MAX_COMPARED_VALUES and len(values_b) > MAX_COMPARED_VALUES):
             return
-        if NOT_EMPTY in ours & theirs and path_without_labels(path) == ASSIGNED.get(self._body):
+        if NOT_EMPTY in values_a & values_b and path_without_labels(path) == ASSIGNED.get(self._body):
             return
-        reason, words = DiffReason.VALUE, ""
-        field = field_at(self._body, a.own)
+        reason, explanation = DiffReason.VALUE, ""
+        field = field_at(self._body, a.path)
         default = default_of(field) if field is not None else None
         if path[-1] == "compression":
             reason = DiffReason.CODEC
-        elif field is not None and self._part == "response" and ours ^ theirs <= EMPTY_VALUES and self._nulls(field):
-            reason, words = DiffReason.VERSION, f"null is there from v{field.nullable_versions.low} on"
-        elif default is not None and (ours == {default}) != (theirs == {default}):
+        elif (
+            field is not None
+            and self._part == "response"
+            and values_a ^ values_b <= EMPTY_VALUES
+            and self._one_side_has_null(field)
+        ):
+            reason, explanation = DiffReason.VERSION, f"null since v{field.nullable_versions.low}"
+        elif default is not None and (values_a == {default}) != (values_b == {default}):
             reason = DiffReason.DEFAULT
-            words = f"{'{a}' if ours == {default} else '{b}'} leaves the schema's default"
-        yield self._entry(path, reason, self._said(path, a), self._said(path, b), words, a, b)
+            explanation = f"{'{a}' if values_a == {default} else '{b}'} has the schema's default"
+        yield self._difference(path, reason, self._values_text(path, a), self._values_text(path, b), explanation, a, b)
 
-    def _nulls(self, field: Field) -> bool:
-        """Whether one side's versions can say null of a field, and the other's can't."""
+    def _one_side_has_null(self, field: Field) -> bool:
+        """Return whether a field is nullable in the versions of exactly one side."""
         a, b = (any(map(field.nullable_versions.contains, side.versions)) for side in self._sides)
         return a != b
 
-    def _said(self, path: LeafPath, seen: FieldOnSide) -> str:
-        return format_values(self._body, seen.values, path_without_labels(path))
+    def _values_text(self, path: LeafPath, field: FieldOnSide) -> str:
+        return format_values(self._body, field.values, path_without_labels(path))
 
-    def _one(self, path: LeafPath, side: int) -> Iterator[KeyDifference]:
-        """What one side alone has: told once, at the first step of the path that the other lacks."""
+    def _report_missing(self, path: LeafPath, side: int) -> Iterator[KeyDifference]:
+        """Report what one side alone has: once, at the first step of the path that the other side lacks."""
         mine, other = self._sides[side], self._sides[1 - side]
-        # A structure that is null here and has fields there: the path ends on one side and goes on on the other.
-        at = next((n for n in range(1, len(path) + 1) if path[:n] not in other.prefixes), len(path))
-        start = path[:at]
-        if start in self._told:
+        # A structure that is null on one side and has fields on the other: the path ends on one and goes on.
+        depth = next((n for n in range(1, len(path) + 1) if path[:n] not in other.prefixes), len(path))
+        start = path[:depth]
+        if start in self._reported:
             return
-        above = next((other.seen[path[:n]] for n in range(at - 1, 0, -1) if path[:n] in other.seen), None)
-        if above is not None and isinstance(path[at - 1], ElementLabel) and NOT_EMPTY not in above.values:
-            return  # the array itself tells: on the other side it never has elements
-        seen = mine.seen[path]
-        own = seen.own[: len(seen.own) - (len(path) - at)]
-        field = field_at(self._body, own)
-        if field is not None and not any(field.versions.contains(version) for version in other.versions):
-            if _has_only_defaults(field_at(self._body, seen.own), seen):
+        above = next((other.fields[path[:n]] for n in range(depth - 1, 0, -1) if path[:n] in other.fields), None)
+        if above is not None and isinstance(path[depth - 1], ElementLabel) and NOT_EMPTY not in above.values:
+            return  # the array itself is reported: it never has elements on the other side
+        field = mine.fields[path]
+        own_path = field.path[: len(field.path) - (len(path) - depth)]
+        schema = field_at(self._body, own_path)
+        if schema is not None and not any(schema.versions.contains(version) for version in other.versions):
+            if _has_only_defaults(field_at(self._body, field.path), field):
                 return
-            reason, words = DiffReason.VERSION, f"{field.snake_name} {_version_range(field)}"
+            reason, explanation = DiffReason.VERSION, f"{schema.snake_name} {_version_range(schema)}"
         else:
-            reason, words = DiffReason.ONLY_HERE, ""
-        self._told.add(start)
-        step = path[at - 1]
+            reason, explanation = DiffReason.ONE_SIDE, ""
+        self._reported.add(start)
+        step = path[depth - 1]
         if isinstance(step, ElementLabel) and step.value is not None:
-            value = format_value(step.value)
+            text = format_value(step.value)
         else:
-            value = self._said(path, seen) if at == len(path) else "there"
-        sides = (seen, None) if side == 0 else (None, seen)
-        yield self._entry(start, reason, value if side == 0 else "", "" if side == 0 else value, words, *sides)
+            text = self._values_text(path, field) if depth == len(path) else "present"
+        fields = (field, None) if side == 0 else (None, field)
+        texts = (text, "") if side == 0 else ("", text)
+        yield self._difference(start, reason, *texts, explanation, *fields)
 
-    def _entry(
+    def _difference(
         self,
         path: LeafPath,
         reason: DiffReason,
         a: str,
         b: str,
-        words: str,
-        of_a: FieldOnSide | None,
-        of_b: FieldOnSide | None,
+        explanation: str,
+        field_a: FieldOnSide | None,
+        field_b: FieldOnSide | None,
     ) -> KeyDifference:
-        counts = [seen.values.total() if seen else 0 for seen in (of_a, of_b)]
-        rows = [seen.row if seen else None for seen in (of_a, of_b)]
-        return KeyDifference(self._part, path, reason, a, b, counts[0], counts[1], words, rows[0], rows[1])
+        counts = [field.values.total() if field else 0 for field in (field_a, field_b)]
+        rows = [field.row if field else None for field in (field_a, field_b)]
+        return KeyDifference(self._part, path, reason, a, b, counts[0], counts[1], explanation, rows[0], rows[1])
 
 
 def _merge_replaced_fields(found: list[KeyDifference]) -> list[KeyDifference]:
-    """A field that ends where another begins, beside it, was replaced by it: one difference and not two."""
+    """Merge a field that ends in some version with the one beside it that replaces it."""
     versioned = [each for each in found if each.reason is DiffReason.VERSION]
     out = [each for each in found if each.reason is not DiffReason.VERSION]
     while versioned:
@@ -202,24 +208,26 @@ def _merge_replaced_fields(found: list[KeyDifference]) -> list[KeyDifference]:
         versioned.remove(other)
         a, b = (one, other) if one.a else (other, one)
         name_a, name_b = format_path(a.path[-1:]), format_path(b.path[-1:])
-        newer, older = (other, one) if " up to " in one.words else (one, other)
-        words = f"{newer.words}; {older.words}"
-        out.append(a._replace(path=newer.path, a=name_a, b=name_b, count_b=b.count_b, row_b=b.row_b, words=words))
+        newer, older = (other, one) if UNTIL in one.explanation else (one, other)
+        explanation = f"{newer.explanation}; {older.explanation}"
+        out.append(
+            a._replace(path=newer.path, a=name_a, b=name_b, count_b=b.count_b, row_b=b.row_b, explanation=explanation)
+        )
     return out
 
 
 def _merge_array_elements(found: list[KeyDifference]) -> list[KeyDifference]:
-    """What one array has on one side alone, and on the other alone: one difference."""
+    """Merge the elements of one array that only one side has into one difference."""
     arrays: dict[tuple[str, LeafPath], KeyDifference] = {}
     out: list[KeyDifference] = []
     for each in found:
-        if each.reason is not DiffReason.ONLY_HERE or not isinstance(each.path[-1], ElementLabel):
+        if each.reason is not DiffReason.ONE_SIDE or not isinstance(each.path[-1], ElementLabel):
             out.append(each)
             continue
         array = each.path[:-1]
         before = arrays.get((each.part, array))
-        alone = each._replace(path=array, words="elements that only one side has")
-        arrays[each.part, array] = alone if before is None else before._replace(
+        element = each._replace(path=array, explanation="array elements")
+        arrays[each.part, array] = element if before is None else before._replace(
             a=_join_lists(before.a, each.a), b=_join_lists(before.b, each.b),
             count_a=max(before.count_a, each.count_a), count_b=max(before.count_b, each.count_b),
             row_a=each.row_a if before.row_a is None else before.row_a,
@@ -229,34 +237,37 @@ def _merge_array_elements(found: list[KeyDifference]) -> list[KeyDifference]:
 
 
 def _join_lists(one: str, other: str) -> str:
-    """Two lists of words as one; of long ones the beginning."""
+    """Join two lists of values; of long ones only the beginning."""
     if not one or not other:
         return one or other
     return one if one.endswith("…") else f"{one}, …" if len(one) > MAX_TEXT else f"{one}, {other}"
 
 
 def _replaces(one: KeyDifference, other: KeyDifference) -> bool:
-    return bool(one.a) != bool(other.a) and (" up to " in one.words) != (" up to " in other.words)
+    return bool(one.a) != bool(other.a) and (UNTIL in one.explanation) != (UNTIL in other.explanation)
 
 
-def _has_only_defaults(field: Field | None, seen: FieldOnSide) -> bool:
-    """Whether all values are what the field's being away means."""
-    default = default_of(field) if field is not None else None
-    nothing = (default,) if default is not None else (0, "", None, False, EMPTY, 0.0)
-    return all(value in (*nothing, NO_SESSION, WITHOUT_SESSION) for value in seen.values)
+def _has_only_defaults(schema: Field | None, field: FieldOnSide) -> bool:
+    """Return whether all values mean the same as the field's absence."""
+    default = default_of(schema) if schema is not None else None
+    defaults = (default,) if default is not None else (0, "", None, False, EMPTY, 0.0)
+    return all(value in (*defaults, NO_SESSION, WITHOUT_SESSION) for value in field.values)
+
+
+UNTIL: Final = " up to "
 
 
 def _version_range(field: Field) -> str:
-    """Which versions have a field, in words."""
+    """Describe which versions have a field: ``since v13``, ``up to v12``, ``from v3 up to v5``."""
     low, high = field.versions.low, field.versions.high
     if field.versions.contains(32_767):
-        return f"is there from v{low} on"
-    return f"is there up to v{high}" if low == 0 else f"is there in v{low} up to v{high}"
+        return f"since v{low}"
+    return f"up to v{high}" if low == 0 else f"from v{low}{UNTIL}v{high}"
 
 
 @lru_cache(maxsize=8192)
 def field_at(body: str, path: LeafPath) -> Field | None:
-    """The schema's field; None for what no schema has."""
+    """Return the schema's field at a path; None for a path that no schema has."""
     try:
         fields = message(body).fields
     except KeyError:

@@ -1,4 +1,4 @@
-"""Values, paths and times of a comparison in words. They are as the wire has them: faces clean them."""
+"""Values, paths, counts and explanations of a comparison as text. Not cleaned: whoever prints them does that."""
 
 from collections import Counter
 from typing import Final
@@ -14,7 +14,7 @@ MAX_TEXT: Final = 60
 
 
 def format_value(value: ComparedValue) -> str:
-    """One value."""
+    """Return one value as text."""
     if isinstance(value, EntityName):
         return f"{value.kind} {value.text}" if value.text.startswith("#") else value.text
     if isinstance(value, Placeholder):
@@ -30,15 +30,15 @@ def format_value(value: ComparedValue) -> str:
 
 
 def format_values(body: str, values: Counter[ComparedValue], path: str) -> str:
-    """All values of the field at `path`, which has no labels: the most frequent first, then in their own order."""
-    named = [(count, _named(body, value, path)) for value, count in values.items()]
-    words = [text for _, text in sorted(named, key=lambda each: (-each[0], each[1]))]
-    more = f" and {len(words) - MAX_LISTED} more" if len(words) > MAX_LISTED else ""
-    return ", ".join(words[:MAX_LISTED]) + more
+    """Return the values of the field at `path`, which has no labels: the most frequent first, then alphabetically."""
+    named = [(count, _format_enum(body, value, path)) for value, count in values.items()]
+    texts = [text for _, text in sorted(named, key=lambda each: (-each[0], each[1]))]
+    more = f" and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
+    return ", ".join(texts[:MAX_LISTED]) + more
 
 
-def _named(body: str, value: ComparedValue, path: str) -> str:
-    """A value with what its number is called."""
+def _format_enum(body: str, value: ComparedValue, path: str) -> str:
+    """Return a value with the name of its number, if it has one."""
     if isinstance(value, int) and not isinstance(value, bool):
         enum = enum_of(body, path)
         name = name_of(enum, value) if enum else ""
@@ -47,33 +47,40 @@ def _named(body: str, value: ComparedValue, path: str) -> str:
 
 
 def format_path(path: LeafPath) -> str:
-    """``topics[orders].partitions[0].partition``."""
-    return "".join(_step(n, step) for n, step in enumerate(path))
+    """Return ``topics[orders].partitions[0].partition``."""
+    return "".join(_format_step(n, step) for n, step in enumerate(path))
 
 
-def _step(n: int, step: PathStep) -> str:
+def _format_step(n: int, step: PathStep) -> str:
     if isinstance(step, ElementLabel):
         return "[]" if step.value is None else f"[{format_value(step.value)}]"
     return f".{step}" if n else step
 
 
 def describe_key(key: MatchingKey) -> str:
-    """What tells a key from others of its API."""
+    """Describe what distinguishes a key from others of its API: ``for billing, with MEMBER_ID_REQUIRED``."""
     subject = " ".join(format_value(each) if isinstance(each, EntityName) else each for each in key.subject)
-    words = (
+    parts = (
         f"for {subject}" if subject else "",
-        f"answered {key.step}" if key.step else "",
-        f"on the connections of match {key.matched}" if key.matched > 0 else "",
-        f"matched by hand as number {-key.matched}" if key.matched < 0 else "",
+        f"with {key.step}" if key.step else "",
+        f"on matched connections {key.matched}" if key.matched > 0 else "",
+        f"in manual match {-key.matched}" if key.matched < 0 else "",
     )
-    return ", ".join(filter(None, words))
+    return ", ".join(filter(None, parts))
 
 
-def format_count(count: int) -> str:
-    """How often."""
-    return "once" if count == 1 else f"{count:,} times"
+def format_occurrences(a: int, b: int) -> str:
+    """Return how often both sides have something: ``once``, ``16 times``, ``3 vs 4 times``."""
+    if a != b:
+        return f"{a:,} vs {b:,} times"
+    return "once" if a == 1 else f"{a:,} times"
 
 
 def format_interval(ns: float) -> str:
-    """An interval."""
+    """Return ``every 3.0 s``."""
     return f"every {duration(round(ns))}"
+
+
+def name_sides(explanation: str, a: str = "A", b: str = "B") -> str:
+    """Return an explanation with the names of the sides filled in."""
+    return explanation.replace("{a}", a).replace("{b}", b)

@@ -1,9 +1,9 @@
-"""What an exchange is for, whatever connection it is on: its key, and the strand of the conversation it belongs to.
+"""The matching key of an exchange: what it is for, on whatever connection; and the workflow that it is a step of.
 
-Two exchanges with one key mean the same. What is said over and over while a program runs (Fetch, Heartbeat, Metadata)
-is a loop: its turns are one thing, wherever they stand. FindCoordinator is one too, as some clients ask again and
-again, in case the coordinator moved. All else is a step of its strand, where order means something. An error that may
-be tried again makes no step of its own: the exchange is a retry of what it tries.
+Exchanges with equal keys match. APIs that clients call repeatedly while they run (Fetch, Heartbeat, Metadata) match in
+any position. FindCoordinator is one of them, as some clients poll it in case the coordinator moved. All other exchanges
+are steps of a workflow, whose order is compared. A retriable error makes no step: the exchange belongs to the step that
+is retried.
 """
 
 from typing import Final, NamedTuple
@@ -27,7 +27,7 @@ WORKFLOWS: Final = {
     "InitProducerId": "producer",
     "ListOffsets": "reading", "OffsetForLeaderEpoch": "reading",
 }  # fmt: skip
-"""The strand of a step; those of other APIs have one for each API."""
+"""The workflow of an API. Other APIs have one each."""
 ERROR_CODES: Final = frozenset(("error_code",))
 COORDINATORS: Final[dict[int, str]] = {
     CoordinatorType.GROUP: "group",
@@ -37,23 +37,22 @@ COORDINATORS: Final[dict[int, str]] = {
 
 
 Subject = tuple[EntityName | str, ...]
-"""What a request is about: a group, a transaction, all topics."""
+"""What a request is for: a group, a transaction, all topics."""
 
 
 class MatchingKey(NamedTuple):
-    """What an exchange means. Exchanges of one key are alike."""
+    """What an exchange is for. Exchanges with equal keys match."""
 
     matched: int
-    """The number, from 1, of the pair of connections that the user matched; from -1 down that of two exchanges that the
-    user matched; 0 for all others."""
+    """The number of a manual match: from 1 up of connections, from -1 down of exchanges; 0 for all others."""
     api: str
     subject: Subject
     step: str
-    """The error that makes it another step of the dance, ``MEMBER_ID_REQUIRED``; mostly empty."""
+    """The error in the response if it makes this another step, ``MEMBER_ID_REQUIRED``; mostly empty."""
 
 
 class Workflow(NamedTuple):
-    """A part of the conversation whose order means something."""
+    """Exchanges whose order is compared."""
 
     matched: int
     name: str
@@ -61,7 +60,7 @@ class Workflow(NamedTuple):
 
 
 def workflow_of(key: MatchingKey) -> Workflow | None:
-    """The strand of a step; None for a turn of a loop."""
+    """Return the workflow of a key; None for an API that clients call repeatedly."""
     if key.api in REPEATED_APIS:
         return None
     name = WORKFLOWS.get(key.api, key.api)
@@ -69,15 +68,15 @@ def workflow_of(key: MatchingKey) -> Workflow | None:
 
 
 def matching_key(api: str, subject: Subject, error: int, matched: int) -> tuple[MatchingKey, str]:
-    """The key of an exchange whose answer has that error code, 0 for none; and the error that made somebody try again,
-    empty for none."""
+    """Return the key of an exchange whose response has an error code, 0 for none; and the name of the error if it is
+    retriable, else an empty text."""
     if error and is_retriable(error):
         return MatchingKey(matched, api, subject, ""), error_name(error)
     return MatchingKey(matched, api, subject, error_name(error) if error else ""), ""
 
 
 def first_error(response: ExchangeMessage) -> int:
-    """The first error code of a response that is one; 0 for none."""
+    """Return the first error code of a response; 0 for none."""
     for struct in structs_with(response.shape, response.body, ERROR_CODES):
         code = struct.get("error_code")
         if isinstance(code, int) and code:
@@ -85,28 +84,28 @@ def first_error(response: ExchangeMessage) -> int:
     return 0
 
 
-def subject_of(api: str, asked: Values) -> Subject:
-    """What a request is about. Which topics are no part of it: clients ask for them together or one by one."""
+def subject_of(api: str, request: Values) -> Subject:
+    """Return what a request is for. Topics are not part of it: clients name them in one request or in many."""
     if api == "Metadata":
-        topics = asked.get("topics")
+        topics = request.get("topics")
         if topics is None:
             return ("all topics",)
         return ("topics",) if topics else ("no topics",)
     if api == "FindCoordinator":
-        return _coordinator(asked)
+        return _coordinator(request)
     for name, kind in (("group_id", "group"), ("transactional_id", "transaction")):
-        value = asked.get(name)
+        value = request.get(name)
         if isinstance(value, str) and value:
             return (EntityName(kind, value),)
-    groups = asked.get("groups")
+    groups = request.get("groups")
     if isinstance(groups, list) and groups and isinstance(groups[0], dict) and groups[0].get("group_id"):
         return (EntityName("group", str(groups[0]["group_id"])),)
     return ()
 
 
-def _coordinator(asked: Values) -> Subject:
-    number = asked.get("key_type", CoordinatorType.GROUP)
+def _coordinator(request: Values) -> Subject:
+    number = request.get("key_type", CoordinatorType.GROUP)
     kind = COORDINATORS.get(number, "") if isinstance(number, int) else ""
-    keys = asked.get("coordinator_keys")
-    key = keys[0] if isinstance(keys, list) and keys else asked.get("key", "")
+    keys = request.get("coordinator_keys")
+    key = keys[0] if isinstance(keys, list) and keys else request.get("key", "")
     return (kind, EntityName(kind, str(key)))

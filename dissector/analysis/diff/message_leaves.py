@@ -31,7 +31,7 @@ from dissector.protocol.schema.model import Field
 
 
 class ElementLabel(NamedTuple):
-    """Which element of an array."""
+    """Identifies an element of an array."""
 
     value: ComparedValue
 
@@ -40,51 +40,51 @@ PathStep = str | ElementLabel
 LeafPath = tuple[PathStep, ...]
 Leaf = tuple[LeafPath, ComparedValue]
 ScalarReader = Callable[[object, Mapping[str, str]], ComparedValue]
-"""Takes a scalar, and the names of topic ids."""
+"""Takes a scalar and the names of topic ids; returns what is compared."""
 LeafWalker = Callable[[Any, LeafPath, Mapping[str, str], list[Leaf]], None]
-"""Takes a value, its path, the names of topic ids, and the list that its leaves go to."""
+"""Takes a value, its path and the names of topic ids; appends the leaves to a list."""
 
 EMPTY: Final = Placeholder("empty")
 NOT_EMPTY: Final = Placeholder("elements")
 TOPIC_ID: Final = "topic_id"
 NAME: Final = "name"
-"""Of a topic whose id is that of none."""
+"""Identifies a topic whose id is the zero uuid."""
 IDENTIFYING: Final = frozenset(
     ("partition", "partition_index", "partition_id", "index", "topic", "topic_id", "name", "topic_name", "api_key",
      "group_id", "node_id", "member_id", "coordinator_key", "key", "config_name")
 )  # fmt: skip
-"""Fields that tell elements apart where the schema has no key for it."""
-UNLABELLED: Final = ElementLabel(None)
+"""Fields that identify an element if the schema has no map key."""
+UNLABELED: Final = ElementLabel(None)
 SESSION_ID: Final[LeafPath] = ("session_id",)
 SESSION_EPOCH: Final[LeafPath] = ("session_epoch",)
 NO_SESSION: Final = Placeholder("no session")
-NEW_SESSION: Final = Placeholder("a new session")
+NEW_SESSION: Final = Placeholder("new session")
 # The final epoch of session 0 asks for all without making a session; of another session, it closes that.
-WITHOUT_SESSION: Final = Placeholder("-1 FINAL_EPOCH (a full fetch without a session)")
-CLOSING: Final = Placeholder("-1 FINAL_EPOCH (the session is closed)")
-MAGIC_AT: Final = 16
-"""Where a message of before 0.11 has its version (KIP-31)."""
+WITHOUT_SESSION: Final = Placeholder("-1 FINAL_EPOCH (full fetch without a session)")
+CLOSING: Final = Placeholder("-1 FINAL_EPOCH (closes the session)")
+MAGIC_OFFSET: Final = 16
+"""Where a message of magic 0 or 1 has its magic (KIP-31)."""
 INTEGERS: Final = frozenset(("int8", "int16", "int32", "int64", "uint16", "uint32"))
-MOST_KNOWN: Final = 1_000
-MOST_ELEMENTS: Final = 10_000
-"""Of one array; what is behind them is not looked at."""
+MAX_CACHED: Final = 1_000
+MAX_ELEMENTS: Final = 10_000
+"""Elements of one array that are compared; further ones are ignored."""
 
 
 def message_leaves(message: ExchangeMessage) -> list[Leaf]:
-    """The leaves of a body; of a response's records none, which are their producer's."""
+    """Return the leaves of a body. A response's records have none: they depend on their producer."""
     body = message.shape.body
     found: list[Leaf] = []
     if body is not None and message.body:
         values = message.body if body in RECORDS_FIELDS else message.decoded_body
         _walker(body, message.shape.body_version)(values, (), message.context.topic_names, found)
         if body == "FetchRequest":
-            said = _session(values.get("session_id"), values.get("session_epoch"))
-            return [(path, said.get(path, value)) for path, value in found] if said else found
+            session = _session(values.get("session_id"), values.get("session_epoch"))
+            return [(path, session.get(path, value)) for path, value in found] if session else found
     return found
 
 
 def _session(number: object, epoch: object) -> dict[LeafPath, ComparedValue]:
-    """What a Fetch says of its session, where its two numbers by themselves do not (KIP-227)."""
+    """Return what the session id and epoch of a Fetch mean together (KIP-227)."""
     if number == 0:
         if epoch == FetchSessionEpoch.FINAL:
             return {SESSION_ID: NO_SESSION, SESSION_EPOCH: WITHOUT_SESSION}
@@ -94,14 +94,14 @@ def _session(number: object, epoch: object) -> dict[LeafPath, ComparedValue]:
 
 @lru_cache(maxsize=1024)
 def _walker(body: str, version: int) -> LeafWalker:
-    """What walks one version of a message: made once, as its plan is."""
+    """Return the walker for one version of a message: built once, like its plan."""
     return _struct(plan(body, version), records=body == "ProduceRequest")
 
 
 def _struct(layout: StructPlan, *, records: bool) -> LeafWalker:
-    """A scalar is taken here, at the cost of one call and not of two: most leaves are."""
+    """Read scalars here: most leaves are scalars, and this saves a call for each."""
     inside = [
-        (field.name, field.name + SUFFIX, _field(field, records=records), _scalar(field))
+        (field.name, field.name + SUFFIX, _field(field, records=records), _field_reader(field))
         for field in (*layout.fields, *layout.tagged)
     ]
     defaults = [(field.name, default) for field in layout.tagged if (default := default_of(field.schema)) is not None]
@@ -110,13 +110,13 @@ def _struct(layout: StructPlan, *, records: bool) -> LeafWalker:
         if not isinstance(values, dict):
             found.append((path, compared_value(None, "", values)))
             return
-        for name, decoded, inner, taken in inside:
+        for name, decoded, inner, reader in inside:
             if name not in values:
                 continue
             if decoded in values and name != TOPIC_ID:
-                _plain(values[decoded], (*path, name), name, found)
-            elif taken is not None:
-                found.append(((*path, name), taken(values[name], topics)))
+                _decoded(values[decoded], (*path, name), name, found)
+            elif reader is not None:
+                found.append(((*path, name), reader(values[name], topics)))
             else:
                 inner(values[name], (*path, name), topics, found)
         for name, default in defaults:
@@ -135,45 +135,47 @@ def _field(field: FieldPlan, *, records: bool) -> LeafWalker:
     return _batches if records and field.schema.type == "records" else _nothing
 
 
-def _scalar(field: FieldPlan) -> ScalarReader | None:
-    """What takes a field that is one value; None for one that holds others."""
-    plain = isinstance(field.type, ScalarPlan | VariablePlan) and field.schema.type != "records"
-    return _taken(field.schema) if plain else None
+def _field_reader(field: FieldPlan) -> ScalarReader | None:
+    """Return the reader of a field with a single value; None for a field that holds others."""
+    is_scalar = isinstance(field.type, ScalarPlan | VariablePlan) and field.schema.type != "records"
+    return _scalar_reader(field.schema) if is_scalar else None
 
 
 def _array(field: FieldPlan, layout: ArrayPlan, *, records: bool) -> LeafWalker:
     element = layout.element
     if isinstance(element, StructPlan):
         inner, key = _struct(element, records=records), _identity(element)
-        identity = _taken(key.schema) if key else None
+        identity = _scalar_reader(key.schema) if key else None
         name = key.name if key else ""
-        called = next((field for field in element.fields if field.name == NAME), None)
-        named = _taken(called.schema) if called else None
+        name_field = next((field for field in element.fields if field.name == NAME), None)
+        name_reader = _scalar_reader(name_field.schema) if name_field else None
     else:
-        taken = _taken(field.schema)
+        reader = _scalar_reader(field.schema)
 
     def walk(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[Leaf]) -> None:
         if not isinstance(value, list):
             found.append((path, compared_value(None, "", value)))
             return
         found.append((path, NOT_EMPTY if value else EMPTY))
-        for each in value[:MOST_ELEMENTS]:
+        for each in value[:MAX_ELEMENTS]:
             if isinstance(element, StructPlan):
-                label = UNLABELLED
+                label = UNLABELED
                 if identity and isinstance(each, dict):
-                    own = each.get(name)
+                    raw = each.get(name)
                     label = ElementLabel(
-                        named(each.get(NAME), topics) if own == NO_TOPIC_ID and named else identity(own, topics)
+                        name_reader(each.get(NAME), topics)
+                        if raw == NO_TOPIC_ID and name_reader
+                        else identity(raw, topics)
                     )
                 inner(each, (*path, label), topics, found)
             else:
-                found.append(((*path, UNLABELLED), taken(each, topics)))
+                found.append(((*path, UNLABELED), reader(each, topics)))
 
     return walk
 
 
-def _taken(field: Field) -> ScalarReader:
-    """What takes a field's scalars; a topic's id is its name, where the conversation taught it."""
+def _scalar_reader(field: Field) -> ScalarReader:
+    """Return the reader of a field's scalars. A topic id is read as the topic's name, if that is known."""
     name = field.snake_name
     if name == TOPIC_ID:
         return lambda value, topics: (
@@ -187,49 +189,49 @@ def _taken(field: Field) -> ScalarReader:
         )
     known: dict[object, ComparedValue] = {}
 
-    def take(value: object, _: Mapping[str, str]) -> ComparedValue:
-        """Of each value, what it is is worked out once."""
+    def read(value: object, _: Mapping[str, str]) -> ComparedValue:
+        """Read each value once."""
         if not isinstance(value, str | int):
             return compared_value(field, name, value)
         if value not in known:
-            if len(known) >= MOST_KNOWN:
+            if len(known) >= MAX_CACHED:
                 known.clear()
             known[value] = compared_value(field, name, value)
         return known[value]
 
-    return take
+    return read
 
 
 def _nothing(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[Leaf]) -> None:
-    """What is no part of the comparison."""
+    """Ignore a field that is not compared."""
 
 
 def _identity(layout: StructPlan) -> FieldPlan | None:
-    """The field that tells elements apart: the schema's key, or one of a telling name."""
+    """Return the field that identifies elements: the schema's map key, or a field in `IDENTIFYING`."""
     keys = [field for field in layout.fields if field.schema.map_key]
     if len(keys) == 1:
         return keys[0]
     return next((field for field in layout.fields if field.name in IDENTIFYING), None)
 
 
-def _plain(value: object, path: LeafPath, name: str, found: list[Leaf]) -> None:
-    """What was found inside of bytes: of no layout that is known here."""
+def _decoded(value: object, path: LeafPath, name: str, found: list[Leaf]) -> None:
+    """Add what was decoded inside of bytes, by its values alone: its schema is not known here."""
     if isinstance(value, dict):
         for inner, content in value.items():
             if inner + SUFFIX not in value:
-                _plain(content, (*path, inner.removesuffix(SUFFIX)), inner, found)
+                _decoded(content, (*path, inner.removesuffix(SUFFIX)), inner, found)
     elif isinstance(value, list):
         found.append((path, NOT_EMPTY if value else EMPTY))
-        for element in value[:MOST_ELEMENTS]:
-            _plain(element, (*path, UNLABELLED), name, found)
+        for element in value[:MAX_ELEMENTS]:
+            _decoded(element, (*path, UNLABELED), name, found)
     else:
-        # An assignment's topics are plain texts in an array of that name.
+        # An assignment's topics are texts in an array of that name.
         topic = name == "topics" and isinstance(value, str)
         found.append((path, EntityName("topic", str(value)) if topic else compared_value(None, name, value)))
 
 
 def _batches(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[Leaf]) -> None:
-    """What the headers of record batches say beside the records."""
+    """Add the fields of record batch headers."""
     records = value if isinstance(value, bytes) else b""
     for part in split_entries(records):
         if part.kind is LogEntryKind.BATCH:
@@ -240,11 +242,11 @@ def _batches(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[
             found.append(((*path, "transactional"), batch.is_transactional))
             found.append(((*path, "producer_id"), compared_value(None, "producer_id", batch.producer_id)))
         elif part.kind is LogEntryKind.MESSAGE:
-            found.append(((*path, "magic"), records[part.start + MAGIC_AT]))
+            found.append(((*path, "magic"), records[part.start + MAGIC_OFFSET]))
 
 
 def default_of(field: Field) -> ComparedValue:
-    """The default that the schema states, as a value; None where it states none, or null."""
+    """Return the schema's default; None if it has none, or null."""
     raw = field.default
     if raw is None or raw == "null":
         return None
@@ -256,5 +258,5 @@ def default_of(field: Field) -> ComparedValue:
 
 
 def path_without_labels(path: LeafPath) -> str:
-    """The path without labels: ``topics.partitions.partition``."""
+    """Return ``topics.partitions.partition``."""
     return ".".join(step for step in path if isinstance(step, str))

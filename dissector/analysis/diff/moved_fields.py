@@ -1,16 +1,16 @@
-"""Fields that a later version has at another place: so that versions from before and after compare.
+"""Fields that later versions have at another path, so that older and newer versions can be compared.
 
-The places come from Apache's message schemas; only moves are here. A field that another replaced, from the version on
-in which the other ends, is told from the schema's ranges alone (`fields`).
+The paths come from Apache's message schemas; only moves are listed. Where one field replaces another from some version
+on, the version ranges in the schema show it (`field_comparison`).
 """
 
 from typing import Final
 
-from dissector.analysis.diff.message_leaves import UNLABELLED, ElementLabel, LeafPath
+from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, LeafPath
 
 _ANY: Final = "*"
-_SUBSCRIPTION: Final[LeafPath] = ("protocols", UNLABELLED, "metadata")
-"""What a member says with each assignor that it offers is about the member, and most say the same with each."""
+_SUBSCRIPTION: Final[LeafPath] = ("protocols", UNLABELED, "metadata")
+"""The subscription that a member sends with each assignor is about the member, and mostly the same for all."""
 _GROUPS: Final = ((("groups", _ANY), ()), (("groups",), None))
 MOVED: Final[dict[str, tuple[tuple[tuple[str, ...], LeafPath | None], ...]]] = {
     "FindCoordinatorRequest": ((("coordinator_keys", _ANY), ("key",)), (("coordinator_keys",), None)),
@@ -20,16 +20,16 @@ MOVED: Final[dict[str, tuple[tuple[tuple[str, ...], LeafPath | None], ...]]] = {
     "JoinGroupRequest": ((("protocols", _ANY, "metadata"), _SUBSCRIPTION),),
     "LeaveGroupRequest": ((("members", _ANY), ()), (("members",), None)),
 }
-"""By message: what a path begins with, and what that is to the comparison; None for what has no other place."""
+"""By message: how a path begins, and the beginning of its canonical path; None for fields that have none."""
 
 
 def canonical_path(message: str, path: LeafPath) -> LeafPath | None:
-    """Where the comparison has a field; None where it has none."""
+    """Return the path at which a field is compared; None if it is not compared."""
     for old, new in MOVED.get(message, ()):
-        if len(path) >= len(old) and all(map(_fits, path, old)):
+        if len(path) >= len(old) and all(map(_matches, path, old)):
             return None if new is None else (*new, *path[len(old) :])
     return path
 
 
-def _fits(step: str | ElementLabel, name: str) -> bool:
+def _matches(step: str | ElementLabel, name: str) -> bool:
     return isinstance(step, ElementLabel) if name == _ANY else step == name

@@ -1,7 +1,7 @@
-"""Names that differ between the sides and mean the same: the first one seen on either side is #1.
+"""Match names that differ between the sides: the first one of a kind on either side is #1, the second one #2.
 
-A name that both sides have means itself. Names that a run makes up (member ids, producer ids, uuids) are matched by
-order alone: where both sides have the same, that is chance.
+A name that both sides have matches itself. Names that a run generates (member ids, producer ids, uuids) are matched by
+order alone: equal ones are a coincidence.
 """
 
 import re
@@ -13,14 +13,14 @@ from dissector.analysis.diff.message_leaves import ElementLabel, LeafPath
 
 GENERATED_KINDS: Final = frozenset(("member", "producer", "uuid", "fetch session", "port", "cluster", "subscription"))
 KINDS_IN_TEXTS: Final = ("member", "group", "topic", "transaction", "instance")
-"""Names that may stand in a text: in a coordinator's key, in the reason for joining a group again."""
+"""Kinds of names that texts contain: a coordinator's key, the reason for rejoining a group."""
 MIN_TEXT_NAME: Final = 4
 MAX_TEXT_NAMES: Final = 200
 MAX_LISTED: Final = 20
 
 
 class MatchedNames(NamedTuple):
-    """Two names that are taken for one; either may have none of that number."""
+    """Two names that are matched with each other."""
 
     kind: str
     number: int
@@ -32,7 +32,7 @@ NamesByKind = dict[str, dict[str, None]]
 
 
 class NameMatching:
-    """What each side's names are called in the comparison."""
+    """Renames the names of each side to their common ones."""
 
     def __init__(self, a: NamesByKind, b: NamesByKind) -> None:
         self._texts: tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]] = ({}, {})
@@ -48,37 +48,37 @@ class NameMatching:
                 pairs = list(zip(*others, strict=False))[:MAX_LISTED]
                 self.matched += [MatchedNames(kind, number, *pair) for number, pair in enumerate(pairs, 1)]
 
-        self._in_texts = [self._finder(side) for side in self._texts]
+        self._in_texts = [self._text_pattern(side) for side in self._texts]
 
     @staticmethod
-    def _finder(texts: dict[EntityName, EntityName]) -> tuple[re.Pattern[str], dict[str, str]]:
-        """What finds names in a text, and what they are replaced by; the longer names first."""
-        words = {
-            own.text: f"{own.kind} {symbol.text}"
+    def _text_pattern(texts: dict[EntityName, EntityName]) -> tuple[re.Pattern[str], dict[str, str]]:
+        """Return a pattern for names in texts, longer ones first, and their replacements."""
+        replacements = {
+            name.text: f"{name.kind} {common.text}"
             for kind in KINDS_IN_TEXTS
-            for own, symbol in texts.items()
-            if own.kind == kind and len(own.text) >= MIN_TEXT_NAME
+            for name, common in texts.items()
+            if name.kind == kind and len(name.text) >= MIN_TEXT_NAME
         }
-        longest = sorted(words, key=len, reverse=True)[:MAX_TEXT_NAMES]
-        return re.compile("|".join(map(re.escape, longest)) or r"(?!)"), words
+        longest = sorted(replacements, key=len, reverse=True)[:MAX_TEXT_NAMES]
+        return re.compile("|".join(map(re.escape, longest)) or r"(?!)"), replacements
 
     def value(self, side: int, value: ComparedValue) -> ComparedValue:
-        """A value as the comparison has it; `side` is 0 for A, 1 for B."""
+        """Return a value with its names replaced; `side` is 0 for A, 1 for B."""
         if isinstance(value, EntityName):
             return self._texts[side].get(value, value)
         if isinstance(value, str) and value:
-            pattern, words = self._in_texts[side]
-            return pattern.sub(lambda found: words[found[0]], value)
+            pattern, replacements = self._in_texts[side]
+            return pattern.sub(lambda match: replacements[match[0]], value)
         return value
 
     def path(self, side: int, path: LeafPath) -> LeafPath:
-        """A path with its labels renamed."""
+        """Return a path with the names in its labels replaced."""
         return tuple(
             ElementLabel(self.value(side, step.value)) if isinstance(step, ElementLabel) else step for step in path
         )
 
     def key(self, side: int, key: MatchingKey) -> MatchingKey:
-        """A key with its subject renamed."""
+        """Return a key with the names in its subject replaced."""
         subject = tuple(
             self._texts[side].get(each, each) if isinstance(each, EntityName) else each for each in key.subject
         )

@@ -1,4 +1,4 @@
-"""Where a difference stands: the node of a message's tree that a path of the comparison means."""
+"""Find the tree node of a compared field."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,12 +10,12 @@ from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.tree import Node
 
 BATCH_ATTRIBUTES: Final = frozenset(("compression", "timestamp_type", "transactional"))
-"""What a record batch has in one field's bits."""
+"""Properties of a record batch that share the bits of its ``attributes`` field."""
 
 
 def find_node(message: ExchangeMessage, path: LeafPath) -> Node | None:
-    """The node of a field at the message's own path; the nearest one above it where it has no bytes of its own, as a
-    tagged field that is left out. None for a message whose body could not be read."""
+    """Return the node of a field at its path in the message, or the nearest node above it if the field has no bytes, as
+    an absent tagged field. Return None if the body could not be read."""
     node = next((child for child in message.tree.children if child.name == "body"), None)
     for step in path:
         if node is None:
@@ -29,7 +29,7 @@ def find_node(message: ExchangeMessage, path: LeafPath) -> Node | None:
 
 
 def _field(node: Node, name: str) -> Node | None:
-    """A field of a structure, or of what is inside of its bytes, or of its first record batch."""
+    """Return a field of a structure, of what its bytes decode to, or of its first record batch."""
     for child in node.children:
         if child.name == name or (name in BATCH_ATTRIBUTES and child.name == "attributes"):
             return child
@@ -38,25 +38,25 @@ def _field(node: Node, name: str) -> Node | None:
 
 
 def _element(node: Node, label: ElementLabel, topics: Mapping[str, str]) -> Node | None:
-    """The element of an array that a label tells from the others; None where nothing does."""
+    """Return the element of an array with a label; None without one."""
     if label.value is None:
         return None
     elements = (child for child in node.children if child.name.startswith("["))
-    return next((element for element in elements if _is(label, _identity(element), topics)), None)
+    return next((element for element in elements if _has_label(label, _identity(element), topics)), None)
 
 
 def _identity(element: Node) -> Node | None:
     keys = [child for child in element.children if child.schema is not None and child.schema.map_key]
     if len(keys) == 1:
         return keys[0]
-    telling = (child for child in element.children if child.name in IDENTIFYING and child.value != NO_TOPIC_ID)
-    return next(telling, None)
+    identifying = (child for child in element.children if child.name in IDENTIFYING and child.value != NO_TOPIC_ID)
+    return next(identifying, None)
 
 
-def _is(label: ElementLabel, key: Node | None, topics: Mapping[str, str]) -> bool:
+def _has_label(label: ElementLabel, key: Node | None, topics: Mapping[str, str]) -> bool:
     if key is None:
         return False
     if isinstance(label.value, EntityName):
-        told = str(key.value)
-        return label.value.text in (told, topics.get(told))
+        text = str(key.value)
+        return label.value.text in (text, topics.get(text))
     return key.value == label.value

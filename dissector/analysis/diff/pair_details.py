@@ -1,4 +1,4 @@
-"""One pair of exchanges, looked at field by field, for who asks: of what differs under their key, what these show."""
+"""Compare single pairs field by field, on demand: of a key's differences, those in these two exchanges."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from dissector.analysis.diff.result import (
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.exchange.model import Exchange
 
-Own = dict[LeafPath, list[tuple[LeafPath, ComparedValue]]]
-"""What one message has, by the path in the comparison: the path that the message has it at, and the value."""
+MessageFields = dict[LeafPath, list[tuple[LeafPath, ComparedValue]]]
+"""The fields of one message, by their canonical path: the paths in the message itself, and the values."""
 
 
 class PairDecoder:
@@ -33,33 +33,34 @@ class PairDecoder:
         a: SideProfile,
         b: SideProfile,
         names: NameMatching,
-        differing: Callable[[MatchingKey], list[KeyDifference]],
+        differing_fields: Callable[[MatchingKey], list[KeyDifference]],
     ) -> None:
         self._sides = (a, b)
         self._names = names
-        self._differing = differing
+        self._differing_fields = differing_fields
 
     def differences(self, pair: ExchangePair) -> list[FieldDifference]:
         if pair.a is None or pair.b is None:
             return []
         exchanges = [self._exchange(0, pair.a), self._exchange(1, pair.b)]
         out: list[FieldDifference] = []
-        found = self._differing(self._key(0, pair.a))
+        found = self._differing_fields(self._key(0, pair.a))
         for part in ("request", "response"):
-            own = [self._own(side, exchange, part) for side, exchange in enumerate(exchanges)]
-            out += [each for one in found if one.part == part and (each := _shown(one, own)) is not None]
+            fields = [self._fields(side, exchange, part) for side, exchange in enumerate(exchanges)]
+            out += [each for one in found if one.part == part and (each := _in_pair(one, fields)) is not None]
         return out
 
     def fields(self, pair: ExchangePair) -> list[ComparedField]:
         exchanges = [None if row is None else self._exchange(n, row) for n, row in enumerate((pair.a, pair.b))]
-        told = {(each.part, each.where_a, each.where_b): each for each in self.differences(pair)}
+        differences = {(each.part, each.where_a, each.where_b): each for each in self.differences(pair)}
         out: list[ComparedField] = []
         for part in ("request", "response"):
-            a, b = ({} if each is None else self._own(side, each, part) for side, each in enumerate(exchanges))
+            a, b = ({} if each is None else self._fields(side, each, part) for side, each in enumerate(exchanges))
             for path in dict.fromkeys((*a, *b)):
                 where = [side[path][0][0] if path in side else None for side in (a, b)]
-                alike = {value for _, value in a.get(path, ())} == {value for _, value in b.get(path, ())}
-                out.append(ComparedField(part, where[0], where[1], alike, told.get((part, where[0], where[1]))))
+                is_equal = {value for _, value in a.get(path, ())} == {value for _, value in b.get(path, ())}
+                difference = differences.get((part, where[0], where[1]))
+                out.append(ComparedField(part, where[0], where[1], is_equal, difference))
         return out
 
     def shows(self, pair: ExchangePair, entry: DiffEntry) -> bool:
@@ -71,15 +72,15 @@ class PairDecoder:
             return len(keys) == 2 and len({self._version(side, row) for side, row in enumerate(rows)}) == 2
         if entry.reason is DiffReason.ORDER:
             return pair.verdict is PairVerdict.ORDER
-        if entry.reason is DiffReason.ONLY_HERE and not entry.part:
-            side, alone = (1, PairVerdict.ONLY_B) if entry.row_a is None else (0, PairVerdict.ONLY_A)
-            other_speaks = any(key.api == entry.api for key in self._sides[1 - side].facts)
-            of_all = not other_speaks and not entry.words
-            return pair.verdict is alone and (of_all or entry.words.startswith(describe_key(keys[0])))
+        if entry.reason is DiffReason.ONE_SIDE and not entry.part:
+            side, verdict = (1, PairVerdict.ONLY_B) if entry.row_a is None else (0, PairVerdict.ONLY_A)
+            other_has_api = any(key.api == entry.api for key in self._sides[1 - side].keys)
+            is_whole_api = not other_has_api and not entry.explanation
+            return pair.verdict is verdict and (is_whole_api or entry.explanation.startswith(describe_key(keys[0])))
         if entry.part and entry.reason not in (DiffReason.BATCHING, DiffReason.CONTENT):
             wanted = (entry.part, entry.path, entry.reason)
             return any((each.part, each.path, each.reason) == wanted for each in self.differences(pair))
-        return True  # how often, how far apart, how packed: all of them together
+        return True  # counts, intervals, batches: all exchanges of the API together
 
     def _exchange(self, side: int, row: int) -> Exchange:
         return self._sides[side].side.capture.exchange(row)
@@ -90,39 +91,40 @@ class PairDecoder:
     def _version(self, side: int, row: int | None) -> int | None:
         return None if row is None else self._exchange(side, row).facts.version
 
-    def _own(self, side: int, exchange: Exchange, part: str) -> Own:
+    def _fields(self, side: int, exchange: Exchange, part: str) -> MessageFields:
         message = exchange.request if part == "request" else exchange.response
-        found: Own = defaultdict(list)
+        fields: MessageFields = defaultdict(list)
         if message is not None:
             for path, value in message_leaves(message):
-                place = canonical_path(f"{exchange.facts.api}{part.capitalize()}", path)
-                if place is not None:
-                    found[self._names.path(side, place)].append((path, self._names.value(side, value)))
-        return found
+                canonical = canonical_path(f"{exchange.facts.api}{part.capitalize()}", path)
+                if canonical is not None:
+                    fields[self._names.path(side, canonical)].append((path, self._names.value(side, value)))
+        return fields
 
 
-def _shown(found: KeyDifference, own: list[Own]) -> FieldDifference | None:
-    """What two messages show of a difference; None where they do not."""
-    there = [
-        [pair for path, pairs in side.items() if path[: len(found.path)] == found.path for pair in pairs]
-        for side in own
+def _in_pair(found: KeyDifference, sides: list[MessageFields]) -> FieldDifference | None:
+    """Return a key's difference as it is in two messages; None if they do not have it."""
+    below = [
+        [field for path, fields in side.items() if path[: len(found.path)] == found.path for field in fields]
+        for side in sides
     ]
-    values = [{value for _, value in side} for side in there]
+    values = [{value for _, value in side} for side in below]
     if values[0] == values[1]:
         return None
-    where = [side[0][0] if side else None for side in there]
-    told = [_elements(side, found.path) for side in own]
-    if told[0] == told[1]:
-        if all(found.path in side for side in own):
-            return None  # the array has the same elements: what differs in them is told where it stands
-        told = [", ".join(sorted(map(format_value, side))) for side in values]
+    where = [side[0][0] if side else None for side in below]
+    texts = [_elements(side, found.path) for side in sides]
+    if texts[0] == texts[1]:
+        if all(found.path in side for side in sides):
+            return None  # the array has the same elements: the difference is inside of them, and reported there
+        texts = [", ".join(sorted(map(format_value, side))) for side in values]
     return FieldDifference(
-        found.part, path_without_labels(found.path), where[0], where[1], told[0], told[1], found.reason, found.words
-    )
+        found.part, path_without_labels(found.path), where[0], where[1], texts[0], texts[1], found.reason,
+        found.explanation,
+    )  # fmt: skip
 
 
-def _elements(side: Own, path: LeafPath) -> str:
-    """What a side has at a path: a value, or the elements of an array by what tells them apart."""
-    labels = dict.fromkeys(own[len(path)] for own in side if len(own) > len(path) and own[: len(path)] == path)
+def _elements(side: MessageFields, path: LeafPath) -> str:
+    """Return what a side has at a path: a value, or the labels of an array's elements."""
+    labels = dict.fromkeys(each[len(path)] for each in side if len(each) > len(path) and each[: len(path)] == path)
     elements = [step.value for step in labels if isinstance(step, ElementLabel) and step.value is not None]
     return ", ".join(map(format_value, elements or dict.fromkeys(value for _, value in side.get(path, ()))))

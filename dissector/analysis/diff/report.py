@@ -1,12 +1,14 @@
-"""A comparison as blocks of text: headings, lines with what belongs to them, tables. Renderers give them their form.
+"""A comparison as blocks of text: headings, list items with details, tables. Renderers turn them into a format.
 
-Invariant: every word is cleaned here (`text.clean`), and nowhere else: a renderer adds markup of its own and escapes.
+Invariant: every text is cleaned here (`core.text.clean`), and nowhere else: a renderer adds its markup and escapes.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
-from dissector.analysis.diff.formatting import format_count
+from dissector.analysis.diff.consequences import FOLLOWED_BY
+from dissector.analysis.diff.formatting import format_occurrences, name_sides
 from dissector.analysis.diff.matrix import BehaviorMatrix
 from dissector.analysis.diff.result import DiffEntry, DiffReason, DiffResult, SideSummary
 from dissector.core.text import clean, counted
@@ -14,7 +16,7 @@ from dissector.core.text import clean, counted
 
 @dataclass(frozen=True, slots=True)
 class HeadingBlock:
-    """The title of what follows. Level 1 is the report's own."""
+    """A heading. Level 1 is the title of the report."""
 
     level: int
     text: str
@@ -22,95 +24,108 @@ class HeadingBlock:
 
 @dataclass(frozen=True, slots=True)
 class ListBlock:
-    """A line of a list, the reason for it, and lines that belong to it."""
+    """An item of a list, its reason, and lines of details."""
 
     text: str
     reason: str = ""
-    more: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TableBlock:
-    """Cells; the first line is the head."""
+    """Cells; the first row is the head."""
 
     rows: tuple[tuple[str, ...], ...]
 
 
+COUNTED_UNITS: Final = {DiffReason.CONTENT: ("record", "records"), DiffReason.BATCHING: ("batch", "batches")}
 ReportBlock = HeadingBlock | ListBlock | TableBlock
 
 
-def diff_report(comparison: DiffResult) -> Iterator[ReportBlock]:
-    """The report on two sides."""
-    yield HeadingBlock(1, "The same, by the rules below" if comparison.is_same else _count(comparison))
-    yield ListBlock(_side("A", comparison.a))
-    yield ListBlock(_side("B", comparison.b))
+def diff_report(result: DiffResult) -> Iterator[ReportBlock]:
+    """Yield the report on two sides."""
+    yield HeadingBlock(1, "No differences" if result.is_same else counted(len(result.entries), "difference"))
+    yield ListBlock(_side_line("A", result.a))
+    yield ListBlock(_side_line("B", result.b))
     api = None
-    for entry in comparison.entries:
+    for entry in result.entries:
         if entry.api != api:
             api = entry.api
             yield HeadingBlock(2, clean(api) or "Connections")
         yield entry_block(entry)
-    yield HeadingBlock(2, "Not taken for differences")
-    for words in comparison.ignored:
-        yield ListBlock(clean(words))
+    yield HeadingBlock(2, "Ignored")
+    for text in result.ignored:
+        yield ListBlock(clean(text))
 
 
-def _count(comparison: DiffResult) -> str:
-    count = len(comparison.entries)
-    return f"{count} difference{'s' if count > 1 else ''}"
-
-
-def _side(name: str, side: SideSummary) -> str:
-    left = "".join(f", {counted(count, 'row')} left out: {what}" for what, count in side.left_out)
+def _side_line(name: str, side: SideSummary) -> str:
+    skipped = "".join(f", {counted(count, 'row')} skipped ({kind})" for kind, count in side.skipped)
     connections = sum(count for _, count in side.connections)
-    who = ", ".join(side.clients) or "no client"
-    much = f"{counted(side.exchanges, 'exchange')} on {counted(connections, 'connection')}"
-    return clean(f"{name} is {side.label}: {who}; {much}{left}")
+    clients = ", ".join(side.clients) or "no client"
+    size = f"{counted(side.exchanges, 'exchange')} on {counted(connections, 'connection')}"
+    return clean(f"{name}: {side.label} ({clients}), {size}{skipped}")
 
 
 def entry_block(entry: DiffEntry) -> ListBlock:
-    """One difference: what it is, what each side has, how often; then why, and what controls it."""
-    told = "" if entry.part or entry.path else entry_subject(entry)
-    more = [entry.words.removeprefix(told).removeprefix("; ").replace("{a}", "A").replace("{b}", "B")]
+    """Return one entry: what differs, what each side has, how often; then why, and which settings control it."""
+    details = [entry_explanation(entry)]
     if entry.settings:
-        more.append("set by " + ", ".join(f"{name} ({family})" for family, name in entry.settings))
-    return ListBlock(clean(_headline(entry)), entry.reason.value, tuple(clean(words) for words in more if words))
+        details.append("set by " + ", ".join(f"{name} ({family})" for family, name in entry.settings))
+    return ListBlock(clean(_headline(entry)), entry_reason(entry), tuple(clean(text) for text in details if text))
 
 
-def _headline(entry: DiffEntry) -> str:
-    what = ".".join(filter(None, (entry.part, entry.path)))
-    if entry.reason is DiffReason.ORDER:
-        return f"order: {entry.a} against {entry.b}"
-    if not what:
-        return f"{' '.join(filter(None, ('sent', entry_subject(entry))))}: {entry.a} against {entry.b}"
-    if not entry.a or not entry.b:
-        side, value, count = ("A", entry.a, entry.count_a) if entry.a else ("B", entry.b, entry.count_b)
-        return f"{what}: {value} in {side}, {format_count(count)}; the other has none"
-    if entry.a == entry.b:
-        return f"{what}: {entry.a} on both sides, {_often(entry)}"
-    often = "" if entry.reason is DiffReason.COUNT else f", {_often(entry)}"
-    return f"{what}: {entry.a} against {entry.b}{often}"
+def entry_reason(entry: DiffEntry) -> str:
+    """Return the reason of an entry; for what one side alone has, which side."""
+    if entry.reason is DiffReason.ONE_SIDE:
+        if not entry.count_b:
+            return "only in A"
+        if not entry.count_a:
+            return "only in B"
+    return entry.reason.value
+
+
+def entry_explanation(entry: DiffEntry) -> str:
+    """Return why the sides differ, without the subject that the headline has; the sides are A and B."""
+    subject = "" if entry.part or entry.path else entry_subject(entry)
+    return name_sides(entry.explanation.removeprefix(subject).removeprefix("; "))
 
 
 def entry_subject(entry: DiffEntry) -> str:
-    """What is sent for: the first of the words of what one side alone sends, where there is other of its API."""
-    first = entry.words.partition("; ")[0]
-    return first if entry.reason is DiffReason.ONLY_HERE and not first.startswith("and with it") else ""
+    """Return what the requests of one side alone are for; empty if the other side has no requests of that API."""
+    first = entry.explanation.partition("; ")[0]
+    return first if entry.reason is DiffReason.ONE_SIDE and not first.startswith(FOLLOWED_BY) else ""
 
 
-def _often(entry: DiffEntry) -> str:
-    told = [_counted(entry.reason, count) for count in dict.fromkeys((entry.count_a, entry.count_b))]
-    return " and ".join(told)
+def entry_name(entry: DiffEntry) -> str:
+    """Return what an entry is about: a field, the order of requests, their number."""
+    if entry.part or entry.path:
+        return ".".join(filter(None, (entry.part, entry.path)))
+    return "order" if entry.reason is DiffReason.ORDER else " ".join(filter(None, ("requests", entry_subject(entry))))
 
 
-def _counted(reason: DiffReason, count: int) -> str:
-    """Records and batches are counted as such, and all else as how often it was said."""
-    words = {DiffReason.CONTENT: ("record", "records"), DiffReason.BATCHING: ("batch", "batches")}.get(reason)
-    return format_count(count) if words is None else f"{count:,} {words[count != 1]}"
+def _headline(entry: DiffEntry) -> str:
+    name = entry_name(entry)
+    if not (entry.part or entry.path) or entry.reason is DiffReason.COUNT:
+        return f"{name}: {entry.a} vs {entry.b}"
+    if not entry.a or not entry.b:
+        value, count, side = (entry.a, entry.count_a, "A") if entry.a else (entry.b, entry.count_b, "B")
+        only = "" if entry.reason is DiffReason.ONE_SIDE else f", only in {side}"  # else the reason says it
+        return f"{name}: {value} ({format_occurrences(count, count)}){only}"
+    values = f"both have {entry.a}" if entry.a == entry.b else f"{entry.a} vs {entry.b}"
+    return f"{name}: {values} ({entry_occurrences(entry)})"
+
+
+def entry_occurrences(entry: DiffEntry) -> str:
+    """Return how often both sides have it: records and batches are counted as such, all else in occurrences."""
+    a, b = entry.count_a, entry.count_b
+    if entry.reason not in COUNTED_UNITS:
+        return format_occurrences(a, b)
+    unit, units = COUNTED_UNITS[entry.reason]
+    return counted(a, unit, units) if a == b else f"{a:,} vs {b:,} {units}"
 
 
 def matrix_report(matrix: BehaviorMatrix) -> Iterator[ReportBlock]:
-    """The report on several sides."""
-    yield HeadingBlock(1, f"{len(matrix.labels)} sides, by what they do")
+    """Yield the report on any number of sides."""
+    yield HeadingBlock(1, f"Behavior of {len(matrix.labels)} sides")
     head = ("", *(clean(label) for label in matrix.labels))
-    yield TableBlock((head, *((clean(name), *map(clean, words)) for name, words in matrix.rows)))
+    yield TableBlock((head, *((clean(name), *map(clean, texts)) for name, texts in matrix.rows)))

@@ -1,8 +1,8 @@
-"""What a comparison finds, as values: differences, the entries that group them, pairs of exchanges.
+"""The result of a comparison, as values: entries by cause, pairs of exchanges, timings.
 
 Invariants:
-  * swapping the sides swaps what is said of `a` and `b` and changes nothing else;
-  * texts are as the wire has them: a face cleans them;
+  * swapping the sides swaps `a` and `b` and changes nothing else;
+  * texts are as the wire has them: whoever prints them cleans them;
   * row numbers count from 0, as `Capture.exchange` does.
 """
 
@@ -12,21 +12,21 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from dissector.analysis.diff.formatting import format_path
-from dissector.analysis.diff.message_leaves import LeafPath as Steps
+from dissector.analysis.diff.message_leaves import LeafPath
 
-LeafPath = str
-"""Where a field is, as the JSON of `show` has it: ``topics[orders].partitions[0].partition_max_bytes``."""
+PathText = str
+"""A field's path as in the JSON of `show`: ``topics[orders].partitions[0].partition_max_bytes``."""
 
 
 class DiffReason(StrEnum):
     """Why two sides differ."""
 
     VALUE = "value"
-    DEFAULT = "default against set"
+    DEFAULT = "default vs set"
     """One side has exactly the schema's default."""
     VERSION = "version"
-    """The version itself, or a field that one side's version does not have."""
-    ONLY_HERE = "only here"
+    """The API version itself, or a field that the other side's version does not have."""
+    ONE_SIDE = "only on one side"
     ORDER = "order"
     COUNT = "count"
     TIMING = "timing"
@@ -36,55 +36,55 @@ class DiffReason(StrEnum):
 
 
 class FieldDifference(NamedTuple):
-    """One field of a pair of exchanges. A path is None where that side has no such field."""
+    """A field that differs in a pair of exchanges. A path is None on a side that does not have the field."""
 
     part: str
     """``request`` or ``response``."""
-    path: LeafPath
-    """Without labels, as the entry that tells it has it."""
-    where_a: Steps | None
-    """The field's own path in A's message, as `places.node_of` takes it."""
-    where_b: Steps | None
+    path: PathText
+    """Without labels, as in the entry for this difference."""
+    where_a: LeafPath | None
+    """The path in A's message, as `node_lookup.find_node` takes it."""
+    where_b: LeafPath | None
     value_a: str
     value_b: str
     reason: DiffReason
-    words: str
-    """Why, where the two values do not say it; ``{a}`` and ``{b}`` stand for the names of the sides."""
+    explanation: str
+    """Why, where the two values do not show it; ``{a}`` and ``{b}`` stand for the names of the sides."""
 
     @property
-    def path_a(self) -> LeafPath | None:
+    def path_a(self) -> PathText | None:
         return None if self.where_a is None else format_path(self.where_a)
 
     @property
-    def path_b(self) -> LeafPath | None:
+    def path_b(self) -> PathText | None:
         return None if self.where_b is None else format_path(self.where_b)
 
 
 class ComparedField(NamedTuple):
-    """One field of a pair, with what is there on either side: in a message's own path; None where it is not there."""
+    """A field of a pair, with its path on either side; None on a side that does not have it."""
 
     part: str
-    where_a: Steps | None
-    where_b: Steps | None
-    alike: bool
-    """Whether both sides have the same; what differs and is no difference is ignored."""
+    where_a: LeafPath | None
+    where_b: LeafPath | None
+    is_equal: bool
+    """Whether both sides have the same values. Unequal values without a `difference` are ignored ones."""
     difference: FieldDifference | None
 
 
 class PairVerdict(StrEnum):
-    """What a pair is."""
+    """The result for one pair."""
 
     SAME = "same"
     DIFFERENT = "different"
-    ORDER = "other order"
+    ORDER = "different order"
     ONLY_A = "only in A"
     ONLY_B = "only in B"
-    MORE = "more of the same"
-    """One more turn of a loop that both sides run: told as a count and not as something of its own."""
+    MORE = "repetition"
+    """One more repetition of a request that both sides repeat: it shows as a count, not as a difference by itself."""
 
 
 class ExchangePair(NamedTuple):
-    """An exchange of A, one of B, or both that mean the same. None where a side has none."""
+    """Matching exchanges of A and B, as row numbers. None on a side without one."""
 
     a: int | None
     b: int | None
@@ -93,68 +93,68 @@ class ExchangePair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DiffEntry:
-    """One cause: the same difference wherever it was seen."""
+    """One cause: the same difference, wherever it was seen."""
 
     api: str
-    """Empty for what is about the sides as a whole."""
+    """Empty for the sides as a whole."""
     part: str
     """``request``, ``response``, or empty for the exchange as a whole."""
-    path: LeafPath
+    path: PathText
     """Without labels: ``topics.partitions.partition_max_bytes``; empty for the exchange as a whole."""
     reason: DiffReason
     a: str
-    """What A has, in words; empty where it has nothing."""
+    """What A has, as text; empty if it has nothing."""
     b: str
     count_a: int
-    """How often A has it: in exchanges, or in what is there many times in one, in elements of an array."""
+    """How often A has it: in exchanges, or in array elements for a field that a message has many times."""
     count_b: int
-    words: str = ""
-    """Why, where the two values do not say it; ``{a}`` and ``{b}`` stand for the names of the sides."""
+    explanation: str = ""
+    """Why, where the two values do not show it; ``{a}`` and ``{b}`` stand for the names of the sides."""
     settings: tuple[tuple[str, str], ...] = ()
-    """What controls it: the client's family, the name of its setting."""
+    """The settings that control it: the client's family, the setting's name."""
     row_a: int | None = None
     """The first row that shows it."""
     row_b: int | None = None
 
 
 class TimingSummary(NamedTuple):
-    """The times of one kind of exchange: medians in nanoseconds, A's and B's; None where a side has none."""
+    """The times of the exchanges of one matching key: medians in nanoseconds, A's and B's; None without any."""
 
     api: str
-    about: str
-    """For whom: a group, all topics; the error that it is answered with."""
+    subject: str
+    """What they are for: a group, all topics; the error in the response."""
     exchanges: tuple[int, int]
     interval_ns: tuple[int | None, int | None]
     """From one request to the next on the same connection."""
     latency_ns: tuple[int | None, int | None]
     retry_backoff_ns: tuple[int | None, int | None]
-    """From an answer with an error to the next try."""
+    """From a response with a retriable error to the retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideSummary:
-    """One side, in a few words."""
+    """One side in brief."""
 
     label: str
     exchanges: int
     clients: tuple[str, ...]
-    """Names and versions of the software, as ApiVersions has them; else their client ids, said to be such."""
+    """Names and versions of the software from ApiVersions; else the client ids, marked as such."""
     connections: tuple[tuple[str, int], ...]
-    """What connections are for, and how many are."""
-    left_out: tuple[tuple[str, int], ...] = ()
-    """Rows that are no exchanges, or whose request is not there, by what they are."""
+    """The roles of connections, and how many have each."""
+    skipped: tuple[tuple[str, int], ...] = ()
+    """Rows that are not compared, by kind: no exchanges, or responses without a request."""
 
 
 @dataclass(frozen=True)
 class DiffResult:
-    """Two sides, compared. `ignored` says what was not taken for a difference, by what it is called."""
+    """Two sides, compared. `ignored` lists what does not count as a difference."""
 
     a: SideSummary
     b: SideSummary
     entries: tuple[DiffEntry, ...]
-    """The most telling first, those of one API together."""
+    """The most significant first, those of one API together."""
     pairs: tuple[ExchangePair, ...]
-    """In the order of A's rows; what only B has stands where it was said there."""
+    """In the order of A's rows; B's unmatched rows at their relative position."""
     timings: tuple[TimingSummary, ...]
     ignored: tuple[str, ...]
     _details: "PairDetails" = field(repr=False)
@@ -164,20 +164,20 @@ class DiffResult:
         return not self.entries
 
     def differences(self, pair: ExchangePair) -> list[FieldDifference]:
-        """What differs in one pair, field by field: of that which the entries tell, what these two exchanges show."""
+        """Return the fields that differ in one pair: of the entries' differences, those in these two exchanges."""
         return self._details.differences(pair)
 
     def fields(self, pair: ExchangePair) -> list[ComparedField]:
-        """All that both exchanges of a pair have, or its only one, field by field, in A's order."""
+        """Return all fields of a pair's exchanges, in A's order."""
         return self._details.fields(pair)
 
     def shows(self, pair: ExchangePair, entry: DiffEntry) -> bool:
-        """Whether a pair is one of those that an entry tells of."""
+        """Return whether a pair shows the difference of an entry."""
         return self._details.shows(pair, entry)
 
 
 class PairDetails(Protocol):
-    """Looks at pairs one by one, as they are asked for."""
+    """Decodes single pairs on demand."""
 
     def differences(self, pair: ExchangePair) -> list[FieldDifference]: ...
 
@@ -187,5 +187,5 @@ class PairDetails(Protocol):
 
 
 def pairs_with_verdict(pairs: tuple[ExchangePair, ...], verdict: PairVerdict) -> Iterator[ExchangePair]:
-    """The pairs of one verdict."""
+    """Yield the pairs with one verdict."""
     return (pair for pair in pairs if pair.verdict is verdict)

@@ -1,4 +1,4 @@
-"""A side of a comparison: a capture, or what of it a filter chooses."""
+"""A side of a comparison: a capture, or the rows of it that match a filter."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from dissector.core.arrays import Int64
 from dissector.filter import Filter
 
 ROWS_PER_BATCH: Final = 1_024
-"""Rows that are looked at together."""
+"""Rows read together."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiffSide:
-    """Exchanges of one capture, of which all is read."""
+    """Exchanges of one capture that has been read to its end."""
 
     capture: Capture
     label: str
-    """What people call it: a file's name, and what was chosen of it."""
+    """Its name in reports: the file's name and the filter."""
     filter: Filter | None = None
-    """What an exchange must fit to be of this side; None for all of them."""
+    """Selects the exchanges; None for all."""
 
     def rows(self) -> Iterator[Int64]:
-        """Its rows, from 0 and ascending, some at a time."""
+        """Yield its rows, from 0 and ascending, in batches."""
         if self.filter is None:
             end = len(self.capture)
             yield from (np.arange(first, min(first + ROWS_PER_BATCH, end)) for first in range(0, end, ROWS_PER_BATCH))

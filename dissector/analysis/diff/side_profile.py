@@ -1,6 +1,6 @@
 """Profile one side in one pass: its messages by matching key, their order, their connections.
 
-Messages with equal content (loops send them again and again) are read once (`alike`); only a few bodies are kept.
+Messages with equal content (clients send them again and again) are read once (`alike`); only a few bodies are kept.
 Memory is bounded: at most `MAX_PENDING` different messages of a key wait to be read together, a field has at most
 `MAX_VALUES` different values, a message at most `MAX_PATHS` paths with labels.
 """
@@ -24,7 +24,7 @@ from dissector.analysis.diff.matching_keys import (
     subject_of,
     workflow_of,
 )
-from dissector.analysis.diff.message_leaves import UNLABELLED, ElementLabel, LeafPath
+from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, LeafPath
 from dissector.analysis.diff.side import DiffSide
 from dissector.core.arrays import Int64
 from dissector.exchange.decoder import api_name
@@ -36,9 +36,9 @@ MAX_PENDING: Final = 500
 MAX_VALUES: Final = 64
 MAX_PATHS: Final = 5_000
 MAX_CLASSIFIED: Final = 4_096
-"""Pairs of messages whose meaning is kept."""
+"""Pairs of messages whose matching key is cached."""
 MAX_NAMES: Final = 65_536
-"""Of one kind that are told apart; those behind them are as the wire has them."""
+"""Names of one kind that are matched; further ones are compared as they are."""
 MAX_INTERVALS: Final = 10_000
 FieldPlace = tuple[str, LeafPath]
 """``request`` or ``response``, and the path in its body."""
@@ -47,54 +47,57 @@ MORE_VALUES: Final = Placeholder("more values")
 
 @dataclass(slots=True)
 class Retries:
-    """Exchanges that were answered with an error that may be tried again."""
+    """Exchanges whose response has a retriable error."""
 
-    times: dict[str, int] = field(default_factory=dict)
-    """How often, by the error."""
-    pauses: "array[int]" = field(default_factory=lambda: array("q"))
-    """Nanoseconds from such an answer to the next try."""
-
-
-@dataclass(slots=True)
-class KeyProfile:
-    """All that one side says under one key."""
-
-    rows: "array[int]" = field(default_factory=lambda: array("q"))
-    versions: Counter[int] = field(default_factory=Counter)
-    fields: dict[FieldPlace, Counter[ComparedValue]] = field(default_factory=dict)
-    first: dict[FieldPlace, int] = field(default_factory=dict)
-    """The first row that has a field."""
-    intervals: "array[int]" = field(default_factory=lambda: array("q"))
-    """Nanoseconds from one request to the next on the same connection."""
-    latencies: "array[int]" = field(default_factory=lambda: array("q"))
-    retries: Retries = field(default_factory=Retries)
-    last: dict[int, int] = field(default_factory=dict)
-    """By connection, when it was asked last."""
-    failed: int = 0
-    """When an error came that may be tried again, if it was not tried again yet."""
-    said: "dict[Said, PendingMessage]" = field(default_factory=dict)
-    """What is to be looked into."""
-
-    def see(self, part: str, row: int, said: Said) -> None:
-        """Add a message."""
-        seen = self.said.get(said)
-        if seen is None:
-            self.said[said] = PendingMessage(part, row, 1)
-        else:
-            seen.count += 1
+    counts: dict[str, int] = field(default_factory=dict)
+    """How many, by the error's name."""
+    backoffs_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    """From such a response to the next request."""
 
 
 @dataclass(slots=True)
 class PendingMessage:
-    """A message, seen once or more often: in which part, first in which row."""
+    """A message that waits to be read: its part, its first row, how often it was sent."""
 
     part: str
     first: int
     count: int
 
 
+@dataclass(slots=True)
+class KeyProfile:
+    """All exchanges of one side with one matching key."""
+
+    rows: "array[int]" = field(default_factory=lambda: array("q"))
+    versions: Counter[int] = field(default_factory=Counter)
+    fields: dict[FieldPlace, Counter[ComparedValue]] = field(default_factory=dict)
+    first_rows: dict[FieldPlace, int] = field(default_factory=dict)
+    """The first row that has a field."""
+    intervals_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    """From one request to the next on the same connection."""
+    latencies_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    retries: Retries = field(default_factory=Retries)
+    last_request_ns: dict[int, int] = field(default_factory=dict)
+    """By connection."""
+    failed_ns: int = 0
+    """The time of a retriable error that no request has followed yet; 0 for none."""
+    pending: dict[Said, PendingMessage] = field(default_factory=dict)
+
+    @property
+    def retry_count(self) -> int:
+        return sum(self.retries.counts.values())
+
+    def add_message(self, part: str, row: int, content: Said) -> None:
+        """Add a message to those that wait to be read."""
+        message = self.pending.get(content)
+        if message is None:
+            self.pending[content] = PendingMessage(part, row, 1)
+        else:
+            message.count += 1
+
+
 class ProfiledRow(NamedTuple):
-    """A row, from 0, and what `Figures` have of it."""
+    """A row number, from 0, and the fields of `IndexColumns` in their order."""
 
     number: int
     kind: int
@@ -110,45 +113,45 @@ class ProfiledRow(NamedTuple):
 
 
 WorkflowSteps = list[tuple[MatchingKey, list[int]]]
-"""The steps of a strand, in order, each with its rows: the same again is one step."""
+"""The steps of a workflow in order, each with its rows: consecutive exchanges of one key are one step."""
 
 
 class ClassifiedExchange(NamedTuple):
-    """What an exchange means."""
+    """An exchange's matching key, and where its profile goes."""
 
     key: MatchingKey
-    again: str
-    """The error that made somebody try again; empty for none."""
-    facts: KeyProfile
+    retriable_error: str
+    """The name of the error; empty for none."""
+    profile: KeyProfile
     steps: WorkflowSteps | None
-    """Of its strand; None for a turn of a loop."""
+    """The steps of its workflow; None for an API that clients call repeatedly."""
 
 
 class SideProfile:
-    """What one side says."""
+    """The exchanges of one side by matching key, its workflows, names, batches and connections."""
 
     def __init__(self, side: DiffSide, connections: Mapping[int, int], rows: Mapping[int, int]) -> None:
-        """The numbers of what the user matched with something of the other side: by connection, by row."""
+        """`connections` and `rows` are the numbers of the user's manual matches, by connection and by row."""
         self.side = side
         self._connections = connections
         self._rows = rows
-        self.facts: dict[MatchingKey, KeyProfile] = {}
-        self.strands: dict[Workflow, WorkflowSteps] = {}
+        self.keys: dict[MatchingKey, KeyProfile] = {}
+        self.workflows: dict[Workflow, WorkflowSteps] = {}
         self.names: dict[str, dict[str, None]] = {}
-        """Every name of a kind, in the order in which they were first seen."""
-        self.batching = ProducedBatches()
+        """The names of each kind, in the order of their first appearance."""
+        self.batches = ProducedBatches()
         self.roles = ConnectionRoles(side.capture.index.client_id)
-        self.left_out: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.exchanges = 0
         self.unanswered = 0
-        self._alike = Alike()
-        self._known: dict[tuple[Said, Said | None, int, int | None], ClassifiedExchange] = {}
-        for some in side.rows():
-            self._take(some)
+        self._contents = Alike()
+        self._classified: dict[tuple[Said, Said | None, int, int | None], ClassifiedExchange] = {}
+        for batch in side.rows():
+            self._add_rows(batch)
         self._finish()
 
     def key(self, number: int) -> MatchingKey:
-        """What the exchange of row `number`, from 0, means here."""
+        """Return the matching key of the exchange in row `number`, from 0."""
         exchange = self.side.capture.exchange(number)
         row = exchange.facts
         assert exchange.request is not None
@@ -157,13 +160,12 @@ class SideProfile:
         return self._key(number, row.connection, row.api, subject, error)[0]
 
     def _key(self, number: int, connection: int, api: str, subject: Subject, error: int) -> tuple[MatchingKey, str]:
-        by_hand = self._rows.get(number)
-        if by_hand is not None:  # whatever it is about
-            return MatchingKey(by_hand, api, (), ""), ""
+        manual = self._rows.get(number)
+        if manual is not None:  # whatever its subject is
+            return MatchingKey(manual, api, (), ""), ""
         return matching_key(api, subject, error, self._connections.get(connection, 0))
 
-    def _take(self, rows: Int64) -> None:
-        """Add some rows."""
+    def _add_rows(self, rows: Int64) -> None:
         capture = self.side.capture
         columns = (column.tolist() for column in capture.index_columns(rows))
         for number, index_columns, frames in zip(
@@ -171,123 +173,125 @@ class SideProfile:
         ):
             row = ProfiledRow(number, *index_columns)
             if row.kind == RowKind.EXCHANGE and row.request_size >= 0:
-                self._exchange(row, *frames)
+                self._add_exchange(row, *frames)
             else:
                 kind = capture.exchange(number).facts.kind
-                self.left_out["responses without a request" if kind == "exchange" else kind] += 1
+                self.skipped["responses without a request" if kind == "exchange" else kind] += 1
 
-    def _exchange(self, row: ProfiledRow, asked: bytes, answered: bytes) -> None:
+    def _add_exchange(self, row: ProfiledRow, request_frame: bytes, response_frame: bytes) -> None:
         self.exchanges += 1
-        request = self._said(row, asked, is_request=True)
-        response = self._said(row, answered, is_request=False) if row.response_size >= 0 else None
-        meant = self._meant(row, request, response)
-        api, facts = meant.key.api, meant.facts
-        facts.rows.append(row.number)
-        facts.versions[row.version] += 1
-        self._time(facts, row, meant.again)
-        if meant.steps is not None:
-            _add_step(meant.steps, meant.key, row.number)
+        request = self._content(row, request_frame, is_request=True)
+        response = self._content(row, response_frame, is_request=False) if row.response_size >= 0 else None
+        classified = self._classify(row, request, response)
+        api, profile = classified.key.api, classified.profile
+        profile.rows.append(row.number)
+        profile.versions[row.version] += 1
+        self._add_times(profile, row, classified.retriable_error)
+        if classified.steps is not None:
+            _add_step(classified.steps, classified.key, row.number)
         if api == "Produce":
-            self._produced(row, asked, request.message)
-        self.roles.take(row.connection, api, row.client_id)
-        facts.see("request", row.number, request)
+            self._add_batches(row, request_frame, request.message)
+        self.roles.add_exchange(row.connection, api, row.client_id)
+        profile.add_message("request", row.number, request)
         if response is None:
             self.unanswered += not row.flags & Flag.NO_RESPONSE_EXPECTED
-        elif not meant.again:
-            facts.see("response", row.number, response)
-        if len(facts.said) > MAX_PENDING:
-            self._look_into(facts)
+        elif not classified.retriable_error:
+            profile.add_message("response", row.number, response)
+        if len(profile.pending) > MAX_PENDING:
+            self._read_pending(profile)
 
-    def _meant(self, row: ProfiledRow, request: Said, response: Said | None) -> ClassifiedExchange:
-        """What an exchange means: of those that say the same, on connections that are matched with the same one, it is
-        worked out once."""
+    def _classify(self, row: ProfiledRow, request: Said, response: Said | None) -> ClassifiedExchange:
+        """Find the matching key of an exchange. Messages of equal content on connections of one manual match are
+        classified once."""
         matched = self._connections.get(row.connection, 0)
-        alike = (request, response, matched, self._rows.get(row.number))
-        known = self._known.get(alike)
+        cache_key = (request, response, matched, self._rows.get(row.number))
+        known = self._classified.get(cache_key)
         if known is not None:
             return known
         api = api_name(row.api_key)
         if api == "ApiVersions":
-            self.roles.told(request.message.body)
+            self.roles.add_software(request.message.body)
         error = response.error if response is not None else 0
-        key, again = self._key(row.number, row.connection, api, request.subject(api), error)
+        key, retriable_error = self._key(row.number, row.connection, api, request.subject(api), error)
         for each in key.subject:
             if isinstance(each, EntityName):
-                self._name(each)
-        strand = workflow_of(key)
-        steps = None if strand is None else self.strands.setdefault(strand, [])
-        if len(self._known) >= MAX_CLASSIFIED:
-            self._known.clear()
-        found = self._known[alike] = ClassifiedExchange(key, again, self.facts.setdefault(key, KeyProfile()), steps)
-        return found
+                self._add_name(each)
+        workflow = workflow_of(key)
+        steps = None if workflow is None else self.workflows.setdefault(workflow, [])
+        if len(self._classified) >= MAX_CLASSIFIED:
+            self._classified.clear()
+        classified = ClassifiedExchange(key, retriable_error, self.keys.setdefault(key, KeyProfile()), steps)
+        self._classified[cache_key] = classified
+        return classified
 
-    def _said(self, row: ProfiledRow, data: bytes, *, is_request: bool) -> Said:
-        """What one of the two messages of a row says."""
+    def _content(self, row: ProfiledRow, data: bytes, *, is_request: bool) -> Said:
+        """Return the content of one of a row's two messages."""
 
-        def look() -> ExchangeMessage:
+        def decode() -> ExchangeMessage:
             exchange = self.side.capture.exchange(row.number)
             message = exchange.request if is_request else exchange.response
             assert message is not None
             return message
 
         if len(data) != (row.request_size if is_request else row.response_size):
-            return Said(look())  # not all of it was captured
-        return self._alike.said(is_request, row.api_key, row.version, data, look)
+            return Said(decode())  # not captured completely
+        return self._contents.said(is_request, row.api_key, row.version, data, decode)
 
-    def _produced(self, row: ProfiledRow, asked: bytes, like: ExchangeMessage) -> None:
-        """Add what a request produces; of one that is like it the message is there."""
-        body = like.body if like.data == asked else read(asked, like.shape).body
-        self.batching.take(body, like.context.topic_names, row.request_time_ns)
+    def _add_batches(self, row: ProfiledRow, frame: bytes, message: ExchangeMessage) -> None:
+        """Add the batches of a Produce request; `message` has equal content, but maybe other records."""
+        body = message.body if message.data == frame else read(frame, message.shape).body
+        self.batches.add_request(body, message.context.topic_names, row.request_time_ns)
 
-    def _time(self, facts: KeyProfile, row: ProfiledRow, again: str) -> None:
-        asked = facts.last.get(row.connection)
-        if asked is not None and len(facts.intervals) < MAX_INTERVALS:
-            facts.intervals.append(row.request_time_ns - asked)
-        facts.last[row.connection] = row.request_time_ns
+    def _add_times(self, profile: KeyProfile, row: ProfiledRow, retriable_error: str) -> None:
+        last_ns = profile.last_request_ns.get(row.connection)
+        if last_ns is not None and len(profile.intervals_ns) < MAX_INTERVALS:
+            profile.intervals_ns.append(row.request_time_ns - last_ns)
+        profile.last_request_ns[row.connection] = row.request_time_ns
         latency_ns = row.response_time_ns - row.request_time_ns if row.response_size >= 0 else 0
-        if row.response_size >= 0 and len(facts.latencies) < MAX_INTERVALS:
-            facts.latencies.append(latency_ns)
-        if facts.failed and row.request_time_ns >= facts.failed and len(facts.retries.pauses) < MAX_INTERVALS:
-            facts.retries.pauses.append(row.request_time_ns - facts.failed)
-            facts.failed = 0
-        if again:
-            facts.retries.times[again] = facts.retries.times.get(again, 0) + 1
-            facts.failed = row.request_time_ns + latency_ns
+        if row.response_size >= 0 and len(profile.latencies_ns) < MAX_INTERVALS:
+            profile.latencies_ns.append(latency_ns)
+        retries = profile.retries
+        if profile.failed_ns and row.request_time_ns >= profile.failed_ns and len(retries.backoffs_ns) < MAX_INTERVALS:
+            retries.backoffs_ns.append(row.request_time_ns - profile.failed_ns)
+            profile.failed_ns = 0
+        if retriable_error:
+            retries.counts[retriable_error] = retries.counts.get(retriable_error, 0) + 1
+            profile.failed_ns = row.request_time_ns + latency_ns
 
     def _finish(self) -> None:
-        """Look into what waits, in the order of rows, so that names are seen in that order."""
-        for facts in sorted(self.facts.values(), key=lambda facts: facts.rows[0]):
-            self._look_into(facts)
+        """Read the pending messages in the order of rows, so that names are numbered in that order."""
+        for profile in sorted(self.keys.values(), key=lambda profile: profile.rows[0]):
+            self._read_pending(profile)
 
-    def _look_into(self, facts: KeyProfile) -> None:
-        fields = facts.fields
-        for said, seen in facts.said.items():
-            for path, value in said.leaves:  # the innermost of all loops: written out, and not a function
-                values = fields.get((seen.part, path))
+    def _read_pending(self, profile: KeyProfile) -> None:
+        fields = profile.fields
+        for content, message in profile.pending.items():
+            for path, value in content.leaves:  # the innermost loop: inlined, not a function
+                values = fields.get((message.part, path))
                 if values is None:
-                    values = self._new(facts, (seen.part, path), seen.first)
+                    values = self._add_field(profile, (message.part, path), message.first)
                 if value in values:
-                    values[value] += seen.count
+                    values[value] += message.count
                     continue
                 if isinstance(value, EntityName):
-                    self._name(value)
-                values[value if len(values) < MAX_VALUES else MORE_VALUES] += seen.count
-        facts.said.clear()
+                    self._add_name(value)
+                values[value if len(values) < MAX_VALUES else MORE_VALUES] += message.count
+        profile.pending.clear()
 
-    def _new(self, facts: KeyProfile, place: FieldPlace, first: int) -> Counter[ComparedValue]:
-        """Where the values go of a field that was not seen before; without labels where there are too many of them."""
+    def _add_field(self, profile: KeyProfile, place: FieldPlace, first_row: int) -> Counter[ComparedValue]:
+        """Add a field; without labels if the key has too many of them."""
         for step in place[1]:
             if isinstance(step, ElementLabel) and isinstance(step.value, EntityName):
-                self._name(step.value)
-        if len(facts.fields) >= MAX_PATHS:
-            place = (place[0], tuple(UNLABELLED if isinstance(step, ElementLabel) else step for step in place[1]))
-        facts.first.setdefault(place, first)
-        return facts.fields.setdefault(place, Counter())
+                self._add_name(step.value)
+        if len(profile.fields) >= MAX_PATHS:
+            place = (place[0], tuple(UNLABELED if isinstance(step, ElementLabel) else step for step in place[1]))
+        profile.first_rows.setdefault(place, first_row)
+        return profile.fields.setdefault(place, Counter())
 
-    def _name(self, symbol: EntityName) -> None:
-        known = self.names.setdefault(symbol.kind, {})
+    def _add_name(self, name: EntityName) -> None:
+        known = self.names.setdefault(name.kind, {})
         if len(known) < MAX_NAMES:
-            known.setdefault(symbol.text)
+            known.setdefault(name.text)
 
 
 def _add_step(steps: WorkflowSteps, key: MatchingKey, number: int) -> None:

@@ -1,8 +1,8 @@
-"""What is compared by its shape and not by the value: how often, how far apart, how much at a time.
+"""Compare numbers that vary from run to run: how many requests, at which intervals, in batches of which size.
 
-Close is the same. The program that runs again sends a few Fetches more, its batches fall otherwise, its retries depend
-on how long a coordinator loads. So: loops may differ by two turns or by a tenth, intervals and batches by half, and
-only where there are enough of them to have a shape; a loop's turns are compared by a rate where both go on for long.
+Close numbers are equal. A program that runs again sends a few Fetches more, batches its records otherwise, and retries
+as long as a coordinator loads. So repeated requests may differ by two or by a tenth, intervals and batches by half, and
+only if there are enough of them; where both sides repeat a request for long, its rate is compared.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import Final
 from dissector.analysis.diff.batching import ProducedBatches, RecordSum
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.field_comparison import KeyDifference
-from dissector.analysis.diff.formatting import format_count, format_interval, format_value
+from dissector.analysis.diff.formatting import format_interval, format_value
 from dissector.analysis.diff.matching_keys import REPEATED_APIS, MatchingKey
 from dissector.analysis.diff.message_leaves import LeafPath
 from dissector.analysis.diff.name_matching import NameMatching
@@ -28,125 +28,123 @@ RETRY_TOLERANCE: Final = 3
 MIN_INTERVALS: Final = 3
 MIN_BATCHES: Final = 20
 MIN_INTERVAL_DIFFERENCE_NS: Final = 20_000_000
-"""Intervals that are less apart than this differ by the machine's doing."""
+"""Smaller differences between intervals are noise of the machine."""
 
 
 def is_same_count(a: int, b: int) -> bool:
-    """Whether two loops turned as often, all in all."""
+    """Return whether two counts of repeated requests are about equal."""
     return abs(a - b) <= max(COUNT_TOLERANCE, COUNT_TOLERANCE_RATIO * max(a, b))
 
 
-def is_same_size(a: float, b: float, loose: float = SIZE_TOLERANCE_RATIO) -> bool:
-    """Whether two measures are of a size."""
-    return max(a, b) <= loose * min(a, b) if min(a, b) > 0 else max(a, b) <= 0
+def is_same_size(a: float, b: float, ratio: float = SIZE_TOLERANCE_RATIO) -> bool:
+    """Return whether two measures differ by at most a factor."""
+    return max(a, b) <= ratio * min(a, b) if min(a, b) > 0 else max(a, b) <= 0
 
 
 def compare_frequency(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
-    """How often and at which intervals both sides say what one key means."""
-    counts = [len(facts.rows) - sum(facts.retries.times.values()) for facts in (a, b)]
+    """Compare how often, and at which intervals, both sides send the requests of one key."""
+    counts = [len(profile.rows) - profile.retry_count for profile in (a, b)]
     if _counts_differ(key, *counts):
-        yield _difference(DiffReason.COUNT, format_count(counts[0]), format_count(counts[1]), counts, a, b)
-    retried = [sum(facts.retries.times.values()) for facts in (a, b)]
-    if abs(retried[0] - retried[1]) > RETRY_TOLERANCE:
-        words = "tried again after " + ", ".join(sorted({*a.retries.times, *b.retries.times}))
-        yield _difference(DiffReason.COUNT, format_count(retried[0]), format_count(retried[1]), retried, a, b, words)
-    pauses = [facts.retries.pauses for facts in (a, b)]
-    if all(len(each) >= MIN_INTERVALS for each in pauses):
-        yield from _compare_retry_backoff(pauses, a, b)
+        yield _count_difference(counts, a, b)
+    retries = [profile.retry_count for profile in (a, b)]
+    if abs(retries[0] - retries[1]) > RETRY_TOLERANCE:
+        errors = ", ".join(sorted({*a.retries.counts, *b.retries.counts}))
+        yield _count_difference(retries, a, b, f"retries after {errors}")
+    backoffs = [profile.retries.backoffs_ns for profile in (a, b)]
+    if all(len(each) >= MIN_INTERVALS for each in backoffs):
+        yield from _compare_backoffs(backoffs, a, b)
     if key.api in REPEATED_APIS:
         yield from _compare_intervals(a, b)
 
 
 def _counts_differ(key: MatchingKey, a: int, b: int) -> bool:
-    """Requests of a producer are as many as its batches make; turns of a loop, as it has time for."""
+    """A producer sends as many requests as its batches need; a repeated request is sent as long as there is time."""
     if key.api == "Produce":
         return max(a, b) >= MIN_BATCHES and not is_same_size(a, b)
     return not is_same_count(a, b) if key.api in REPEATED_APIS else a != b
 
 
 def _compare_intervals(a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
-    """How far apart the turns of a loop are, where both have enough of them."""
-    intervals = [facts.intervals for facts in (a, b)]
+    """Compare the median intervals of repeated requests, if both sides have enough of them."""
+    intervals = [profile.intervals_ns for profile in (a, b)]
     if all(len(each) >= MIN_INTERVALS for each in intervals):
-        middles = [median(each) for each in intervals]
-        if _intervals_differ(*middles):
+        medians = [median(each) for each in intervals]
+        if _intervals_differ(*medians):
             counts = [len(each) for each in intervals]
-            told = [format_interval(middle) for middle in middles]
-            yield _difference(DiffReason.TIMING, told[0], told[1], counts, a, b, "median", ("interval",))
+            texts = [format_interval(each) for each in medians]
+            yield _timing_difference(texts, counts, a, b, ("interval",))
 
 
-def _compare_retry_backoff(pauses: Sequence[Sequence[int]], a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
-    middles = [median(each) for each in pauses]
-    if _intervals_differ(*middles):
-        told = [duration(round(middle)) for middle in middles]
-        yield _difference(
-            DiffReason.TIMING, told[0], told[1], [len(each) for each in pauses], a, b, "median", ("retry_backoff",)
-        )
+def _compare_backoffs(backoffs: Sequence[Sequence[int]], a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
+    medians = [median(each) for each in backoffs]
+    if _intervals_differ(*medians):
+        texts = [duration(round(each)) for each in medians]
+        yield _timing_difference(texts, [len(each) for each in backoffs], a, b, ("retry_backoff",))
 
 
 def _intervals_differ(a: float, b: float) -> bool:
     return abs(a - b) > MIN_INTERVAL_DIFFERENCE_NS and not is_same_size(a, b)
 
 
-def _difference(
-    reason: DiffReason,
-    a: str,
-    b: str,
-    counts: Sequence[int],
-    of_a: KeyProfile,
-    of_b: KeyProfile,
-    words: str = "",
-    path: LeafPath = (),
+def _count_difference(counts: Sequence[int], a: KeyProfile, b: KeyProfile, explanation: str = "") -> KeyDifference:
+    texts = [f"{count:,}" for count in counts]
+    return KeyDifference("", (), DiffReason.COUNT, texts[0], texts[1], counts[0], counts[1], explanation,
+                         a.rows[0], b.rows[0])  # fmt: skip
+
+
+def _timing_difference(
+    texts: Sequence[str], counts: Sequence[int], a: KeyProfile, b: KeyProfile, path: LeafPath
 ) -> KeyDifference:
-    return KeyDifference("", path, reason, a, b, counts[0], counts[1], words, of_a.rows[0], of_b.rows[0])
+    return KeyDifference("", path, DiffReason.TIMING, texts[0], texts[1], counts[0], counts[1], "median",
+                         a.rows[0], b.rows[0])  # fmt: skip
 
 
 def compare_batching(a: ProducedBatches, b: ProducedBatches, names: NameMatching) -> Iterator[KeyDifference]:
-    """What was produced, and how it was packed."""
-    topics, keyed = _renamed(a, b, names)
+    """Compare which records were produced, and how they were batched."""
+    topics, keyed = _by_matched_topic(a, b, names)
     for topic in topics[0].keys() & topics[1].keys():
-        one, other = topics[0][topic], topics[1][topic]
-        if one != other:
+        sum_a, sum_b = topics[0][topic], topics[1][topic]
+        if sum_a != sum_b:
             if not (a.unread or b.unread):
-                told = [f"{counted(content.records, 'record')}" for content in (one, other)]
-                yield _content_difference(told, one, other, f"keys, values or headers differ in {format_value(topic)}")
+                texts = [counted(each.records, "record") for each in (sum_a, sum_b)]
+                yield _content_difference(
+                    texts, sum_a, sum_b, f"keys, values or headers differ in {format_value(topic)}"
+                )
             continue
-        placed = [{number: content for (name, number), content in side.items() if name == topic} for side in keyed]
-        if placed[0] != placed[1]:
-            told = [", ".join(f"{c.records} in partition {n}" for n, c in sorted(side.items())) for side in placed]
-            as_many = ", and as many in each partition," if told[0] == told[1] else ","
-            yield _content_difference(told, one, other, f"the same records{as_many} but keys go to other partitions")
+        partitions = [{number: each for (name, number), each in side.items() if name == topic} for side in keyed]
+        if partitions[0] != partitions[1]:
+            texts = [", ".join(f"{each.records} in partition {n}" for n, each in sorted(side.items()))
+                     for side in partitions]  # fmt: skip
+            counts = ", same count in each partition" if texts[0] == texts[1] else ""
+            yield _content_difference(texts, sum_a, sum_b, f"same records{counts}, but keys in other partitions")
     if min(len(a.records), len(b.records)) >= MIN_BATCHES:
-        yield from _compare_medians("records a batch", a.records, b.records, str)
-        yield from _compare_medians("bytes a batch", a.sizes, b.sizes, size)
+        yield from _compare_medians("records per batch", a.records, b.records, str)
+        yield from _compare_medians("bytes per batch", a.sizes, b.sizes, size)
 
 
-def _renamed(
+def _by_matched_topic(
     a: ProducedBatches, b: ProducedBatches, names: NameMatching
 ) -> tuple[list[dict[ComparedValue, RecordSum]], list[dict[tuple[ComparedValue, int], RecordSum]]]:
-    """What each side produced, by the topic's name in the comparison; and what has keys, by partition too."""
+    """Return each side's records by the topic's matched name; those with keys by topic and partition."""
     topics: list[dict[ComparedValue, RecordSum]] = []
     keyed: list[dict[tuple[ComparedValue, int], RecordSum]] = []
     for n, side in enumerate((a, b)):
-        called = {name: names.value(n, EntityName("topic", name)) for name in side.topics}
-        topics.append({called[name]: content for name, content in side.topics.items()})
-        keyed.append({(called[name], number): content for (name, number), content in side.keyed.items()})
+        matched = {name: names.value(n, EntityName("topic", name)) for name in side.topics}
+        topics.append({matched[name]: each for name, each in side.topics.items()})
+        keyed.append({(matched[name], number): each for (name, number), each in side.keyed.items()})
     return topics, keyed
 
 
 def _compare_medians(
-    what: str, a: Sequence[int], b: Sequence[int], show: Callable[[int], str]
+    name: str, a: Sequence[int], b: Sequence[int], show: Callable[[int], str]
 ) -> Iterator[KeyDifference]:
-    middles = [round(median(each)) for each in (a, b)]
-    if not is_same_size(*middles):
-        told = [show(middle) for middle in middles]
-        words = f"median {what}"
-        yield KeyDifference(
-            "request", RECORDS, DiffReason.BATCHING, told[0], told[1], len(a), len(b), words, None, None
-        )
+    medians = [round(median(each)) for each in (a, b)]
+    if not is_same_size(*medians):
+        texts = [show(each) for each in medians]
+        yield KeyDifference("request", RECORDS, DiffReason.BATCHING, texts[0], texts[1], len(a), len(b),
+                            f"median {name}", None, None)  # fmt: skip
 
 
-def _content_difference(told: Sequence[str], a: RecordSum, b: RecordSum, words: str) -> KeyDifference:
-    return KeyDifference(
-        "request", RECORDS, DiffReason.CONTENT, told[0], told[1], a.records, b.records, words, None, None
-    )
+def _content_difference(texts: Sequence[str], a: RecordSum, b: RecordSum, explanation: str) -> KeyDifference:
+    return KeyDifference("request", RECORDS, DiffReason.CONTENT, texts[0], texts[1], a.records, b.records,
+                         explanation, None, None)  # fmt: skip

@@ -1,34 +1,35 @@
-"""A comparison and a matrix as JSON objects. Rows are numbered from 1, as `show` does; times are nanoseconds."""
+"""The result of a comparison, and a matrix, as JSON objects. Rows count from 1, as in `show`; times are nanoseconds."""
 
 from typing import Any
 
+from dissector.analysis.diff.formatting import name_sides
 from dissector.analysis.diff.matrix import BehaviorMatrix
 from dissector.analysis.diff.result import DiffEntry, DiffResult, SideSummary
 
 
-def diff_to_json(comparison: DiffResult) -> dict[str, Any]:
-    """The whole of it."""
+def diff_to_json(result: DiffResult) -> dict[str, Any]:
+    """Return a whole comparison."""
     return {
         "kind": "comparison",
-        "same": comparison.is_same,
-        "a": _side(comparison.a),
-        "b": _side(comparison.b),
-        "differences": [_entry(entry) for entry in comparison.entries],
+        "same": result.is_same,
+        "a": _side(result.a),
+        "b": _side(result.b),
+        "differences": [_entry(entry) for entry in result.entries],
         "timings": [
             {
-                "api": timing.api, "about": timing.about, "exchanges": timing.exchanges,
+                "api": timing.api, "about": timing.subject, "exchanges": timing.exchanges,
                 "interval_ns": timing.interval_ns, "latency_ns": timing.latency_ns,
                 "retry_backoff_ns": timing.retry_backoff_ns,
             }
-            for timing in comparison.timings
+            for timing in result.timings
         ],
-        "pairs": [{"a": _row(pair.a), "b": _row(pair.b), "verdict": pair.verdict.value} for pair in comparison.pairs],
-        "ignored": list(comparison.ignored),
+        "pairs": [{"a": _row(pair.a), "b": _row(pair.b), "verdict": pair.verdict.value} for pair in result.pairs],
+        "ignored": list(result.ignored),
     }  # fmt: skip
 
 
 def matrix_to_json(matrix: BehaviorMatrix) -> dict[str, Any]:
-    """A list of sides, and what each does by what it is called."""
+    """Return the labels of the sides, and by behavior what each of them does."""
     return {"kind": "matrix", "sides": list(matrix.labels), "behaviour": {name: list(row) for name, row in matrix.rows}}
 
 
@@ -38,7 +39,7 @@ def _side(side: SideSummary) -> dict[str, Any]:
         "clients": list(side.clients),
         "exchanges": side.exchanges,
         "connections": dict(side.connections),
-        "left_out": dict(side.left_out),
+        "left_out": dict(side.skipped),
     }
 
 
@@ -51,7 +52,7 @@ def _entry(entry: DiffEntry) -> dict[str, Any]:
         "a": entry.a,
         "b": entry.b,
         "count": [entry.count_a, entry.count_b],
-        "words": entry.words.replace("{a}", "A").replace("{b}", "B"),
+        "words": name_sides(entry.explanation),
         "settings": dict(entry.settings),
         "first": [_row(entry.row_a), _row(entry.row_b)],
     }

@@ -1,4 +1,4 @@
-"""Captures for comparing: bundled ones as they are, and ones in which our own encoder wrote a change."""
+"""Captures to compare: bundled ones, and copies in which our encoder changed something."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def bundled(name: str) -> str:
 
 
 def side(path: str) -> DiffSide:
-    """All of a capture, read; it is closed with the test's process."""
+    """Return a capture as a side, read to its end; it is closed with the test process."""
     capture = Capture([path])
     for _ in capture.read():
         pass
@@ -36,7 +36,7 @@ def lines_of(path: str) -> Lines:
 
 
 def edited(path: str, folder: Path, edit: Callable[[Lines], Lines | None]) -> str:
-    """A capture with the same exchanges but for what `edit` does to their JSON, in place or anew."""
+    """Write a copy of a capture, with its JSON changed by `edit`, in place or as a new list."""
     lines = lines_of(path)
     lines = edit(lines) or lines
     sink = Captured()
@@ -52,8 +52,8 @@ def of(lines: Lines, api: str) -> Lines:
     return [line for line in lines if line.get("api") == api]
 
 
-def told(comparison: DiffResult) -> list[tuple[str, str, str, str, str]]:
-    """The entries in short: API, part and path, reason, A, B."""
+def entry_texts(comparison: DiffResult) -> list[tuple[str, str, str, str, str]]:
+    """Return the entries in brief: API, part and path, reason, A, B."""
     return [(e.api, ".".join(filter(None, (e.part, e.path))), str(e.reason), e.a, e.b) for e in comparison.entries]
 
 

@@ -1,4 +1,4 @@
-"""Exchanges that the user matches by hand, and where a difference stands in the messages' trees."""
+"""Exchanges that the user matches by hand, and the tree nodes of differences."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def numbers(name: str, api: str) -> list[int]:
     return [n for n in range(len(capture)) if capture.row(n).api == api]
 
 
-def test_matched_rows_are_a_pair_of_their_own_and_every_other_row_is_in_one_pair_still() -> None:
+def test_manually_matched_rows_are_a_pair_and_every_other_row_is_in_one_pair() -> None:
     a, b = side(bundled(JAVA)), side(bundled(LIBRDKAFKA))
     one, other = numbers(JAVA, "Fetch")[0], numbers(LIBRDKAFKA, "Fetch")[5]
     comparison = diff(a, b, rows=((one, other),))
@@ -23,13 +23,13 @@ def test_matched_rows_are_a_pair_of_their_own_and_every_other_row_is_in_one_pair
         assert sorted(pair[n] for pair in comparison.pairs if pair[n] is not None) == list(range(len(each.capture)))
 
 
-def test_rows_of_other_subjects_are_compared_field_by_field_once_they_are_matched() -> None:
+def test_manually_matched_rows_of_other_subjects_are_compared_field_by_field() -> None:
     a, b = side(bundled(JAVA)), side(bundled(LIBRDKAFKA))
     alone = next(pair.b for pair in diff(a, b).pairs if pair.verdict is PairVerdict.ONLY_B and pair.b is not None
                  and b.capture.row(pair.b).api == "Metadata")  # fmt: skip
-    asked = numbers(JAVA, "Metadata")[0]
-    comparison = diff(a, b, rows=((asked, alone),))
-    pair = ExchangePair(asked, alone, PairVerdict.DIFFERENT)
+    request_row = numbers(JAVA, "Metadata")[0]
+    comparison = diff(a, b, rows=((request_row, alone),))
+    pair = ExchangePair(request_row, alone, PairVerdict.DIFFERENT)
     assert pair in comparison.pairs
     assert "topics" in [each.path for each in comparison.differences(pair)]
     [entry] = [
@@ -39,7 +39,7 @@ def test_rows_of_other_subjects_are_compared_field_by_field_once_they_are_matche
     assert [each for each in comparison.pairs if comparison.shows(each, entry)] == [pair]
 
 
-def test_matching_what_is_matched_anyway_changes_nothing() -> None:
+def test_a_manual_match_of_a_matching_pair_changes_nothing() -> None:
     a, b = side(bundled(JAVA)), side(bundled(AGAIN))
     pairs = [pair for pair in diff(a, b).pairs if pair.a is not None and pair.b is not None]
     rows = tuple((pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None)
@@ -48,10 +48,10 @@ def test_matching_what_is_matched_anyway_changes_nothing() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("b", ["librdkafka-1", "kafka-python-1", "aiokafka-1"])
-def test_a_difference_stands_at_a_node_of_its_name(b: str) -> None:
+def test_a_difference_is_at_the_node_of_its_field(b: str) -> None:
     comparison = compared(bundled(JAVA), bundled(f"compare-{b}"))
     captures = [side(bundled(name)).capture for name in (JAVA, f"compare-{b}")]
-    looked = 0
+    checked = 0
     for pair in comparison.pairs:
         for found in comparison.differences(pair):
             for capture, row, where in zip(captures, pair[:2], (found.where_a, found.where_b), strict=True):
@@ -61,5 +61,5 @@ def test_a_difference_stands_at_a_node_of_its_name(b: str) -> None:
                     assert node is not None
                     named = [step for step in where if isinstance(step, str)][-1]
                     assert named in node.path or named in ("compression", "transactional", "timestamp_type"), node.path
-                    looked += 1
-    assert looked > 20
+                    checked += 1
+    assert checked > 20

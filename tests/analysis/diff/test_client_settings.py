@@ -1,4 +1,4 @@
-"""The table of settings: its places are the schema's, its names those of the clients themselves."""
+"""The table of settings: its places exist in the schema, its names in the clients."""
 
 import ctypes
 import inspect
@@ -14,7 +14,7 @@ from dissector.analysis.diff.field_comparison import field_at
 from dissector.protocol.schema.loader import api_named
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-SHAPES = ("interval", "retry_backoff")
+OTHER_PLACES = ("interval", "retry_backoff")
 UNKNOWN = -2
 """RD_KAFKA_CONF_UNKNOWN."""
 
@@ -29,18 +29,18 @@ def test_every_place_is_an_api_and_a_field_of_its_schema(place: str) -> None:
     found = api_named(api)
     assert found is not None
     assert found.name == api
-    if path and path[0] not in SHAPES:
+    if path and path[0] not in OTHER_PLACES:
         part, *steps = path
         steps = steps[: steps.index("records") + 1] if "records" in steps else steps
         assert field_at(f"{api}{part.capitalize()}", tuple(steps)) is not None
 
 
 def librdkafka() -> Callable[[str], bool]:
-    """Whether the librdkafka that is installed has a property: its own answer."""
+    """Return a check whether the installed librdkafka has a property."""
     folder = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
     found = sorted(folder.glob("librdkafka*"))
     if not found:
-        pytest.skip("confluent-kafka has no librdkafka of its own here, so there is nobody to ask")
+        pytest.skip("the installed confluent-kafka bundles no librdkafka to check against")
     library = ctypes.CDLL(str(found[0]))
     confs = []
     for kind in ("", "topic_"):
@@ -64,7 +64,7 @@ def test_librdkafka_has_each_property() -> None:
 
 @pytest.mark.filterwarnings("ignore:.* is deprecated. Use files:DeprecationWarning")
 def test_kafka_python_has_each_parameter() -> None:
-    import kafka  # here, for it warns where it is imported: it opens its own files in a way of old
+    import kafka  # imported here because the import warns about a deprecated API
 
     assert names("kafka-python") <= {*kafka.KafkaConsumer.DEFAULT_CONFIG, *kafka.KafkaProducer.DEFAULT_CONFIG}
 
@@ -75,11 +75,11 @@ def test_aiokafka_has_each_parameter() -> None:
 
 
 def test_java_has_each_property() -> None:
-    """By its own word, which `make schemas` writes down from Apache's newest jar."""
+    """`make schemas` lists them from Apache's newest jar."""
     assert names("Java") <= set((GOLDEN / "java-settings.txt").read_text().split())
 
 
-def test_a_family_is_told_by_the_name_that_software_gives_itself() -> None:
+def test_a_family_is_found_by_the_name_of_the_software() -> None:
     assert family("apache-kafka-java 4.3.1") == "Java"
     assert family("confluent-kafka-python 2.16.1-rdkafka-2.16.0") == "librdkafka"
     assert family("aiokafka-producer-1") == "aiokafka"

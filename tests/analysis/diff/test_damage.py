@@ -1,4 +1,4 @@
-"""Damaged captures are compared like all others: without an exception, and with every exchange in a pair."""
+"""Damaged captures are compared like all others: without an exception, every exchange in a pair."""
 
 import random
 from collections import Counter
@@ -34,14 +34,14 @@ def test_flipped_bytes_never_stop_a_comparison(tmp_path: Path, seed: int) -> Non
 
 
 def test_a_structure_that_is_null_on_one_side_is_a_difference() -> None:
-    null, there = KeyProfile(), KeyProfile()
+    null, present = KeyProfile(), KeyProfile()
     null.fields[("request", ("cursor",))] = Counter({None: 1})
-    there.fields[("request", ("cursor", "topic_name"))] = Counter({"orders": 1})
-    for facts in (null, there):
-        facts.first = dict.fromkeys(facts.fields, 0)
-        facts.versions.update([0])
-    found = list(compare_fields("DescribeTopicPartitions", null, there, NameMatching({}, {})))
+    present.fields[("request", ("cursor", "topic_name"))] = Counter({"orders": 1})
+    for profile in (null, present):
+        profile.first_rows = dict.fromkeys(profile.fields, 0)
+        profile.versions.update([0])
+    found = list(compare_fields("DescribeTopicPartitions", null, present, NameMatching({}, {})))
     assert [(each.path, each.reason, each.a, each.b) for each in found] == [
-        (("cursor",), DiffReason.ONLY_HERE, "null", ""),
-        (("cursor", "topic_name"), DiffReason.ONLY_HERE, "", "orders"),
+        (("cursor",), DiffReason.ONE_SIDE, "null", ""),
+        (("cursor", "topic_name"), DiffReason.ONE_SIDE, "", "orders"),
     ]

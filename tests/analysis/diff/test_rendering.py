@@ -1,4 +1,4 @@
-"""Reports in every form: 80 columns, nothing of the wire that acts on a terminal, a page or a table."""
+"""Reports in every format: 80 columns, and no text of the wire acts on a terminal, a page or a table."""
 
 import re
 from html.parser import HTMLParser
@@ -17,7 +17,7 @@ HOSTILE_WORDS = "\x1b[31m<script>alert(1)</script>\u202e|`*_[x](y)\x9b"
 
 
 def hostile(folder: Path) -> str:
-    """A client that calls itself, its group and its topic what nobody should."""
+    """Write a capture of a client with hostile names for itself and its group."""
 
     def spoil(lines: Lines) -> None:
         for line in of(lines, "ApiVersions"):
@@ -33,22 +33,22 @@ def report(one: str, other: str) -> list[ReportBlock]:
     return list(diff_report(comparison_of(one, other)))
 
 
-def test_text_has_80_columns_and_reads_without_colour() -> None:
+def test_text_has_80_columns_and_no_control_characters() -> None:
     lines = list(render_text(report(bundled("compare-java-1"), bundled("compare-librdkafka-1"))))
     assert max(map(len, lines)) <= 80
     assert re.fullmatch(r"\d+ differences", lines[0])
-    assert "  version: v18 against v16, 16 times [version]" in lines
+    assert "  version: v18 vs v16 (16 times) [version]" in lines
     assert all(line.isprintable() for line in lines)
 
 
-def test_the_same_says_so_and_what_was_not_compared() -> None:
+def test_equal_sides_have_a_report_that_lists_what_is_ignored() -> None:
     lines = list(render_text(report(bundled("compare-java-1"), bundled("compare-java-2"))))
-    assert lines[0] == "The same, by the rules below"
-    assert "Not taken for differences" in lines
+    assert lines[0] == "No differences"
+    assert "Ignored" in lines
 
 
 @pytest.mark.parametrize("form", [render_text, render_markdown, render_html])
-def test_no_form_lets_hostile_characters_through(form: object, tmp_path: Path) -> None:
+def test_no_format_lets_hostile_characters_through(form: object, tmp_path: Path) -> None:
     blocks = report(hostile(tmp_path), bundled("compare-java-2"))
     out = "\n".join(form(blocks))
     assert "alert" in out
@@ -72,7 +72,7 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_a_page_is_whole_needs_nothing_else_and_has_no_element_of_the_wire(tmp_path: Path) -> None:
+def test_a_page_is_well_formed_and_self_contained_with_no_element_of_the_wire(tmp_path: Path) -> None:
     path = hostile(tmp_path)
     for blocks in (report(path, bundled("compare-java-2")), matrix_report(build_matrix([side(path)] * 3))):
         page, tags = "\n".join(render_html(blocks)), Tags()

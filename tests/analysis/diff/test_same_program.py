@@ -1,4 +1,4 @@
-"""The same program against itself has no differences: the touchstone of what close means."""
+"""Two runs of one program have no differences: this decides what counts as close."""
 
 from pathlib import Path
 
@@ -19,12 +19,12 @@ def test_two_runs_of_a_client_do_not_differ(client: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
-def test_other_clients_do_differ(client: str) -> None:
+def test_different_clients_differ(client: str) -> None:
     for other in set(CLIENTS) - {client}:
         assert not compared(bundled(f"compare-{client}-1"), bundled(f"compare-{other}-1")).is_same
 
 
-def test_names_of_the_runs_are_told_as_matched() -> None:
+def test_matched_names_are_listed() -> None:
     ignored = compared(bundled("compare-java-1"), bundled("compare-java-2")).ignored
     assert "topic #1 is java-orders-1 in A, java-orders-2 in B" in ignored
     assert "group #1 is java-billing-1 in A, java-billing-2 in B" in ignored

@@ -1,4 +1,4 @@
-"""Swapping the sides swaps what is said of them, and nothing else."""
+"""Swapping the sides swaps their texts, and nothing else."""
 
 from collections import Counter
 
@@ -19,18 +19,19 @@ SWAPPED = {PairVerdict.ONLY_A: PairVerdict.ONLY_B, PairVerdict.ONLY_B: PairVerdi
 def entries(comparison: DiffResult, *, swapped: bool) -> Counter[tuple[object, ...]]:
     found: Counter[tuple[object, ...]] = Counter()
     for e in comparison.entries:
-        words = e.words.replace("{a}", "{x}").replace("{b}", "{a}").replace("{x}", "{b}") if swapped else e.words
+        text = e.explanation
+        text = text.replace("{a}", "{x}").replace("{b}", "{a}").replace("{x}", "{b}") if swapped else text
         sides = ((e.a, e.count_a, e.row_a), (e.b, e.count_b, e.row_b))
         settings = frozenset(e.settings)
         found[
-            e.api, e.part, e.path, e.reason, sides[::-1] if swapped else sides, frozenset(words.split("; ")), settings
+            e.api, e.part, e.path, e.reason, sides[::-1] if swapped else sides, frozenset(text.split("; ")), settings
         ] += 1
     return found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_swapping_the_sides_swaps_what_is_said(one: str, other: str) -> None:
+def test_swapping_the_sides_swaps_the_entries(one: str, other: str) -> None:
     there, back = compared(bundled(one), bundled(other)), compared(bundled(other), bundled(one))
     assert entries(there, swapped=False) == entries(back, swapped=True)
     verdicts = Counter(pair.verdict for pair in there.pairs)
@@ -49,10 +50,10 @@ def test_every_exchange_is_in_one_pair(one: str, other: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_what_a_pair_shows_has_an_entry(one: str, other: str) -> None:
+def test_differences_of_a_pair_have_an_entry(one: str, other: str) -> None:
     comparison = compared(bundled(one), bundled(other))
     reasons = {(entry.part, entry.reason) for entry in comparison.entries}
-    if ("", DiffReason.VERSION) in reasons:  # tells the fields that it has, too
+    if ("", DiffReason.VERSION) in reasons:  # lists the fields that depend on it
         reasons.add(("request", DiffReason.VERSION))
     shown = [each for pair in comparison.pairs for each in comparison.differences(pair)]
     assert shown
