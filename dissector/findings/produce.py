@@ -4,6 +4,7 @@ from typing import Final, NamedTuple, cast
 
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import HEADER
+from dissector.protocol.records.compression import CODEC_MASK
 from dissector.protocol.records.log_entries import MAGIC_AT
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
@@ -100,4 +101,4 @@ def _batch(topic: Values, index: int, place: tuple[int, int], records: bytes) ->
     head = HEADER.unpack_from(records)
     if head[-1] <= 0:
         return None
-    return Sent(topic, index, place, head[5] & 7, head[-1], head[-4], head[-3], head[-2], records)
+    return Sent(topic, index, place, head[5] & CODEC_MASK, head[-1], head[-4], head[-3], head[-2], records)

@@ -13,7 +13,7 @@ from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID, INTERNAL_TOPICS
 from dissector.protocol.records.batch import CRC_FROM, HEADER
-from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
+from dissector.protocol.records.compression import CODEC_MASK, CODECS, DecompressionBudget, DecompressionError
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api, apis, message
 from tests.capture.writers import COMPRESSIONS
@@ -82,7 +82,7 @@ def _records_field(seeds: Seeds, chance: random.Random) -> bytes:
     header = list(HEADER.unpack_from(raw))
     section = raw[HEADER.size : 12 + header[1]]
     try:
-        section = DecompressionBudget(_ROOM, _ROOM).decompressed(header[5] & 7, section)
+        section = DecompressionBudget(_ROOM, _ROOM).decompressed(header[5] & CODEC_MASK, section)
     except DecompressionError:
         return mutated(raw, chance)
     if way < 0.8 and section:
@@ -95,7 +95,7 @@ def _batch(header: list[int], section: bytes, codec: int, chance: random.Random)
     packed = CODECS[codec].compress(section)
     if codec and packed and chance.random() < 0.2:
         packed = mutated(packed, chance)
-    header[1], header[5] = HEADER.size - 12 + len(packed), header[5] & ~7 | codec
+    header[1], header[5] = HEADER.size - 12 + len(packed), header[5] & ~CODEC_MASK | codec
     for _ in range(chance.choice((0, 0, 1, 2))):
         which, border = chance.choice(((0, RANGES[2]), (5, RANGES[0]), (6, RANGES[1]), (7, RANGES[2]), (8, RANGES[2]),
                                        (11, RANGES[1]), (12, RANGES[1])))  # fmt: skip

@@ -17,6 +17,7 @@ from typing import Final
 import cramjam
 
 from dissector.protocol.records.compression import XERIAL_BLOCK, XERIAL_HEADER, XERIAL_MAGIC
+from dissector.protocol.schema.field_enums import CompressionType
 
 Span = tuple[int, int]
 _STORED: Final = b"\x00\x00\x00\xff\xff"
@@ -41,7 +42,7 @@ def compress_to_size(codec: int, plain: bytes, like: bytes, free: Sequence[Span]
     """`plain` in as many bytes as `like` has, which was packed with that codec; None where it does not go into them.
 
     `free` are the stretches of `plain` that may say whatever they like."""
-    found = _CODECS.get(codec)
+    found = COMPRESSORS.get(codec)
     return None if found is None else found(plain, like, free)
 
 
@@ -187,10 +188,11 @@ def _literal_header(size: int, extra: int | None = None) -> bytes:
     return bytes([size - 1 << 2]) if not extra else bytes([59 + extra << 2]) + (size - 1).to_bytes(extra, "little")
 
 
-_CODECS: Final[dict[int, Callable[[bytes, bytes, Sequence[Span]], bytes | None]]] = {
-    0: lambda plain, _like, _free: plain,
-    1: _gzip,
-    2: _snappy,
-    3: _lz4,
-    4: _zstd,
+COMPRESSORS: Final[dict[int, Callable[[bytes, bytes, Sequence[Span]], bytes | None]]] = {
+    CompressionType.NONE: lambda plain, _like, _free: plain,
+    CompressionType.GZIP: _gzip,
+    CompressionType.SNAPPY: _snappy,
+    CompressionType.LZ4: _lz4,
+    CompressionType.ZSTD: _zstd,
 }
+"""One for each of `CODECS`: a test holds the two together."""

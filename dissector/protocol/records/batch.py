@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import google_crc32c
 
-from dissector.protocol.records.compression import DecompressionBudget, codec_name
+from dissector.protocol.records.compression import CODEC_MASK, DecompressionBudget, codec_name
 from dissector.protocol.wire import TWO_BYTES, WireError, uvarint, varlong
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -76,7 +76,7 @@ class Batch(NamedTuple):
 
     @property
     def codec(self) -> int:
-        return self.attributes & 0x07
+        return self.attributes & CODEC_MASK
 
     @property
     def compression(self) -> str:

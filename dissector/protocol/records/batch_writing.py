@@ -6,7 +6,7 @@ from typing import Final
 import google_crc32c
 
 from dissector.protocol.records.batch import CRC_FROM, Batch
-from dissector.protocol.records.compression import CODECS, DecompressionError
+from dissector.protocol.records.compression import CODEC_MASK, CODECS, DecompressionError
 from dissector.protocol.records.input_values import Values, integer, raw, structs, with_bytes
 from dissector.protocol.records.log_entries import LOG_OVERHEAD
 from dissector.protocol.records.to_json import frame_budget, record_objects
@@ -56,7 +56,7 @@ def _offset_deltas(value: Values) -> list[int]:
 
 def _section(value: Values, head: bytes) -> bytes:
     """The records as they go on the wire: a compressed section as it stands, while it holds just these."""
-    codec = integer(value, "attributes", 0) & 7
+    codec = integer(value, "attributes", 0) & CODEC_MASK
     kept = raw(value, "compressed" if codec else "data")
     if value.get("records") is None:
         return kept or b""

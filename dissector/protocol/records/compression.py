@@ -15,8 +15,11 @@ import cramjam
 import numpy as np
 
 from dissector.core import limits
-from dissector.protocol.records.lz4 import single_block, with_right_checksum
+from dissector.protocol.records.lz4 import single_block, with_right_checksum, with_wrong_checksum
+from dissector.protocol.schema.field_enums import CompressionType
 
+CODEC_MASK: Final = 0x07
+"""The bits of a batch's or message's attributes that hold its codec."""
 XERIAL_HEADER: Final = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
 """Magic, version, least compatible version (org.xerial.snappy.SnappyCodec)."""
 XERIAL_MAGIC: Final = XERIAL_HEADER[:8]
@@ -54,8 +57,8 @@ class DecompressionBudget:
         found = CODECS.get(codec)
         if found is None:
             raise DecompressionError(f"codec {codec} is not known")
-        if magic < 2 and found.name == "lz4":
-            data = with_right_checksum(data)
+        if magic < 2:
+            data = found.repair(data)
         limit = min(self._section, self._left)
         try:
             plain = found.decompress(data, limit)
@@ -82,12 +85,20 @@ class DecompressionBudget:
         return found
 
 
+def _unchanged(section: bytes) -> bytes:
+    return section
+
+
 class Codec(NamedTuple):
-    """`decompress(data, limit)` gives the bytes or raises `DecompressionError`."""
+    """How one codec is read and written. `decompress(data, limit)` raises `DecompressionError`."""
 
     name: str
     decompress: Callable[[bytes, int], bytes]
     compress: Callable[[bytes], bytes]
+    repair: Callable[[bytes], bytes] = _unchanged
+    """Turns a section of magic 0 or 1 into one that today's decoders accept (KIP-57)."""
+    as_magic_0: Callable[[bytes], bytes] = _unchanged
+    """Turns a compressed section into what clients of magic 0 wrote (KIP-57)."""
 
 
 def codec_name(codec: int) -> str:
@@ -169,9 +180,13 @@ def _lz4(data: bytes) -> bytes:
 
 
 CODECS: Final[dict[int, Codec]] = {
-    0: Codec("none", lambda data, _limit: data, lambda data: data),
-    1: Codec("gzip", _bounded(cramjam.gzip.decompress_into), lambda data: bytes(cramjam.gzip.compress(data))),
-    2: Codec("snappy", _snappy, _xerial),
-    3: Codec("lz4", _lz4_plain, _lz4),
-    4: Codec("zstd", _bounded(cramjam.zstd.decompress_into), lambda data: bytes(cramjam.zstd.compress(data))),
+    CompressionType.NONE: Codec("none", lambda data, _limit: data, _unchanged),
+    CompressionType.GZIP: Codec(
+        "gzip", _bounded(cramjam.gzip.decompress_into), lambda data: bytes(cramjam.gzip.compress(data))
+    ),
+    CompressionType.SNAPPY: Codec("snappy", _snappy, _xerial),
+    CompressionType.LZ4: Codec("lz4", _lz4_plain, _lz4, repair=with_right_checksum, as_magic_0=with_wrong_checksum),
+    CompressionType.ZSTD: Codec(
+        "zstd", _bounded(cramjam.zstd.decompress_into), lambda data: bytes(cramjam.zstd.compress(data))
+    ),
 }

@@ -3,7 +3,7 @@
 import struct
 from typing import Final, NamedTuple
 
-from dissector.protocol.records.compression import codec_name
+from dissector.protocol.records.compression import CODEC_MASK, codec_name
 from dissector.protocol.records.legacy import ATTRIBUTES_AT as OF_MESSAGE
 from dissector.protocol.records.log_entries import LogEntryKind, is_one_batch, split_entries
 
@@ -23,14 +23,14 @@ class RecordCount(NamedTuple):
 def count_records(data: bytes) -> RecordCount:
     """Records of a field: a wrapper of messages of before 0.11 counts as one, as its head tells of no other."""
     if is_one_batch(data):
-        return RecordCount(max(0, COUNT.unpack_from(data, COUNT_AT)[0]), {codec_name(data[OF_BATCH] & 7)})
+        return RecordCount(max(0, COUNT.unpack_from(data, COUNT_AT)[0]), {codec_name(data[OF_BATCH] & CODEC_MASK)})
     count = 0
     codecs: set[str] = set()
     for kind, start, _ in split_entries(data):
         if kind is LogEntryKind.BATCH:
             count += max(0, COUNT.unpack_from(data, start + COUNT_AT)[0])
-            codecs.add(codec_name(data[start + OF_BATCH] & 7))
+            codecs.add(codec_name(data[start + OF_BATCH] & CODEC_MASK))
         elif kind is LogEntryKind.MESSAGE:
             count += 1
-            codecs.add(codec_name(data[start + OF_MESSAGE] & 7))
+            codecs.add(codec_name(data[start + OF_MESSAGE] & CODEC_MASK))
     return RecordCount(count, codecs)

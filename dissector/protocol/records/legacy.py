@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dissector.protocol.records.batch import LOG_APPEND_TIME
-from dissector.protocol.records.compression import DecompressionBudget, DecompressionError, codec_name
+from dissector.protocol.records.compression import CODEC_MASK, DecompressionBudget, DecompressionError, codec_name
 from dissector.protocol.records.log_entries import LogEntry, LogEntryKind, split_entries
 from dissector.protocol.wire import WireError
 
@@ -66,7 +66,7 @@ class LegacyRecord:
 
     @property
     def codec(self) -> int:
-        return self.attributes & 0x07
+        return self.attributes & CODEC_MASK
 
     @property
     def compression(self) -> str:

@@ -5,10 +5,9 @@ import zlib
 from collections.abc import Sequence
 from typing import Final
 
-from dissector.protocol.records.compression import CODECS, DecompressionError
+from dissector.protocol.records.compression import CODEC_MASK, CODECS, DecompressionError
 from dissector.protocol.records.input_values import Values, integer, raw, structs, with_bytes
 from dissector.protocol.records.legacy import LegacyRecord
-from dissector.protocol.records.lz4 import with_wrong_checksum
 from dissector.protocol.records.to_json import frame_budget, message_objects
 from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
@@ -19,7 +18,8 @@ _CRC_SIZE: Final = 4
 def message_bytes(value: Values) -> bytes:
     """The bytes of a message. Raises `EncodeError`."""
     magic, attributes = integer(value, "magic", 1), integer(value, "attributes", 0)
-    content = _wrapped(value, magic, attributes & 7) if attributes & 7 else raw(value, "value")
+    codec = attributes & CODEC_MASK
+    content = _wrapped(value, magic, codec) if codec else raw(value, "value")
     try:
         body = struct.pack(">bb", magic, attributes)
         if magic:
@@ -42,7 +42,7 @@ def _wrapped(value: Values, magic: int, codec: int) -> bytes:
     if codec not in CODECS:
         raise EncodeError(f"codec {codec} is not known", "attributes")
     section = CODECS[codec].compress(_set(inner, relative=magic == 1))
-    return with_wrong_checksum(section) if magic == 0 and CODECS[codec].name == "lz4" else section
+    return section if magic else CODECS[codec].as_magic_0(section)
 
 
 def _set(messages: Sequence[Values], *, relative: bool) -> bytes:

@@ -1,0 +1,39 @@
+"""Codecs: one table, and everything that dispatches on a codec covers it."""
+
+import pytest
+
+from dissector.export.redaction.compress_to_size import COMPRESSORS
+from dissector.pipeline.tables import TABLES
+from dissector.protocol.records.compression import CODEC_MASK, CODECS, DecompressionBudget, codec_name
+from dissector.protocol.schema.field_enums import CompressionType
+
+
+def test_the_table_has_every_codec_of_kafka_under_its_name() -> None:
+    names = {number: codec.name.upper() for number, codec in CODECS.items()}
+    assert names == {each: each.name for each in CompressionType}
+    assert max(CODECS) <= CODEC_MASK
+
+
+def test_redaction_compresses_with_every_codec() -> None:
+    assert COMPRESSORS.keys() == CODECS.keys()
+
+
+def test_the_description_of_the_tables_names_every_codec() -> None:
+    [column] = [column for table in TABLES for column in table.columns if column.name == "codec"]
+    assert ", ".join(codec.name for codec in CODECS.values()) in str(column)
+
+
+@pytest.mark.parametrize("number", CODECS)
+def test_a_codec_reads_what_it_wrote(number: int) -> None:
+    section = CODECS[number].compress(b"two apples, " * 100)
+    assert DecompressionBudget(1 << 20, 1 << 20).decompressed(number, section) == b"two apples, " * 100
+
+
+@pytest.mark.parametrize("number", CODECS)
+def test_a_codec_reads_what_clients_of_magic_0_wrote(number: int) -> None:
+    section = CODECS[number].as_magic_0(CODECS[number].compress(b"two apples, " * 100))
+    assert DecompressionBudget(1 << 20, 1 << 20).decompressed(number, section, magic=0) == b"two apples, " * 100
+
+
+def test_an_unknown_codec_has_a_name() -> None:
+    assert codec_name(7) == "unknown(7)"
