@@ -17,6 +17,7 @@ from dissector.protocol.embedded.formats import versioned
 from dissector.protocol.embedded.messages import DECODED, EmbeddedMessage, EmbeddedMessages
 from dissector.protocol.primitives import INT16, UNSIGNED_VARINT
 from dissector.protocol.schema.enums import members, name_of
+from dissector.protocol.schema.field_enums import ControlRecordType
 from dissector.protocol.schema.loader import entries
 from dissector.protocol.wire import WireError, uvarint
 
@@ -102,16 +103,16 @@ def _remote_log_records() -> Mapping[int, str]:
             if entry.name.startswith("Remote") and entry.api_key is not None}  # fmt: skip
 
 
-_CONTROL_VALUES: Final = {
-    0: "EndTxnMarker",
-    1: "EndTxnMarker",
-    2: "LeaderChangeMessage",
-    3: "SnapshotHeaderRecord",
-    4: "SnapshotFooterRecord",
-    5: "KRaftVersionRecord",
-    6: "VotersRecord",
+CONTROL_VALUES: Final[dict[int, str]] = {
+    ControlRecordType.ABORT: "EndTxnMarker",
+    ControlRecordType.COMMIT: "EndTxnMarker",
+    ControlRecordType.LEADER_CHANGE: "LeaderChangeMessage",
+    ControlRecordType.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
+    ControlRecordType.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
+    ControlRecordType.KRAFT_VERSION: "KRaftVersionRecord",
+    ControlRecordType.KRAFT_VOTERS: "VotersRecord",
 }
-"""By ControlRecordType."""
+"""The message in the value of a control record, by the type in its key."""
 
 
 def control_record(key: bytes | None, value: bytes | None) -> KeyValue:
@@ -121,7 +122,7 @@ def control_record(key: bytes | None, value: bytes | None) -> KeyValue:
     of_key = EmbeddedMessages(
         (("version", INT16),), (EmbeddedMessage(DECODED, "ControlRecordTypeSchema", 0),), whole=False
     )
-    name = _CONTROL_VALUES.get(int.from_bytes(key[2:4], "big"))
+    name = CONTROL_VALUES.get(int.from_bytes(key[2:4], "big"))
     if name is None or value is None or len(value) < 2:
         return KeyValue(of_key, None)
     if name == "EndTxnMarker":

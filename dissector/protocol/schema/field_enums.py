@@ -16,6 +16,19 @@ class CompressionType(IntEnum):
     ZSTD = 4
 
 
+class ControlRecordType(IntEnum):
+    """Apache's ``org.apache.kafka.common.record.internal.ControlRecordType``."""
+
+    UNKNOWN = -1
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
 class CoordinatorType(IntEnum):
     """Apache's ``org.apache.kafka.common.requests.FindCoordinatorRequest$CoordinatorType``."""
 

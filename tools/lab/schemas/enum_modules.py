@@ -15,7 +15,8 @@ from typing import Any, Final
 from dissector.protocol.schema.importer.run import SCHEMA_FOLDER
 
 FIELD_ENUMS: Final = (
-    "CompressionType", "CoordinatorType", "EndpointType", "FetchSessionEpoch", "GroupMemberEpoch", "ShareSessionEpoch",
+    "CompressionType", "ControlRecordType", "CoordinatorType", "EndpointType", "FetchSessionEpoch", "GroupMemberEpoch",
+    "ShareSessionEpoch",
 )  # fmt: skip
 """Those that code here compares with. Names of all others are only shown, and come from `schema/enums.py`."""
 
