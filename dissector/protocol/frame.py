@@ -19,24 +19,24 @@ _WRITER: Final = JsonWriter()
 FieldValues = Mapping[str, object]
 
 
-def frame_bytes(shape: MessageLayout, header: FieldValues, body: object) -> bytes:
+def frame_bytes(layout: MessageLayout, header: FieldValues, body: object) -> bytes:
     """The whole frame."""
-    if shape.body is None:
-        raise EncodeError(shape.findings[0].message if shape.findings else "what it answers is not known", "body")
-    data = header_bytes(shape, header) + _struct("body", shape.body, shape.body_version, body)
+    if layout.body is None:
+        raise EncodeError(layout.findings[0].message if layout.findings else "what it answers is not known", "body")
+    data = header_bytes(layout, header) + _struct("body", layout.body, layout.body_version, body)
     return len(data).to_bytes(PREFIX, "big") + data
 
 
-def header_bytes(shape: MessageLayout, header: FieldValues) -> bytes:
+def header_bytes(layout: MessageLayout, header: FieldValues) -> bytes:
     """The header of a frame, without the size prefix. Fields that its version lacks must not be there."""
-    assert shape.header is not None
-    return _struct("header", shape.header, shape.header_version, header)
+    assert layout.header is not None
+    return _struct("header", layout.header, layout.header_version, header)
 
 
-def request_header(shape: MessageLayout, api_key: int, version: int, more: FieldValues) -> dict[str, object]:
+def request_header(layout: MessageLayout, api_key: int, version: int, more: FieldValues) -> dict[str, object]:
     """The fields of a request's header: key, version and, as far as its version has them, what `more` names."""
-    assert shape.header is not None
-    names = {field.name for field in plan(shape.header, shape.header_version).fields}
+    assert layout.header is not None
+    names = {field.name for field in plan(layout.header, layout.header_version).fields}
     given = {"request_api_key": api_key, "request_api_version": version, **more}
     return {name: value for name, value in given.items() if name in names}
 
@@ -45,8 +45,8 @@ def response_layout_to_write(api_key: int, version: int, body: object) -> Messag
     """How a response is written. A broker that lacks the version of ApiVersions answers in version 0 (KIP-511)."""
     if api_key == ApiKey.API_VERSIONS and isinstance(body, Mapping) and "throttle_time_ms" not in body:
         version = 0 if body.get("error_code") == ErrorCode.UNSUPPORTED_VERSION else version
-    shape = response_layout(api_key, version, b"")
-    return shape if shape.body else replace(shape, findings=request_layout(api_key, version).findings)
+    layout = response_layout(api_key, version, b"")
+    return layout if layout.body else replace(layout, findings=request_layout(api_key, version).findings)
 
 
 def _struct(part: str, name: str, version: int, values: object) -> bytes:

@@ -138,8 +138,8 @@ def _unusual_response_layout(api_key: int, version: int, data: bytes) -> Message
     newest = known.versions.high
     if version > newest:
         plain = MessageLayout("ResponseHeader", response_header_version(api_key, newest), None, version)
-        shape = _as_newest(plain, known, known.response, data)
-        return UNKNOWN_RESPONSE if shape.body is None else shape
+        layout = _as_newest(plain, known, known.response, data)
+        return UNKNOWN_RESPONSE if layout.body is None else layout
     if version < known.versions.low:
         return UNKNOWN_RESPONSE
     return MessageLayout("ResponseHeader", response_header_version(api_key, version), known.response, version)
@@ -168,32 +168,32 @@ def _unknown_version(known: Api, version: int, told: str) -> Finding:
     return Finding("unknown-version", Severity.WARNING, words, "header")
 
 
-def read(data: bytes, shape: MessageLayout, end: int | None = None) -> Decoded:
+def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
     """The values of a frame. Bytes from `end` on stand after a gap and are not read."""
-    decoded = Decoded(findings=list(shape.findings))
+    decoded = Decoded(findings=list(layout.findings))
     stop = len(data) if end is None else end
-    if shape.token:
+    if layout.token:
         decoded.body = {AUTH_BYTES: data[PREFIX:stop]}
-    if shape.header is None:
+    if layout.header is None:
         return decoded
     whole = data if stop == len(data) else data[:stop]
-    read_header, read_body, others = _readers(shape.header, shape.header_version, shape.body, shape.body_version)
+    read_header, read_body, others = _readers(layout.header, layout.header_version, layout.body, layout.body_version)
     at, other = PREFIX, 0
     try:
         decoded.header, at = read_header(whole, PREFIX, stop)
-        if shape.body is None or read_body is None:
+        if layout.body is None or read_body is None:
             decoded.rest = whole[at:]
             return decoded
         if others:
-            other = _other_layout(shape.body, shape.body_version, whole, at)
-            read_body = reader(shape.body, shape.body_version, other)
+            other = _other_layout(layout.body, layout.body_version, whole, at)
+            read_body = reader(layout.body, layout.body_version, other)
         decoded.body, at = read_body(whole, at, stop)
     except DECODE_ERRORS:
         decoded.rest = whole[at:]
-        decoded.findings = trace(data, shape, end).findings
+        decoded.findings = trace(data, layout, end).findings
         return decoded
     if other:
-        decoded.findings.append(_other_layout_finding(shape.body, shape.body_version, other))
+        decoded.findings.append(_other_layout_finding(layout.body, layout.body_version, other))
     if at != stop:
         decoded.rest = whole[at:]
         decoded.findings.append(_trailing_bytes_finding(stop - at))
@@ -239,7 +239,7 @@ def _trailing_bytes_finding(size: int) -> Finding:
 
 def trace(
     data: bytes,
-    shape: MessageLayout,
+    layout: MessageLayout,
     end: int | None = None,
     context: DecodingContext = EMPTY_CONTEXT,
     bounds: limits.Limits = limits.DEFAULT,
@@ -249,33 +249,33 @@ def trace(
     stop = len(data) if end is None else end
     sources = [ByteSource(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
-    root.findings += shape.findings
+    root.findings += layout.findings
     records = RecordTracer(sources, frame_budget(bounds))
     tracer = Tracer(data, 0, stop, records)
     try:
-        if shape.token:
+        if layout.token:
             tracer.prefix(root)
             root.children.append(Node(AUTH_BYTES, AUTH_BYTES, "BYTES", tracer.at, stop, data[tracer.at : stop]))
             tracer.at = stop
             TreeEmbedder(sources, records, context).token(root.children[-1])
-        if shape.header is not None:
+        if layout.header is not None:
             tracer.prefix(root)
-            tracer.message(plan(shape.header, shape.header_version), "header", root)
-        if shape.body is not None:
-            other = _other_layout(shape.body, shape.body_version, data[:stop], tracer.at)
+            tracer.message(plan(layout.header, layout.header_version), "header", root)
+        if layout.body is not None:
+            other = _other_layout(layout.body, layout.body_version, data[:stop], tracer.at)
             if other:
-                root.findings.append(_other_layout_finding(shape.body, shape.body_version, other))
-            tracer.message(plan(shape.body, shape.body_version, other), "body", root)
+                root.findings.append(_other_layout_finding(layout.body, layout.body_version, other))
+            tracer.message(plan(layout.body, layout.body_version, other), "body", root)
             embedder = TreeEmbedder(sources, records, context)
-            embedder.message(shape.body, root.children[-1])
-            embedder.records(shape.body, root.children[-1])
+            embedder.message(layout.body, root.children[-1])
+            embedder.records(layout.body, root.children[-1])
             annotate_ids(root, context)
     except WireError as error:
         at = _last_node(root)
         words = f"{error}; {counted(stop - tracer.at, 'byte')} could not be read"
         root.findings.append(Finding("malformed", Severity.ERROR, words, at.path))
     else:
-        if shape.body is not None and tracer.at < stop:
+        if layout.body is not None and tracer.at < stop:
             root.findings.append(_trailing_bytes_finding(stop - tracer.at))
     for start, rest_end in ((tracer.at, stop), (stop, len(data))):
         if start < rest_end:
@@ -296,8 +296,8 @@ def _last_node(node: Node) -> Node:
     return node
 
 
-def mask_secrets(data: bytes, shape: MessageLayout, end: int, context: DecodingContext) -> bytes:
+def mask_secrets(data: bytes, layout: MessageLayout, end: int, context: DecodingContext) -> bytes:
     """A frame with its secrets masked; the frame itself where it has none."""
-    if not shape.token and not may_hold_secrets(shape.body, data):
+    if not layout.token and not may_hold_secrets(layout.body, data):
         return data
-    return masked(data, trace(data, shape, end, context).tree)
+    return masked(data, trace(data, layout, end, context).tree)

@@ -35,7 +35,7 @@ class ByteSource:
     number: int
     name: str
     data: bytes
-    packed: CompressedSpan | None = None
+    compressed: CompressedSpan | None = None
     """None for the frame."""
 
 

@@ -42,7 +42,7 @@ class Redactor:
         plain = [bytearray(source.data) for source in traced.sources]
         leaves: defaultdict[int, list[Node]] = defaultdict(list)
         summed: defaultdict[int, list[Node]] = defaultdict(list)
-        opened = {(source.packed.source, source.packed.start) for source in traced.sources if source.packed}
+        opened = {(source.compressed.source, source.compressed.start) for source in traced.sources if source.compressed}
         for node in _walk(traced.tree):
             if node.type in ("RECORD_BATCH", "MESSAGE") and node.children:
                 summed[node.source].append(node)
@@ -55,8 +55,8 @@ class Redactor:
                 self._replace(leaf, out, free[source.number])
             for node in summed[source.number]:
                 _mend(node, source.data, out)
-            if source.packed is not None:
-                self._pack(source, bytes(out), free[source.number], plain[source.packed.source])
+            if source.compressed is not None:
+                self._pack(source, bytes(out), free[source.number], plain[source.compressed.source])
         return bytes(plain[0])
 
     def _replace(self, leaf: Node, out: bytearray, free: list[Span]) -> None:
@@ -93,8 +93,8 @@ class Redactor:
 
     def _pack(self, source: ByteSource, content: bytes, free: list[Span], outer: bytearray) -> None:
         """Put a section's content back where it was compressed."""
-        assert source.packed is not None
-        _, start, end, codec = source.packed
+        assert source.compressed is not None
+        _, start, end, codec = source.compressed
         made = compress_to_size(codec, content, bytes(outer[start:end]), free)
         self.lost += made is None
         outer[start:end] = bytes(end - start) if made is None else made

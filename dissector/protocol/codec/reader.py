@@ -49,24 +49,25 @@ def text(raw: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _FixedRead:
-    """A fixed-width read that waits for its run. With `seldom` it is the length of a value that is likely null or
+    """A fixed-width read that waits for its run. With `likely_empty` it is the length of a value that is likely null or
     empty; `result` is the name that will hold that value."""
 
     code: str
     name: str
-    seldom: VariablePlan | ArrayPlan | None = None
+    likely_empty: VariablePlan | ArrayPlan | None = None
     result: str = ""
 
     @property
     def is_there(self) -> str:
         """The condition under which there is more of the value than its length."""
-        return f"{self.name} > {1 if self.seldom and self.seldom.compact else 0}"
+        return f"{self.name} > {1 if self.likely_empty and self.likely_empty.compact else 0}"
 
     @property
     def null_or_empty(self) -> str:
         """The value where there is not."""
-        compact = self.seldom is not None and self.seldom.compact
-        empty = "[]" if isinstance(self.seldom, ArrayPlan) else EMPTY[self.seldom.type] if self.seldom else "None"
+        plan = self.likely_empty
+        compact = plan is not None and plan.compact
+        empty = "[]" if isinstance(plan, ArrayPlan) else EMPTY[plan.type] if plan else "None"
         return f"None if {self.name} {'== 0' if compact else '< 0'} else {empty}"
 
 
@@ -136,18 +137,18 @@ class _Emitter:
         for each in run:
             if each.code == UUID:
                 self.line(f"{each.name} = uuid_text({each.name})")
-        first = next((n for n, each in enumerate(run) if each.seldom), len(run))
+        first = next((n for n, each in enumerate(run) if each.likely_empty), len(run))
         if first < len(run):
-            self._step_back(run[first:])
+            self._reread(run[first:])
 
-    def _step_back(self, run: list[_FixedRead]) -> None:
+    def _reread(self, run: list[_FixedRead]) -> None:
         """What was read as if values were not there is read again if one is."""
-        lengths = [each for each in run if each.seldom]
+        lengths = [each for each in run if each.likely_empty]
         with self.block(f"if {' or '.join(each.is_there for each in lengths)}:"):
             self.line(f"at -= {_size(run)}")
             again: list[tuple[str, str]] = []
             for each in run:
-                value = self._careful(each.seldom) if each.seldom else self.fixed(each.code)
+                value = self._checked(each.likely_empty) if each.likely_empty else self.fixed(each.code)
                 again.append((each.result or each.name, value))
             self.flush()
             for name, value in again:
@@ -184,17 +185,17 @@ class _Emitter:
             case ScalarPlan():
                 return self.fixed(plan.code)
             case VariablePlan() | ArrayPlan():
-                return self._seldom(plan) if _is_likely_empty(plan) else self._careful(plan)
+                return self._likely_empty(plan) if _is_likely_empty(plan) else self._checked(plan)
             case StructPlan():
                 return self._nullable_struct(plan) if plan.nullable else self.struct(plan)
 
-    def _seldom(self, plan: VariablePlan | ArrayPlan) -> str:
+    def _likely_empty(self, plan: VariablePlan | ArrayPlan) -> str:
         """Put a value that is likely null or empty in the run."""
         result = self.name()
         self._run.append(_FixedRead(_length_code(plan), self.name(), plan, result))
         return result
 
-    def _careful(self, plan: VariablePlan | ArrayPlan) -> str:
+    def _checked(self, plan: VariablePlan | ArrayPlan) -> str:
         return self._array(plan) if isinstance(plan, ArrayPlan) else self._variable(plan)
 
     def _null(self, count: str, result: str, *, nullable: bool) -> None:
@@ -256,10 +257,10 @@ class _Emitter:
         if plan.flexible:
             self.fixed("B")
         run, self._run = self._run, []
-        values = {each.result: f"({each.null_or_empty})" for each in run if each.seldom}
+        values = {each.result: f"({each.null_or_empty})" for each in run if each.likely_empty}
         values |= {each.name: f"uuid_text({each.name})" for each in run if each.code == UUID}
         made = "{" + ", ".join(f"{name!r}: {values.get(value, value)}" for name, value in fields) + "}"
-        stops = [each.is_there for each in run if each.seldom] + ([run[-1].name] if plan.flexible else [])
+        stops = [each.is_there for each in run if each.likely_empty] + ([run[-1].name] if plan.flexible else [])
         stop = self.name()
         self.line(f"{stop} = at + {count} * {_size(run)}")
         with self.block(

@@ -22,11 +22,11 @@ def structs(value: object) -> Iterator[Values]:
             yield from structs(inner)
 
 
-def structs_with(shape: MessageLayout, body: Values, fields: frozenset[str]) -> list[Values]:
+def structs_with(layout: MessageLayout, body: Values, fields: frozenset[str]) -> list[Values]:
     """The structures of a body that have one of these fields, outermost first."""
-    if shape.body is None or not body:
+    if layout.body is None or not body:
         return []
-    if alternatives(shape.body, shape.body_version):
+    if alternatives(layout.body, layout.body_version):
         return [struct for struct in structs(body) if not fields.isdisjoint(struct)]
-    to = field_path(shape.body, shape.body_version, fields)
+    to = field_path(layout.body, layout.body_version, fields)
     return structs_at(to, body) if to is not None else []

@@ -31,7 +31,7 @@ class EmbeddedMessages:
     """`prefix` are numbers that stand before the pieces, with their types: ``("version", INT16)``."""
 
     prefix: tuple[tuple[str, Primitive], ...]
-    pieces: tuple[EmbeddedMessage, ...]
+    messages: tuple[EmbeddedMessage, ...]
     whole: bool = True
     """Whether it must end where the bytes end: not so for versions newer than known."""
 
@@ -42,9 +42,9 @@ class EmbeddedMessages:
         try:
             for name, kind in self.prefix:
                 values[name], at = kind.read(raw, at)
-            for piece in self.pieces:
-                read, at = embedded_reader(piece.message, piece.version)(raw, at, len(raw))
-                values |= read if piece.name == DECODED else {piece.name: read}
+            for each in self.messages:
+                read, at = embedded_reader(each.message, each.version)(raw, at, len(raw))
+                values |= read if each.name == DECODED else {each.name: read}
         except DECODE_ERRORS:
             return None
         return values if at == len(raw) or not self.whole else None
@@ -57,11 +57,11 @@ def newest_version(message: str) -> int:
 
 @lru_cache(maxsize=256)
 def embedded_plan(message: str, version: int) -> StructPlan:
-    """The layout of a piece."""
+    """The layout of a each."""
     return plan_of(extra_schemas()[message], version) if message in extra_schemas() else plan(message, version)
 
 
 @lru_cache(maxsize=256)
 def embedded_reader(message: str, version: int) -> Reader:
-    """The compiled reader of a piece."""
+    """The compiled reader of a each."""
     return compile_reader(embedded_plan(message, version))

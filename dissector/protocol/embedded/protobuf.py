@@ -25,7 +25,7 @@ _TYPES: Final = {
 }  # fmt: skip
 
 
-def message_parts(
+def message_items(
     data: bytes, descriptor: Any, at: int = 0, end: int | None = None, depth: int = 0
 ) -> Iterator[SubtreeItem]:
     """The fields of a message, in the order of the wire; they tile it. Raises `WireError`."""
@@ -35,9 +35,9 @@ def message_parts(
     while at < stop:
         tag, content = _unsigned(data, at, stop)
         field = descriptor.fields_by_number.get(tag >> 3)
-        part = _field(data, field, tag, at, content, stop, depth)
-        yield part
-        at = part.end
+        item = _field(data, field, tag, at, content, stop, depth)
+        yield item
+        at = item.end
 
 
 def _field(data: bytes, field: Any, tag: int, start: int, at: int, stop: int, depth: int) -> SubtreeItem:
@@ -58,8 +58,8 @@ def _field(data: bytes, field: Any, tag: int, start: int, at: int, stop: int, de
     size, at = _unsigned(data, at, stop)
     end = _within(at + size, stop, at)
     if kind == "TYPE_MESSAGE":
-        parts = tuple(message_parts(data, field.message_type, at, end, depth + 1))
-        return SubtreeItem(name, "MESSAGE", start, end, None if parts else {}, parts=parts)
+        items = tuple(message_items(data, field.message_type, at, end, depth + 1))
+        return SubtreeItem(name, "MESSAGE", start, end, None if items else {}, items=items)
     raw = data[at:end]
     value_read: object = raw.decode("utf-8", "surrogateescape") if kind == "TYPE_STRING" else raw
     if kind in _FIXED and len(raw) % struct.calcsize(_FIXED[kind]) == 0:

@@ -33,8 +33,8 @@ def sasl_token(raw: bytes, mechanism: str | None) -> Subtree | None:
     if name is not None and name.startswith("SCRAM-") and _SCRAM.fullmatch(raw):
         return Subtree(name, tuple(_scram(raw)))
     if name == "OAUTHBEARER":
-        parts = tuple(_json_error(raw) if raw[:1] == b"{" else _bearer(raw))
-        return Subtree(name, parts) if parts else None
+        items = tuple(_json_error(raw) if raw[:1] == b"{" else _bearer(raw))
+        return Subtree(name, items) if items else None
     if name == "GSSAPI" and raw:
         return Subtree(name, (SubtreeItem("gssapi_token", "BYTES", 0, len(raw), raw, "GSSAPI: not looked into"),))
     return None
@@ -111,15 +111,15 @@ def _authorization(raw: bytes, start: int, end: int, value: bytes) -> SubtreeIte
     pieces = token.split(b".")
     if len(pieces) != len(names) or _claims(pieces[1]) is None:
         return SubtreeItem("token", "STRING", start, end, _text(token), secret=(at, stop))
-    parts: list[SubtreeItem] = []
+    items: list[SubtreeItem] = []
     for name, piece in zip(names, pieces, strict=True):
         close = end if name == "signature" else at + len(piece) + 1
         if name == "signature":
-            parts.append(SubtreeItem(name, "STRING", at, close, _text(piece), secret=(at, at + len(piece))))
+            items.append(SubtreeItem(name, "STRING", at, close, _text(piece), secret=(at, at + len(piece))))
         else:
-            parts.append(SubtreeItem(name, "STRING", at, close, _claims(piece) or _text(piece)))
+            items.append(SubtreeItem(name, "STRING", at, close, _claims(piece) or _text(piece)))
         at = close
-    return SubtreeItem("token", "STRUCT", start, end, parts=tuple(parts))
+    return SubtreeItem("token", "STRUCT", start, end, items=tuple(items))
 
 
 def _claims(piece: bytes) -> str | None:

@@ -19,7 +19,7 @@ class SubtreeItem:
     note: str = ""
     secret: tuple[int, int] | None = None
     """Which bytes of it would let somebody else log in."""
-    parts: tuple["SubtreeItem", ...] = ()
+    items: tuple["SubtreeItem", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Subtree:
     """Something inside bytes; `name` says what."""
 
     name: str
-    parts: tuple[SubtreeItem, ...]
+    items: tuple[SubtreeItem, ...]
     plain: bytes | None = None
     """What the parts stand in, where the bytes are compressed."""
     codec: int = 0
@@ -35,17 +35,17 @@ class Subtree:
 
     def read(self, raw: bytes) -> dict[str, Any]:
         """As plain values; a name that repeats has a list. `raw` is what the parts were made of."""
-        return _values(self.parts)
+        return _values(self.items)
 
 
-def _values(parts: tuple[SubtreeItem, ...]) -> dict[str, Any]:
+def _values(items: tuple[SubtreeItem, ...]) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for part in parts:
-        value = _values(part.parts) if part.parts else part.value
-        if part.name not in out:
-            out[part.name] = value
-        elif isinstance(out[part.name], list):
-            out[part.name].append(value)
+    for item in items:
+        value = _values(item.items) if item.items else item.value
+        if item.name not in out:
+            out[item.name] = value
+        elif isinstance(out[item.name], list):
+            out[item.name].append(value)
         else:
-            out[part.name] = [out[part.name], value]
+            out[item.name] = [out[item.name], value]
     return out

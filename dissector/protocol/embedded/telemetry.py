@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from dissector.protocol.embedded.protobuf import message_parts
+from dissector.protocol.embedded.protobuf import message_items
 from dissector.protocol.embedded.subtree import Subtree
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.to_json import frame_budget
@@ -18,7 +18,7 @@ def metrics(raw: bytes, codec: int) -> Subtree | None:
     """The metrics that a client pushed; None where they can't be read."""
     try:
         plain = frame_budget().decompressed(codec, raw)
-        return Subtree(NAME, tuple(message_parts(plain, _descriptor())), plain if codec else None, codec)
+        return Subtree(NAME, tuple(message_items(plain, _descriptor())), plain if codec else None, codec)
     except (DecompressionError, WireError):
         return None
 

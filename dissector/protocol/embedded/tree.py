@@ -95,11 +95,11 @@ class TreeEmbedder:
         _add_size(leaf, start)
         for name, kind in found.prefix:
             tracer.primitive(leaf, name, kind)
-        for piece in found.pieces:
-            tracer.message(embedded_plan(piece.message, piece.version), piece.name, leaf)
+        for each in found.messages:
+            tracer.message(embedded_plan(each.message, each.version), each.name, leaf)
             child = leaf.children[-1]
-            child.note = f"{piece.message} v{piece.version}"
-            self.message(piece.message, child, chain)
+            child.note = f"{each.message} v{each.version}"
+            self.message(each.message, child, chain)
         tracer.rest(leaf)
 
     def _hang(self, found: Subtree, leaf: Node) -> None:
@@ -109,7 +109,7 @@ class TreeEmbedder:
         _add_size(leaf, start)
         leaf.note = found.name
         if found.plain is None:
-            _add_items(found.parts, leaf, start)
+            _add_items(found.items, leaf, start)
             return
         codec = codec_name(found.codec)
         note = f"{codec}, {len(leaf.value):,} bytes hold {len(found.plain):,}"
@@ -121,7 +121,7 @@ class TreeEmbedder:
         self._sources.append(source)
         holder = Node(found.name, leaf.path_of(found.name), "MESSAGE", 0, len(found.plain), source=source.number)
         leaf.children.append(holder)
-        _add_items(found.parts, holder, 0)
+        _add_items(found.items, holder, 0)
 
 
 def _add_size(leaf: Node, start: int) -> None:
@@ -132,16 +132,16 @@ def _add_size(leaf: Node, start: int) -> None:
         leaf.children.append(size)
 
 
-def _add_items(parts: tuple[SubtreeItem, ...], parent: Node, start: int) -> None:
-    for part in parts:
-        node = Node(part.name, parent.path_of(part.name), part.kind, start + part.start, start + part.end, part.value)
-        node.note, node.source = part.note, parent.source
-        node.secret = (start + part.secret[0], start + part.secret[1]) if part.secret else None
-        if part.parts and part.start < part.parts[0].start:
-            head = Node("(head)", node.path_of("(head)"), "BYTES", node.start, start + part.parts[0].start)
+def _add_items(items: tuple[SubtreeItem, ...], parent: Node, start: int) -> None:
+    for item in items:
+        node = Node(item.name, parent.path_of(item.name), item.kind, start + item.start, start + item.end, item.value)
+        node.note, node.source = item.note, parent.source
+        node.secret = (start + item.secret[0], start + item.secret[1]) if item.secret else None
+        if item.items and item.start < item.items[0].start:
+            head = Node("(head)", node.path_of("(head)"), "BYTES", node.start, start + item.items[0].start)
             head.source = parent.source
             node.children.append(head)
-        _add_items(part.parts, node, start)
+        _add_items(item.items, node, start)
         parent.children.append(node)
 
 

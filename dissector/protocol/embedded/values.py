@@ -121,13 +121,13 @@ def read_deep(found: EmbeddedMessages | Subtree, raw: bytes, context: DecodingCo
     values = found.read(raw)
     if values is None or isinstance(found, Subtree):
         return values
-    for piece in found.pieces:
-        if piece.name == DECODED:
-            values = with_decoded(piece.message, values, context, chain)
+    for each in found.messages:
+        if each.name == DECODED:
+            values = with_decoded(each.message, values, context, chain)
         else:
-            inner = values[piece.name]
+            inner = values[each.name]
             assert isinstance(inner, dict)
-            values[piece.name] = with_decoded(piece.message, inner, context, chain)
+            values[each.name] = with_decoded(each.message, inner, context, chain)
     return values
 
 

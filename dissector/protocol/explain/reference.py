@@ -135,6 +135,6 @@ def header_lines() -> Iterator[HeaderLine]:
     """Which headers stand before which versions, API by API."""
     for api in apis():
         both = [(request_header_version(api.key, v), response_header_version(api.key, v), v) for v in api.versions]
-        for (asked, answered), run in groupby(both, lambda each: each[:2]):
+        for (request, response), run in groupby(both, lambda each: each[:2]):
             versions = [version for *_, version in run]
-            yield HeaderLine(api, Versions(versions[0], versions[-1]), asked, answered)
+            yield HeaderLine(api, Versions(versions[0], versions[-1]), request, response)

@@ -24,8 +24,8 @@ def reads_as(data: bytes, header: str, header_version: int, body: str, version: 
     start = Scorer(data, BEGIN, end, RATE * end + 100, frozenset())
     try:
         start.message(plan(header, header_version))
-        weigher = Scorer(data, start.at, end, RATE * (end - start.at) + START, frozenset())
-        weigher.message(plan(body, version))
+        scorer = Scorer(data, start.at, end, RATE * (end - start.at) + START, frozenset())
+        scorer.message(plan(body, version))
     except (LayoutMismatchError, InconclusiveError):
         return False
-    return end - weigher.at <= MOST_REST
+    return end - scorer.at <= MOST_REST

@@ -53,7 +53,7 @@ class InferenceVerdict:
     """What a response may be, the most likely first; empty where nothing fits."""
 
     candidates: tuple[Candidate, ...]
-    told: bool = False
+    is_distinct: bool = False
     """Whether the bytes themselves tell the first one's API from others; else it is only the likelier one."""
 
     @property
@@ -65,7 +65,7 @@ class InferenceVerdict:
     @property
     def confidence(self) -> Confidence:
         share = self.share
-        if share >= 0.98 and self.told:
+        if share >= 0.98 and self.is_distinct:
             return Confidence.SURE
         return Confidence.LIKELY if share >= 0.85 else Confidence.GUESS if share >= 0.4 else Confidence.NONE
 
@@ -98,7 +98,7 @@ def infer_response(data: bytes, whole: int, size: int, evidence: InferenceEviden
             for share, each in shares
             if share >= LEAST_SHARE
         ),
-        told=all(each.fit > best.fit + CLEAR for each in rivals),
+        is_distinct=all(each.fit > best.fit + CLEAR for each in rivals),
     )
 
 
@@ -109,30 +109,30 @@ def _scored_layouts(data: bytes, size: int, evidence: InferenceEvidence, best: f
         header = headers[layout.header_version]
         if header is None or header.at + layout.least > size:
             continue
-        weigher = Scorer(data, header.at, size, best + MARGIN - named - header.bits, evidence.words)
+        scorer = Scorer(data, header.at, size, best + MARGIN - named - header.bits, evidence.words)
         try:
-            weigher.message(layout.plan)
+            scorer.message(layout.plan)
         except LayoutMismatchError:
             continue
         except InconclusiveError:
             if len(data) == size and not _reads(data, header.at, layout):
                 continue
         else:
-            if weigher.at != size:
+            if scorer.at != size:
                 continue
-        fit = header.bits + weigher.bits * (size - header.at) / max(1, weigher.at - header.at)
+        fit = header.bits + scorer.bits * (size - header.at) / max(1, scorer.at - header.at)
         best = min(best, named + fit)
         yield _ScoredLayout(layout, named + fit, fit)
 
 
 def _header(data: bytes, size: int, version: int) -> Scorer | None:
     """The header, weighed; None where it can't be one."""
-    weigher = Scorer(data, BEGIN, size, math.inf, frozenset())
+    scorer = Scorer(data, BEGIN, size, math.inf, frozenset())
     try:
-        weigher.message(plan("ResponseHeader", version))
+        scorer.message(plan("ResponseHeader", version))
     except (LayoutMismatchError, InconclusiveError):
         return None
-    return weigher
+    return scorer
 
 
 def _reads(data: bytes, at: int, layout: ResponseLayout) -> bool:

@@ -102,8 +102,8 @@ def test_a_token_reads_as_before_and_says_nothing() -> None:
             assert was is not None
             assert now is not None
             assert len(made) == len(token)
-            assert [(each.name, each.start, each.end) for each in now.parts] == [
-                (each.name, each.start, each.end) for each in was.parts
+            assert [(each.name, each.start, each.end) for each in now.items] == [
+                (each.name, each.start, each.end) for each in was.items
             ]
             for word in (b"alice", b"admin", b"secret", b"fyko", b"W22Z", b"dHzb", b"6rri", b"c2ln", b"opaque"):
                 assert word not in made
