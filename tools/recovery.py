@@ -103,7 +103,7 @@ def found(path: str) -> Found:
     with Capture([path]) as capture:
         for _ in capture.read():
             pass
-        session, flows = capture.pipeline.indexer, capture.pipeline.transport.flows
+        session, flows = capture.pipeline.indexer, capture.pipeline.transport.connections
         table, frames = session.table, session.frames
         for row in np.flatnonzero(np.isin(table.kind.values, KINDS)).tolist():
             asked, answered = int(table.request.values[row]), int(table.response.values[row])

@@ -15,7 +15,7 @@ class ConnectionIndex:
 
     def __init__(self, pipeline: StagePipeline, rows: RowSpace, decoder: ExchangeDecoder) -> None:
         self._files = pipeline.files
-        self._table = pipeline.transport.flows
+        self._table = pipeline.transport.connections
         self._indexer = pipeline.indexer
         self._rows = rows
         self._decoder = decoder

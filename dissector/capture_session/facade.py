@@ -60,7 +60,7 @@ class Capture:
             paths, limits, ports, restored, unmarked_hex_from_client=response_to is None, show_secrets=show_secrets
         )
         """Files, stages, and what they count."""
-        indexer, connections = self.pipeline.indexer, self.pipeline.transport.flows
+        indexer, connections = self.pipeline.indexer, self.pipeline.transport.connections
         decoder = restored.decoder if restored is not None else ExchangeDecoder(
             indexer, self.pipeline.store, connections, self.pipeline.framer.ignored, response_to,
             show_secrets=show_secrets,

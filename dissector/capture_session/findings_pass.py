@@ -111,8 +111,8 @@ class FindingsPass:
         if self.examination is None:
             pipeline = self._pipeline
             self.examination = Examination(
-                pipeline.indexer, pipeline.store, self._decoder, pipeline.transport.flows, pipeline.transport.resent,
-                part=part,
+                pipeline.indexer, pipeline.store, self._decoder, pipeline.transport.connections,
+                pipeline.transport.retransmissions, part=part,
             )  # fmt: skip
         return self.examination
 

@@ -54,18 +54,20 @@ class IncrementalReading:
         """Which connections get no more rows, `(n,)`."""
         if self._pipeline.is_finished:
             return np.ones(len(connections), np.bool_)
-        return ~np.isin(self._rows.index_connections(connections), self._pipeline.transport.flows.open())
+        return ~np.isin(self._rows.index_connections(connections), self._pipeline.transport.connections.open())
 
     def oldest_pending_packet(self, now_ns: int) -> int:
         """The packet of the oldest request that may still cause observations; `NEVER` where there is none. Requests
         that have waited for longer than `PATIENCE_NS` do not count."""
         if self._pipeline.is_finished:
             return NEVER
+        after_ns = now_ns - PATIENCE_NS
+        oldest = self._pipeline.streams.oldest_pending(after_ns).packet
         examination = self._findings.examination
-        of_rows = [] if examination is None else [examination.waits()]
-        of_stages = [self._pipeline.framer.waits(), self._pipeline.transport.waits()]
-        time_ns, packet = np.concatenate([*of_rows, *of_stages], axis=1)
-        return int(packet[time_ns > now_ns - PATIENCE_NS].min(initial=NEVER))
+        if examination is None:
+            return oldest
+        time_ns, packet = examination.waits()
+        return int(packet[time_ns > after_ns].min(initial=oldest))
 
     def take_revisions(self) -> list[Anew]:
         """Changes of findings of rows that were taken after earlier pieces, each once."""
@@ -80,10 +82,10 @@ class IncrementalReading:
         rows = np.union1d(untaken, self._indexer.knowledge.waiting)
         if examination is not None:
             rows = np.union1d(rows, examination.waiting)
-        connections = np.union1d(pipeline.transport.flows.open(), self._indexer.table.connection.values[rows])
+        connections = np.union1d(pipeline.transport.connections.open(), self._indexer.table.connection.values[rows])
         rows = np.union1d(rows, self._decoder.keep(rows, connections))
         looked_back = rows[:0] if examination is None else examination.looks_back
-        held = [self._indexer.places(rows), pipeline.framer.places(), pipeline.transport.places()]
+        held = [self._indexer.regions(rows), pipeline.streams.held_regions()]
         excerpt = pipeline.store.excerpt(*np.concatenate(held, axis=1))
         if examination is not None:
             examination.found.keep(untaken, examination.remembers, self._position)

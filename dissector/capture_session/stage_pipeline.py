@@ -5,7 +5,7 @@ collected here.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from dissector.capture.files import Following, make_room, open_capture
@@ -13,9 +13,10 @@ from dissector.capture.merge import Merged
 from dissector.capture.partition import CapturePartition
 from dissector.capture_session.checkpoint import Checkpoint
 from dissector.capture_session.tally import CaptureTally, omitted_findings
-from dissector.core.batches import PacketBatch, RunBatch
+from dissector.core.batches import FrameBatch, PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import Limits
+from dissector.core.stage import Stage, StageChain
 from dissector.core.store import Store
 from dissector.framing import Framer
 from dissector.index.indexer import Indexer
@@ -63,8 +64,10 @@ class StagePipeline:
             self.transport, self.framer, self.indexer = restored.transport, restored.framer, restored.indexer
         else:
             self.transport = Transport(self.store, limits, _partition(sources))
-            self.indexer = Indexer(self.store, self.transport.flows, limits, ports)
+            self.indexer = Indexer(self.store, self.transport.connections, limits, ports)
             self.framer = Framer(self.store, self.indexer.recogniser, limits)
+        self.streams: Stage[PacketBatch, FrameBatch] = StageChain(self.transport, self.framer)
+        """Packets to frames. A stage between them is one more argument here."""
         self.comments: dict[int, str] = {}
         """Comments on packets, by the packet's number."""
         self.problems: list[Finding] = []
@@ -96,18 +99,20 @@ class StagePipeline:
     def flush(self) -> Iterator[Progress]:
         """Have the stages give out what is pending, as no packets follow."""
         yield from self._read_files()  # of what a pipe turned out to be
-        self._feed(self.transport.finish(), final=True)
+        self._index(self.streams.flush())
 
     def finish(self, *, sort: bool) -> None:
         """Complete the index after `flush`. With `sort`, rows change their numbers."""
-        self.indexer.finish(settled=sort)
+        self.indexer.flush()
+        if sort:
+            self.indexer.sort_rows()
 
     def count(self) -> None:
         """Count what could not be read, after `finish`."""
         of_readers = [problem for reader in self._readers for problem in reader.problems]
         self.tally = CaptureTally(
             self.files.problems + of_readers + self._merged.problems, Counter(self.transport.ignored),
-            self.transport.flows.resumed, self.indexer.strangers_untold, self.transport.resent.left_out,
+            self.transport.connections.resumed, self.indexer.strangers_untold, self.transport.retransmissions.left_out,
         )  # fmt: skip
         self.problems += self.tally.problems
         self.is_finished = True
@@ -165,17 +170,14 @@ class StagePipeline:
             self.start_ns = int(batch.time_ns[0])
         self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}
         self.packets += len(batch)
-        self._feed(self.transport.feed(batch))
+        self._index(self.streams.feed(batch))
+        closed = self.transport.closed_connections
+        self._index(self.streams.end(closed))
+        self.indexer.end(closed)
 
-    def _feed(self, runs: RunBatch, *, final: bool = False) -> None:
-        self.indexer.feed(self.framer.feed(runs))
-        closed = self.transport.left
-        if len(closed):
-            self.framer.leave(closed)
-        while len(found := self.framer.resync(final=final)):
-            self.indexer.feed(found)
-        if len(closed):
-            self.indexer.leave(closed)
+    def _index(self, batches: Iterable[FrameBatch]) -> None:
+        for frames in batches:
+            self.indexer.feed(frames)
 
 
 def source_names(sources: Sequence[Source]) -> list[str]:

@@ -110,7 +110,7 @@ class _CarrierSearch:
             ours = np.flatnonzero(np.isin(segments.direction, self._directions))
             places.add(segments.address[ours], segments.packet[ours])
             brought.add(*self._brought(transport.reassemble(segments)))
-        brought.add(*self._brought(transport.finish()))
+        brought.add(*(each for runs in transport.flush() for each in self._brought(runs)))
         carriers = np.unique(np.concatenate([*numbers, _carriers(places, brought)]))
         pieces = np.concatenate(fragments)
         return np.union1d(carriers, pieces) if np.isin(carriers, pieces).any() else carriers

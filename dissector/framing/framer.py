@@ -1,4 +1,4 @@
-"""Runs in, frames out: every direction's bytes cut at Kafka's 4-byte size prefixes.
+"""The framing stage: runs in, frames out. Every direction's bytes cut at Kafka's 4-byte size prefixes.
 
 Invariants, each a property test:
   * the rows of a direction (frames, gaps, unparsed bytes) tile its stream, from where it was taken for Kafka;
@@ -14,11 +14,14 @@ is known what the direction is (`deciding`), and is found again where its place 
 Who speaks Kafka, and what a frame's head looks like, a `Detector` says: `session` has one.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch
 from dissector.core.limits import Limits
+from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.framing.classifier import Classifier
 from dissector.framing.detector import Classification, Detector
@@ -47,8 +50,32 @@ class Framer:
         self._held_runs = 0
         """At most so many runs are held: what is left behind is subtracted when it matters."""
 
-    def feed(self, runs: RunBatch) -> FrameBatch:
-        """Frames that these runs complete. Runs of one direction stand together, in stream order."""
+    def feed(self, batch: RunBatch) -> list[FrameBatch]:
+        """Return the frames that these runs complete. Runs of one direction stand together, in stream order."""
+        self._frame(batch)
+        return [self._state.rows.batch()]
+
+    def end(self, connections: Int64) -> Iterator[FrameBatch]:
+        """Return what is held of these connections, and the frames found in directions that lost their place."""
+        if len(connections):
+            self._end_connections(connections)
+        return self._search_all()
+
+    def _end_connections(self, connections: Int64) -> None:
+        ending = set(connections.tolist()) if self._state.held or self._state.untold else set()
+        self._state.over = {
+            direction for direction in (*self._state.held, *self._state.untold) if direction >> 1 in ending
+        }
+        self._end(self._state.over)
+
+    def flush(self) -> Iterator[FrameBatch]:
+        """Return all that is held: the capture ends."""
+        if not self._state.ended:
+            self._state.ended = True
+            self._end({*self._state.held, *self._state.untold})
+        return self._search_all()
+
+    def _frame(self, runs: RunBatch) -> None:
         if len(runs):
             self._state.grow((int(runs.direction.max()) | 1) + 1)
             firsts = np.flatnonzero(np.diff(runs.direction, prepend=-1))
@@ -59,15 +86,17 @@ class Framer:
             self._decider.decide([int(runs.direction[low]) for low, _ in left])
             if self._held_runs > self._limits.held_runs:
                 self._let_go()
-        return self._state.rows.batch()
 
-    def resync(self, *, final: bool = False) -> FrameBatch:
-        """Frames found in directions that lost their place. Call it until it gives none, and tell the recogniser of the
-        requests among them each time: responses are known by the requests that wait. `final`: the capture ends, what is
-        held comes out as it is."""
-        if final and not self._state.ended:
-            self._state.ended = True
-            self._end({*self._state.held, *self._state.untold})
+    def _search_all(self) -> Iterator[FrameBatch]:
+        """Search all directions that lost their place and changed since.
+
+        Directions of clients are searched first, and what is found there is given before those of servers are: by then
+        the index holds these requests, and responses are recognized by them."""
+        while len(frames := self._search()):
+            yield frames
+
+    def _search(self) -> FrameBatch:
+        """Search directions that changed, those of clients first, until there are frames."""
         for asking in (True, False):
             for direction in sorted(d for d in self._state.stirred if self._recogniser.asks(d) == asking):
                 self._state.stirred.discard(direction)
@@ -81,25 +110,22 @@ class Framer:
         """Bytes of a direction that is not Kafka."""
         return int(self._state.ignored.values[direction]) if direction < len(self._state.ignored) else 0
 
-    def places(self) -> Int64:
+    @property
+    def held_bytes(self) -> int:
+        """At most a frame, or two windows of `limits.resync_bytes`, a direction; `limits.held_runs` runs in all."""
+        return int(self.held_regions()[1].sum())
+
+    def held_regions(self) -> Int64:
         """Addresses and sizes of what is held, `(2, n)`."""
         untold = [piece for rows in self._state.untold.values() for row in rows for piece in row.pieces]
         told_later = np.array(untold, np.int64).reshape(-1, 2).T
         held = [stream.places() for stream in self._state.held.values()]
         return np.concatenate([told_later[:, told_later[0] != NOWHERE], *held], axis=1)
 
-    def waits(self) -> Int64:
-        """Time and packet of the first byte that is held of each direction, `(2, n)`."""
-        held = [stream.run().seen for stream in self._state.held.values() if len(stream)]
-        return np.array(held, np.int64).reshape(-1, 2).T
-
-    def leave(self, connections: Int64) -> None:
-        """Nothing more comes of these connections: what is held of them comes out as it is, by `resync`."""
-        gone = set(connections.tolist()) if self._state.held or self._state.untold else set()
-        self._state.over = {
-            direction for direction in (*self._state.held, *self._state.untold) if direction >> 1 in gone
-        }
-        self._end(self._state.over)
+    def oldest_pending(self, after_ns: int = -1) -> Position:
+        """The first packet with a first byte that is held of a direction."""
+        held = [stream.run().seen[::-1] for stream in self._state.held.values() if len(stream)]
+        return oldest_position(np.array(held, np.int64).reshape(-1, 2).T, after_ns)
 
     def _end(self, directions: set[int]) -> None:
         """No more bytes will come of them."""

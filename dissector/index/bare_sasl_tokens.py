@@ -26,8 +26,8 @@ class BareTokens:
         self._since: dict[int, list[list[int]]] = {}
         """Per connection: from the packet of a handshake to that of the next request."""
 
-    def leave(self, connections: Int64) -> None:
-        """Nothing more comes of these connections."""
+    def end(self, connections: Int64) -> None:
+        """Forget connections that have ended."""
         for connection in connections.tolist() if self._since else ():
             self._since.pop(connection, None)
 

@@ -2,7 +2,7 @@
 
 Invariants:
   * every frame ends up in exactly one row: as its request, as its response, or as what could not be placed;
-  * once `finish` was called the rows do not depend on how the capture was cut into batches.
+  * once `flush` was called the rows do not depend on how the capture was cut into batches.
 """
 
 from collections.abc import Set
@@ -12,6 +12,7 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import FrameBatch, FrameKind
 from dissector.core.limits import Limits
+from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.detection.frame_heuristics import HEAD
 from dissector.detection.kafka_detector import Endpoints, KafkaDetector
@@ -48,10 +49,10 @@ class Indexer:
         self.generation = 0
         """Grows whenever frames came in, or rows."""
 
-    def feed(self, batch: FrameBatch) -> None:
+    def feed(self, batch: FrameBatch) -> tuple[()]:
         """Take in frames, in any order of directions."""
         if not len(batch):
-            return
+            return ()
         self.generation += 1
         first = self.frames.extend(batch)
         rows = np.arange(first, first + len(batch))
@@ -68,6 +69,7 @@ class Indexer:
         self.table.answer(asked, answers)
         self._orphans(orphans)
         self._others(batch, rows, by_time[~is_frame[by_time]], from_client)
+        return ()
 
     def is_complete(self, rows: Int64) -> Bool:
         """Which rows will stay as they are: answered, or with no answer to come any more, or no exchanges at all."""
@@ -113,7 +115,7 @@ class Indexer:
             tokens &= np.isin(table.connection.values[rows], table.connection.values[pending])
         return tokens
 
-    def places(self, rows: Int64) -> Int64:
+    def regions(self, rows: Int64) -> Int64:
         """Addresses and sizes of the frames of these rows, and of responses that wait for requests, `(2, n)`."""
         return self.frames.places(self._frames_of(rows))
 
@@ -128,20 +130,42 @@ class Indexer:
         frames = np.concatenate([self.table.request.values[rows], self.table.response.values[rows]])
         return np.unique(np.concatenate([frames[frames != NO_FRAME].astype(np.int64), self._pairing.responses]))
 
-    def finish(self, *, settled: bool = True) -> None:
-        """The capture ends: what has no partner stays alone. Rows get their final order, if that is wanted."""
-        self.generation += 1
-        self._orphans(self._pairing.finish())
-        self._not_kafka()
-        if settled:
-            self.knowledge.rearranged()
-            self.table.settle(self.frames.start)
+    def end(self, connections: Int64) -> tuple[()]:
+        """Add rows for responses of these connections that wait for a request."""
+        if len(connections):
+            self.generation += 1
+            self._orphans(self._pairing.end(connections))
+            self._tokens.end(connections)
+        return ()
 
-    def leave(self, connections: Int64) -> None:
-        """Nothing more comes of these connections: what waits there stays alone."""
+    def flush(self) -> tuple[()]:
+        """Add rows for what has no partner, and for connections that are not Kafka: the capture ends."""
         self.generation += 1
-        self._orphans(self._pairing.leave(connections))
-        self._tokens.leave(connections)
+        self._orphans(self._pairing.flush())
+        self._not_kafka()
+        return ()
+
+    def sort_rows(self) -> None:
+        """Bring rows in their final order, that in which they began: after `flush`, and once."""
+        self.generation += 1
+        self.knowledge.rearranged()
+        self.table.settle(self.frames.start)
+
+    @property
+    def held_bytes(self) -> int:
+        """At most `limits.pending_requests` frames."""
+        return int(self.held_regions()[1].sum())
+
+    def held_regions(self) -> Int64:
+        """Addresses and sizes of responses that wait for requests, `(2, n)`. Whoever reads rows needs those of their
+        frames as well: `regions`."""
+        return self.regions(np.zeros(0, np.int64))
+
+    def oldest_pending(self, after_ns: int = -1) -> Position:
+        """The first packet of a frame that waits for its partner."""
+        frames = self._pairing.pending(self.table.request.values)
+        pending = np.stack([self.frames.packet.values[frames], self.frames.time_ns.values[frames]])
+        return oldest_position(pending, after_ns)
 
     def _from_client(self, direction: Int64) -> Bool:
         """Whether each direction is that of the client."""

@@ -97,8 +97,8 @@ class Pairing:
         self._still_passed()
         return requests.row[asked], responses.row[answer], orphans
 
-    def leave(self, connections: Int64) -> Int64:
-        """Let go of what waits on connections that are over: rows of responses that nothing asked for."""
+    def end(self, connections: Int64) -> Int64:
+        """Forget what waits on connections that have ended; return rows of responses without a request."""
         self._order = None
         self._requests = self._requests.where(~np.isin(self._requests.key >> 32, connections))
         over = np.isin(self._responses.key >> 32, connections)
@@ -114,8 +114,12 @@ class Pairing:
         if self._passed:
             self._passed.intersection_update(self._requests.row.tolist())
 
-    def finish(self) -> Int64:
-        """Rows of the responses that nothing asked for."""
+    def pending(self, frames: Int64) -> Int64:
+        """Rows of frames that wait for a partner; `frames` has that of each request by its row in the index."""
+        return np.concatenate([frames[self._requests.row].astype(np.int64), self._responses.row])
+
+    def flush(self) -> Int64:
+        """Forget all that waits; return rows of responses without a request."""
         orphans = self._responses.row
         self._requests = self._responses = NOBODY
         self._order = None

@@ -45,7 +45,7 @@ class ConnectionTable:
         self._closed_ns = Column(np.int64, NEVER)
         self._closed_by = Column(np.int8)
         self._period = 0
-        self._left: list[Int64] = []
+        self._closed: list[Int64] = []
         self._evicted: UInt64 = np.zeros(0, np.uint64)
         """Hashes of the pairs that were forgotten although they were open, newest last."""
         self.resumed = 0
@@ -101,11 +101,11 @@ class ConnectionTable:
         """Connections of which something may come, ascending."""
         return np.sort(self._pairs.connection)
 
-    def take_left(self) -> Int64:
-        """Connections of which nothing can come any more, each told once: forgotten, or another took their place."""
-        left = np.concatenate([np.zeros(0, np.int64), *self._left])
-        self._left.clear()
-        return left
+    def take_closed(self) -> Int64:
+        """Connections of which nothing can come any more since the last call: forgotten, or replaced by another."""
+        closed = np.concatenate([np.zeros(0, np.int64), *self._closed])
+        self._closed.clear()
+        return closed
 
     def directions(
         self, source: tuple[UInt8, Int64], destination: tuple[UInt8, Int64],
@@ -158,7 +158,7 @@ class ConnectionTable:
         direction: Int64 = 2 * connection + (higher != self._higher.values[connection])
         odd = self._lives.note(rows, connection, direction, first)
         if len(odd):
-            self._left.append(self._one_by_one(rows, keys, direction, np.flatnonzero(np.isin(entry, odd))))
+            self._closed.append(self._one_by_one(rows, keys, direction, np.flatnonzero(np.isin(entry, odd))))
             return self._in_order(before, direction)
         return direction
 
@@ -206,7 +206,7 @@ class ConnectionTable:
             column.values[before:] = column.values[before:][order]
         self._lives.put_in_order(before, order)
         self._pairs.connection[:] = number[self._pairs.connection]
-        self._left[-1] = number[self._left[-1]]
+        self._closed[-1] = number[self._closed[-1]]
         anew: Int64 = 2 * number[direction >> 1] + (direction & 1)
         return anew
 
@@ -222,7 +222,7 @@ class ConnectionTable:
             hashes = self._pairs.hashed(self._pairs.keys[idle])
             self._evicted = np.concatenate([self._evicted, hashes])[-_EVICTED:]
         if not stay.all():
-            self._left.append(connection[~stay])
+            self._closed.append(connection[~stay])
             self._pairs.keep(stay)
 
     def _tell_resumed(self, keys: UInt64) -> None:

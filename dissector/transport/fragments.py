@@ -77,10 +77,15 @@ class Fragments:
             self._give_up(next(iter(self._held)))
         return whole
 
-    def finish(self) -> None:
-        """The capture ends: what is not whole never will be."""
+    def flush(self) -> None:
+        """Give up all datagrams that are not whole: the capture ends."""
         for key in list(self._held):
             self._give_up(key)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the fragments that wait, and what holding them costs."""
+        return self._cost
 
     def _forget(self, key: DatagramKey) -> _DatagramFragments:
         parts = self._held.pop(key)

@@ -56,10 +56,15 @@ class HeaderParser:
         )
         return found, np.unique(np.concatenate([np.zeros(0, np.int64), *(layer.rows for layer in slow)]))
 
-    def finish(self) -> None:
-        """The capture ends: fragments that still wait are counted."""
+    def flush(self) -> None:
+        """Count the fragments that still wait: the capture ends."""
         for slow_path in self._slow_paths:
-            slow_path.finish()
+            slow_path.flush()
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of fragments that wait for others of their datagram."""
+        return sum(slow_path.held_bytes for slow_path in self._slow_paths)
 
     def _find(self, packets: PacketBatch, found: list[Layer]) -> None:
         slow = self._peel(

@@ -45,8 +45,8 @@ class Reassembler:
         self._careful: dict[int, OutOfOrderDirection] = {}
         """Directions that hold something back."""
 
-    def feed(self, segments: SegmentBatch, left: Int64) -> RunBatch:
-        """Bytes that are in order now; all that is held of connections that are `left`, of which nothing more comes."""
+    def feed(self, segments: SegmentBatch, closed: Int64) -> RunBatch:
+        """Return the bytes that are in order now, and all that is held of connections that are `closed`."""
         if not len(segments):
             return batch_of([])
         flags = segments.flags
@@ -63,24 +63,34 @@ class Reassembler:
             parts.append(runs)
         if len(rows) or waiting:
             parts += self._holes(segments, rows, waiting)
-        parts.append(self._end([d for d in self._careful if d >> 1 in of] if (of := set(left.tolist())) else []))
+        parts.append(self.end(closed))
         return joined(parts)
 
-    def finish(self) -> RunBatch:
-        """The capture ends: what was held back comes out, its holes as gaps."""
-        return self._end(list(self._careful))
+    def end(self, connections: Int64) -> RunBatch:
+        """Return what is held back of these connections, its holes as gaps."""
+        ending = set(connections.tolist()) if self._careful else set()
+        return self._release([direction for direction in self._careful if direction >> 1 in ending])
 
-    def places(self) -> Int64:
+    def flush(self) -> RunBatch:
+        """Return all that is held back, its holes as gaps."""
+        return self._release(list(self._careful))
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes held back."""
+        return int(self.held_regions()[1].sum())
+
+    def held_regions(self) -> Int64:
         """Addresses and sizes of what is held back, `(2, n)`."""
         held = [piece for state in self._careful.values() for piece in state.held if piece.address != NOWHERE]
         return np.array([(piece.address, piece.size) for piece in held], np.int64).reshape(-1, 2).T
 
-    def waits(self) -> Int64:
-        """Time and packet of what is held back, `(2, n)`."""
-        held = [(piece.time_ns, piece.packet) for state in self._careful.values() for piece in state.held]
+    def pending(self) -> Int64:
+        """Packets and times of what is held back, `(2, n)`."""
+        held = [(piece.packet, piece.time_ns) for state in self._careful.values() for piece in state.held]
         return np.array(held, np.int64).reshape(-1, 2).T
 
-    def _end(self, directions: list[int]) -> RunBatch:
+    def _release(self, directions: list[int]) -> RunBatch:
         out = []
         for direction in directions:
             state = self._careful[direction]

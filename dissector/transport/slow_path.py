@@ -63,10 +63,15 @@ class FragmentPath:
         parts = [([datagram for datagram in whole if datagram.header == header], to) for header, to in versions]
         return [NextHeader(_located(part, depth), to, _kinds(part)) for part, to in parts if part]
 
-    def finish(self) -> None:
-        """The capture ends: fragments that still wait are counted."""
-        self._fragments.finish()
+    def flush(self) -> None:
+        """Count the fragments that still wait: the capture ends."""
+        self._fragments.flush()
         self._count_given_up()
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the fragments that wait."""
+        return self._fragments.held_bytes
 
     def _count_given_up(self) -> None:
         if self._fragments.given_up:

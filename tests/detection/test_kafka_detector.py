@@ -72,7 +72,7 @@ def lone_rows(capture: Capture) -> Iterator[tuple[int, int, bytes]]:
     for number in range(len(capture)):
         if table.kind.values[number] == RowKind.EXCHANGE and table.request.values[number] == NO_FRAME:
             data, _ = frames.read(int(table.response.values[number]))
-            (_, client), _ = capture.pipeline.transport.flows.endpoints(int(table.connection.values[number]))
+            (_, client), _ = capture.pipeline.transport.connections.endpoints(int(table.connection.values[number]))
             yield number, client - FIRST_PORT, data
 
 

@@ -1,6 +1,7 @@
 """Frames do not depend on how their stream was cut; rows tile the stream; lost places are found again."""
 
 import random
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -76,19 +77,19 @@ def split(
     splitter = Framer(store, Anything(begins), bounds)
     rows: list[Row] = []
 
-    def take(frames: FrameBatch) -> None:
-        for n in range(len(frames)):
-            pieces = range(int(frames.piece[n]), int(frames.piece[n + 1]))
-            parts = [(int(frames.piece_address[p]), int(frames.piece_size[p])) for p in pieces]
-            data = b"".join(b"?" * size if at == NOWHERE else bytes(store.read(at, size)) for at, size in parts)
-            rows.append((int(frames.kind[n]), int(frames.start[n]), int(frames.size[n]), data))
+    def take(batches: Iterable[FrameBatch]) -> None:
+        for frames in batches:
+            for n in range(len(frames)):
+                pieces = range(int(frames.piece[n]), int(frames.piece[n + 1]))
+                parts = [(int(frames.piece_address[p]), int(frames.piece_size[p])) for p in pieces]
+                data = b"".join(b"?" * size if at == NOWHERE else bytes(store.read(at, size)) for at, size in parts)
+                rows.append((int(frames.kind[n]), int(frames.start[n]), int(frames.size[n]), data))
 
     for at in range(0, len(runs), batch):
         columns = np.array(runs[at : at + batch], np.int64).T
         take(splitter.feed(RunBatch(columns[0], columns[1].astype(np.uint8), *columns[2:])))
-        take(splitter.resync())
-    while len(found := splitter.resync(final=True)):
-        take(found)
+        take(splitter.end(np.zeros(0, np.int64)))
+    take(splitter.flush())
     return rows
 
 

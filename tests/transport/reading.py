@@ -86,12 +86,16 @@ def read(
     reading = Reading(transport)
     for start, end in pairwise(sorted({0, len(frames), *(cut % (len(frames) + 1) for cut in cuts or [])})):
         reading.runs += _runs(transport.feed(part(whole, start, end)), store)
-    reading.at_end = _runs(transport.finish(), store)
+    reading.at_end = _runs(transport.flush(), store)
     reading.runs += reading.at_end
     return reading
 
 
-def _runs(runs: RunBatch, store: Store) -> list[Run]:
+def _runs(batches: list[RunBatch], store: Store) -> list[Run]:
+    return [run for batch in batches for run in _rows(batch, store)]
+
+
+def _rows(runs: RunBatch, store: Store) -> list[Run]:
     places = zip(runs.address.tolist(), runs.size.tolist(), strict=True)
     data = [b"" if address == NOWHERE else bytes(store.read(address, size)) for address, size in places]
     columns = (runs.direction, runs.start, runs.size, runs.kind)

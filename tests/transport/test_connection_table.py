@@ -13,7 +13,7 @@ SECOND = conversation([Turn(True, b"three"), Turn(False, b"four")], isn=(99_000,
 
 
 def test_endpoints_are_told_as_text_side_0_first() -> None:
-    flows = read(FIRST).transport.flows
+    flows = read(FIRST).transport.connections
     assert len(flows) == 1
     assert flows.endpoints(0) == (CLIENT, SERVER)
     assert flows.syn_side(0) == 0
@@ -24,20 +24,20 @@ def test_ipv6_endpoints_are_told_compressed() -> None:
     source, destination = bytes(15) + b"\x01", bytes.fromhex("20010db8") + bytes(11) + b"\x05"
     tcp = struct.pack(">HHIIBBHHH", 5, 6, 1, 0, 0x50, SYN, 0, 0, 0)
     packet = struct.pack(">IHBB", 6 << 28, len(tcp), 6, 64) + source + destination + tcp
-    assert read([packet], link_type=101).transport.flows.endpoints(0) == (("::1", 5), ("2001:db8::5", 6))
+    assert read([packet], link_type=101).transport.connections.endpoints(0) == (("::1", 5), ("2001:db8::5", 6))
 
 
 def test_the_side_that_opened_is_known_by_its_syn_or_by_the_answer() -> None:
-    assert read(FIRST[1:]).transport.flows.syn_side(0) == 1
-    assert read(FIRST[2:]).transport.flows.syn_side(0) == -1
-    assert read([FIRST[1], FIRST[0], *FIRST[2:]]).transport.flows.syn_side(0) == 1
+    assert read(FIRST[1:]).transport.connections.syn_side(0) == 1
+    assert read(FIRST[2:]).transport.connections.syn_side(0) == -1
+    assert read([FIRST[1], FIRST[0], *FIRST[2:]]).transport.connections.syn_side(0) == 1
 
 
 @pytest.mark.parametrize("cuts", [[], [4], list(range(9))])
 @pytest.mark.parametrize("seen", [SECOND, SECOND[1:]], ids=["its SYN", "its SYN|ACK"])
 def test_endpoints_used_again_are_another_connection(seen: list[Packet], cuts: list[int]) -> None:
     reading = read([*FIRST, *seen], cuts=cuts)
-    flows = reading.transport.flows
+    flows = reading.transport.connections
     assert len(flows) == 2
     assert flows.first_packet(1) == len(FIRST)
     said = {flows.endpoints(direction // 2)[direction % 2]: data for direction, data in reading.streams.items()}
@@ -46,12 +46,12 @@ def test_endpoints_used_again_are_another_connection(seen: list[Packet], cuts: l
 
 
 def test_a_syn_after_a_beginning_in_the_middle_is_another_connection() -> None:
-    assert len(read([*FIRST[2:], *SECOND]).transport.flows) == 2
+    assert len(read([*FIRST[2:], *SECOND]).transport.connections) == 2
 
 
 def test_a_syn_that_is_repeated_or_late_is_not() -> None:
-    assert len(read([FIRST[0], *FIRST, FIRST[0], FIRST[1]]).transport.flows) == 1
-    assert len(read([FIRST[1], FIRST[0], *FIRST[2:]]).transport.flows) == 1
+    assert len(read([FIRST[0], *FIRST, FIRST[0], FIRST[1]]).transport.connections) == 1
+    assert len(read([FIRST[1], FIRST[0], *FIRST[2:]]).transport.connections) == 1
 
 
 def test_many_connections_of_the_same_endpoints_in_one_batch_are_told_apart() -> None:
@@ -62,24 +62,24 @@ def test_many_connections_of_the_same_endpoints_in_one_batch_are_told_apart() ->
         for packet in conversation([Turn(True, bytes([n, port]))], isn=(n << 20, n << 21), client=("10.0.0.1", port))
     ]
     reading = read(packets)
-    assert len(reading.transport.flows) == 40
+    assert len(reading.transport.connections) == 40
     assert sorted(reading.streams.values()) == sorted(bytes([n, port]) for n in range(20) for port in (1, 2))
 
 
 def test_how_each_side_ended_is_known() -> None:
-    flows = read([*FIRST, Packet(True, 1004, b"", FIN | ACK), Packet(False, 5004, b"", RST)]).transport.flows
+    flows = read([*FIRST, Packet(True, 1004, b"", FIN | ACK), Packet(False, 5004, b"", RST)]).transport.connections
     assert flows.ended(0) == (FIN, RST)
-    assert read(FIRST).transport.flows.ended(0) == (0, 0)
+    assert read(FIRST).transport.connections.ended(0) == (0, 0)
 
 
 def test_a_refused_attempt_and_the_next_one_are_two_connections() -> None:
     refused = [FIRST[0], Packet(False, 0, b"", RST | ACK, FIRST[0].seq + 1)]
-    flows = read([*refused, *SECOND]).transport.flows
+    flows = read([*refused, *SECOND]).transport.connections
     assert [flows.ended(number)[1] for number in range(len(flows))] == [RST, 0]
 
 
 def test_an_answer_to_an_attempt_that_is_over_changes_nothing() -> None:
     stale = replace(FIRST[1], seq=1, ack=123)
     reading = read([FIRST[0], stale, *FIRST[1:]])
-    assert len(reading.transport.flows) == 1
-    assert reading.transport.flows.syn_side(0) == 0
+    assert len(reading.transport.connections) == 1
+    assert reading.transport.connections.syn_side(0) == 0

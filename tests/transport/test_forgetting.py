@@ -31,8 +31,8 @@ def data_at(seq: int, *, client: bool = True) -> Packet:
 def test_a_4_tuple_used_again_without_its_syn_is_another_connection_that_begins_in_the_middle() -> None:
     reading = read([*FIRST, *FINS, data_at(1 << 30), data_at(1 << 31, client=False)])
     assert reading.streams == {0: b"one", 1: b"two", 2: b"data", 3: b"data"}
-    assert reading.transport.flows.syn_side(1) == -1
-    assert reading.transport.flows.ended(1) == (0, 0)
+    assert reading.transport.connections.syn_side(1) == -1
+    assert reading.transport.connections.ended(1) == (0, 0)
 
 
 def test_so_it_is_after_a_reset() -> None:
@@ -43,26 +43,26 @@ def test_so_it_is_after_a_reset() -> None:
 def test_what_comes_late_or_again_after_the_end_is_of_the_same_connection() -> None:
     late = [FIRST[2], FIRST[3], *FINS, Packet(True, 1003, b"e"), Packet(False, 5004, b"", ACK, 1005)]
     reading = read([*FIRST, *FINS, *late])
-    assert len(reading.transport.flows) == 1
+    assert len(reading.transport.connections) == 1
     assert reading.streams == {0: b"one", 1: b"two"}
 
 
 def test_one_side_closed_does_not_end_a_connection() -> None:
     reading = read([*FIRST, FINS[0], Packet(False, 5004, b" more"), Packet(False, 5009, b" and more"), FINS[0]])
     assert reading.streams == {0: b"one", 1: b"two more and more"}
-    assert len(reading.transport.flows) == 1
+    assert len(reading.transport.connections) == 1
 
 
 def test_what_ended_is_forgotten_some_packets_later_and_not_before() -> None:
     for count, connections in ((FEW.remembered_packets - 1, 1), (2 * FEW.remembered_packets, 2)):
         idle = opened(count)
         reading = read([*FIRST, *FINS, *idle, *FIRST[2:]], limits=FEW)
-        assert len(reading.transport.flows) == connections + count
+        assert len(reading.transport.connections) == connections + count
 
 
 def test_what_is_looked_up_is_bounded_by_what_is_open() -> None:
     scan = [packet for syn in opened(400) for packet in (syn, Packet(False, 0, b"", RST | ACK, 8, client=syn.client))]
-    flows = read([*FIRST, *scan, *FIRST[2:]], limits=FEW).transport.flows
+    flows = read([*FIRST, *scan, *FIRST[2:]], limits=FEW).transport.connections
     assert len(flows) == 401
     assert flows.known <= 1 + 2 * FEW.remembered_packets
     assert flows.endpoints(400)[0] == other(399)
@@ -72,7 +72,7 @@ def test_too_many_open_ones_are_forgotten_the_longest_idle_first_and_it_is_told(
     limits = replace(FEW, connections=10)
     for busy in (True, False):
         talk = [packet for syn in opened(40) for packet in (syn, *([FIRST[2]] if busy else []))]
-        flows = read([*FIRST, *talk, *FIRST[2:]], limits=limits).transport.flows
+        flows = read([*FIRST, *talk, *FIRST[2:]], limits=limits).transport.connections
         assert flows.known <= limits.connections + limits.remembered_packets
         assert len(flows) == 41 + (not busy)
         assert flows.resumed == (not busy)
@@ -150,7 +150,7 @@ def take(life: Life, side: int, packet: Packet, number: int) -> None:
 
 
 def told(reading: Reading) -> list[tuple[int, tuple[str, int], int, tuple[int, int]]]:
-    flows = reading.transport.flows
+    flows = reading.transport.connections
     return [
         (flows.first_packet(n), flows.endpoints(n)[0], flows.syn_side(n), flows.ended(n)) for n in range(len(flows))
     ]
@@ -184,4 +184,4 @@ def test_the_columns_say_what_a_loop_over_packets_says(
     parts = read(packets, limits=limits, cuts=cuts)
     assert told(parts) == told(whole)
     assert sorted(parts.runs) == sorted(whole.runs)
-    assert parts.transport.flows.resumed == whole.transport.flows.resumed
+    assert parts.transport.connections.resumed == whole.transport.connections.resumed

@@ -89,7 +89,7 @@ def test_a_wild_sequence_number_is_counted_and_makes_no_gap() -> None:
 def test_a_capture_that_paused_for_longer_than_any_window_goes_on(ahead: int) -> None:
     later = [replace(packet, seq=packet.seq + ahead) for packet in PACKETS[2:]]
     transport = Transport(Store(), DEFAULT)
-    runs = transport.feed(batch([ethernet(packet) for packet in [*PACKETS, *later]]))
+    [runs] = transport.feed(batch([ethernet(packet) for packet in [*PACKETS, *later]]))
     data = [(RunKind.DATA, 10)] * 10
     assert list(zip(runs.kind.tolist(), runs.size.tolist(), strict=True)) == [*data, (RunKind.LOST, ahead - 100), *data]
     assert not transport.ignored

@@ -30,8 +30,10 @@ def streams(path: str, limits: Limits = DEFAULT) -> dict[int, bytes]:
             found[direction] = found.get(direction, b"") + part
 
     for batch in open_capture(path, store).batches():
-        take(transport.feed(batch))
-    take(transport.finish())
+        for runs in transport.feed(batch):
+            take(runs)
+    for runs in transport.flush():
+        take(runs)
     return found
 
 

@@ -29,7 +29,7 @@ def stretches(resent: Retransmissions) -> set[tuple[int, ...]]:
 
 
 def test_a_segment_that_comes_again_delays_the_frames_that_it_has_bytes_of() -> None:
-    resent = read([*PACKETS, *PACKETS[:1] * 10, PACKETS[4]]).transport.resent
+    resent = read([*PACKETS, *PACKETS[:1] * 10, PACKETS[4]]).transport.retransmissions
     assert delays(resent, (1, 0, 100, 3), (1, 100, 50, 4), (1, 150, 150, 4), (0, 0, 100, 2)) == [
         (0, 0), (12, 0), (12, 0), (0, 0),
     ]  # fmt: skip
@@ -37,7 +37,7 @@ def test_a_segment_that_comes_again_delays_the_frames_that_it_has_bytes_of() -> 
 
 def test_what_stands_behind_a_hole_waits_until_that_is_filled() -> None:
     late = [*PACKETS[:3], *PACKETS[4:], *[Packet(True, 1101, b"", ACK)] * 7, PACKETS[3]]
-    resent = read(late).transport.resent
+    resent = read(late).transport.retransmissions
     assert delays(resent, (1, 0, 100, 12), (1, 100, 50, 12), (1, 200, 100, 12), (0, 0, 100, 2)) == [
         (0, 9), (0, 9), (0, 9), (0, 0),
     ]  # fmt: skip
@@ -46,18 +46,20 @@ def test_what_stands_behind_a_hole_waits_until_that_is_filled() -> None:
 @pytest.mark.parametrize("garbage", [b"", b"\0"])
 def test_clean_traffic_and_keep_alives_are_none_of_it(garbage: bytes) -> None:
     alive = [Packet(True, 1100, garbage), Packet(False, 5300, garbage)]
-    assert not len(read([*PACKETS, *alive * 5]).transport.resent)
+    assert not len(read([*PACKETS, *alive * 5]).transport.retransmissions)
 
 
 def test_what_is_remembered_is_bounded_and_the_rest_counted() -> None:
-    resent = read([*PACKETS, *PACKETS[3:] * 4], limits=Limits(resent=5)).transport.resent
+    resent = read([*PACKETS, *PACKETS[3:] * 4], limits=Limits(resent=5)).transport.retransmissions
     assert (len(resent), resent.left_out) == (5, 7)
 
 
 @given(said=streams(), mangle=manglings(), cuts=st.lists(st.integers(0, 10_000), max_size=6))
 def test_batches_make_no_difference(said: tuple[bytes, bytes], mangle: Mangling, cuts: list[int]) -> None:
     packets = mangle(conversation([Turn(True, said[0]), Turn(False, said[1])], segment=100))
-    assert stretches(read(packets, cuts=cuts).transport.resent) == stretches(read(packets).transport.resent)
+    assert stretches(read(packets, cuts=cuts).transport.retransmissions) == stretches(
+        read(packets).transport.retransmissions
+    )
 
 
 @given(chance=seeds)

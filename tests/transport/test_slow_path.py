@@ -98,7 +98,7 @@ def test_every_fragment_is_used_or_counted_and_what_is_held_is_bounded(
         before = store.given_up
         used += store.feed(ONE._replace(identification=number), offset * 8, more, bytes(size)) is not None
         assert store.given_up >= before
-    store.finish()
+    store.flush()
     assert store.given_up <= len(parts) - used
 
 
@@ -169,5 +169,5 @@ def test_no_bytes_bring_it_down_and_every_packet_is_accounted_for(
         raw.append(prefix.get(link_type, b"") + bytes(changed))
     reading = read(raw, link_type=link_type)
     assert sum(reading.transport.ignored.values()) <= len(packets)
-    if not len(reading.transport.flows):
+    if not len(reading.transport.connections):
         assert sum(reading.transport.ignored.values()) == len(packets)

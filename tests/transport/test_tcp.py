@@ -49,7 +49,7 @@ def test_a_zero_window_probe_brings_its_byte_once() -> None:
 def test_an_rst_adds_nothing_and_ends_both_sides() -> None:
     reading = read([*PACKETS, Packet(False, END[1], b"", RST | ACK, END[0])])
     assert reading.streams == BOTH
-    assert reading.transport.flows.ended(0) == (0, RST)
+    assert reading.transport.connections.ended(0) == (0, RST)
 
 
 def test_a_side_may_talk_on_after_the_other_one_closed() -> None:
@@ -65,12 +65,12 @@ def test_both_sides_may_open_at_once() -> None:
         for cuts in ([], [1, 2, 3, 4]):
             reading = read([*opening, *PACKETS[2:]], cuts=cuts)
             assert reading.streams == BOTH
-            assert len(reading.transport.flows) == 1
+            assert len(reading.transport.connections) == 1
 
 
 def test_the_other_side_opening_after_a_refusal_is_another_connection() -> None:
     refused = [Packet(True, 9, b"", SYN), Packet(False, 0, b"", RST | ACK, 10), Packet(False, 5000, b"", SYN)]
-    assert len(read(refused).transport.flows) == 2
+    assert len(read(refused).transport.connections) == 2
 
 
 def test_packets_seen_twice_with_other_addresses_and_hops_count_once() -> None:
@@ -89,7 +89,7 @@ def test_packets_seen_twice_with_other_addresses_and_hops_count_once() -> None:
 def test_a_capture_may_begin_anywhere(begin: int) -> None:
     seen = PACKETS[begin:]
     found = read(acknowledged(seen))
-    ends = [found.transport.flows.endpoints(0)[side][1] for side in (0, 1)]
+    ends = [found.transport.connections.endpoints(0)[side][1] for side in (0, 1)]
     said = {ends.index(40001): ASKED, ends.index(9092): SAID}
     for direction, data in found.streams.items():
         assert data

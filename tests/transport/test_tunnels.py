@@ -76,7 +76,7 @@ def test_a_packet_cut_in_its_headers_is_counted_and_reads_nothing_of_the_next_on
     frame = wrap(PACKETS[-1])
     cut = [frame[:size] for size in range(frame.rindex(PACKETS[-1][40:]))]
     reading = read_cut(cut, link_type, [len(each) if sent_so else len(frame) for each in cut])
-    assert not len(reading.flows)
+    assert not len(reading.connections)
     assert sum(reading.ignored.values()) == len(cut)
 
 
@@ -84,7 +84,7 @@ def read_cut(frames: list[bytes], link_type: int, lengths: list[int]) -> Transpo
     """Frames that had other lengths on the wire."""
     transport = Transport(Store(), DEFAULT)
     transport.feed(batch(frames, link_type=link_type, lengths=lengths))
-    transport.finish()
+    transport.flush()
     return transport
 
 
@@ -312,7 +312,7 @@ def test_whatever_the_bytes_a_packet_is_a_segment_or_counted_once(packet: tuple[
     ignored: Counter[str] = Counter()
     peeling = HeaderParser(Store(), DEFAULT, ignored)
     found = peeling.segments(batch([frame], link_type=link_type, lengths=[len(frame) + longer]))
-    peeling.finish()
+    peeling.flush()
     assert sum(map(len, found)) + sum(ignored.values()) == 1
     transport = read_cut([frame, frame], link_type, [len(frame) + longer] * 2)
-    assert len(transport.flows) <= 1
+    assert len(transport.connections) <= 1

@@ -117,7 +117,7 @@ class _ChosenStreams:
             found = transport.segments(batch)
             segments.append(_of(found, ours))
             runs.append(_of(transport.reassemble(found), ours))
-        runs.append(_of(transport.finish(), ours))
+        runs += [_of(each, ours) for each in transport.flush()]
         self._segments = _joined(segments)
         self._runs = _joined(runs)
 
