@@ -23,18 +23,16 @@ from dissector.capture.live import CaptureSettings, Recording
 from dissector.capture_session import Capture
 from dissector.core.text import clean
 from tui import settings
-from tui.columns import COLUMNS
 from tui.hangup import end_with_terminal
-from tui.messages import ApplyFilter, CompareWith, Keep, OpenAside
+from tui.list_columns import COLUMNS
+from tui.messages import ApplyFilter, CaptureFailed, CompareWith, OpenDetail, SavePreference
 from tui.palette import Commands, Palette
 from tui.recents import FILTERS, recent, recent_captures, remember_capture
-from tui.screens.aside import Aside
-from tui.screens.core import CoreScreen
-from tui.screens.diff import DiffCore
-from tui.screens.diffing import DiffScreen
-from tui.screens.help import HelpScreen, keys_of
-from tui.screens.live import Begin, LiveScreen
-from tui.screens.main import MainScreen
+from tui.screens.detail_screen import DetailScreen
+from tui.screens.diff_screen import DiffScreen
+from tui.screens.help_screen import HelpScreen, keys_of
+from tui.screens.live_screen import Begin, LiveScreen
+from tui.screens.main_screen import MainScreen
 from tui.screens.menu import Choice, Menu
 from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
 from tui.typeahead import TypeAhead
@@ -109,7 +107,7 @@ class KDissectApp(TypeAhead):
             self._settings.theme = theme.name
             self._keep(settings.THEME, theme.name)
 
-    def on_keep(self, message: Keep) -> None:
+    def on_save_preference(self, message: SavePreference) -> None:
         self._keep(message.name, message.value)
 
     def _keep(self, name: str, value: str | list[str] | None) -> None:
@@ -123,7 +121,7 @@ class KDissectApp(TypeAhead):
         """Put a capture, or two, on the screen, as it is to look; `instead` of what is there."""
         if isinstance(main, MainScreen):
             appearance = main.appearance
-            appearance.columns, appearance.colouring = self._settings.columns, self._settings.colours
+            appearance.columns, appearance.color_by = self._settings.columns, self._settings.colours
             appearance.time = self._settings.time
         if instead:
             self.switch_screen(main)
@@ -175,11 +173,9 @@ class KDissectApp(TypeAhead):
             name, folder = _called(paths)
             yield SystemCommand(f"Open: {name}", f"This capture, of {folder}", partial(self.open_files, paths))
 
-    def on_core_screen_unreadable(self, message: CoreScreen.Unreadable) -> None:
-        self._end(message.error)
-
-    def on_diff_core_unreadable(self, message: DiffCore.Unreadable) -> None:
-        self._end(message.error)
+    def on_capture_failed(self, message: CaptureFailed) -> None:
+        self.error = message.error
+        self.exit(return_code=2)
 
     def on_compare_with(self, message: CompareWith) -> None:
         try:
@@ -191,12 +187,8 @@ class KDissectApp(TypeAhead):
         sides = [DiffSide(capture, PurePath(capture.names[0]).stem) for capture in (message.capture, other)]
         self.push_screen(DiffScreen(sides[0], sides[1]))
 
-    def on_open_aside(self, message: OpenAside) -> None:
-        self.push_screen(Aside(message.capture, message.place))
-
-    def _end(self, error: CaptureError) -> None:
-        self.error = error
-        self.exit(return_code=2)
+    def on_open_detail(self, message: OpenDetail) -> None:
+        self.push_screen(DetailScreen(message.capture, message.place))
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, Commands):

@@ -2,21 +2,21 @@
 
 from dataclasses import dataclass, field
 
-from tui.colouring import Colouring
-from tui.columns import Columns
-from tui.marks import Marks
-from tui.sorting import Sorting
-from tui.times import TimeFormat
+from tui.list_columns import ListColumns
+from tui.row_colors import ColorBy
+from tui.row_marks import RowMarks
+from tui.row_order import SortOrder
+from tui.time_format import TimeFormat
 
 
 @dataclass
 class Appearance:
     """Shared by the list, which draws by it, and by those who change it."""
 
-    columns: Columns = field(default_factory=Columns)
-    colouring: Colouring = Colouring.SEVERITY
+    columns: ListColumns = field(default_factory=ListColumns)
+    color_by: ColorBy = ColorBy.SEVERITY
     time: TimeFormat = TimeFormat.START
     reference: int | None = None
     """The row that times count from, where the user chose one."""
-    sorting: Sorting | None = None
-    marks: Marks = field(default_factory=Marks)
+    sorting: SortOrder | None = None
+    marks: RowMarks = field(default_factory=RowMarks)

@@ -2,7 +2,7 @@
 
 Invariants:
   * `shown` are places of pairs in the comparison, ascending;
-  * each side's `Model` shows the chosen pair's exchange of that side, or nothing where there is none;
+  * each side's `ExchangeModel` shows the chosen pair's exchange of that side, or nothing where there is none;
   * how much differs in a pair is worked out when somebody looks at it, and a bounded number of answers is kept.
 """
 
@@ -20,7 +20,7 @@ from dissector.analysis.diff.node_lookup import find_node
 from dissector.analysis.diff.result import FieldDifference
 from dissector.capture_session import Capture
 from dissector.protocol.tree import Node
-from tui.model import Model
+from tui.exchange_model import ExchangeModel
 
 KEPT_COUNTS: Final = 4_096
 MOST_FIELDS: Final = 5_000
@@ -28,7 +28,7 @@ MOST_FIELDS: Final = 5_000
 SIDES: Final = (0, 1)
 
 
-class Line(NamedTuple):
+class FieldLine(NamedTuple):
     """One line of the fields of a pair. A side's path is None where it has no such field."""
 
     part: str
@@ -46,13 +46,13 @@ class DiffModel:
 
     def __init__(self, comparison: DiffResult, a: Capture, b: Capture) -> None:
         self.comparison = comparison
-        self.sides = (Model(a), Model(b))
+        self.sides = (ExchangeModel(a), ExchangeModel(b))
         self.hides_equal = False
         self.shows_all_fields = False
         self.cause: DiffEntry | None = None
         """The one that is gone along."""
         self.pair: ExchangePair | None = None
-        self.lines: list[Line] = []
+        self.lines: list[FieldLine] = []
         self.line = 0
         self._captures = (a, b)
         self._apis = [capture.columns(["api"], range(len(capture)))[0] for capture in self._captures]
@@ -118,23 +118,23 @@ class DiffModel:
         self.lines = self._lines(self.pair) if self.pair is not None else []
         self.choose_line(next((n for n, line in enumerate(self.lines) if not line.alike), 0))
 
-    def _lines(self, pair: ExchangePair) -> list[Line]:
-        out: list[Line] = []
+    def _lines(self, pair: ExchangePair) -> list[FieldLine]:
+        out: list[FieldLine] = []
         if pair.a is not None and pair.b is not None:
             versions = [self.version(0, pair.a), self.version(1, pair.b)]
             if versions[0] != versions[1] or self.shows_all_fields:
                 told = [f"v{version}" for version in versions]
-                out.append(Line("", "version", (None, None), (told[0], told[1]), versions[0] == versions[1], None))
+                out.append(FieldLine("", "version", (None, None), (told[0], told[1]), versions[0] == versions[1], None))
             if not self.shows_all_fields:
                 return out + [
-                    Line(each.part, each.path_a or each.path_b or each.path, (each.where_a, each.where_b),
+                    FieldLine(each.part, each.path_a or each.path_b or each.path, (each.where_a, each.where_b),
                          (each.value_a, each.value_b), False, each)
                     for each in self.comparison.differences(pair)
                 ]  # fmt: skip
         for field in self.comparison.fields(pair)[:MOST_FIELDS]:
             path = format_path(field.where_a or field.where_b or ())
             out.append(
-                Line(field.part, path, (field.where_a, field.where_b), ("", ""), field.is_equal, field.difference)
+                FieldLine(field.part, path, (field.where_a, field.where_b), ("", ""), field.is_equal, field.difference)
             )
         return out
 
@@ -148,7 +148,7 @@ class DiffModel:
                 model.turn(line.part)
             model.node = self.node(side, line) if line is not None and model.side == line.part else None
 
-    def node(self, side: int, line: Line) -> Node | None:
+    def node(self, side: int, line: FieldLine) -> Node | None:
         """Where a side has the field of a line."""
         exchange, where = self.sides[side].exchange, line.where[side]
         message = getattr(exchange, line.part, None) if exchange is not None and line.part else None
@@ -188,7 +188,7 @@ class DiffModel:
         return next((n for n in numbers if self._tells(self.lines[n])), None)
 
     @staticmethod
-    def _tells(line: Line) -> bool:
+    def _tells(line: FieldLine) -> bool:
         return line.difference is not None or (not line.part and not line.alike)
 
     def next_pair(self, start: int, step: int, stopped: Callable[[], bool]) -> int | None:

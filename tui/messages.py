@@ -2,8 +2,9 @@
 
 from textual.message import Message
 
+from dissector.capture import CaptureError
 from dissector.capture_session import Capture
-from tui.history import Place
+from tui.location_history import Location
 
 
 class ApplyFilter(Message):
@@ -28,10 +29,10 @@ class GoTo(Message):
 
     def __init__(self, number: int, side: str | None = None, path: str = "") -> None:
         super().__init__()
-        self.place = Place(number, side, path)
+        self.place = Location(number, side, path)
 
 
-class Keep(Message):
+class SavePreference(Message):
     """The user chose something that is to be so the next time too. `value` None: as it usually is."""
 
     def __init__(self, name: str, value: str | list[str] | None) -> None:
@@ -40,13 +41,13 @@ class Keep(Message):
         self.value = value
 
 
-class OpenAside(Message):
+class OpenDetail(Message):
     """Show an exchange of a capture on a main screen of its own, over this one."""
 
     def __init__(self, capture: Capture, number: int, side: str | None = None, path: str = "") -> None:
         super().__init__()
         self.capture = capture
-        self.place = Place(number, side, path)
+        self.place = Location(number, side, path)
 
 
 class CompareWith(Message):
@@ -56,3 +57,11 @@ class CompareWith(Message):
         super().__init__()
         self.capture = capture
         self.path = path
+
+
+class CaptureFailed(Message):
+    """There is nothing to show: a pipe turned out to be no capture."""
+
+    def __init__(self, error: CaptureError) -> None:
+        super().__init__()
+        self.error = error

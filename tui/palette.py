@@ -10,10 +10,10 @@ from textual.command import CommandPalette, DiscoveryHit, Hit, Provider
 from textual.widgets import OptionList
 
 from dissector.core.text import clean
-from tui.screens.answering import Answering
+from tui.screens.dialog import ResultScreen
 
 
-class Commands(CommandPalette, Answering[None]):
+class Commands(CommandPalette, ResultScreen[None]):
     """Where one is chosen, and run: once, however often it was clicked."""
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

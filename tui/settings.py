@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Final
 
 from dissector.core.text import clean
-from tui.colouring import Colouring
-from tui.columns import Columns
 from tui.folders import config_folder, write_whole
-from tui.times import TimeFormat
+from tui.list_columns import ListColumns
+from tui.row_colors import ColorBy
+from tui.time_format import TimeFormat
 
 THEME, COLOURS, TIME, COLUMNS, KEYS = "theme", "colours", "time", "columns", "keys"
 _TABLE: Final = re.compile(r"\s*\[")
@@ -39,9 +39,9 @@ class Settings:
     """What the user chose, with what is usual where they did not."""
 
     theme: str | None = None
-    colours: Colouring = Colouring.SEVERITY
+    colours: ColorBy = ColorBy.SEVERITY
     time: TimeFormat = TimeFormat.START
-    columns: Columns = field(default_factory=Columns)
+    columns: ListColumns = field(default_factory=ListColumns)
     keys: dict[str, str] = field(default_factory=dict)
     """Keys, several with commas between, by the id of what they do."""
     problem: str | None = None
@@ -68,10 +68,10 @@ class Settings:
         self.theme = value
 
     def _take_colours(self, value: object) -> None:
-        ways = [way.value for way in Colouring]
+        ways = [way.value for way in ColorBy]
         if value not in ways:
             raise ValueError(f"colours are one of {', '.join(ways)}, not {value!r}")
-        self.colours = Colouring(value)
+        self.colours = ColorBy(value)
 
     def _take_time(self, value: object) -> None:
         forms = [form.value for form in TimeFormat]
@@ -82,7 +82,7 @@ class Settings:
     def _take_columns(self, value: object) -> None:
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise ValueError('columns are a list of names in quotes, such as ["No.", "API=20"]')
-        self.columns = Columns.of(value)
+        self.columns = ListColumns.of(value)
 
     def _take_keys(self, value: object) -> None:
         if not isinstance(value, dict) or not all(isinstance(each, str) and each for each in value.values()):

@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import Theme
 
-from tui.colouring import HUES
+from tui.row_colors import HUES
 
 ON_DARK: Final = dict(
     zip(
@@ -147,21 +147,21 @@ BytesPane > .bytes--shade3 { background: $primary 12%; color: $foreground 85%; }
 BytesPane > .bytes--cursor { text-style: underline bold; }
 
 #pages { height: 1; background: $panel; color: $secondary; padding: 0 1; text-wrap: nowrap; }
-#lines, #ladder { height: 1fr; background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
-LineList > .lines--cursor, LadderView > .ladder--cursor { background: $primary 30%; }
+#lines, #sequence { height: 1fr; background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
+LineList > .lines--cursor, SequenceView > .sequence--cursor { background: $primary 30%; }
 LineList > .lines--head { color: $secondary; text-style: bold; }
-LadderView > .ladder--head { background: $panel; color: $secondary; text-style: bold; }
+SequenceView > .sequence--head { background: $panel; color: $secondary; text-style: bold; }
 LineList > .lines--name { color: $foreground; }
-LineList > .lines--bar, LadderView > .ladder--bar { color: $primary; }
-LineList > .lines--bad, LadderView > .ladder--bad { color: $error; }
-LineList > .lines--good, LadderView > .ladder--good { color: $success; }
-LineList > .lines--dim, LadderView > .ladder--dim { color: $secondary; }
+LineList > .lines--bar, SequenceView > .sequence--bar { color: $primary; }
+LineList > .lines--bad, SequenceView > .sequence--bad { color: $error; }
+LineList > .lines--good, SequenceView > .sequence--good { color: $success; }
+LineList > .lines--dim, SequenceView > .sequence--dim { color: $secondary; }
 
 Menu, ColumnMenu { align: center middle; }
 #menu { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 80%; border: round $primary; }
 #menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
 
-Asking, Writing { align: center middle; }
+Prompt, WriteDialog { align: center middle; }
 #asked, #written { width: 80%; max-width: 90; border: round $primary; background: $panel; }
 
 FieldTree:nocolor > .tree--cursor { text-style: reverse; }

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-QUICK: Final = ("test_main", "test_history")
+QUICK: Final = ("test_main_screen", "test_history")
 """Files whose screens are drawn in `make check`."""
 
 

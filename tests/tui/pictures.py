@@ -25,8 +25,8 @@ from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tui.app import KDissectApp
-from tui.screens.diffing import DiffScreen
-from tui.screens.main import MainScreen
+from tui.screens.diff_screen import DiffScreen
+from tui.screens.main_screen import MainScreen
 
 KEPT: Final = Path(__file__).parent / "pictures"
 DRAWN: Final = Path(__file__).parents[2] / "build" / "pictures"

@@ -12,16 +12,16 @@ from textual.pilot import Pilot
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
-from tests.tui.driving import JAVA, Screen, opened
+from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.test_settings import written
 from tui.app import KDissectApp
-from tui.colouring import Colouring
 from tui.recents import FILES, FILTERS, recent, remember, remember_capture
-from tui.screens.help import HelpScreen, keys_of
-from tui.screens.main import MainScreen
+from tui.row_colors import ColorBy
+from tui.screens.help_screen import HelpScreen, keys_of
+from tui.screens.main_screen import MainScreen
 from tui.screens.menu import Menu
 from tui.settings import path
-from tui.times import TimeFormat
+from tui.time_format import TimeFormat
 
 
 def said(screen: Screen) -> str:
@@ -33,7 +33,7 @@ async def test_the_configuration_is_applied() -> None:
     async with opened(JAVA) as screen:
         assert screen.pilot.app.theme == "nord"
         appearance = screen.main.appearance
-        assert (appearance.colouring, appearance.time) == (Colouring.API, TimeFormat.EPOCH)
+        assert (appearance.color_by, appearance.time) == (ColorBy.API, TimeFormat.EPOCH)
         assert [column.name for column in screen.list.columns()] == ["API", "No.", "Info"]
         assert "produce" in screen.text("#legend")
         await screen.press("R")
@@ -74,7 +74,7 @@ async def test_what_is_chosen_on_the_screen_is_so_the_next_time() -> None:
         shown = [column.name for column in screen.list.columns()]
     async with opened(JAVA) as screen:
         appearance = screen.main.appearance
-        assert (appearance.colouring, appearance.time) == (Colouring.API, TimeFormat.PREVIOUS)
+        assert (appearance.color_by, appearance.time) == (ColorBy.API, TimeFormat.PREVIOUS)
         assert [column.name for column in screen.list.columns()] == shown
         assert screen.pilot.app.theme == "kdissect-light"
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.cli.fields import exchange_lines
 from tests.conftest import PCAPS
-from tests.tui.driving import JAVA, Screen, opened
-from tests.tui.test_sorting import cells_of
-from tui.columns import BY_NAME, COLUMNS, INFO, MARKS_WIDTH, Column, Columns
+from tests.tui.main_driver import JAVA, Screen, opened
+from tests.tui.test_sort import cells_of
+from tui.labels import path_cell
+from tui.list_columns import BY_NAME, COLUMNS, INFO, MARKS_WIDTH, ListColumn, ListColumns
 from tui.messages import AddColumn
-from tui.words import path_cell
 
 PATHS = st.sampled_from(["request.topics.name", "response.body.error_code", "request.size"])
 WORDS = st.lists(
@@ -23,7 +23,7 @@ WORDS = st.lists(
 
 @given(WORDS | st.none(), st.integers(20, 300), st.integers(0, 17))
 def test_what_is_shown_always_fits_and_info_is_last(words: list[str] | None, across: int, time_width: int) -> None:
-    columns = Columns() if words is None else Columns.of(words)
+    columns = ListColumns() if words is None else ListColumns.of(words)
     shown = columns.fitting(across, time_width)
     assert shown[-1].name == INFO
     assert MARKS_WIDTH + sum(column.width + 1 for column in shown) - 1 <= max(across, MARKS_WIDTH + 4)
@@ -34,16 +34,16 @@ def test_what_is_shown_always_fits_and_info_is_last(words: list[str] | None, acr
 
 @given(WORDS)
 def test_a_choice_in_words_is_the_same_choice_again(words: list[str]) -> None:
-    columns = Columns.of(words)
+    columns = ListColumns.of(words)
     again = columns.words()
     assert again is not None
-    assert Columns.of(again) == columns
+    assert ListColumns.of(again) == columns
 
 
 @pytest.mark.parametrize("word", ["Nope", "API=2", "API=x", "API=", "topics.name", "API=1000"])
 def test_what_is_no_column_is_said(word: str) -> None:
     with pytest.raises(ValueError, match=word.partition("=")[0]):
-        Columns.of([word])
+        ListColumns.of([word])
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_fields_column_says_what_show_fields_says(path: str) -> None:
         assert len(set(cells)) > 1
 
 
-async def _at(screen: Screen, name: str) -> Column:
+async def _at(screen: Screen, name: str) -> ListColumn:
     await screen.settle()
     return next(column for column in screen.list.columns() if column.name == name)
 

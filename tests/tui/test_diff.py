@@ -8,12 +8,12 @@ import pytest
 from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
 from tests.traffic import Turn, conversation, ethernet, pcap, request, response
-from tests.tui.comparing import AGAIN, JAVA, LIBRDKAFKA, SIZES, opened
+from tests.tui.diff_driver import AGAIN, JAVA, LIBRDKAFKA, SIZES, opened
 from tui.app import KDissectApp
 from tui.diff_model import DiffModel
-from tui.screens.diffing import DiffScreen
-from tui.screens.help import HelpScreen
-from tui.screens.main import MainScreen
+from tui.screens.diff_screen import DiffScreen
+from tui.screens.help_screen import HelpScreen
+from tui.screens.main_screen import MainScreen
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -3,7 +3,7 @@
 import pytest
 
 from dissector.analysis.diff import PairVerdict
-from tests.tui.comparing import SIZES, Screen, opened, to_cause, to_pair
+from tests.tui.diff_driver import SIZES, Screen, opened, to_cause, to_pair
 from tui.widgets.bytes_pane import BytesPane
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from dissector.capture_session import Capture
 from tests.traffic import Turn, capture_of, conversation, request
-from tests.tui.driving import JAVA, opened
-from tui.model import Model
+from tests.tui.main_driver import JAVA, opened
+from tui.exchange_model import ExchangeModel
 from tui.widgets.bytes_pane import BytesPane
 
 
@@ -39,7 +39,7 @@ async def test_a_byte_selects_its_field_by_key_and_by_click() -> None:
 
 async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
-        model = Model(capture)
+        model = ExchangeModel(capture)
         for exchange in capture.exchanges():
             model.choose(exchange.row.number - 1)
             assert model.look is not None

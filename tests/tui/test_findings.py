@@ -11,18 +11,18 @@ from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.findings.made import Talk, produce, written
 from tests.findings.test_examination import grown
-from tests.tui.driving import JAVA, opened, to
-from tui.screens.explained import ExplainedScreen
-from tui.screens.findings import FindingsScreen
-from tui.screens.main import MainScreen
-from tui.troubles import KEPT, Troubles
+from tests.tui.main_driver import JAVA, opened, to
+from tui.findings_model import KEPT, FindingsModel
+from tui.screens.finding_dialog import FindingDialog
+from tui.screens.findings_screen import FindingsScreen
+from tui.screens.main_screen import MainScreen
 
 
 def test_troubles_are_all_findings_of_all_rows_however_one_looks() -> None:
     with Capture([JAVA]) as capture:
         for _ in capture.read():
             pass
-        troubles = Troubles(capture)
+        troubles = FindingsModel(capture)
         for _ in troubles.look():
             assert 0 <= troubles.done <= troubles.total
         assert troubles.done == troubles.total
@@ -46,7 +46,7 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         node = next(n for n in tree.root.children if "error-response" in str(n.label))
         tree.move_cursor(node)
         await screen.press("question_mark")
-        assert isinstance(screen.pilot.app.screen, ExplainedScreen)
+        assert isinstance(screen.pilot.app.screen, FindingDialog)
         assert "What to do" in screen.lines()
         await screen.press("escape", "enter", "down")
         row, finding = tree.cursor_node.data
@@ -68,7 +68,7 @@ async def test_enter_opens_the_first_kind_at_once() -> None:
 async def test_i_explains_what_is_wrong_with_this_row() -> None:
     async with opened(JAVA) as screen:
         await screen.press("e", "i")
-        assert isinstance(screen.pilot.app.screen, ExplainedScreen)
+        assert isinstance(screen.pilot.app.screen, FindingDialog)
         assert "MEMBER_ID_REQUIRED" in screen.lines()
         await screen.press("i")
         await to(screen, "Metadata")
@@ -106,7 +106,7 @@ async def test_what_several_rows_tell_is_shown_without_being_asked_for() -> None
         assert f"[{finding.code}]" in screen.lines()
         assert finding.message in screen.text("#inspector")
         await screen.press("i")
-        assert isinstance(screen.pilot.app.screen, ExplainedScreen)
+        assert isinstance(screen.pilot.app.screen, FindingDialog)
 
 
 async def test_the_row_that_one_is_on_gets_its_findings_too(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_the_first_row_with_something_wrong_is_the_same_however_much_is_known(na
             pass
         wrong = [number for number in range(len(capture)) if capture.has_warning(number)]
         rows = np.arange(len(capture))
-        fresh, whole = Troubles(capture), Troubles(capture)
+        fresh, whole = FindingsModel(capture), FindingsModel(capture)
         for _ in whole.look():
             pass
         beside = {row + step for row in wrong for step in (0, 1)}  # where the answer changes
@@ -142,7 +142,7 @@ def test_rows_that_are_known_are_not_decoded_again(monkeypatch: pytest.MonkeyPat
     with Capture([JAVA]) as capture:
         for _ in capture.read():
             pass
-        troubles = Troubles(capture)
+        troubles = FindingsModel(capture)
         for _ in troubles.look():
             pass
         monkeypatch.setattr(capture, "has_warning", None)
@@ -154,11 +154,11 @@ def test_rows_that_are_completed_later_are_looked_at_then(tmp_path: Path) -> Non
     whole = recorded.read_bytes()
     troubles = None
     for capture in grown(tmp_path / "growing.pcapng", whole, [len(whole) * n // 12 for n in range(1, 12)]):
-        troubles = troubles or Troubles(capture)
+        troubles = troubles or FindingsModel(capture)
         for _ in troubles.look():
             pass
         found = {group.code: group.count for group in troubles.groups()}
-        again = Troubles(capture)
+        again = FindingsModel(capture)
         for _ in again.look():
             pass
         assert found == {group.code: group.count for group in again.groups()}
@@ -190,7 +190,7 @@ def test_only_rows_that_tell_something_are_decoded_for_their_words(monkeypatch: 
             pass
         looked: list[int] = []
         monkeypatch.setattr(capture, "at", lambda rows: at(looked.extend(rows.tolist()) or rows))
-        for _ in Troubles(capture).look():
+        for _ in FindingsModel(capture).look():
             pass
         assert [row for row in looked if row not in told] == []
         assert set(looked) == {row for row in told if capture.findings.may_have_message_findings(np.array([row]))[0]}

@@ -10,7 +10,7 @@ import pytest
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.terminal import HANGS, terminal
-from tests.tui.driving import JAVA
+from tests.tui.main_driver import JAVA
 from tui.hangup import GONE
 
 pytestmark = pytest.mark.slow

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tui.driving import JAVA, opened, to
-from tui.history import KEPT, History, Place
+from tests.tui.main_driver import JAVA, opened, to
+from tui.location_history import KEPT, Location, LocationHistory
 from tui.messages import GoTo
 
-PLACES = st.builds(Place, st.integers(0, 5), st.sampled_from(["request", "response"]), st.sampled_from(["", "body"]))
+PLACES = st.builds(Location, st.integers(0, 5), st.sampled_from(["request", "response"]), st.sampled_from(["", "body"]))
 
 
 def everywhere(number: int) -> bool:
@@ -16,8 +16,8 @@ def everywhere(number: int) -> bool:
 
 
 @given(st.lists(PLACES, max_size=30))
-def test_all_the_way_back_and_forward_again_ends_where_it_began(jumps: list[Place]) -> None:
-    history, here = History(), Place(9)
+def test_all_the_way_back_and_forward_again_ends_where_it_began(jumps: list[Location]) -> None:
+    history, here = LocationHistory(), Location(9)
     for target in jumps:
         history.leave(here)
         here = target
@@ -26,7 +26,7 @@ def test_all_the_way_back_and_forward_again_ends_where_it_began(jumps: list[Plac
     while (place := history.back(here, everywhere)) is not None:
         here, steps = place, steps + 1
     if steps:
-        assert here == Place(9)
+        assert here == Location(9)
     for _ in range(steps):
         found = history.forward(here, everywhere)
         assert found is not None
@@ -36,29 +36,29 @@ def test_all_the_way_back_and_forward_again_ends_where_it_began(jumps: list[Plac
 
 
 def test_what_the_list_does_not_show_is_passed_over() -> None:
-    history = History()
+    history = LocationHistory()
     for number in range(4):
-        history.leave(Place(number))
-    assert history.back(Place(4), lambda number: number % 2 == 0) == Place(2)
-    assert history.forward(Place(2), everywhere) == Place(4)
+        history.leave(Location(number))
+    assert history.back(Location(4), lambda number: number % 2 == 0) == Location(2)
+    assert history.forward(Location(2), everywhere) == Location(4)
 
 
 def test_a_jump_forgets_what_was_ahead() -> None:
-    history = History()
-    history.leave(Place(0))
-    assert history.back(Place(1), everywhere) == Place(0)
-    history.leave(Place(0))
-    assert history.forward(Place(7), everywhere) is None
+    history = LocationHistory()
+    history.leave(Location(0))
+    assert history.back(Location(1), everywhere) == Location(0)
+    history.leave(Location(0))
+    assert history.forward(Location(7), everywhere) is None
 
 
 def test_it_remembers_so_many_and_no_more() -> None:
-    history = History()
+    history = LocationHistory()
     for number in range(3 * KEPT):
-        history.leave(Place(number))
-    here, steps = Place(-1), 0
+        history.leave(Location(number))
+    here, steps = Location(-1), 0
     while (place := history.back(here, everywhere)) is not None:
         here, steps = place, steps + 1
-    assert (steps, here) == (KEPT, Place(2 * KEPT))
+    assert (steps, here) == (KEPT, Location(2 * KEPT))
 
 
 @pytest.mark.slow

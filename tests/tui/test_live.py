@@ -15,10 +15,10 @@ from dissector.capture.live import CaptureSettings, Recording, source
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.probe.servers import frame, serving
-from tests.tui.driving import Screen
+from tests.tui.main_driver import Screen
 from tui.app import KDissectApp
-from tui.screens.live import LiveScreen
-from tui.widgets.ladder_view import LadderView
+from tui.screens.live_screen import LiveScreen
+from tui.widgets.sequence_view import SequenceView
 
 pytestmark = needs_rights
 
@@ -261,7 +261,7 @@ async def test_screens_about_all_say_of_which_moment_they_are_and_take_in_the_re
             await asyncio.to_thread(talk, port, 4)
             await screen.until(lambda: ", 4 new: R" in screen.lines())
             if key == "l":
-                view = screen.pilot.app.screen.query_one(LadderView)
+                view = screen.pilot.app.screen.query_one(SequenceView)
                 await screen.until(lambda: view.ladder is not None)
                 assert view.ladder is not None
                 assert len(view.ladder) == 6

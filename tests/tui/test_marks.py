@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.conversation import pcapng
 from dissector.export.packets import carrying_packets
-from tests.tui.driving import JAVA, opened
-from tests.tui.test_filtering import shown
+from tests.tui.main_driver import JAVA, opened
+from tests.tui.test_filter import shown
 from tui.folders import state_folder, write_whole
-from tui.marks import SAMPLE, Marks, identity
+from tui.row_marks import SAMPLE, RowMarks, identity
 
 
 def test_marks_go_with_the_content_and_not_with_the_name(tmp_path: Path) -> None:
     other = tmp_path / "moved.pcapng"
     shutil.copy(JAVA, other)
-    marks = Marks()
+    marks = RowMarks()
     marks.keep([JAVA], 60)
     assert marks.toggle(3)
     marks.comment(5, "  why so slow?  ")
-    again = Marks()
+    again = RowMarks()
     again.keep([str(other)], 60)
     assert (again.marked, again.comments) == ({3}, {5: "why so slow?"})
     assert not again.toggle(3)
@@ -61,7 +61,7 @@ NEARLY = st.fixed_dictionaries(
 def test_a_file_that_makes_no_sense_hurts_nobody(value: object) -> None:
     name = identity([JAVA])
     write_whole(state_folder() / "marks" / f"{name}.json", json.dumps(value).encode())
-    marks = Marks()
+    marks = RowMarks()
     marks.keep([JAVA], 10)
     assert marks.marked <= set(range(10))
     assert set(marks.comments) <= set(range(10))

@@ -13,13 +13,13 @@ from dissector.core.text import bar
 from tests.analysis.stats.test_statistics_pass import counted
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
-from tests.tui.driving import Screen
+from tests.tui.main_driver import Screen
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
-from tui.overview import PAGES, lines_of, picture_of, tabs
-from tui.screens.help import HelpScreen
-from tui.screens.main import MainScreen
-from tui.screens.overview import OverviewScreen
+from tui.overview_model import PAGES, overview_lines, overview_snapshot, tabs
+from tui.screens.help_screen import HelpScreen
+from tui.screens.main_screen import MainScreen
+from tui.screens.overview_screen import OverviewScreen
 from tui.widgets.line_list import LineList
 
 TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
@@ -214,7 +214,8 @@ def test_bars_are_as_long_as_their_share() -> None:
 
 
 def test_a_picture_of_nothing_has_no_parts() -> None:
-    assert [line for line in lines_of(picture_of(Statistics()), "summary", 80) if line.target is not None] == []
+    lines = overview_lines(overview_snapshot(Statistics()), "summary", 80)
+    assert [line for line in lines if line.target is not None] == []
 
 
 @pytest.mark.slow
@@ -224,6 +225,6 @@ def test_every_page_has_lines_for_every_width(page: str, width: int) -> None:
     with Capture([TRANSACTIONS]) as capture:
         for _ in capture.read():
             pass
-        picture = picture_of(counted(capture))
-    assert any(line.target for line in lines_of(picture, page, width))
+        picture = overview_snapshot(counted(capture))
+    assert any(line.target for line in overview_lines(picture, page, width))
     assert page in [tab.page for tab in tabs(page, width)]

@@ -3,7 +3,7 @@
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.driving import JAVA, Screen, opened, to
+from tests.tui.main_driver import JAVA, Screen, opened, to
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.field_tree import FieldTree
 

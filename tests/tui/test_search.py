@@ -8,9 +8,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from dissector.core.arrays import Int64
-from tests.tui.driving import JAVA, Screen, opened
-from tui.screens.search import SearchScreen
-from tui.screens.seeking import Go
+from tests.tui.main_driver import JAVA, Screen, opened
+from tui.features.row_search import Go
+from tui.screens.search_dialog import SearchDialog
 
 
 async def ask(pilot: Pilot[None], text: str, *switches: str) -> None:
@@ -82,7 +82,7 @@ async def test_bytes_and_fields_are_found_by_their_kinds() -> None:
 async def test_nonsense_is_said_and_nothing_found_is_said() -> None:
     async with opened(JAVA) as screen:
         await look_for(screen, "xyz", "tab")
-        assert isinstance(screen.pilot.app.screen, SearchScreen)
+        assert isinstance(screen.pilot.app.screen, SearchDialog)
         assert "no bytes in hex" in str(screen.pilot.app.screen.query_one("#how", Static).render())
         await screen.pilot.press("escape")
         await screen.pilot.pause()
@@ -139,5 +139,5 @@ async def test_esc_stops_a_search_at_once() -> None:
         stopped.set()
         await screen.settle()
         assert screen.row == 0
-        assert not screen.main.stop()
+        assert not screen.main.stop_row_search()
         assert any("stopped looking for a needle" in said.message for said in screen.pilot.app._notifications)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.colouring import Colouring
-from tui.columns import Columns
+from tui.list_columns import ListColumns
+from tui.row_colors import ColorBy
 from tui.settings import COLOURS, COLUMNS, THEME, TIME, Settings, change, load, path
-from tui.times import TimeFormat
+from tui.time_format import TimeFormat
 
 
 def written(text: str | bytes) -> None:
@@ -22,7 +22,7 @@ def test_it_says_what_the_user_chose() -> None:
     assert load() == Settings()
     written('theme = "nord"\ncolours = "api"\ntime = "utc"\ncolumns = ["No.", "API=20"]\n[keys]\n"main.flip" = "R"\n')
     keys = {"main.flip": "R"}
-    assert load() == Settings("nord", Colouring.API, TimeFormat.UTC, Columns.of(["No.", "API=20"]), keys)
+    assert load() == Settings("nord", ColorBy.API, TimeFormat.UTC, ListColumns.of(["No.", "API=20"]), keys)
 
 
 @pytest.mark.parametrize(

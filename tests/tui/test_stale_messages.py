@@ -2,9 +2,9 @@
 
 from textual.widgets import Input, OptionList
 
-from tests.tui.comparing import opened as compared
-from tests.tui.driving import JAVA, opened
-from tui.screens.against import AskCapture
+from tests.tui.diff_driver import opened as compared
+from tests.tui.main_driver import JAVA, opened
+from tui.screens.compare_dialog import CompareDialog
 from tui.widgets.exchange_list import ExchangeList
 
 
@@ -45,7 +45,7 @@ async def test_a_field_of_another_row_is_not_chosen() -> None:
 async def test_a_row_by_a_number_that_it_no_longer_has_is_not_shown() -> None:
     async with opened(JAVA) as screen:
         before = screen.main.model.number
-        screen.list.post_message(ExchangeList.Chosen(5, screen.list.numbering))
+        screen.list.post_message(ExchangeList.RowChosen(5, screen.list.numbering))
         screen.list.follow(0)
         await screen.settle()
         assert screen.main.model.number == before
@@ -71,7 +71,7 @@ async def test_a_byte_of_another_pair_chooses_no_field() -> None:
 async def test_an_offer_that_is_chosen_while_others_come_is_the_one_that_was_seen() -> None:
     async with opened(JAVA) as screen:
         given: list[str | None] = []
-        dialog = AskCapture(["/captures/a.pcap", "/captures/b.pcap"])
+        dialog = CompareDialog(["/captures/a.pcap", "/captures/b.pcap"])
         screen.pilot.app.push_screen(dialog, given.append)
         await screen.settle()
         options, line = dialog.query_one(OptionList), dialog.query_one(Input)

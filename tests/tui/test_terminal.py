@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.driving import JAVA
+from tests.tui.main_driver import JAVA
 
 pytestmark = pytest.mark.slow
 

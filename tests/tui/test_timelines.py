@@ -7,10 +7,10 @@ import pytest
 from dissector.analysis.timelines import Phase, Timeline, TimelineEvent
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
-from tests.tui.driving import JAVA, Screen, opened
-from tui.screens.main import MainScreen
-from tui.screens.timelines import TimelinesScreen
-from tui.timelines import lines_of
+from tests.tui.main_driver import JAVA, Screen, opened
+from tui.screens.main_screen import MainScreen
+from tui.screens.timelines_screen import TimelinesScreen
+from tui.timeline_lines import timeline_lines
 from tui.widgets.line_list import LineList
 
 TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
@@ -87,7 +87,7 @@ async def test_while_the_capture_is_read_it_waits() -> None:
 def test_what_was_left_out_is_said_and_words_are_clean() -> None:
     event = TimelineEvent(4, 7, "JoinGroup", "\x1b[2Jme", "a\x07b", "ERR\x9b")
     timeline = Timeline("group\x1b", "classic", [Phase("generation 1 · \x1b", [event], heartbeats=1_234)], left_out=5)
-    words = ["".join(text for text, _ in each.pieces) for each in lines_of([timeline], 0, 100)]
+    words = ["".join(text for text, _ in each.pieces) for each in timeline_lines([timeline], 0, 100)]
     assert "1,234 heartbeats without change" in words[1]
     assert "5 events more" in words[3]
     assert not {c for line in words for c in line if ord(c) < 32 or 0x7F <= ord(c) < 0xA0}

@@ -13,10 +13,10 @@ from textual.app import SystemCommand
 from textual.command import CommandList
 from textual.widgets import Input, OptionList
 
-from tests.tui.driving import JAVA, Screen, opened
+from tests.tui.main_driver import JAVA, Screen, opened
 from tui.app import KDissectApp
-from tui.screens.asking import Asking
 from tui.screens.menu import Choice, Menu
+from tui.screens.prompt import Prompt
 from tui.typeahead import LONGEST
 from tui.widgets.filter_bar import FilterBar
 
@@ -126,7 +126,7 @@ async def test_a_choice_that_is_clicked_twice_is_made_once() -> None:
 async def test_a_line_that_is_entered_twice_is_given_once() -> None:
     async with opened(JAVA) as screen:
         given: list[str | None] = []
-        screen.pilot.app.push_screen(Asking("Name", "it"), given.append)
+        screen.pilot.app.push_screen(Prompt("Name", "it"), given.append)
         await screen.settle()
         line = screen.pilot.app.screen.query_one(Input)
         for _ in range(2):

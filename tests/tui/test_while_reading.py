@@ -8,9 +8,9 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange, ExchangeRow
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
-from tests.tui.driving import JAVA, Halting, Screen
+from tests.tui.main_driver import JAVA, Halting, Screen
 from tui.app import KDissectApp
-from tui.screens.main import MainScreen
+from tui.screens.main_screen import MainScreen
 
 
 async def test_the_screen_works_while_the_capture_is_read() -> None:
@@ -93,7 +93,7 @@ class Long(Capture):
 class Drawing(MainScreen):
     """Looks at no row but to draw it."""
 
-    def _grown(self, *, done: bool) -> None:
+    def _rows_added(self, *, done: bool) -> None:
         pass
 
 

@@ -10,11 +10,11 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from dissector.core.text import clean
-from tui.columns import COLUMNS, LEAST_WIDTH, MOST_WIDTH, Column
-from tui.screens.answering import Dialogue
+from tui.list_columns import COLUMNS, LEAST_WIDTH, MOST_WIDTH, ListColumn
+from tui.screens.dialog import Dialog
 
 
-class ColumnMenu(Dialogue[None]):
+class ColumnMenu(Dialog[None]):
     """Every column there is, those that are shown first and in their order."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -29,13 +29,13 @@ class ColumnMenu(Dialogue[None]):
         Binding("k", "up", "Up", show=False, id="columns.up"),
     ]
 
-    def __init__(self, shown: list[Column], choose: Callable[[list[Column] | None], list[Column]]) -> None:
+    def __init__(self, shown: list[ListColumn], choose: Callable[[list[ListColumn] | None], list[ListColumn]]) -> None:
         """`choose` takes the columns to show, None for the usual ones, and gives those that are shown."""
         super().__init__()
         self._choose = choose
         self._take(shown)
 
-    def _take(self, shown: list[Column]) -> None:
+    def _take(self, shown: list[ListColumn]) -> None:
         names = {column.name for column in shown}
         self._shown = names
         self._columns = [*shown, *(column for column in COLUMNS if column.name not in names)]
@@ -56,7 +56,7 @@ class ColumnMenu(Dialogue[None]):
         options.add_options(Option(self._line(column), id=column.name) for column in self._columns)
         options.highlighted = at
 
-    def _line(self, column: Column) -> Text:
+    def _line(self, column: ListColumn) -> Text:
         sign = "■" if column.name in self._shown else "□"
         name = clean(column.name)
         return Text.assemble(f"{sign} ", (f"{name:<12} ", "bold"), f"{column.width:>3}  ", (clean(column.words), "dim"))

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from tui.screens.answering import Dialogue
+from tui.screens.dialog import Dialog
 
 
 class Choice(NamedTuple):
@@ -22,7 +22,7 @@ class Choice(NamedTuple):
     """A letter that chooses it at once. In a menu with such letters none moves."""
 
 
-class Menu(Dialogue[int | None]):
+class Menu(Dialog[int | None]):
     """Gives the place of what was chosen, from 0; None where nothing was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -12,14 +12,14 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.model import DEEPEST_SHADE, Model
-from tui.widgets.splitter import Splitter
+from tui.exchange_model import DEEPEST_SHADE, ExchangeModel
+from tui.widgets.draggable_border import DraggableBorder
 
 OFFSET_WIDTH = 6
 GROUP = 8
 
 
-class BytesPane(ScrollView, Splitter, can_focus=True):
+class BytesPane(ScrollView, DraggableBorder, can_focus=True):
     """A hex view with a cursor."""
 
     LEFT = True
@@ -71,11 +71,11 @@ class BytesPane(ScrollView, Splitter, can_focus=True):
     _selecting = False
     """Whether the mouse went on to another byte since it went down."""
 
-    def __init__(self, model: Model, *, id: str | None = None) -> None:
+    def __init__(self, model: ExchangeModel, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._model = model
 
-    def look_at(self, model: Model) -> None:
+    def look_at(self, model: ExchangeModel) -> None:
         """Show what another model has chosen."""
         self._model = model
         self.update()

@@ -63,7 +63,7 @@ class CellList(ScrollView, can_focus=True):
         def control(self) -> "CellList":
             return self.lines
 
-    class Chosen(_OfLine):
+    class LineChosen(_OfLine):
         """The cursor is on another line."""
 
         @property
@@ -71,7 +71,7 @@ class CellList(ScrollView, can_focus=True):
             """Whether it still is: there may be other lines since."""
             return self.number == self.lines.cursor
 
-    class Opened(_OfLine):
+    class LineOpened(_OfLine):
         """What is behind a line is wanted."""
 
     def __init__(self, *, id: str) -> None:
@@ -96,7 +96,7 @@ class CellList(ScrollView, can_focus=True):
         self._count = count
         self._strips.clear()
         self.virtual_size = Size(self._across, count + 1)
-        with self.prevent(self.Chosen):
+        with self.prevent(self.LineChosen):
             self.cursor = cursor
         self._into_view()
         self.refresh()
@@ -161,7 +161,7 @@ class CellList(ScrollView, can_focus=True):
             self._into_view()
             for number in (before, now):
                 self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
-            self.post_message(self.Chosen(self, now))
+            self.post_message(self.LineChosen(self, now))
 
     def _into_view(self) -> None:
         rows = self.size.height - 1
@@ -181,7 +181,7 @@ class CellList(ScrollView, can_focus=True):
 
     def action_open(self) -> None:
         if self._count:
-            self.post_message(self.Opened(self, self.cursor))
+            self.post_message(self.LineOpened(self, self.cursor))
 
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)

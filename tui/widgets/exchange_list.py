@@ -23,11 +23,11 @@ from dissector.capture_session import Capture
 from dissector.core.text import clean
 from dissector.export.packets import EXPORT_COMMENT
 from tui.appearance import Appearance
-from tui.colouring import HUES
-from tui.columns import INFO, MARKS_WIDTH, Column
-from tui.times import REFERENCE, TimeFormat, time_text
-from tui.view import View
-from tui.words import MARKS, path_cell, row_cells
+from tui.labels import MARKS, path_cell, row_cells
+from tui.list_columns import INFO, MARKS_WIDTH, ListColumn
+from tui.row_colors import HUES
+from tui.row_view import RowView
+from tui.time_format import REFERENCE, TimeFormat, time_text
 
 KEPT_STRIPS = 512
 MARKED, COMMENTED, BOTH = "◆", "✎", "◈"
@@ -54,7 +54,7 @@ class ExchangeList(ScrollView, can_focus=True):
         Binding(
             "right",
             "column(1)",
-            "Column",
+            "ListColumn",
             show=False,
             tooltip="Point at the next column, for a and A",
             id="list.column",
@@ -70,7 +70,7 @@ class ExchangeList(ScrollView, can_focus=True):
     ]
     cursor: reactive[int] = reactive(0, repaint=False)
 
-    class Chosen(Message):
+    class RowChosen(Message):
         """The cursor is on another row. `numbering` counts how often rows got other numbers before."""
 
         def __init__(self, number: int, numbering: int) -> None:
@@ -78,7 +78,7 @@ class ExchangeList(ScrollView, can_focus=True):
             self.number = number
             self.numbering = numbering
 
-    class Opened(Message):
+    class RowOpened(Message):
         """A row was clicked twice: its fields are wanted."""
 
     class HeadClicked(Message):
@@ -88,7 +88,7 @@ class ExchangeList(ScrollView, can_focus=True):
             super().__init__()
             self.column = column
 
-    def __init__(self, capture: Capture, view: View, appearance: Appearance, *, id: str) -> None:
+    def __init__(self, capture: Capture, view: RowView, appearance: Appearance, *, id: str) -> None:
         super().__init__(id=id)
         self._capture = capture
         self._view = view
@@ -140,7 +140,7 @@ class ExchangeList(ScrollView, can_focus=True):
         self.place = self._said = number
         self.numbering += 1
 
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ListColumn]:
         """The columns that fit, Info last with what is left."""
         form = self._appearance.time
         # The usual format gives way where there is little room; the others can't.
@@ -180,7 +180,7 @@ class ExchangeList(ScrollView, can_focus=True):
         row = exchange.row
         mark = MARKS.get(row.severity.value, " ") if row.severity is not None else " "
         style = self.get_component_rich_style("list--odd") if row.number % 2 else self.rich_style
-        hue = self._appearance.colouring.hue(row, exchange.api_key)
+        hue = self._appearance.color_by.hue(row, exchange.api_key)
         if row.severity is not None and row.severity.value in ("error", "warning"):
             style += self.get_component_rich_style(f"list--{row.severity.value}", partial=True)
             style += Style(bold=row.severity.value == "error")
@@ -228,7 +228,7 @@ class ExchangeList(ScrollView, can_focus=True):
         return time_ns if isinstance(time_ns, int) else self._capture.start_ns
 
     def _strip(
-        self, marks: list[Mark], columns: list[Column], cells: dict[str, str], style: Style, *, points: bool
+        self, marks: list[Mark], columns: list[ListColumn], cells: dict[str, str], style: Style, *, points: bool
     ) -> Strip:
         """A line; where it `points`, the cell of the column that the user points at stands out."""
         segments = [Segment(*mark) for mark in marks]
@@ -278,7 +278,7 @@ class ExchangeList(ScrollView, can_focus=True):
         """Say which row is chosen, once."""
         if len(self._view) and self._said != self.number:
             self._said = self.number
-            self.post_message(self.Chosen(self.number, self.numbering))
+            self.post_message(self.RowChosen(self.number, self.numbering))
 
     def _into_view(self) -> None:
         rows = self.size.height - 1
@@ -329,9 +329,9 @@ class ExchangeList(ScrollView, can_focus=True):
             if column is not None:
                 self._point_at(column.name)
             if event.chain > 1:
-                self.post_message(self.Opened())
+                self.post_message(self.RowOpened())
 
-    def _column_at(self, x: int) -> Column | None:
+    def _column_at(self, x: int) -> ListColumn | None:
         """The column that is drawn at a place of a line."""
         end = MARKS_WIDTH
         for column in self.columns():

@@ -14,9 +14,9 @@ from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
 from dissector.protocol.tree import Node
-from tui.model import Look
-from tui.widgets.splitter import Splitter
-from tui.words import field_label
+from tui.exchange_model import TracedMessage
+from tui.labels import field_label
+from tui.widgets.draggable_border import DraggableBorder
 
 CHUNK = 100
 OPEN_AT_FIRST = 12
@@ -28,7 +28,7 @@ Item = Node | range
 """A field, or the rows of a chunk of its parent's children."""
 
 
-class FieldTree(Tree[Item], Splitter):
+class FieldTree(Tree[Item], DraggableBorder):
     """Shows a message; tells which field the cursor is on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,7 +56,7 @@ class FieldTree(Tree[Item], Splitter):
         self.show_guides = False
         self.auto_expand = False
         self.guide_depth = 2
-        self._look: Look | None = None
+        self._look: TracedMessage | None = None
         self._lit: set[str] = set()
         """Paths of what a search found."""
 
@@ -65,7 +65,7 @@ class FieldTree(Tree[Item], Splitter):
         self._lit = paths
         self.notify_style_update()
 
-    def show(self, look: Look | None) -> None:
+    def show(self, look: TracedMessage | None) -> None:
         """Show another message, header and body open."""
         self._look = look
         self._lit = set()

@@ -40,7 +40,7 @@ class FilterInput(Input):
         Binding("escape", "leave", "Leave", tooltip="Leave the filter as it was", id="filter.leave"),
     ]
 
-    class Asked(Message):
+    class ActionRequested(Message):
         """A key that the bar answers."""
 
         def __init__(self, what: str, step: int = 0) -> None:
@@ -49,16 +49,16 @@ class FilterInput(Input):
             self.step = step
 
     def action_take(self) -> None:
-        self.post_message(self.Asked("take"))
+        self.post_message(self.ActionRequested("take"))
 
     def action_offer(self, step: int) -> None:
-        self.post_message(self.Asked("offer", step))
+        self.post_message(self.ActionRequested("offer", step))
 
     def action_apply(self) -> None:
-        self.post_message(self.Asked("apply"))
+        self.post_message(self.ActionRequested("apply"))
 
     def action_leave(self) -> None:
-        self.post_message(self.Asked("leave"))
+        self.post_message(self.ActionRequested("leave"))
 
 
 class FilterBar(Vertical):
@@ -71,7 +71,7 @@ class FilterBar(Vertical):
             super().__init__()
             self.text = text
 
-    class Left(Message):
+    class Cancelled(Message):
         """The user went away from it without a change."""
 
     class Typed(Message):
@@ -174,7 +174,7 @@ class FilterBar(Vertical):
         if self.is_open:
             self.post_message(self.Typed(event.value, self._input.cursor_position))
 
-    def on_filter_input_asked(self, event: FilterInput.Asked) -> None:
+    def on_filter_input_action_requested(self, event: FilterInput.ActionRequested) -> None:
         event.stop()
         options = self.query_one(OptionList)
         if event.what == "offer" and self._offers:
@@ -187,7 +187,7 @@ class FilterBar(Vertical):
         elif event.what == "leave" and self._offers:
             self.offer(())
         elif event.what == "leave":
-            self.post_message(self.Left())
+            self.post_message(self.Cancelled())
 
     def _take(self, number: int | None) -> None:
         """Put one of those offered into the text."""

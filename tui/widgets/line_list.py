@@ -21,7 +21,7 @@ ROLES: Final = ("head", "bar", "bad", "good", "dim", "name")
 """What a piece may be, besides plain text: each has a colour of the theme's."""
 
 
-class Line(NamedTuple):
+class StyledLine(NamedTuple):
     """Pieces of text, each with its role or none; what is opened by Enter, None where the line can't be chosen."""
 
     pieces: tuple[tuple[str, str], ...] = ()
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     """Whether a section begins here."""
 
 
-Build = Callable[[int], Sequence[Line]]
+Build = Callable[[int], Sequence[StyledLine]]
 """Makes the lines for a width in cells."""
 
 
@@ -53,7 +53,7 @@ class LineList(ScrollView, can_focus=True):
     ]  # fmt: skip
     cursor: reactive[int] = reactive(0, repaint=False)
 
-    class Opened(Message):
+    class TargetOpened(Message):
         """A line is to be opened."""
 
         def __init__(self, target: object) -> None:
@@ -63,7 +63,7 @@ class LineList(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._build: Build = lambda _: ()
-        self._lines: Sequence[Line] = ()
+        self._lines: Sequence[StyledLine] = ()
 
     def show(self, build: Build, *, anew: bool = False) -> None:
         """Show other lines; `anew` from their beginning, else the cursor stays on the same target."""
@@ -159,7 +159,7 @@ class LineList(ScrollView, can_focus=True):
 
     def action_open(self) -> None:
         if self.target is not None:
-            self.post_message(self.Opened(self.target))
+            self.post_message(self.TargetOpened(self.target))
 
     def on_click(self, event: events.Click) -> None:
         at = self.scroll_offset.y + event.y

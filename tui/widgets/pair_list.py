@@ -1,8 +1,8 @@
 """Exchanges of two sides, each with the one that means the same on the other."""
 
 from dissector.analysis.diff import ExchangePair
+from tui.diff_labels import Cell, pair_cells, pair_head
 from tui.diff_model import DiffModel
-from tui.diff_words import Cell, pair_cells, pair_head
 from tui.widgets.cell_list import CellList
 
 

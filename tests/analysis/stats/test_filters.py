@@ -5,7 +5,7 @@ import pytest
 from dissector.analysis.stats.breakdowns import BREAKDOWNS
 from dissector.filter import parse
 from tests.analysis.stats.test_statistics_pass import counted, opened
-from tui.overview import PAGES, lines_of, picture_of
+from tui.overview_model import PAGES, overview_lines, overview_snapshot
 
 WIDER = ("topic", "partition")
 
@@ -29,6 +29,6 @@ def test_it_selects_as_many_as_were_counted(name: str, section: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_line_of_the_overview_opens_something(page: str) -> None:
     with opened("java-transactions") as capture:
-        for line in lines_of(picture_of(counted(capture)), page, 100):
+        for line in overview_lines(overview_snapshot(counted(capture)), page, 100):
             if line.target is not None:
                 assert sum(len(selected.rows) for selected in capture.select(parse(str(line.target)))), line

@@ -1,0 +1,109 @@
+"""Taking along what is chosen: each form, by key and by click."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from textual.widgets import OptionList
+
+from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation, request, response
+from tests.tui.main_driver import JAVA, Screen, opened, to
+from tui.clipboard_formats import LONGEST
+from tui.screens.menu import Menu
+
+
+async def copied(screen: Screen, *keys: str) -> str:
+    await screen.press("y", *keys)
+    return screen.pilot.app.clipboard
+
+
+async def at_topic_name(screen: Screen) -> None:
+    """Go to the name in a CreateTopics request."""
+    await to(screen, "CreateTopics")
+    assert screen.main.model.look is not None
+    node = screen.main.model.look.message.tree.find("body.topics[0].name")
+    assert node is not None
+    screen.main.choose_field(node)
+    await screen.settle()
+
+
+async def test_each_letter_copies_its_form_of_the_field() -> None:
+    async with opened(JAVA) as screen:
+        await at_topic_name(screen)
+        name = b"java-orders"
+        assert await copied(screen, "f") == "request.body.topics[0].name"
+        assert await copied(screen, "v") == name.decode()
+        assert bytes.fromhex(await copied(screen, "h"))[1:] == name
+        assert await copied(screen, "p") == repr(bytes([len(name) + 1]) + name)
+        assert json.loads(await copied(screen, "j")) == name.decode()
+        assert (await copied(screen, "t")).startswith('name "java-orders"')
+        assert "CreateTopics" in await copied(screen, "r")
+        command = shlex.split(await copied(screen, "c"))
+        assert command == ["kdissect", "show", JAVA, "-Y", f"number == {screen.row + 1}"]
+
+
+async def test_without_a_field_it_is_the_message() -> None:
+    async with opened(JAVA) as screen:
+        await to(screen, "CreateTopics")
+        request = screen.main.model.exchange.request
+        assert request is not None
+        assert bytes.fromhex(await copied(screen, "h")) == request.data
+        assert json.loads(await copied(screen, "j"))["body"]["topics"][0]["name"] == "java-orders"
+        tree = (await copied(screen, "t")).splitlines()
+        assert tree[0].startswith("size ")
+        assert any(line.startswith('      name "java-orders"') for line in tree)
+        before = screen.pilot.app.clipboard
+        assert await copied(screen, "f") == before
+
+
+async def test_the_menu_is_walked_clicked_and_closed() -> None:
+    async with opened(JAVA) as screen:
+        await at_topic_name(screen)
+        await screen.pilot.press("y")
+        await screen.pilot.pause()
+        assert isinstance(screen.pilot.app.screen, Menu)
+        await screen.press("escape")
+        assert screen.pilot.app.clipboard == ""
+        assert await copied(screen, "down", "enter") == "java-orders"
+        await screen.pilot.press("y")
+        await screen.pilot.pause()
+        await screen.pilot.click(OptionList, offset=(5, 1))
+        await screen.settle()
+        assert screen.pilot.app.clipboard == "request.body.topics[0].name"
+
+
+async def test_what_is_copied_has_nothing_that_a_terminal_acts_on(tmp_path: Path) -> None:
+    hostile = "\x1b]0;owned\x07\r\nrm -rf\x9b\u202e".encode()
+    topic = len(hostile).to_bytes(2, "big") + hostile
+    turns = [Turn(True, request(1, client_id=hostile, body=(1).to_bytes(4, "big") + topic)), Turn(False, response(1))]
+    async with opened(capture_of(tmp_path, conversation(turns))) as screen:
+        for keys in ("v", "j", "t", "r", "p"):
+            assert screen.main.model.look is not None
+            node = screen.main.model.look.message.tree.find("body.topics[0].name")
+            assert node is not None
+            screen.main.choose_field(node)
+            text = await copied(screen, keys)
+            assert "owned" in text, keys
+            assert not {c for c in text if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"}
+        assert "\n" not in await copied(screen, "v")
+
+
+async def test_what_is_too_long_is_cut_and_that_is_said(tmp_path: Path) -> None:
+    names = b"".join(b"\x00\x05t%04d" % n for n in range(5000))
+    turns = [Turn(True, request(1, body=(5000).to_bytes(4, "big") + names))]
+    async with opened(capture_of(tmp_path, conversation(turns))) as screen:
+        for keys in ("h", "j", "t"):
+            assert len(await copied(screen, keys)) == LONGEST
+            [*_, said] = screen.pilot.app._notifications
+            assert "the first 65,536 of" in said.message
+
+
+@pytest.mark.parametrize("keys", ["v", "h", "p", "j", "t"])
+async def test_masked_secrets_stay_masked(keys: str) -> None:
+    async with opened(str(PCAPS / "java-sasl-plain.pcapng")) as screen:
+        await to(screen, "SaslAuthenticate")
+        text = await copied(screen, keys)
+        before = bytes.fromhex(text) if keys == "h" else text.encode()
+        assert (b"***" in before) or (keys == "v" and not text)

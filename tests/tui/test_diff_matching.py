@@ -1,0 +1,158 @@
+"""What a user does with a comparison: matches, swaps, copies, exports, opens."""
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input, OptionList
+
+from dissector.analysis.diff import PairVerdict
+from dissector.capture_session import Capture
+from tests.tui.diff_driver import JAVA, LIBRDKAFKA, Screen, opened, to_cause, to_pair
+from tui.app import KDissectApp
+from tui.screens.compare_dialog import CompareDialog
+from tui.screens.detail_screen import DetailScreen
+from tui.screens.ignored_dialog import IgnoredDialog
+from tui.screens.main_screen import MainScreen
+from tui.screens.menu import Menu
+
+
+async def test_s_swaps_the_sides() -> None:
+    async with opened() as screen:
+        before = screen.model.comparison
+        await screen.press("s")
+        after = screen.model.comparison
+        assert (after.a.label, after.b.label) == (before.b.label, before.a.label)
+        assert len(after.entries) == len(before.entries)
+        assert screen.lines().startswith(" A compare-librdkafka-1")
+
+
+async def test_space_matches_two_rows_by_hand_and_takes_it_back() -> None:
+    async with opened() as screen:
+        await to_pair(screen, "Metadata", PairVerdict.DIFFERENT)
+        a = screen.rows[0]
+        assert a is not None
+        await screen.press("space")
+        assert "◆" in screen.lines()
+        await to_pair(screen, "Metadata", PairVerdict.ONLY_B)
+        b = screen.rows[1]
+        await screen.press("space")
+        assert screen.diff.matched == ((a, b),)
+        place = screen.model.place_of(0, a)
+        assert place is not None
+        pair = screen.model.comparison.pairs[place]
+        assert (pair.a, pair.b, pair.verdict) == (a, b, PairVerdict.DIFFERENT)
+        assert "by hand" in screen.lines()
+        assert any(each.path == "topics" for each in screen.model.comparison.differences(pair))
+        screen.diff.pairs.cursor = screen.model.shown.index(place)
+        await screen.press("space")
+        assert screen.diff.matched == ()
+        assert "by hand" not in screen.lines()
+
+
+async def test_exchanges_of_two_apis_are_not_matched_and_esc_lifts_the_mark() -> None:
+    async with opened() as screen:
+        await to_pair(screen, "InitProducerId", PairVerdict.ONLY_A)
+        await screen.press("space")
+        await to_pair(screen, "Metadata", PairVerdict.ONLY_B)
+        await screen.press("space")
+        assert "exchanges of two APIs have nothing to compare" in screen.said()
+        assert screen.diff.matched == ()
+        await screen.press("escape")
+        assert screen.diff.pairs.marked is None
+        assert screen.diff.is_current
+
+
+async def test_i_tells_what_is_ignored() -> None:
+    async with opened() as screen:
+        await screen.press("i")
+        assert isinstance(screen.pilot.app.screen, IgnoredDialog)
+        drawn = screen.lines()
+        assert "correlation ids" in drawn
+        assert "topic #1 is java-orders-1 in A" in drawn
+        await screen.press("escape")
+        assert screen.diff.is_current
+
+
+async def test_y_copies_what_the_cursor_is_on() -> None:
+    async with opened() as screen:
+        await to_cause(screen, "Fetch", "isolation_level")
+        await screen.press("y")
+        copied = screen.pilot.app.clipboard
+        assert copied.startswith("Fetch request.isolation_level: 0 READ_UNCOMMITTED vs 1 READ_COMMITTED")
+        await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)
+        await screen.press("y")
+        assert screen.pilot.app.clipboard == "A 1 ApiVersions v4 ⇄ B 1 ApiVersions v3: version, 3 fields"
+        screen.diff.differences.focus()
+        await screen.press("down", "y")
+        copied = screen.pilot.app.clipboard
+        assert copied == 'request.client_software_name: "apache-kafka-java" vs "confluent-kafka-python" (value)'
+
+
+@pytest.mark.parametrize(
+    ("number", "ending", "begins"),
+    [(0, "txt", "41"), (1, "md", "# "), (2, "html", "<!DOCTYPE"), (3, "json", '{"kind":"comparison"')],
+)
+async def test_x_writes_the_report(
+    number: int, ending: str, begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened() as screen:
+        for told in ("wrote", "not written"):  # what is there is not written over
+            await screen.press("x")
+            assert isinstance(screen.pilot.app.screen, Menu)
+            await screen.press(*["down"] * number, "enter")
+            assert any(words.startswith(told) for words in screen.said())
+        count = len(screen.model.comparison.entries)
+    [written] = tmp_path.iterdir()
+    assert written.name == f"diff-compare-java-1-compare-librdkafka-1.{ending}"
+    text = written.read_text().lstrip()
+    assert text.startswith(begins.replace("41", str(count)))
+    assert "isolation" in text
+
+
+async def test_o_opens_the_exchange_of_a_and_capital_o_that_of_b_and_q_comes_back() -> None:
+    async with opened() as screen:
+        await to_pair(screen, "Fetch", PairVerdict.DIFFERENT)
+        for key, row in zip(("o", "O"), screen.rows, strict=True):
+            await screen.press(key)
+            main = screen.pilot.app.screen
+            assert isinstance(main, DetailScreen)
+            assert main.number == row
+            assert main.model.side == "request"
+            await screen.press("q")
+            assert screen.diff.is_current
+        await to_pair(screen, "Metadata", PairVerdict.ONLY_B)
+        await screen.press("o")
+        assert screen.diff.is_current
+        assert "A has no exchange there" in screen.said()
+
+
+async def test_d_on_the_main_screen_asks_for_a_capture_and_compares(tmp_path: Path) -> None:
+    for name in (JAVA, LIBRDKAFKA):
+        (tmp_path / Path(name).name).symlink_to(name)
+    here = str(tmp_path / Path(JAVA).name)
+    with Capture([here]) as capture:
+        app = KDissectApp(MainScreen(capture))
+        async with app.run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            await screen.settle()
+            await screen.press("d")
+            assert isinstance(app.screen, CompareDialog)
+            await screen.press("escape")
+            assert isinstance(app.screen, MainScreen)
+            await screen.press("d", "down")
+            assert isinstance(app.screen.focused, OptionList)
+            await screen.press("enter")
+            assert screen.diff.comparison is not None
+            assert screen.diff.comparison.b.label == "compare-librdkafka-1"
+            await screen.press("escape")
+            assert isinstance(app.screen, MainScreen)
+            await screen.press("d")
+            app.screen.query_one(Input).value = str(tmp_path / "missing.pcap")
+            await screen.press("enter")
+            assert isinstance(app.screen, MainScreen)
+            assert any("missing.pcap" in words for words in screen.said())
+            await screen.press("d")
+            app.screen.query_one(Input).value = LIBRDKAFKA
+            await screen.press("enter")
+            assert screen.diff.comparison is not None

@@ -1,0 +1,336 @@
+"""The filter bar and what it does to the list: keys, clicks, progress, stopping, going on."""
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import numpy as np
+import pytest
+from textual.widgets import OptionList
+
+from dissector.capture_session import Capture
+from dissector.filter import Filter
+from dissector.filter.selection import Selected
+from tests.conftest import PCAPS
+from tests.tui.main_driver import JAVA, Halting, Screen, opened
+from tui.app import KDissectApp
+from tui.messages import ApplyFilter
+from tui.recents import FILTERS, recent
+from tui.screens.main_screen import MainScreen
+from tui.screens.menu import Menu
+from tui.widgets.filter_bar import FilterBar
+
+
+def shown(screen: Screen) -> list[int]:
+    view = screen.main.view
+    return [view.number(position) for position in range(len(view))]
+
+
+def fitting(screen: Screen, api: str) -> list[int]:
+    capture = screen.main.capture
+    return [n for n in range(len(capture)) if capture.row(n).api == api]
+
+
+async def typed(screen: Screen, text: str) -> None:
+    for character in text:
+        await screen.pilot.press("space" if character == " " else character)
+    await screen.settle()
+
+
+async def test_slash_types_a_filter_and_enter_shows_what_fits() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("slash")
+        await typed(screen, "api == Fetch")
+        await screen.press("enter")
+        wanted = fitting(screen, "Fetch")
+        assert shown(screen) == wanted
+        count = len(screen.main.capture)
+        assert f"shown {len(wanted)}" in screen.text("#title")
+        assert f"✔ {len(wanted)} of {count}" in screen.text("#filter-state")
+        assert screen.main.focused is screen.list
+        assert screen.list.number in wanted
+        assert recent(FILTERS) == ["api == Fetch"]
+
+
+async def test_escape_shows_all_rows_again_and_keeps_the_place() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("4", "G")
+        place = screen.list.number
+        assert place not in fitting(screen, "Fetch")
+        screen.main.apply_filter("api == Fetch")
+        await screen.settle()
+        assert screen.list.number != place
+        await screen.press("escape")
+        assert len(shown(screen)) == len(screen.main.capture)
+        assert screen.list.number == place
+        assert not screen.main.query_one(FilterBar).display
+        screen.main.apply_filter("api == Fetch")
+        await screen.press("j")
+        place = screen.list.number
+        await screen.press("escape")
+        assert screen.list.number == place
+
+
+async def test_what_is_no_filter_stays_in_the_bar_with_a_caret_below_its_place() -> None:
+    async with opened(JAVA) as screen:
+        screen.main.post_message(ApplyFilter("latency > 5ms && apii == Fetch"))
+        await screen.settle()
+        bar = screen.main.query_one(FilterBar)
+        assert bar.is_open
+        lines = screen.lines().splitlines()
+        at = next(n for n, line in enumerate(lines) if "apii == Fetch" in line)
+        assert lines[at].index("apii") == lines[at + 1].index("▲")
+        assert "api" in lines[at + 1]
+        assert len(shown(screen)) == len(screen.main.capture)
+        await screen.press("escape")
+        assert not bar.display
+        assert screen.main.focused is screen.list
+
+
+async def test_what_is_wrong_is_said_after_a_pause_and_not_while_typing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause is one that no machine is too slow for, and then none."""
+    monkeypatch.setattr("tui.screens.filtering.PAUSE", 1_000)
+    async with opened(JAVA) as screen:
+        await screen.press("slash")
+        await typed(screen, "apii")
+        assert "▲" not in screen.text("#filter-error")
+        monkeypatch.setattr("tui.screens.filtering.PAUSE", 0.01)
+        await typed(screen, "i")
+        await screen.until(lambda: "▲" in screen.text("#filter-error"))
+        monkeypatch.setattr("tui.screens.filtering.PAUSE", 1_000)
+        await typed(screen, "x")
+        assert "▲" not in screen.text("#filter-error")
+
+
+async def test_the_beginning_of_what_is_offered_is_not_wrong_yet() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("slash", *"api", "space", "equals_sign", "equals_sign", "space", *"Fe")
+        for _ in range(20):
+            await screen.pilot.pause(0.05)
+        await screen.settle()
+        drawn = screen.lines()
+        assert "Fetch" in drawn
+        assert "is no API" not in drawn
+
+
+async def test_a_filter_to_be_prepared_waits_in_the_bar() -> None:
+    async with opened(JAVA) as screen:
+        screen.main.post_message(ApplyFilter("api == Fetch", prepare=True))
+        await screen.settle()
+        bar = screen.main.query_one(FilterBar)
+        assert (bar.is_open, bar.text) == (True, "api == Fetch")
+        assert len(shown(screen)) == len(screen.main.capture)
+
+
+async def test_an_empty_filter_is_none() -> None:
+    async with opened(JAVA) as screen:
+        screen.main.apply_filter("api == Fetch")
+        await screen.settle()
+        await screen.press("slash", "ctrl+u", "enter")
+        assert len(shown(screen)) == len(screen.main.capture)
+
+
+async def test_ctrl_r_offers_the_filters_of_before() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("ctrl+r")
+        assert not isinstance(screen.pilot.app.screen, Menu)
+        for text in ("api == Fetch", "api == Produce"):
+            screen.main.apply_filter(text)
+            await screen.settle()
+        await screen.pilot.press("ctrl+r", "down", "enter")
+        await screen.settle()
+        assert shown(screen) == fitting(screen, "Fetch")
+
+
+async def test_f_follows_the_connection_and_comes_back() -> None:
+    async with opened(JAVA) as screen:
+        screen.main.apply_filter("api == Metadata || api == Fetch")
+        await screen.settle()
+        before = shown(screen)
+        capture = screen.main.capture
+        connection = capture.connection_of(screen.list.number)
+        await screen.press("f")
+        assert shown(screen) == [n for n in range(len(capture)) if capture.connection_of(n) == connection]
+        await screen.press("f")
+        assert shown(screen) == before
+
+
+async def test_a_click_into_the_bar_is_the_wish_to_type() -> None:
+    async with opened(JAVA) as screen:
+        screen.main.apply_filter("api == Fetch")
+        await screen.settle()
+        await screen.pilot.click("#filter-text")
+        await screen.settle()
+        assert screen.main.query_one(FilterBar).is_open
+
+
+async def test_nothing_that_fits_is_said_and_no_key_hurts() -> None:
+    async with opened(JAVA) as screen:
+        screen.main.apply_filter("api == Vote")
+        await screen.settle()
+        assert "✔ 0 of" in screen.text("#filter-state")
+        await screen.press(
+            "j", "k", "G", "g", "r", "e", "f7", "T", "t", "z", "escape", "right_square_bracket", "f", "M"
+        )
+        await screen.press("escape")
+        assert len(shown(screen)) == len(screen.main.capture)
+
+
+class Stepping(Capture):
+    """A capture in which a filter goes a row a step, each when the test says so."""
+
+    def __init__(self, paths: list[str]) -> None:
+        super().__init__(paths)
+        self.steps = threading.Semaphore(0)
+
+    def select(self, filter: Filter, start: int = 0, stop: int | None = None) -> Iterator[Selected]:
+        for number in range(start, len(self) if stop is None else stop):
+            if not self.steps.acquire(timeout=20):
+                raise AssertionError("nobody let it go on")
+            yield Selected(number + 1, next(super().select(filter, number, number + 1)).rows)
+
+
+@asynccontextmanager
+async def stepping() -> AsyncIterator[tuple[Screen, Stepping]]:
+    with Stepping([JAVA]) as capture:
+        async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            await pilot.pause()
+            await screen.settle()
+            yield screen, capture
+            capture.steps.release(10_000)
+
+
+async def test_rows_come_as_they_are_found_and_escape_stops_at_once() -> None:
+    async with stepping() as (screen, capture):
+        screen.main.apply_filter("api == ApiVersions")
+        assert "○ 0 %" in screen.text("#filter-state")
+        capture.steps.release(5)
+        while not len(screen.main.view):
+            await screen.pilot.pause(0.05)
+            capture.steps.release(1)
+        assert "○" in screen.text("#filter-state")
+        await screen.pilot.press("j", "j")
+        await screen.pilot.press("escape")
+        await screen.pilot.pause()
+        assert "■ stopped at" in screen.text("#filter-state")
+        found = shown(screen)
+        assert found
+        capture.steps.release(10_000)
+        await screen.settle()
+        assert shown(screen) == found
+        await screen.press("escape")
+        assert len(shown(screen)) == len(capture)
+
+
+async def test_a_filter_goes_on_with_rows_that_come_and_is_right_when_they_have_their_final_order() -> None:
+    with Halting([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
+        async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            await screen.until(lambda: "50%" in screen.lines())
+            screen.main.apply_filter("api == Fetch")
+            await screen.until(lambda: len(screen.main.view))
+            before = capture.row(screen.list.number)
+            capture.may_end.set()
+            await screen.settle()
+            await screen.settle()
+            assert shown(screen) == fitting(screen, "Fetch")
+            assert capture.row(screen.list.number)._replace(number=before.number) == before
+
+
+async def test_a_filter_and_an_order_go_together() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("Z")
+        screen.main.apply_filter("api == Fetch")
+        await screen.settle()
+        assert shown(screen) == fitting(screen, "Fetch")[::-1]
+        await screen.press("escape", "Z")
+        assert shown(screen) == list(range(len(screen.main.capture)))
+
+
+async def test_rows_that_were_answered_since_are_looked_at_again() -> None:
+    """As in a live capture: half a capture has requests that wait for their answers."""
+    with Capture([JAVA]) as capture:
+        async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            await screen.settle()
+            screen.main.apply_filter("latency > 0ms && api == Fetch")
+            await screen.settle()
+            run = screen.main._run
+            assert run is not None
+            wanted = shown(screen)
+            screen.main.view.keep(np.array(wanted[1:]))  # as if the first had had no answer then
+            run.waiting = np.array(wanted[:1])
+            screen.main._rows_added(done=False)
+            await screen.settle()
+            assert shown(screen) == wanted
+            assert not len(run.waiting)
+
+
+def offered(screen: Screen) -> list[str]:
+    options = screen.main.query_one("#filter-offers", OptionList)
+    if not options.display:
+        return []
+    return [str(options.get_option_at_index(n).prompt).split()[0] for n in range(options.option_count)]
+
+
+async def test_what_could_follow_is_offered_and_tab_takes_it() -> None:
+    async with opened(JAVA) as screen:
+        bar = screen.main.query_one(FilterBar)
+        await screen.press("slash")
+        assert "api" in offered(screen)
+        await typed(screen, "latency > 0ms && api == Offse")
+        assert offered(screen)[:1] == ["OffsetCommit"]
+        await screen.press("tab")
+        assert bar.text == "latency > 0ms && api == OffsetCommit"
+        assert "OffsetCommit" not in offered(screen)
+        await screen.press("enter")
+        assert shown(screen) == fitting(screen, "OffsetCommit")
+
+
+async def test_arrows_choose_among_what_is_offered_and_enter_takes_it() -> None:
+    async with opened(JAVA) as screen:
+        bar = screen.main.query_one(FilterBar)
+        await screen.press("slash")
+        await typed(screen, "api == Offset")
+        words = offered(screen)
+        await screen.press("down", "down", "up", "enter")
+        assert bar.is_open
+        assert bar.text == f"api == {words[1]}"
+
+
+async def test_escape_closes_what_is_offered_and_then_the_bar() -> None:
+    async with opened(JAVA) as screen:
+        bar = screen.main.query_one(FilterBar)
+        await screen.press("slash")
+        await typed(screen, "api == Offset")
+        assert offered(screen)
+        await screen.press("escape")
+        assert (offered(screen), bar.is_open) == ([], True)
+        await screen.press("escape")
+        assert (bar.display, screen.main.focused) == (False, screen.list)
+
+
+async def test_a_click_takes_what_is_offered() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("slash")
+        await typed(screen, "api == Heart")
+        assert offered(screen) == ["Heartbeat", *offered(screen)[1:]]
+        await screen.pilot.click("#filter-offers", offset=(3, 0))
+        await screen.settle()
+        assert screen.main.query_one(FilterBar).text == "api == Heartbeat"
+        assert screen.main.query_one(FilterBar).is_open
+
+
+async def test_a_filter_on_findings_has_those_that_only_several_rows_tell() -> None:
+    path = str(PCAPS / "trouble-metadata-storm.pcapng")
+    with Capture([path]) as capture:
+        list(capture.exchanges())
+        list(capture.examine())
+        told = capture.findings.cross_message()
+    assert told
+    code = told[0][1].code
+    async with opened(path) as screen:
+        screen.main.apply_filter(f'finding == "{code}"')
+        await screen.settle()
+        assert set(shown(screen)) >= {row for row, finding in told if finding.code == code}

@@ -1,0 +1,41 @@
+"""J, } and { along what exchanges have in common."""
+
+from dissector.analysis.follow_keys import follow_keys
+from tests.tui.main_driver import JAVA, opened, to
+
+
+async def test_a_partition_is_gone_along_and_back() -> None:
+    async with opened(JAVA) as screen:
+        await to(screen, "Produce")
+        start = screen.row
+        exchange = screen.main.model.exchange
+        assert exchange is not None
+        thread = next(t for t in follow_keys(exchange) if t.kind == "topic partition")
+        node = exchange.request.tree.find(thread.path.removeprefix("request."))
+        assert node is not None
+        screen.main.choose_field(node)
+        await screen.press("J", "1")
+        rows = [start]
+        while screen.row != rows[-1]:
+            rows.append(screen.row)
+            found = screen.main.model.exchange
+            assert found is not None
+            assert thread.holds(found)
+            assert screen.path
+            await screen.press("right_curly_bracket")
+        assert len(rows) > 2
+        assert any("no more exchange of topic partition" in said.message for said in screen.pilot.app._notifications)
+        for row in rows[-2::-1]:
+            await screen.press("left_curly_bracket")
+            assert screen.row == row
+
+
+async def test_without_a_choice_the_menu_comes_first_and_esc_leaves_it() -> None:
+    async with opened(JAVA) as screen:
+        await to(screen, "JoinGroup")
+        start = screen.row
+        await screen.press("right_curly_bracket", "escape")
+        assert screen.row == start
+        await screen.press("right_curly_bracket")
+        await screen.press("enter")
+        assert screen.row > start

@@ -1,0 +1,215 @@
+"""The main screen: opens, moves, says what it has to say."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PCAPS
+from tests.storage.test_files import LEDGER
+from tests.traffic import Turn, capture_of, conversation, pcap, request, response
+from tests.tui.main_driver import JAVA, opened, to
+from tui.screens.help_screen import HelpScreen
+from tui.screens.live_screen import LiveScreen
+from tui.screens.main_screen import MainScreen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (160, 50), (200, 60)])
+async def test_it_opens_at_every_size_with_list_fields_and_bytes(size: tuple[int, int]) -> None:
+    async with opened(JAVA, size=size) as screen:
+        drawn = screen.lines()
+        assert "java.pcapng · 60 exchanges" in drawn
+        for words in ("ApiVersions", "header", "0000", "Help", "Quit"):
+            assert words in drawn
+
+
+async def test_keys_move_through_the_list() -> None:
+    async with opened(JAVA) as screen:
+        last = len(screen.main.model.capture) - 1
+        moves = [("j", 1), ("down", 2), ("k", 1), ("up", 0), ("G", last), ("g", 0), ("end", last), ("home", 0)]
+        for keys, row in [*moves, ("4 2 G", 41), ("f7", 40), ("f8", 41)]:
+            await screen.press(*keys.split())
+            assert screen.row == row, keys
+        await screen.press("pageup")
+        assert screen.row < 41
+        await screen.press("g", "k")
+        assert screen.row == 0
+
+
+@pytest.mark.slow
+async def test_a_long_name_gives_way_to_what_the_title_says(tmp_path: Path) -> None:
+    copy = tmp_path / f"{'long-' * 30}.pcapng"
+    copy.symlink_to(JAVA)
+    async with opened(str(copy), size=(80, 24)) as screen:
+        line = screen.lines().splitlines()[0]
+        assert line.startswith(" long-")
+        assert "… · 60 exchanges · 15 connections" in line
+        assert line.rstrip().endswith("● 100%")
+
+
+async def test_the_list_follows_its_cursor() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await screen.press("G")
+        assert "DeleteTopics" in screen.lines()
+
+
+@pytest.mark.slow
+async def test_enter_goes_to_the_fields_and_tab_round_the_panes() -> None:
+    async with opened(JAVA) as screen:
+        assert screen.main.focused is screen.list
+        await screen.press("enter")
+        assert screen.main.focused is screen.fields
+        await screen.press("tab")
+        assert screen.main.focused is screen.bytes
+        await screen.press("tab")
+        assert screen.main.focused is screen.list
+        await screen.press("shift+tab")
+        assert screen.main.focused is screen.bytes
+
+
+async def test_r_shows_the_other_side() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("r")
+        assert screen.main.model.side == "response"
+        assert "error_code" in screen.lines()
+        await screen.press("r")
+        assert screen.main.model.side == "request"
+
+
+@pytest.mark.slow
+async def test_brackets_stay_on_the_connection() -> None:
+    async with opened(JAVA) as screen:
+        await to(screen, "CreateTopics")
+        capture = screen.main.model.capture
+        before, connection = screen.row, capture.connection_of(screen.row)
+        await screen.press("right_square_bracket")
+        assert screen.row > before
+        assert capture.connection_of(screen.row) == connection
+        await screen.press("left_square_bracket")
+        assert screen.row == before
+
+
+async def test_e_goes_to_what_is_wrong() -> None:
+    async with opened(str(PCAPS / "librdkafka.pcapng")) as screen:
+        await screen.press("e")
+        assert screen.main.model.exchange is not None
+        assert "COORDINATOR_NOT_AVAILABLE" in screen.main.model.exchange.row.info
+        assert "back off" not in screen.main.model.exchange.row.info
+        first = screen.row
+        await screen.press("e")
+        assert screen.row > first
+        await screen.press("E")
+        assert screen.row == first
+
+
+@pytest.mark.slow
+async def test_help_shows_the_keys_and_goes_away() -> None:
+    async with opened(JAVA) as screen:
+        await screen.pilot.press("question_mark")
+        await screen.pilot.pause()
+        assert isinstance(screen.pilot.app.screen, HelpScreen)
+        await screen.pilot.press("escape")
+        await screen.pilot.pause()
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+
+
+@pytest.mark.slow
+async def test_backslash_gives_the_pane_the_screen_and_back() -> None:
+    async with opened(JAVA) as screen:
+        height = screen.list.size.height
+        await screen.press("backslash")
+        assert screen.list.size.height > height + 10
+        await screen.press("backslash")
+        assert screen.list.size.height == height
+        await screen.press("plus")
+        assert screen.list.size.height > height
+        width = screen.bytes.size.width
+        await screen.press("less_than_sign")
+        assert screen.bytes.size.width > width
+
+
+async def test_a_long_info_shows_that_it_was_cut() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await to(screen, "Produce")
+        [line] = [line for line in screen.lines().splitlines() if line.startswith("▸") and "Produce" in line]
+        assert line.rstrip(" ▁▂▃▄▅▆▇█").endswith("…")
+
+
+@pytest.mark.slow
+async def test_without_colours_the_choice_is_still_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(JAVA) as screen:
+        await screen.press("enter", "g")
+        assert any(segment.style and segment.style.reverse for segment in screen.bytes.render_line(0))
+        rows = screen.list.render_line(1)
+        assert any(segment.style and segment.style.reverse for segment in rows)
+
+
+async def test_ctrl_s_saves_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(JAVA) as screen:
+        await screen.press("ctrl+s")
+        [picture] = tmp_path.rglob("*.svg")
+        assert "ApiVersions" in picture.read_text()
+
+
+@pytest.mark.slow
+async def test_a_capture_without_kafka_is_a_clear_screen(tmp_path: Path) -> None:
+    path = tmp_path / "none.pcap"
+    path.write_bytes(pcap([]))
+    async with opened(str(path)) as screen:
+        assert "No Kafka in this capture" in screen.lines()
+        assert "tcpdump" in screen.lines()
+        await screen.press("j", "enter", "r", "e", "right_square_bracket", "tab")
+
+
+@pytest.mark.slow
+async def test_a_truncated_file_is_said_on_the_screen(tmp_path: Path) -> None:
+    path = tmp_path / "cut.pcapng"
+    path.write_bytes(Path(JAVA).read_bytes()[:30_001])
+    async with opened(str(path)) as screen:
+        assert "the file ends after" in " ".join(screen.text("#notice").split())
+
+
+async def test_words_from_the_wire_stay_words(tmp_path: Path) -> None:
+    hostile = "\x1b]0;owned\x07[/nope]\x1b[2J\u202e\x9b31m [bold]".encode()
+    topic = len(hostile).to_bytes(2, "big") + hostile
+    turns = [Turn(True, request(1, client_id=hostile, body=(1).to_bytes(4, "big") + topic)), Turn(False, response(1))]
+    async with opened(capture_of(tmp_path, conversation(turns)), size=(200, 60)) as screen:
+        await screen.press("enter", "G")
+        drawn = screen.lines()
+        assert "[/nope]" in drawn
+        assert not {c for c in drawn if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"}
+
+
+@pytest.mark.slow
+async def test_a_log_segment_is_a_list_of_batches() -> None:
+    async with opened(LEDGER) as screen:
+        await screen.press("j", "enter", "down", "down")
+        drawn = screen.lines()
+        for words in ("offset 5 · 1 record", "Batch", "RECORD_BATCH"):
+            assert words in drawn
+        assert "batch.[0] · RECORD_BATCH" in screen.text("#inspector")
+
+
+async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order() -> None:
+    assert [step.__name__ for step in LiveScreen.ESCAPE_ORDER] == [
+        "stop_row_search", "cancel_jump", "stop_filter", "clear_filter", "restore_cleared",
+    ]  # fmt: skip
+    async with opened(JAVA) as screen:
+        screen.main.apply_filter("api == Fetch")
+        await screen.settle()
+        may_end = threading.Event()
+        screen.main.seek(1, lambda rows: may_end.wait(60) or None, "exchange")
+        await screen.pilot.press("escape")
+        may_end.set()
+        await screen.settle()
+        assert screen.main.view.is_filtered
+        await screen.press("escape")
+        assert not screen.main.view.is_filtered
+
+
+async def test_each_feature_that_escape_asks_does_nothing_without_a_reason() -> None:
+    async with opened(JAVA) as screen:
+        assert [step(screen.main) for step in MainScreen.ESCAPE_ORDER] == [False] * len(MainScreen.ESCAPE_ORDER)

@@ -1,0 +1,56 @@
+"""Panes are as they were left."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tui.main_driver import JAVA, opened
+from tests.tui.test_panes_feature import drag
+from tui.folders import state_folder, write_whole
+from tui.pane_sizes import PaneSizes, load_pane_sizes, save_pane_sizes
+
+
+async def test_dragged_borders_come_back() -> None:
+    async with opened(JAVA) as screen:
+        usual = screen.list.size.height, screen.bytes.size.width
+        await drag(screen, screen.fields, (9, 0), (0, -5))
+        await drag(screen, screen.bytes, (0, 4), (-7, 0))
+        left = screen.list.size.height, screen.bytes.size.width
+        assert left == (usual[0] - 5, usual[1] + 7)
+    async with opened(JAVA) as screen:
+        assert (screen.list.size.height, screen.bytes.size.width) == left
+    async with opened(JAVA, size=(60, 20)) as screen:
+        assert screen.fields.size.width >= 10
+        assert screen.list.size.height >= 3
+
+
+async def test_what_was_never_touched_is_not_kept() -> None:
+    async with opened(JAVA):
+        pass
+    assert not (state_folder() / "panes.json").exists()
+
+
+@given(
+    st.binary(max_size=40)
+    | st.sampled_from([b"[]", b"[" * 9999, b'{"list_share": 1e999, "bytes_extra": 1}', b'{"list_share": NaN}'])
+    | st.builds(
+        lambda share, extra: json.dumps({"list_share": share, "bytes_extra": extra}).encode(),
+        st.floats() | st.integers() | st.text(max_size=3) | st.none(),
+        st.floats() | st.integers() | st.text(max_size=3) | st.none(),
+    )
+)
+def test_whatever_stands_in_the_file_panes_are_sound(data: bytes) -> None:
+    write_whole(state_folder() / "panes.json", data)
+    panes = load_pane_sizes()
+    assert 0 <= panes.list_share <= 1
+    assert abs(panes.bytes_extra) <= 1_000
+
+
+def test_a_folder_that_can_not_be_made_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    save_pane_sizes(PaneSizes(0.2, 3))
+    assert load_pane_sizes() == PaneSizes()

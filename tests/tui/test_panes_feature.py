@@ -1,0 +1,127 @@
+"""How much room panes have: dragged borders, keys, sizes of the terminal, the wheel."""
+
+import itertools
+
+import pytest
+from textual import events
+from textual.widget import Widget
+
+from tests.tui.main_driver import JAVA, Screen, opened
+
+
+async def drag(screen: Screen, pane: Widget, start: tuple[int, int], by: tuple[int, int]) -> None:
+    """From a place of a pane's region, so many cells across and down."""
+    pilot, moved = screen.pilot, (start[0] + by[0], start[1] + by[1])
+    await pilot.mouse_down(pane, offset=start)
+    region = pane.region
+    size = pilot.app.size
+    to = min(size.width - 1, max(0, region.x + moved[0])), min(size.height - 1, max(0, region.y + moved[1]))
+    await pilot.hover(offset=to)
+    await pilot.mouse_up(offset=to)
+    await screen.settle()
+
+
+@pytest.mark.parametrize("pane", ["fields", "bytes"])
+async def test_the_border_below_the_list_is_dragged_with_the_mouse(pane: str) -> None:
+    async with opened(JAVA) as screen:
+        widget = screen.fields if pane == "fields" else screen.bytes
+        top, height = widget.region.y, screen.list.size.height
+        await drag(screen, widget, (9, 0), (0, -5))
+        assert (widget.region.y, screen.list.size.height) == (top - 5, height - 5)
+        await drag(screen, widget, (9, 0), (0, 8))
+        assert (widget.region.y, screen.list.size.height) == (top + 3, height + 3)
+        await screen.press("minus")
+        assert screen.list.size.height < height + 3
+        await screen.pilot.click(widget, offset=(9, 0), times=2)
+        await screen.settle()
+        assert screen.list.size.height == height
+
+
+async def test_the_border_beside_the_fields_is_dragged_with_the_mouse() -> None:
+    async with opened(JAVA) as screen:
+        left, width = screen.bytes.region.x, screen.bytes.size.width
+        await drag(screen, screen.bytes, (0, 4), (-7, 0))
+        assert (screen.bytes.region.x, screen.bytes.size.width) == (left - 7, width + 7)
+        await screen.press("greater_than_sign")
+        assert screen.bytes.size.width < width + 7
+        await screen.pilot.click(screen.bytes, offset=(0, 4), times=2)
+        await screen.settle()
+        assert screen.bytes.region.x == left
+
+
+async def test_a_border_stays_on_the_screen_and_a_move_without_a_button_does_nothing() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        await drag(screen, screen.fields, (9, 0), (0, -30))
+        assert screen.list.size.height >= 3
+        await drag(screen, screen.fields, (9, 0), (0, 30))
+        assert screen.fields.size.height >= 2
+        await drag(screen, screen.bytes, (0, 2), (-200, 0))
+        assert screen.fields.size.width >= 10
+        before = screen.bytes.region
+        await screen.pilot.hover(screen.bytes, offset=(0, 2))
+        await screen.pilot.hover(screen.fields, offset=(3, 2))
+        assert screen.bytes.region == before
+
+
+Hand = tuple[type[events.MouseEvent], tuple[int, int]]
+
+
+async def at_once(screen: Screen, *hands: Hand) -> None:
+    """What the mouse does before the program has looked at any of it."""
+    for kind, (x, y) in hands:
+        screen.pilot.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
+    await screen.settle()
+
+
+async def test_a_hand_may_be_faster_than_the_program() -> None:
+    async with opened(JAVA) as screen:
+        top, pane = screen.fields.region.y, screen.bytes.region
+        await at_once(screen, (events.MouseDown, (9, top)), (events.MouseMove, (9, top - 5)),
+                      (events.MouseUp, (9, top - 5)), (events.MouseMove, (9, top - 7)))  # fmt: skip
+        assert screen.fields.region.y == top - 5
+        byte = pane.x + 12, pane.y - 5 + 2
+        await at_once(screen, (events.MouseDown, byte), (events.MouseUp, (9, 4)))
+        assert screen.pilot.app.mouse_captured is None
+        await at_once(screen, (events.MouseDown, (9, 4)), (events.MouseUp, (9, 4)))
+        assert screen.row == 2  # the list has this press, not the pane that had the last one
+
+
+async def test_the_wheel_scrolls_and_leaves_the_cursor() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        first = screen.list.render_line(1).text
+        for _ in range(3):
+            screen.list.scroll_relative(y=3, animate=False)
+        await screen.settle()
+        assert screen.list.render_line(1).text != first
+        assert screen.row == 0
+        screen.main._loaded(screen.main._progress, False)  # rows come: what is looked at stays
+        await screen.settle()
+        assert screen.list.render_line(1).text != first
+
+
+SIZES = [(60, 20), (80, 24), (120, 40), (200, 60), (60, 20), (40, 10), (20, 5), (120, 40)]
+
+
+async def test_the_terminal_changes_its_size_at_any_time() -> None:
+    keys = itertools.cycle(["j", "enter", "down", "tab", "slash", "escape", "shift+tab", "v", "C", "escape", "z",
+                            "escape", "plus", "less_than_sign", "backslash", "backslash",
+                            "question_mark", "escape"])  # fmt: skip
+    async with opened(JAVA) as screen:
+        for size in SIZES * 2:
+            await screen.pilot.resize_terminal(*size)
+            for _ in range(3):
+                await screen.pilot.press(next(keys))
+            await screen.settle()
+        assert screen.lines()
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 60)])
+async def test_list_fields_bytes_and_keys_have_room_at_every_size(size: tuple[int, int]) -> None:
+    async with opened(JAVA, size=size) as screen:
+        drawn = screen.lines().splitlines()
+        assert len(drawn) == size[1]
+        assert screen.list.size.height >= 5
+        assert screen.fields.size.height >= 6
+        assert "Help" in drawn[-1]
+        assert "java.pcapng" in drawn[0]
+        assert "ApiVersions" in drawn[2]

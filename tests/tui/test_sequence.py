@@ -1,0 +1,192 @@
+"""The ladder, driven by keys and clicks."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from dissector.analysis.sequence_diagram import Lane, SequenceDiagram, sequence_diagram
+from dissector.capture_session import Capture
+from tests.conftest import PCAPS
+from tests.storage.test_files import LEDGER
+from tests.traffic import capture_of, conversation, exchanges
+from tests.tui.main_driver import Screen, opened
+from tui.screens.main_screen import MainScreen
+from tui.screens.sequence_screen import SequenceScreen
+from tui.sequence_layout import LaneLayout, event_line, first_lane_to_show, lane_heads, lane_layout
+from tui.widgets.sequence_view import SequenceView
+
+CLASSIC = str(PCAPS / "java-classic.pcapng")
+PIPELINED = str(PCAPS / "librdkafka-pipelined.pcapng")
+QUORUM = str(PCAPS / "kraft-quorum.pcapng")
+
+
+def view(screen: Screen) -> SequenceView:
+    return screen.pilot.app.screen.query_one(SequenceView)
+
+
+def ladder(screen: Screen) -> SequenceDiagram:
+    found = view(screen).ladder
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 60)])
+async def test_l_shows_lanes_and_arrows_at_every_size(size: tuple[int, int]) -> None:
+    async with opened(CLASSIC, size=size) as screen:
+        await screen.press("l")
+        drawn = screen.lines()
+        for words in ("Ladder · 74 rows", "5 lanes", "node 1", "127.0.0.1:9092", "ApiVersions v4", "▶", "◀", "│"):
+            assert words in drawn
+
+
+async def test_it_begins_at_the_exchange_of_the_list_and_enter_goes_to_another() -> None:
+    async with opened(CLASSIC) as screen:
+        await screen.press("1", "4", "G", "l")
+        assert ladder(screen).event(view(screen).cursor).number == 13
+        await screen.press("r", "j", "enter")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+        assert screen.row == 14
+
+
+async def test_keys_move_through_the_messages() -> None:
+    async with opened(CLASSIC, size=(80, 24)) as screen:
+        await screen.press("l")
+        for keys, at in [("j", 1), ("down", 2), ("k", 1), ("up", 0), ("G", 147), ("g", 0), ("end", 147), ("home", 0)]:
+            await screen.press(*keys.split())
+            assert view(screen).cursor == at, keys
+        await screen.press("pagedown", "ctrl+d")
+        assert view(screen).cursor > 20
+        assert view(screen).cursor in view(screen).shown
+        await screen.press("pageup", "ctrl+u")
+        assert view(screen).cursor == 0
+
+
+async def test_r_goes_to_the_other_message_of_the_exchange() -> None:
+    async with opened(PIPELINED) as screen:
+        await screen.press("2", "1", "G", "l")
+        at = view(screen).cursor
+        await screen.press("r")
+        assert view(screen).cursor == int(ladder(screen).partner[at]) > at + 1
+        await screen.press("r")
+        assert view(screen).cursor == at
+
+
+async def test_pipelining_shows_as_thicker_lanes() -> None:
+    async with opened(PIPELINED) as screen:
+        await screen.press("2", "1", "G", "l")
+        assert "█" in screen.lines()
+        await screen.press("g")
+        assert "▌" not in screen.lines().split("Produce")[0]
+
+
+async def test_lanes_pass_sideways_and_follow_the_cursor() -> None:
+    async with opened(QUORUM, size=(80, 24)) as screen:
+        await screen.press("l")
+        first = screen.lines().splitlines()[1]
+        await screen.press("right", "l")
+        assert screen.lines().splitlines()[1] != first
+        await screen.press("left", "h")
+        assert screen.lines().splitlines()[1] == first
+        await screen.press("G")
+        event = ladder(screen).event(view(screen).cursor)
+        client = ladder(screen).lanes[min(event.source, event.target)].name
+        assert client[-8:] in screen.lines().splitlines()[1]
+
+
+async def test_a_click_chooses_an_arrow_and_two_open_it() -> None:
+    async with opened(CLASSIC) as screen:
+        await screen.press("l")
+        await screen.pilot.click(SequenceView, offset=(40, 7))
+        await screen.settle()
+        assert view(screen).cursor == 5
+        await screen.pilot.click(SequenceView, offset=(40, 9), times=2)
+        await screen.settle()
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+        assert screen.row == 3
+
+
+@pytest.mark.parametrize("key", ["escape", "q"])
+async def test_it_closes(key: str) -> None:
+    async with opened(CLASSIC) as screen:
+        await screen.press("5", "G", "l", "G", key)
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+        assert screen.row == 4
+
+
+async def test_x_writes_mermaid_and_svg_and_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(CLASSIC) as screen:
+        await screen.press("l", "x", "enter", "x", "down", "enter", "x", "j", "enter")
+        assert isinstance(screen.pilot.app.screen, SequenceScreen)
+        await screen.press("x", "escape")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "ladder-1-74-2.svg",
+        "ladder-1-74.mmd",
+        "ladder-1-74.svg",
+    ]
+    assert (tmp_path / "ladder-1-74.mmd").read_text().startswith("sequenceDiagram\n")
+    ElementTree.parse(tmp_path / "ladder-1-74.svg")
+
+
+async def test_a_folder_that_can_not_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "write_text", refused)
+    async with opened(CLASSIC, size=(120, 40)) as screen:
+        await screen.press("l", "x", "enter")
+        [notification] = screen.pilot.app._notifications
+        assert notification.message == "ladder-1-74.mmd: read-only file system"
+
+
+async def test_rows_that_the_list_hides_are_not_on_it() -> None:
+    async with opened(CLASSIC) as screen:
+        screen.main.view.keep(np.array([13, 14, 15]))
+        await screen.press("l")
+        assert "Ladder · 3 rows" in screen.lines()
+        assert {event.number for event in ladder(screen)} == {13, 14, 15}
+
+
+LANES = [Lane(f"client-{n}", "10.0.0.1", True) for n in range(40)] + [Lane("node 1", "b:9092", False)]
+
+
+@pytest.mark.parametrize("width", [30, 52, 60, 100, 170])
+def test_the_broker_stays_while_clients_pass(width: int) -> None:
+    for first in (0, 7, 39, 100):
+        shown = lane_layout(LANES, first, width)
+        assert shown.lanes[-1] == 40
+        assert list(shown.lanes) == sorted(shown.lanes)
+        assert all(0 <= cell < width for cell in shown.cells)
+        assert all(len(words) == width for words in lane_heads(LANES, shown))
+    for lane in range(41):
+        assert lane in lane_layout(LANES, first_lane_to_show(LANES, 3, width, lane), width).lanes
+
+
+def test_more_brokers_than_fit_pass_too() -> None:
+    lanes = [Lane("client", "h", True), *(Lane(f"node {n}", f"b{n}:9092", False) for n in range(9))]
+    seen = {lane for first in range(10) for lane in lane_layout(lanes, first, 80).lanes}
+    assert seen == set(range(10))
+
+
+def test_a_line_is_as_wide_as_it_should_wherever_its_lanes_are(tmp_path: Path) -> None:
+    with Capture([capture_of(tmp_path, conversation(exchanges(2)))]) as capture:
+        for _ in capture.read():
+            pass
+        event = sequence_diagram(capture, range(2)).event(0)
+    shown = LaneLayout((3, 5, 40), (5, 30, 55), 60)
+    for source, target in [(3, 40), (40, 3), (5, 40), (0, 40), (40, 0), (20, 40), (5, 39), (0, 1)]:
+        pieces = event_line(event._replace(source=source, target=target), LANES, shown, {40: 3})
+        assert sum(len(piece.text) for piece in pieces) == 60, (source, target)
+
+
+async def test_entries_of_kafkas_files_have_no_arrows() -> None:
+    async with opened(LEDGER) as screen:
+        await screen.press("l", "j", "G", "r", "enter", "x", "right")
+        assert isinstance(screen.pilot.app.screen, SequenceScreen)
+        assert len(ladder(screen)) == 0
+        await screen.press("escape", "o", "escape", "L", "escape")
+        assert isinstance(screen.pilot.app.screen, MainScreen)

@@ -1,0 +1,100 @@
+"""Sorting: the order against Python's own, and the keys and clicks that ask for it."""
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.exchange.row_fields import ROW_FIELDS
+from tests.conftest import PCAPS
+from tests.tui.main_driver import JAVA, Screen, opened
+from tui.list_columns import COLUMNS, MARKS_WIDTH
+from tui.row_order import reversed_order, sorted_rows
+from tui.screens.menu import Menu
+from tui.widgets.exchange_list import ExchangeList
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_the_order_is_that_of_the_values_and_what_has_none_is_last(column: object) -> None:
+    fact = next(each.fact for each in COLUMNS if each is column)
+    with Capture([str(PCAPS / "librdkafka-pipelined.pcapng"), JAVA]) as capture:
+        exchanges = list(capture.exchanges())
+        values = [ROW_FIELDS[fact].from_exchange(exchange) for exchange in exchanges]
+        there = [n for n, value in enumerate(values) if value is not None]
+        absent = [n for n, value in enumerate(values) if value is None]
+        found = sorted_rows(capture, fact, len(values), lambda: False)
+        assert found is not None
+        order, present = found
+        assert order.tolist() == [*sorted(there, key=lambda n: values[n]), *absent]
+        backwards = reversed_order(order, present)[:present]
+        assert [values[n] for n in backwards] == [values[n] for n in order[:present][::-1]]
+        assert reversed_order(order, present)[present:].tolist() == absent
+
+
+def test_sorting_stops_when_it_is_told_to() -> None:
+    with Capture([JAVA]) as capture:
+        count = len(list(capture.exchanges()))
+        assert sorted_rows(capture, "number", count, lambda: True) is None
+
+
+def cells_of(screen: Screen, name: str) -> list[str]:
+    """What the list shows of a column."""
+    start = MARKS_WIDTH
+    for column in screen.list.columns():
+        if column.name == name:
+            lines = [screen.list.render_line(y).text for y in range(1, screen.list.size.height)]
+            return [line[start : start + column.width].strip() for line in lines if line.strip()]
+        start += column.width + 1
+    raise AssertionError(name)
+
+
+async def _click_head(screen: Screen, name: str) -> None:
+    start = MARKS_WIDTH
+    for column in screen.list.columns():
+        if column.name == name:
+            await screen.pilot.click(ExchangeList, offset=(start + 1, 0))
+        start += column.width + 1
+    await screen.settle()
+
+
+async def test_z_offers_the_columns_and_sorts_by_the_chosen_one() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("j", "j")
+        row = screen.list.number
+        await screen.pilot.press("z")
+        await screen.pilot.pause()
+        assert isinstance(screen.pilot.app.screen, Menu)
+        await screen.pilot.press(*["down"] * 4, "enter")
+        await screen.settle()
+        names = cells_of(screen, "API")
+        assert names == sorted(names)
+        assert "API▲" in screen.list.render_line(0).text
+        assert screen.list.number == row
+        await screen.press("Z")
+        names = cells_of(screen, "API")
+        assert names == sorted(names, reverse=True)
+        assert "API▼" in screen.list.render_line(0).text
+        assert screen.list.number == row
+
+
+async def test_escape_leaves_the_menu_and_the_order() -> None:
+    async with opened(JAVA) as screen:
+        await screen.pilot.press("z")
+        await screen.pilot.pause()
+        await screen.pilot.press("j", "k", "j", "escape")
+        await screen.settle()
+        assert screen.main.appearance.sorting is None
+
+
+async def test_a_head_sorts_reverses_and_gives_the_first_order_back() -> None:
+    async with opened(JAVA) as screen:
+        capture = screen.main.capture
+        versions = [row.version for row in map(capture.row, range(len(capture))) if row.version is not None]
+        await _click_head(screen, "v")
+        assert cells_of(screen, "v")[0] == str(min(versions))
+        await _click_head(screen, "v")
+        await screen.press("g")
+        assert cells_of(screen, "v")[0] == str(max(versions))
+        await _click_head(screen, "v")
+        await screen.press("g")
+        assert [screen.main.view.number(n) for n in range(len(capture))] == list(range(len(capture)))
+        await _click_head(screen, "Info")
+        assert screen.main.appearance.sorting is None

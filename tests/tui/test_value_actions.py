@@ -1,0 +1,148 @@
+"""From fields and cells to filters and columns."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.filter import FilterError, parse
+from tests.conftest import PCAPS
+from tests.tui.main_driver import JAVA, Screen, to
+from tui.app import KDissectApp
+from tui.exchange_model import ExchangeModel
+from tui.labels import path_values
+from tui.list_columns import BY_NAME, INFO
+from tui.messages import AddColumn, ApplyFilter
+from tui.screens.main_screen import MainScreen
+from tui.value_filters import cell_filters, column_filter, field_filter
+
+
+class Told(MainScreen):
+    """Keeps what was asked for."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture)
+        self.filters: list[tuple[str, bool]] = []
+        self.columns: list[str] = []
+
+    def on_apply_filter(self, event: ApplyFilter) -> None:
+        self.filters.append((event.text, event.prepare))
+        event.prevent_default()  # what becomes of it is another's test
+
+    def on_add_column(self, event: AddColumn) -> None:
+        self.columns.append(event.path)
+        event.prevent_default()
+
+
+@asynccontextmanager
+async def told() -> AsyncIterator[tuple[Screen, Told]]:
+    with Capture([JAVA]) as capture:
+        main = Told(capture)
+        async with KDissectApp(main).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            await pilot.pause()
+            await screen.settle()
+            yield screen, main
+
+
+async def test_a_field_becomes_a_filter_and_a_column() -> None:
+    async with told() as (screen, main):
+        await to(screen, "CreateTopics")
+        assert main.model.look is not None
+        node = main.model.look.message.tree.find("body.topics[0].name")
+        assert node is not None
+        screen.fields.focus()
+        main.choose_field(node)
+        await screen.settle()
+        await screen.press("a", "A", "c")
+        text = "request.body.topics.name == java-orders"
+        assert main.filters == [(text, False), (text, True)]
+        assert main.columns == ["request.body.topics.name"]
+        screen.bytes.focus()
+        await screen.press("a")
+        assert main.filters[-1] == (text, False)
+
+
+async def test_in_the_list_it_is_about_the_row() -> None:
+    async with told() as (screen, main):
+        await to(screen, "CreateTopics")
+        await screen.press("a")
+        assert main.filters == [("api == CreateTopics", False)]
+        await screen.press("A", "down", "enter")
+        assert main.filters[-1] == (f"conn == {main.capture.connection_of(screen.row)}", True)
+
+
+async def test_in_the_list_it_is_about_the_column_that_is_pointed_at() -> None:
+    async with told() as (screen, main):
+        await to(screen, "CreateTopics")
+        names = [column.name for column in screen.list.columns()]
+        await screen.press("right")
+        assert screen.list.column == "API"
+        await screen.press("right", "a")
+        assert screen.list.column == names[names.index("API") + 1] == "v"
+        version = main.capture.row(screen.row).version
+        assert main.filters == [(f"version == {version}", False)]
+        await screen.press(*["left"] * 20, "a")
+        assert main.filters[-1] == (f"number == {screen.row + 1}", False)
+        await to(screen, "JoinGroup")
+        screen.list.column = "Latency"
+        await screen.press("a")
+        latency_ns = main.capture.row(screen.row).latency_ns
+        assert latency_ns is not None
+        assert main.filters[-1][0] == f"latency >= {latency_ns // 1_000_000}ms"
+        await screen.press(*["right"] * 20)
+        assert screen.list.column == names[-1]
+
+
+async def test_a_click_points_at_a_cell_which_is_seen() -> None:
+    async with told() as (screen, main):
+        await to(screen, "CreateTopics")
+        drawn = screen.lines().splitlines()[screen.list.region.y]
+        line = screen.row - screen.list.scroll_offset.y + 1
+        await screen.pilot.click(screen.list, offset=(drawn.index("Conn") + 3, line))
+        await screen.press("a")
+        assert main.filters == [(f"conn == {main.capture.connection_of(screen.row)}", False)]
+        for y in (0, line):
+            underlined = [
+                part.text.strip() for part in screen.list.render_line(y) if part.style and part.style.underline
+            ]
+            assert underlined == [["Conn", f"C{main.capture.connection_of(screen.row)}"][y > 0]]
+
+
+async def test_what_no_filter_can_ask_about_is_said() -> None:
+    async with told() as (screen, main):
+        await screen.press("enter", "g", "a", "c")
+        assert main.filters == []
+        assert any("choose a field" in said.message for said in screen.pilot.app._notifications)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["java", "librdkafka", "java-kip848"])
+def test_a_filter_fits_the_exchange_that_it_came_from(name: str) -> None:
+    fitting = 0
+    with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        model = ExchangeModel(capture)
+        for number in range(0, len(capture), 4):
+            model.choose(number)
+            assert model.exchange is not None
+            assert model.look is not None
+            for cell, text in cell_filters(model.exchange):
+                assert parse(text).matches(model.exchange), (cell, text)
+            for column in (*BY_NAME, INFO, "request.topics.name", "response.throttle_time_ms", "request.size"):
+                asked = column_filter(model.exchange, column)
+                if asked is None:  # nothing to see, yet the filter knows of something
+                    assert not path_values(model.exchange, column), (column, number)
+                    continue
+                assert parse(asked).matches(model.exchange), (column, asked)
+            for node in list(model.look.message.tree.walk())[::7]:
+                model.node = node
+                try:
+                    text = field_filter(model) or ""
+                except FilterError:
+                    continue
+                assert parse(text).matches(model.exchange), text
+                fitting += 1
+    assert fitting > 20

@@ -1,0 +1,124 @@
+"""What a user may want to take along of what is chosen, each form as text for the clipboard.
+
+Whatever the wire had in it is cleaned by each form: who pastes it into a shell gets words, and line feeds are ours.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from dissector.core.json_text import dumps
+from dissector.core.text import clean, seconds
+from dissector.exchange.field_values import ABSENT, value_at
+from dissector.export.command_line import show_command
+from dissector.protocol.tree import Node
+from tui.exchange_model import ExchangeModel
+from tui.labels import field_label, row_cells
+
+LONGEST: Final = 65_536
+"""Characters: terminals take hardly more of what is copied by OSC 52."""
+
+
+class ClipboardFormat(NamedTuple):
+    """A form: its key, what it is called, how it is made, cleaned; None where there is nothing to make it of."""
+
+    key: str
+    words: str
+    make: Callable[[ExchangeModel], str | None]
+
+
+class ClipboardText(NamedTuple):
+    """What goes to the clipboard; of how many characters it is the beginning."""
+
+    text: str
+    size: int
+
+
+def clipboard_text(form: ClipboardFormat, model: ExchangeModel) -> ClipboardText | None:
+    """What a form gives for what is chosen now, no longer than `LONGEST`."""
+    text = form.make(model)
+    if text is None:
+        return None
+    return ClipboardText(text[:LONGEST], len(text))
+
+
+def _path(model: ExchangeModel) -> str | None:
+    return clean(model.path) or None
+
+
+def _value(model: ExchangeModel) -> str | None:
+    """A leaf's value without quotes; a structure as JSON."""
+    node = model.node
+    if node is None:
+        return None
+    if node.value is None:
+        return _json(model) if node.children else "null"
+    if isinstance(node.value, bytes):
+        return node.value.hex()
+    return str(node.value).lower() if isinstance(node.value, bool) else clean(str(node.value))
+
+
+def _hex(model: ExchangeModel) -> str | None:
+    return model.chosen_bytes.hex(" ") or None
+
+
+def _python(model: ExchangeModel) -> str | None:
+    return repr(model.chosen_bytes) if model.chosen_bytes else None
+
+
+def _json(model: ExchangeModel) -> str | None:
+    """The field as `show --format json` has it, or the whole message."""
+    if model.look is None:
+        return None
+    node = model.node
+    value = value_at(model.look.message, node.path if node is not None else "")
+    if value is ABSENT:
+        value = node.value if node is not None else None
+    return dumps(value, indented=True).decode()
+
+
+def _command(model: ExchangeModel) -> str | None:
+    """For a shell, where the same files are."""
+    return None if model.number is None else show_command(model.capture.names, None, f"number == {model.number + 1}")
+
+
+def _row(model: ExchangeModel) -> str | None:
+    if model.exchange is None:
+        return None
+    row = model.exchange.row
+    return "  ".join(filter(None, row_cells(row, seconds(row.time_ns - model.capture.start_ns)).values()))
+
+
+def _tree(model: ExchangeModel) -> str | None:
+    """The field and all below it, indented; of a large one no more than can be taken along."""
+    if model.look is None:
+        return None
+    top = model.node if model.node is not None else model.look.message.tree
+    lines: list[str] = []
+    room = LONGEST
+    for depth, node in _below(top):
+        lines.append("  " * depth + (field_label(node).plain if node.name else ""))
+        room -= len(lines[-1]) + 1
+        if room < 0:
+            break
+    return "\n".join(lines)
+
+
+def _below(top: Node) -> Iterable[tuple[int, Node]]:
+    """A node and all below it, each with its depth."""
+    stack = [(0, top)] if top.path else [(0, child) for child in reversed(top.children)]
+    while stack:
+        depth, node = stack.pop()
+        yield depth, node
+        stack += [(depth + 1, child) for child in reversed(node.children)]
+
+
+CLIPBOARD_FORMATS: Final = (
+    ClipboardFormat("f", "path of the field", _path),
+    ClipboardFormat("v", "value", _value),
+    ClipboardFormat("h", "bytes as hex", _hex),
+    ClipboardFormat("p", "bytes as Python's", _python),
+    ClipboardFormat("j", "JSON of the field, or the message", _json),
+    ClipboardFormat("t", "text of the tree from here on", _tree),
+    ClipboardFormat("r", "row", _row),
+    ClipboardFormat("c", "command that shows the same", _command),
+)

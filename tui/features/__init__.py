@@ -1,0 +1,1 @@
+"""The features of the main screen and of the diff screen, one file each."""

@@ -1,0 +1,27 @@
+"""Compares this capture with another: asks for it, and opens the diff screen."""
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from tui.messages import CompareWith
+from tui.screens.compare_dialog import CompareDialog, offered
+from tui.screens.core_screen import CoreScreen
+
+
+class CompareFeature(CoreScreen):
+    """Compares the capture with another one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "compare", "Diff", tooltip="Compare with another capture", id="main.diff"),
+    ]
+
+    def action_compare(self) -> None:
+        if self.capture.is_read:
+            self.app.push_screen(CompareDialog(offered(self.capture.names[0])), self._compare)
+        else:
+            self.notify("the capture is still being read", timeout=2)
+
+    def _compare(self, path: str | None) -> None:
+        if path is not None:
+            self.post_message(CompareWith(self.capture, path))

@@ -1,0 +1,109 @@
+"""Exchanges out of the main screen to a file, in every form that can be shared."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar, Final, NamedTuple
+
+from textual import work
+from textual.binding import Binding, BindingType
+
+from dissector.export.command_line import format_rows
+from dissector.export.formats import ExportFormat, suffix_of
+from tui.features.whole_capture import NeedsWholeCapture
+from tui.screens.menu import Choice, Menu
+from tui.screens.prompt import Prompt
+from tui.screens.write_dialog import Notify, WriteDialog
+
+FORMS: Final = (
+    (ExportFormat.PCAPNG, Choice("Capture", "pcapng: the very packets, commented")),
+    (ExportFormat.TRANSCRIPT, Choice("Transcript", "the bytes in hex, to read or to paste")),
+    (ExportFormat.JSON, Choice("JSON", "an object a line, as show prints them")),
+    (ExportFormat.MERMAID, Choice("Mermaid", "a sequence diagram as text")),
+    (ExportFormat.SVG, Choice("SVG", "a sequence diagram as a picture")),
+    (ExportFormat.PYTEST, Choice("pytest", "a test that replays the bytes")),
+    (ExportFormat.COMMAND, Choice("Command", "a line that shows the same exchanges")),
+)
+REDACTED: Final = Choice("Redacted", "contents, names and secrets replaced")
+
+
+class _RowSelection(NamedTuple):
+    """Which rows, from 0 and ascending, and what they are called in the file's name."""
+
+    rows: Sequence[int]
+    called: str
+
+
+class ExportFeature(NeedsWholeCapture):
+    """Asks which rows, in which form, and for a name; then writes."""
+
+    FEATURE = "Export"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "export", "Export", tooltip="Write exchanges to a file: marked ones, those shown, or this one",
+                id="main.export"),
+    ]  # fmt: skip
+
+    @work(group="export", exclusive=True)
+    async def action_export(self) -> None:
+        """Ask for one thing after the other; who leaves one leaves all."""
+        if not self.is_read() or not len(self.view):
+            return
+        wanted = await self._asked_rows()
+        if wanted is None:
+            return
+        at = await self.app.push_screen_wait(Menu("Write as", [choice for _, choice in FORMS]))
+        if at is None:
+            return
+        form = FORMS[at][0]
+        whole = Choice(
+            "As it is", "all bytes, secrets too" if form is ExportFormat.PCAPNG else "as the screen shows it"
+        )
+        kinds = Menu("What is in it", [whole, REDACTED])
+        redact = 0 if form is ExportFormat.COMMAND else await self.app.push_screen_wait(kinds)
+        if redact is None:
+            return
+        name = self._offered_name(wanted.called, form, redact=bool(redact))
+        given = await self.app.push_screen_wait(Prompt(f"Write {_rows(wanted.rows)} to", name))
+        if given is None or not given.strip():
+            return
+        said = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, redact=bool(redact)))
+        self.notify(said or "stopped: nothing is written", markup=False, timeout=8)
+
+    async def _asked_rows(self) -> _RowSelection | None:
+        """Marked ones first: who marked some wants these."""
+        marked = sorted(self.appearance.marks.marked)
+        here = self.number
+        offered = [(f"Marked, {_rows(marked)}", _RowSelection(marked, "marked"))] if marked else []
+        shown = self.view.rows.tolist()
+        words = "Shown" if self.view.is_filtered else "All"
+        offered.append((f"{words}, {_rows(shown)}", _RowSelection(shown, words.lower())))
+        offered.append((f"This one, row {here + 1:,}", _RowSelection([here], str(here + 1))))
+        at = await self.app.push_screen_wait(Menu("Export", [Choice(words) for words, _ in offered]))
+        return None if at is None else offered[at][1]
+
+    def _offered_name(self, called: str, form: ExportFormat, *, redact: bool) -> str:
+        """One that says what it is; of the capture's own name what any file system takes."""
+        path = Path(self.capture.names[0])
+        stem = "live" if path.parent == Path("/dev/fd") else path.stem  # of what is captured there is but a number
+        of = re.sub(r"[^\w.-]", "-", stem)[:60].lstrip("-.") or "capture"
+        return f"{of}-{called}{'-redacted' if redact else ''}{suffix_of(form)}"
+
+    def _writing(self, path: Path, wanted: _RowSelection, form: ExportFormat, *, redact: bool) -> WriteDialog:
+        capture, marks = self.capture, self.appearance.marks
+        chosen = None if len(wanted.rows) == len(capture) else format_rows(wanted.rows)
+        comments = dict.fromkeys(marks.marked, "marked") | marks.comments
+
+        def pieces(said: Notify) -> Iterator[bytes]:
+            from dissector.export.exporter import ExportRequest, export_rows
+
+            if form is ExportFormat.JSON:
+                for _ in capture.examine():  # JSON has the findings too
+                    pass
+            return export_rows(capture, wanted.rows, ExportRequest(form, redact, chosen, comments=comments), said)
+
+        return WriteDialog(path, pieces)
+
+
+def _rows(rows: Sequence[int]) -> str:
+    return f"{len(rows):,} row{'s' * (len(rows) != 1)}"

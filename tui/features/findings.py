@@ -1,0 +1,41 @@
+"""F lists all findings of the capture, i explains those of an exchange."""
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from dissector.core.finding import Finding
+from tui.features.findings_analysis import FindingsAnalysis
+from tui.location_history import Location
+from tui.screens.finding_dialog import FindingDialog
+from tui.screens.findings_screen import FindingsScreen
+
+
+class FindingsFeature(FindingsAnalysis):
+    """F for all, i for this one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("F", "findings", "Findings", tooltip="All that is wrong with this capture, by kind",
+                id="main.findings"),
+        Binding("i", "explain_row", "Explain", show=False, tooltip="What is wrong with this exchange, and what to do",
+                id="main.explain"),
+    ]  # fmt: skip
+
+    def action_findings(self) -> None:
+        """What was found so far; what is found meanwhile is added."""
+
+        def go(chosen: tuple[int, Finding] | None) -> None:
+            if chosen is not None:
+                row, finding = chosen
+                side, _, path = finding.path.partition(".")
+                self.go_to_place(Location(row, side or None, path))
+
+        self.app.push_screen(FindingsScreen(self.troubles), go)
+
+    def action_explain_row(self) -> None:
+        exchange = self.model.exchange
+        findings = exchange.findings if exchange is not None else []
+        if exchange is None or not findings:
+            self.notify("nothing is wrong with this exchange", timeout=2)
+            return
+        self.app.push_screen(FindingDialog(f"Exchange {exchange.row.number} · {exchange.row.api}", findings))

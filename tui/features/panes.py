@@ -1,0 +1,115 @@
+"""How much room each pane has."""
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from dissector.capture_session import Capture
+from tui.pane_sizes import LIST_SHARE, load_pane_sizes, save_pane_sizes
+from tui.screens.core_screen import CoreScreen
+from tui.widgets.draggable_border import DraggableBorder
+
+SLIM, NARROW = 76, 130
+"""Screen widths below which the bytes get less room."""
+LIST_STEP = 0.15
+LEAST_LINES, LEAST_CELLS = 4, 20
+"""Of a pane."""
+BYTES_WIDTHS = {"slim": 26, "narrow": 42, "wide": 75}
+STEP = 8
+
+
+class PanesFeature(CoreScreen):
+    """Panes grow, shrink, stand alone."""
+
+    FEATURE = "Panes"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "backslash", "maximise_pane", "Maximise", key_display="\\", show=False,
+            tooltip="The focused pane alone, and back", id="main.maximise",
+        ),
+        Binding("plus", "list_room(1)", "More list", key_display="+", show=False, tooltip="More room for the list",
+                id="main.more_list"),
+        Binding("minus", "list_room(-1)", "Less list", key_display="-", show=False, tooltip="More room for the fields",
+                id="main.less_list"),
+        Binding("less_than_sign", "bytes_room(1)", "More bytes", key_display="<", show=False,
+                tooltip="More room for the bytes", id="main.more_bytes"),
+        Binding("greater_than_sign", "bytes_room(-1)", "Less bytes", key_display=">", show=False,
+                tooltip="More room for the fields beside the bytes", id="main.less_bytes"),
+    ]  # fmt: skip
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture)
+        self._panes = load_pane_sizes()
+
+    def on_mount(self) -> None:
+        if not self.app.is_running:
+            return
+        self._draw_share()
+        self._draw_widths()
+
+    def on_unmount(self) -> None:
+        if self._panes != load_pane_sizes():
+            save_pane_sizes(self._panes)
+
+    def action_maximise_pane(self) -> None:
+        """The focused pane alone, and back."""
+        panes: list[Widget] = [self._list, self._fields, self._bytes]
+        alone = any(pane.has_class("hidden") for pane in panes)
+        lower = self.query_one("#lower")
+        for pane in panes:
+            pane.set_class(not alone and pane is not self.focused, "hidden")
+        lower.set_class(not alone and self.focused is self._list, "hidden")
+        self._bytes.styles.width = "1fr" if not alone and self.focused is self._bytes else None
+        self._draw_widths()
+
+    def action_list_room(self, step: int) -> None:
+        self._give_list(self._panes.list_share + step * LIST_STEP)
+
+    def _give_list(self, share: float) -> None:
+        """Share the height; each keeps a few lines."""
+        least = min(0.5, LEAST_LINES / max(1, self._list.size.height + self.query_one("#lower").size.height))
+        self._panes = self._panes._replace(list_share=max(least, min(1 - least, share)))
+        self._draw_share()
+
+    def _draw_share(self) -> None:
+        share = self._panes.list_share
+        self._list.styles.height, self.query_one("#lower").styles.height = f"{share:.4f}fr", f"{1 - share:.4f}fr"
+
+    def on_draggable_border_dragged(self, event: DraggableBorder.Dragged) -> None:
+        """A border is where it was dragged to."""
+        if event.left:
+            width = self.app.size.width
+            self._give_bytes(0 if event.at is None else width - event.at - self._usual_width(width))
+        elif event.at is None:
+            self._give_list(LIST_SHARE)
+        else:
+            both = self._list.size.height + self.query_one("#lower").size.height
+            above = self.query_one("#lower").region.y - self._list.region.y - self._list.size.height  # the legend
+            self._give_list((event.at - above - self._list.region.y) / max(1, both))
+
+    def action_bytes_room(self, step: int) -> None:
+        self._give_bytes(self._panes.bytes_extra + step * STEP)
+
+    def _give_bytes(self, extra: int) -> None:
+        """So many cells more than usual; each keeps a few."""
+        width = self.app.size.width
+        usual = self._usual_width(width)
+        least, most = LEAST_CELLS - usual, width - LEAST_CELLS - usual
+        self._panes = self._panes._replace(bytes_extra=max(least, min(most, extra)))
+        self._draw_widths()
+
+    def on_resize(self) -> None:
+        self._draw_widths()
+        self._draw_title()
+
+    def _draw_widths(self) -> None:
+        width = self.app.size.width
+        if not self._fields.has_class("hidden"):
+            wanted = self._usual_width(width) + self._panes.bytes_extra
+            self._bytes.styles.width = max(LEAST_CELLS, min(width - LEAST_CELLS, wanted))
+
+    def _usual_width(self, width: int) -> int:
+        """What the bytes have unless the user wants it otherwise."""
+        return BYTES_WIDTHS["slim" if width < SLIM else "narrow" if width < NARROW else "wide"]

@@ -1,0 +1,91 @@
+"""Sorting the list by what the index has of rows. New rows stand behind those that were sorted, until they are many."""
+
+from typing import ClassVar, Final
+
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.worker import get_current_worker
+
+from dissector.core.arrays import Int64
+from tui.list_columns import BY_NAME, COLUMNS
+from tui.row_order import SortOrder, reversed_order, sorted_rows
+from tui.screens.core_screen import CoreScreen
+from tui.screens.menu import Choice, Menu
+from tui.ui_thread import call_on_ui
+from tui.widgets.exchange_list import ExchangeList
+
+_MORE: Final = 1.25
+"""So much longer the list is when it is sorted again, while rows come."""
+
+
+class SortFeature(CoreScreen):
+    """By a column, up or down."""
+
+    FEATURE = "List"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("z", "sort", "Sort", show=False, tooltip="Sort the list by a column", id="main.sort"),
+        Binding("Z", "reverse", "Reverse the order", show=False, tooltip="Sort the other way round", id="main.reverse"),
+    ]
+
+    _ascending: tuple[Int64, int] | None = None
+    """The rows by the column that was chosen last, and how many of them have a value."""
+
+    def action_sort(self) -> None:
+        """Choose what to sort by."""
+        choices = [Choice("Unsorted", "as the rows are numbered"), *(Choice(c.name, c.words) for c in COLUMNS)]
+        sorting = self.appearance.sorting
+        at = 0 if sorting is None else 1 + COLUMNS.index(BY_NAME[sorting.column])
+        self.app.push_screen(Menu("Sort by", choices, at), self._sort_chosen)
+
+    def _sort_chosen(self, chosen: int | None) -> None:
+        if chosen is not None:
+            self._sort(None if chosen == 0 else SortOrder(COLUMNS[chosen - 1].name))
+
+    def action_reverse(self) -> None:
+        """The other way round; of rows that are not sorted, by their numbers."""
+        sorting = self.appearance.sorting or SortOrder("No.")
+        self._sort(sorting._replace(descending=not sorting.descending))
+
+    def on_exchange_list_head_clicked(self, event: ExchangeList.HeadClicked) -> None:
+        """A first click sorts, a second one reverses, a third one gives the first order back."""
+        sorting = self.appearance.sorting
+        if event.column not in BY_NAME:
+            self.notify(f"rows can't be sorted by {event.column}: it is not in the index", markup=False, timeout=3)
+        elif sorting is None or sorting.column != event.column:
+            self._sort(SortOrder(event.column))
+        else:
+            self._sort(None if sorting.descending else sorting._replace(descending=True))
+
+    def _sort(self, sorting: SortOrder | None) -> None:
+        before, self.appearance.sorting = self.appearance.sorting, sorting
+        if sorting is None:
+            self.workers.cancel_group(self, "sort")
+            self._ascending = None
+            self.view.sort(None)
+            self._list.rearranged()
+        elif before is not None and before.column == sorting.column and self._ascending is not None:
+            self._show_sorted(*self._ascending)
+        else:
+            self._list.refresh()  # the arrow
+            self._order(sorting.column)
+
+    @work(thread=True, exclusive=True, group="sort")
+    def _order(self, column: str) -> None:
+        worker = get_current_worker()
+        found = sorted_rows(self.capture, BY_NAME[column].fact, len(self.capture), lambda: worker.is_cancelled)
+        if found is not None:
+            call_on_ui(self, self._show_sorted, *found)
+
+    def _show_sorted(self, order: Int64, present: int) -> None:
+        sorting = self.appearance.sorting
+        if sorting is not None:
+            self._ascending = order, present
+            self.view.sort(reversed_order(order, present) if sorting.descending else order)
+            self._list.rearranged()
+
+    def _rows_added(self, *, done: bool) -> None:
+        super()._rows_added(done=done)
+        sorting, found = self.appearance.sorting, self._ascending
+        if sorting is not None and found is not None and (done or len(self.capture) > _MORE * len(found[0])):
+            self._order(sorting.column)

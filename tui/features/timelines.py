@@ -1,0 +1,26 @@
+"""Opens the timelines of groups and transactions."""
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from tui.features.whole_capture import NeedsWholeCapture
+from tui.messages import GoTo
+from tui.screens.timelines_screen import TimelinesScreen
+
+
+class TimelineFeature(NeedsWholeCapture):
+    """Opens the timelines."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("L", "timelines", "Timelines", show=False, tooltip="What happened to each group and transaction",
+                id="main.timelines"),
+    ]  # fmt: skip
+
+    def action_timelines(self) -> None:
+        if self.has_rows():
+            self.app.push_screen(TimelinesScreen(self.capture), self._timeline_closed)
+
+    def _timeline_closed(self, number: int | None) -> None:
+        if number is not None:
+            self.post_message(GoTo(number))

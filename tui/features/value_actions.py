@@ -1,0 +1,69 @@
+"""From what is pointed at, in the list a cell, to a filter, or to a column of the list."""
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from dissector.core.text import clean
+from dissector.exchange.field_values import plain_path
+from dissector.filter import FilterError
+from tui.messages import AddColumn, ApplyFilter
+from tui.screens.core_screen import CoreScreen
+from tui.screens.menu import Choice, Menu
+from tui.value_filters import cell_filters, column_filter, field_filter
+
+
+class ValueActionsFeature(CoreScreen):
+    """a applies, A prepares, c makes a column. In the list it is about the row, below about the field."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "as_filter", "As filter", show=False, id="main.apply_as_filter",
+                tooltip="Show what has the same value: of the field, or in the list of the column pointed at"),
+        Binding("A", "to_filter", "To filter", show=False, id="main.prepare_as_filter",
+                tooltip="Put the value into the filter to edit it; in the list, choose a cell first"),
+        Binding("c", "as_column", "As column", show=False, tooltip="Show the field as a column of the list",
+                id="main.as_column"),
+    ]  # fmt: skip
+
+    def action_as_filter(self) -> None:
+        """At once."""
+        if self.focused is self._list:
+            column = self._list.column or "API"
+            text = column_filter(self.model.exchange, column) if self.model.exchange is not None else None
+            if text is not None:
+                self.post_message(ApplyFilter(text))
+            else:
+                self.notify(f"a filter can't ask about {clean(column)} of this row", timeout=3, markup=False)
+        else:
+            self._filter_field(prepare=False)
+
+    def action_to_filter(self) -> None:
+        """For editing."""
+        if self.focused is not self._list:
+            self._filter_field(prepare=True)
+            return
+        cells = cell_filters(self.model.exchange) if self.model.exchange is not None else []
+
+        def prepare(chosen: int | None) -> None:
+            if chosen is not None:
+                self.post_message(ApplyFilter(cells[chosen][1], prepare=True))
+
+        self.app.push_screen(Menu("Filter on", [Choice(name, clean(text)) for name, text in cells]), prepare)
+
+    def _filter_field(self, *, prepare: bool) -> None:
+        try:
+            text = field_filter(self.model)
+        except FilterError:
+            self.notify("a filter can't ask about this part of the wire", timeout=3)
+            return
+        if text is None:
+            self.notify("choose a field first: not a part of the wire", timeout=2)
+        else:
+            self.post_message(ApplyFilter(text, prepare=prepare))
+
+    def action_as_column(self) -> None:
+        node = self.model.node
+        if node is None or node.name.startswith("("):
+            self.notify("choose a field first: not a part of the wire", timeout=2)
+        else:
+            self.post_message(AddColumn(plain_path(self.model.path)))

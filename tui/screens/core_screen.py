@@ -1,0 +1,359 @@
+"""The panes every feature works on: exchanges above; below, the fields of the chosen one beside its bytes; a line about
+the field.
+
+The screen passes what one pane says on to the others, through the model; panes don't know each other. What a user does
+with them stands in classes of their own (`moving.py`, `rooms.py`, …), which `main.py` joins. Each has its keys, with a
+sentence about each: help and palette are made of those.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from rich.text import Text
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+from textual.worker import get_current_worker
+
+from dissector.capture import CaptureError
+from dissector.capture_session import Capture, Progress
+from dissector.core.text import clean, counted
+from dissector.protocol.tree import Node
+from tui.appearance import Appearance
+from tui.exchange_model import ExchangeModel
+from tui.labels import byte_readings, inspector_text, progress_words, range_readings
+from tui.loader import load
+from tui.location_history import Location
+from tui.messages import CaptureFailed, GoTo
+from tui.row_view import RowView
+from tui.theme import bold
+from tui.ui_thread import call_on_ui
+from tui.widgets.bytes_pane import BytesPane
+from tui.widgets.exchange_list import ExchangeList
+from tui.widgets.field_tree import FieldTree
+from tui.widgets.filter_bar import FilterBar
+
+ROOMY = 40
+"""Screens so high have two lines about the field."""
+
+
+LEAST_NAME = 8
+"""Cells of a capture's name in the title, however little room there is."""
+
+
+EscapeSteps = tuple[Callable[[Any], bool], ...]
+"""Methods of a screen; each says whether it had something to do."""
+
+
+class CoreScreen(Screen[None]):
+    """List, fields and bytes of one capture."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="main.help"),
+        Binding("q", "app.quit", "Quit", tooltip="Leave kdissect", id="main.quit"),
+        Binding("tab", "app.focus_next", "Pane", show=False, tooltip="The next pane", id="main.next_pane"),
+        Binding(
+            "shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="The pane before",
+            id="main.previous_pane",
+        ),
+        Binding(
+            "escape", "escape", "Stop", show=False, tooltip="Stop what runs; then take the filter away", id="main.stop"
+        ),
+        Binding("enter", "open", "Fields", show=False,
+                tooltip="From the list to the fields of the exchange", id="main.open"),
+    ]  # fmt: skip
+
+    FEATURE: ClassVar[str] = "Everywhere"
+    """What the keys of a class are for: a heading of the help."""
+    ESCAPE_ORDER: ClassVar[EscapeSteps] = ()
+    """What escape does: the first of these that has something to stop or to undo does it, and returns True."""
+    RENUMBERS_ROWS: ClassVar[bool] = True
+    """Whether rows get their final order when all is read."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__()
+        self.capture = capture
+        self.view = RowView()
+        self.appearance = Appearance()
+        self.model = ExchangeModel(capture, waits=False)
+        self._progress = Progress(0, 0, 0, 0)
+        self._done = False
+        self._awaiting: Callable[[], object] | None = None
+        """What is to be done with the message that is shown, once it is read."""
+        self._extra = ""
+        """What the line about the field says first."""
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield Static(id="notice", markup=False)
+        yield Static(id="empty", markup=False)
+        yield FilterBar(id="filter")
+        yield ExchangeList(self.capture, self.view, self.appearance, id="list")
+        yield Static(id="legend", markup=False)
+        with Horizontal(id="lower"):
+            yield FieldTree(id="fields")
+            yield BytesPane(self.model, id="bytes")
+        yield Static(id="inspector", markup=False)
+        yield Footer(show_command_palette=False)
+
+    @property
+    def _list(self) -> ExchangeList:
+        return self.query_one(ExchangeList)
+
+    @property
+    def _fields(self) -> FieldTree:
+        return self.query_one(FieldTree)
+
+    @property
+    def _bytes(self) -> BytesPane:
+        return self.query_one(BytesPane)
+
+    @property
+    def number(self) -> int:
+        """The row under the list's cursor, from 0."""
+        return self._list.number
+
+    @property
+    def place(self) -> Location | None:
+        """Where the user is: row, side, field; None before there is a row."""
+        model = self.model
+        if model.number is None:
+            return None
+        return Location(model.number, model.side, model.node.path if model.node is not None else "")
+
+    def go_to(self, number: int) -> bool:
+        """Put the cursor on a row, from 0; whether the list has it."""
+        return self.go_to_place(Location(number))
+
+    def go_to_place(self, place: Location, then: Callable[[], object] | None = None) -> bool:
+        """Jump to a row, and to a side and a field of it where they are named; whether the list has the row. The field
+        of a long message is gone to when that is read, and so is done what is to be done `then`."""
+        position = self.view.position(place.number)
+        if position is None:
+            return False
+        self._list.cursor = position
+        if place.number != self.model.number:
+            self._choose(place.number)
+        if place.side is not None and place.side != self.model.side and self.model.flip():
+            self._draw_message()
+        if place.path or then is not None:
+            self._when_read(lambda: self._arrive(place.path, then))
+        return True
+
+    def _when_read(self, do: Callable[[], object]) -> None:
+        """Do it at once, or when the message that is shown is read; never if another one is shown before."""
+        if self.model.unread is None:
+            do()
+        else:
+            self._awaiting = do
+            self._draw_inspector()
+
+    def _arrive(self, path: str, then: Callable[[], object] | None) -> None:
+        node = self.model.look.message.tree.find(path) if self.model.look is not None and path else None
+        if node is not None:
+            self.choose_field(node)
+        if then is not None:
+            then()
+
+    def choose_field(self, node: Node) -> None:
+        """Show a field of the message in all panes, wherever the user is."""
+        self.model.node = node
+        self._fields.reveal(node)
+        self._bytes.update()
+        self._draw_titles()
+        self._draw_inspector()
+
+    def on_go_to(self, event: GoTo) -> None:
+        if not self.go_to_place(event.place):
+            self.notify(f"exchange {event.place.number + 1} is not among those shown", timeout=2)
+
+    def on_mount(self) -> None:
+        if not self.app.is_running:  # it ends before it has begun
+            return
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_inspector(self._extra))
+        self._list.focus()
+        self._draw_title()
+        self._draw_message()
+        self._load()
+
+    def on_resize(self) -> None:
+        self._draw_inspector(self._extra)
+
+    @work(thread=True, exclusive=True, group="load")
+    def _load(self) -> None:
+        worker = get_current_worker()
+
+        def say_so(progress: Progress, done: bool) -> None:
+            if not worker.is_cancelled:
+                call_on_ui(self, self._loaded, progress, done)
+
+        try:
+            load(self.capture, say_so, lambda: worker.is_cancelled, settled=self.RENUMBERS_ROWS)
+        except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self.post_message, CaptureFailed(error))
+
+    def _loaded(self, progress: Progress, done: bool) -> None:
+        """A step further: more rows, and at the end the final order."""
+        self._progress, self._done = progress, done
+        if done:
+            self._rows_renumbered()
+        self._list.show(len(self.capture), anew=done)
+        self._rows_added(done=done)
+        self._draw_title()
+        if not done:
+            return
+        if len(self.capture):
+            self._choose(self.number)
+        else:
+            self._draw_empty()
+        if self.capture.problems:
+            notice = self.query_one("#notice", Static)
+            notice.update(Text("\n".join("! " + clean(problem.message) for problem in self.capture.problems)))
+            notice.add_class("shown")
+
+    def _rows_added(self, *, done: bool) -> None:
+        """There may be more rows; when it is `done`, there will be no more. For features that go along."""
+
+    def _rows_renumbered(self) -> None:
+        """Rows have their final order: whoever kept their numbers takes the new ones."""
+        self.view.renumber(self.capture.rows_after_sort)
+        self._list.follow(int(self.capture.rows_after_sort(np.array([self._list.place]))[0]))
+
+    def _draw_title(self) -> None:
+        title = Text()
+        title.append(
+            f" · {counted(len(self.capture), 'exchange')} · {counted(len(self.capture.connections), 'connection')}", ""
+        )
+        title.append(self._shown_words())
+        state = progress_words(self._progress, done=self._done) + self._status_words()
+        names = Text(", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names), "bold")
+        room = self.app.size.width - 2 - title.cell_len - len(state) - 1
+        names.truncate(max(LEAST_NAME, room), overflow="ellipsis")
+        gap = " " * max(1, room + 1 - names.cell_len)
+        self.query_one("#title", Static).update(names.append_text(title).append(gap).append(state, "dim"))
+
+    def _shown_words(self) -> str:
+        """How many rows are shown, where not all are."""
+        return f" · shown {len(self.view):,}" if self.view.is_filtered else ""
+
+    def _status_words(self) -> str:
+        """What goes on in the background, quietly. For features."""
+        return ""
+
+    def _draw_empty(self) -> None:
+        seen = f"{counted(self.capture.packets, 'packet')}, {counted(len(self.capture.connections), 'TCP connection')}"
+        spoken = ", ".join(f"{name} {count:,}" for name, count in self.capture.connections.protocols.items())
+        words = f"No Kafka in this capture\n\n{seen}{': ' if spoken else ''}{spoken}.\n"
+        hint = (
+            "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092"
+            "\n\nOr say which port is Kafka's: kdissect FILE --port 19092"
+        )
+        empty = self.query_one("#empty", Static)
+        empty.update(Text(words + hint, justify="center"))
+        empty.add_class("shown")
+        for selector in ("#list", "#lower"):
+            self.query_one(selector).add_class("hidden")
+
+    def _choose(self, number: int) -> None:
+        if len(self.capture):
+            self.model.choose(number)
+            self._draw_message()
+
+    def _draw_message(self) -> None:
+        """Another message is shown: its fields, its bytes."""
+        self._awaiting = None
+        self._fields.show(self.model.look)
+        self._bytes.update()
+        self._draw_titles()
+        self._draw_inspector()
+
+    def _draw_titles(self) -> None:
+        exchange = self.model.exchange
+        if exchange is None:
+            return
+        parts = []
+        for side in ("request", "response"):
+            there = getattr(exchange, side) is not None
+            name = side.capitalize() if there else f"no {side}"
+            parts.append(f"\\[{name}]" if side == self.model.side else name)
+        stored = exchange.row.kind.capitalize()
+        reading = " · reading…" if self.model.unread is not None else ""
+        self._fields.border_title = stored if exchange.is_stored else f"{parts[0]} ▸ {parts[1]}{reading}"
+        source = self.model.source
+        if source is not None:
+            node = self.model.node
+            span = f" {node.start:#06x}–{node.end:#06x}" if node is not None else ""
+            name = "bytes" if source.number == 0 else f"bytes · {clean(source.name)}".replace("[", "\\[")
+            others = len(self.model.look.message.sources) - 1 if self.model.look is not None else 0
+            self._bytes.border_subtitle = f"b: {others} decompressed" if others else ""
+            self._bytes.border_title = name + span
+
+    def _draw_inspector(self, extra: str = "") -> None:
+        self._extra = extra
+        message = self.model.look.message if self.model.look is not None else None
+        exchange = self.model.exchange
+        side = exchange.row.kind if exchange is not None and exchange.is_stored else self.model.side
+        said, more = inspector_text(self.model.node, message, side)
+        if self.model.node is None and exchange is not None and exchange.findings:
+            words = " · ".join(finding.message for finding in exchange.findings)
+            said, more = Text("i explains · ", "dim"), Text()
+            said.append(clean(words), bold(self.app.theme_variables["warning"]))
+        if self._awaiting is not None and self.model.unread is not None:
+            extra = f"reading {counted(len(self.model.unread.data), 'byte')}, esc stops"
+        if extra:
+            said = Text(extra, "bold").append(" · ").append_text(said)
+        roomy = self.app.size.height >= ROOMY
+        inspector = self.query_one("#inspector", Static)
+        inspector.styles.height = 2 if roomy else 1
+        inspector.update(said.append("\n" if roomy else " · ").append_text(more) if more else said)
+
+    def on_exchange_list_row_chosen(self, event: ExchangeList.RowChosen) -> None:
+        if event.number != self.model.number and event.numbering == self._list.numbering:
+            self._choose(event.number)
+
+    def on_exchange_list_row_opened(self) -> None:
+        self._fields.focus()
+
+    def on_field_tree_field_chosen(self, event: FieldTree.FieldChosen) -> None:
+        if self.model.look is None or not self.model.look.has(event.node):
+            return
+        if self.focused not in (self._bytes, self._list) and event.node is not self.model.node:
+            self.model.node = event.node
+            self._bytes.update()
+            self._draw_titles()
+            self._draw_inspector()
+
+    def on_bytes_pane_byte_chosen(self, event: BytesPane.ByteChosen) -> None:
+        source = self.model.source
+        if self.model.look is None or source is None or source.data is not event.data:
+            return
+        node = self.model.look.node_at(source.number, event.offset)
+        if node is not None:
+            self.model.node = node
+            self._fields.reveal(node)
+            self._bytes.refresh()
+        self._draw_titles()
+        self._draw_inspector(byte_readings(event.data, event.offset))
+
+    def on_bytes_pane_range_chosen(self, event: BytesPane.RangeChosen) -> None:
+        source = self.model.source
+        if source is not None and source.data is event.data and self.model.selection == event.selection:
+            self._draw_inspector(range_readings(event.data, event.selection))
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Whoever comes to the fields finds one of them chosen."""
+        if event.widget is self._fields and self.model.node is None:
+            self._fields.choose_first()
+
+    def action_escape(self) -> None:
+        """One thing each time: see `ESCAPE_ORDER`."""
+        any(step(self) for step in self.ESCAPE_ORDER)
+
+    def action_open(self) -> None:
+        if self.focused is self._list:
+            self._fields.focus()

@@ -1,0 +1,404 @@
+"""The diff screen: what differs between two sides, cause by cause or pair by pair; below, the fields of the chosen pair
+side by side, and the bytes of both.
+
+The comparison is made beside the screen, and made anew when the user matches exchanges by hand or swaps the sides.
+"""
+
+from typing import ClassVar, Final
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+from textual.worker import get_current_worker
+
+from dissector.analysis.diff import DiffEntry, DiffResult, DiffSide, ManualMatches
+from dissector.capture import CaptureError
+from dissector.core.text import clean
+from tui.diff_labels import cause_text, line_text, shared
+from tui.diff_model import SIDES, DiffModel, row_of
+from tui.diff_runner import Stopped, compare
+from tui.exchange_model import ExchangeModel
+from tui.labels import byte_readings, inspector_text
+from tui.messages import CaptureFailed
+from tui.screens.core_screen import EscapeSteps
+from tui.ui_thread import call_on_ui
+from tui.widgets.bytes_pane import BytesPane
+from tui.widgets.cause_list import CauseList
+from tui.widgets.cell_list import CellList
+from tui.widgets.difference_list import DifferenceList
+from tui.widgets.pair_list import PairList
+
+NAMES: Final = ("A", "B")
+FIRST: Final = 2
+"""Screens when this one was opened first: Textual has one of its own below."""
+NARROW, WIDE = 76, 118
+"""Cells of the title below which it is short, and from which on it names the clients."""
+LEAST_NAME: Final = 8
+
+
+class DiffCoreScreen(Screen[None]):
+    """Causes or pairs, fields, bytes of two sides."""
+
+    AUTO_FOCUS = ""
+    CSS = """
+    #causes, #pairs { height: 9fr; }
+    #differences { height: 7fr; border-top: solid $boost; border-title-color: $secondary; }
+    #both { height: 6fr; }
+    #bytes-a, #bytes-b {
+      width: 1fr; border-top: solid $boost; border-title-color: $secondary; background: $surface;
+      scrollbar-size: 1 1; overflow-x: hidden;
+    }
+    #bytes-b { border-left: solid $boost; }
+    #differences:focus, #bytes-a:focus, #bytes-b:focus {
+      border-top: solid $primary; border-title-color: $primary; border-title-style: bold;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="diff.help"),
+        Binding("tab", "app.focus_next", "Pane", tooltip="The next pane", id="diff.next_pane"),
+        Binding("shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="The pane before",
+                id="diff.previous_pane"),
+        Binding("v", "view", "Causes↔Pairs", tooltip="The causes of what differs, or the exchanges pair by pair",
+                id="diff.view"),
+Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
+        Binding("escape", "escape", "Step back", show=False,
+                tooltip="Back to the causes; from there, leave the comparison", id="diff.step_back"),
+    ]  # fmt: skip
+
+    ESCAPE_ORDER: ClassVar[EscapeSteps] = ()
+    """What escape does: the first of these that has something to undo does it, and returns True."""
+
+    def __init__(self, a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> None:
+        """`connections` of A and of B that are the same, as the user says."""
+        super().__init__()
+        self.ends = (a, b)
+        self.model: DiffModel | None = None
+        self.matched: ManualMatches = ()
+        """Rows of A and of B that the user matched."""
+        self.connections = connections
+        self._state = ""
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield Static(id="notice", markup=False)
+        yield Static(id="empty", markup=False)
+        yield CauseList(id="causes")
+        yield PairList(id="pairs")
+        yield DifferenceList(id="differences")
+        with Horizontal(id="both"):
+            for name, side in zip(("a", "b"), self.ends, strict=True):
+                yield BytesPane(ExchangeModel(side.capture), id=f"bytes-{name}")
+        yield Static(id="inspector", markup=False)
+        yield Footer(show_command_palette=False)
+
+    @property
+    def comparison(self) -> DiffResult | None:
+        """What came of it, once it is there."""
+        return self.model.comparison if self.model is not None else None
+
+    @property
+    def causes(self) -> CauseList:
+        return self.query_one(CauseList)
+
+    @property
+    def pairs(self) -> PairList:
+        return self.query_one(PairList)
+
+    @property
+    def differences(self) -> DifferenceList:
+        return self.query_one(DifferenceList)
+
+    @property
+    def panes(self) -> list[BytesPane]:
+        """The bytes of A and of B."""
+        return [self.query_one(f"#bytes-{name}", BytesPane) for name in ("a", "b")]
+
+    @property
+    def entry(self) -> DiffEntry | None:
+        """The cause under the cursor."""
+        return self.causes.entries[self.causes.cursor] if self.causes.count else None
+
+    @property
+    def shows_pairs(self) -> bool:
+        return self.pairs.display
+
+    def on_mount(self) -> None:
+        self.show_view(pairs=False)
+        self.compare()
+
+    def on_resize(self) -> None:
+        self.draw_title()
+
+    def compare(self) -> None:
+        """Compare, anew where there is a comparison: what is shown stays until the new one is there."""
+        self._compare(self.ends, self.connections, self.matched)
+
+    @work(thread=True, exclusive=True, group="compare")
+    def _compare(self, ends: tuple[DiffSide, DiffSide], connections: ManualMatches, rows: ManualMatches) -> None:
+        worker = get_current_worker()
+
+        def say_so(words: str) -> None:
+            if not worker.is_cancelled:
+                call_on_ui(self, self._compares, words)
+
+        try:
+            comparison = compare(ends[0], ends[1], connections, rows, say_so, lambda: worker.is_cancelled)
+            model = DiffModel(comparison, ends[0].capture, ends[1].capture)
+        except Stopped:
+            return
+        except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self.post_message, CaptureFailed(error))
+            return
+        if not worker.is_cancelled:
+            call_on_ui(self, self._compared, model)
+
+    def _compares(self, words: str) -> None:
+        self._state = words
+        self.draw_title()
+
+    def _compared(self, model: DiffModel) -> None:
+        """A comparison is there: show it, and if it is a new one, where the user was."""
+        before, self._state = self.model, ""
+        pair = before.pair if before is not None else None
+        if before is not None:
+            model.show_equal(shown=not before.hides_equal)
+            model.shows_all_fields = before.shows_all_fields
+        self.model = self.pairs.model = self.differences.model = model
+        self.pairs.matched, self.pairs.marked = frozenset(self.matched), None
+        self.causes.entries = model.comparison.entries
+        for pane, side in zip(self.panes, model.sides, strict=True):
+            pane.look_at(side)
+        self.causes.show(len(self.causes.entries), self.causes.cursor if before is not None else self._first_cause())
+        row = row_of(pair, 0) if pair is not None else None
+        place = model.place_of(0, row) if row is not None else None
+        self.pairs.show(len(model.shown), model.shown.index(place) if place in model.shown else 0)
+        self.draw_title()
+        self._draw_notices()
+        self.show_view(pairs=self.shows_pairs or model.comparison.is_same)
+        if self.shows_pairs:
+            self.choose_pair(self.pairs.cursor)
+        else:
+            self.preview()
+
+    def _first_cause(self) -> int:
+        """The first cause that a pair can show: so that something is seen from the start."""
+        causes = enumerate(self.causes.entries)
+        return next((n for n, each in causes if each.row_a is not None or each.row_b is not None), 0)
+
+    def show_view(self, *, pairs: bool) -> None:
+        """The pairs, or the causes; whoever was in the one is in the other."""
+        self.pairs.display, self.causes.display = pairs, not pairs
+        if self.focused in (None, self.pairs, self.causes):
+            (self.pairs if pairs else self.causes).focus()
+        self.refresh_bindings()
+
+    def _draw_notices(self) -> None:
+        """What is wrong with the files; where one side has nothing to compare, that."""
+        comparison = self.comparison
+        if comparison is None:
+            return
+        sides = zip(NAMES, (comparison.a, comparison.b), strict=True)
+        words = [
+            f"{name} is {clean(side.label)}: no request of Kafka's in it" for name, side in sides if not side.exchanges
+        ]
+        problems = dict.fromkeys(problem.message for side in self.ends for problem in side.capture.problems)
+        notice = self.query_one("#notice", Static)
+        notice.update(Text("\n".join(f"! {clean(message)}" for message in problems)))
+        notice.set_class(bool(problems), "shown")
+        empty = self.query_one("#empty", Static)
+        empty.update(Text("\n".join(words), justify="center"))
+        empty.set_class(bool(words), "shown")
+        for selector in ("#differences", "#both"):
+            self.query_one(selector).set_class(bool(words), "hidden")
+
+    def draw_title(self) -> None:
+        """Both names, what came of it, or how far it is."""
+        width = self.app.size.width - 2
+        state = self._state or self._result(short=width < NARROW)
+        clients = (self.comparison.a.clients, self.comparison.b.clients) if self.comparison is not None else ((), ())
+        room = max(2 * LEAST_NAME, width - cell_len(state) - len("A   ⇄  B ") - 2)
+        names = [clean(side.label) for side in self.ends]
+        spoken = [clean(f" {each[0]}") if each else "" for each in clients]
+        names = shared(names, room)
+        spoken = shared(spoken, room - sum(map(cell_len, names))) if width >= WIDE else ["", ""]
+        title = Text()
+        for side, name in enumerate(NAMES):
+            title.append("  ⇄  " if side else "").append(name, "bold reverse").append(f" {names[side]}", "bold")
+            title.append(spoken[side], "dim")
+        title.append(" " * max(1, width - title.cell_len - cell_len(state))).append(state, "bold")
+        self.query_one("#title", Static).update(title)
+
+    def _result(self, *, short: bool) -> str:
+        if self.comparison is None:
+            return ""
+        count = len(self.comparison.entries)
+        words = "the same" if not count else f"{count} ≠" if short else f"{count} difference{'s' if count > 1 else ''}"
+        by_hand = f" · {len(self.matched)} by hand" if self.matched else ""
+        return f"{words}{by_hand}" if short else f"{words}{by_hand} · {len(self.comparison.ignored)} ignored (i)"
+
+    def choose_pair(self, position: int, line: int | None = None) -> None:
+        """Show a pair, from 0 among those shown, and a line of it."""
+        if self.model is None or not 0 <= position < len(self.model.shown):
+            return
+        self.show_pair(self.model.shown[position], line)
+
+    def show_pair(self, place: int | None, line: int | None = None) -> None:
+        """Show the fields and bytes of a pair of the comparison; of none, where there is none."""
+        model = self.model
+        if model is None:
+            return
+        model.choose(None if place is None else model.comparison.pairs[place])
+        if line is not None:
+            model.choose_line(line)
+        self.draw_pair()
+
+    def draw_pair(self) -> None:
+        """Other lines are there, or another one is chosen."""
+        if self.model is not None:
+            self.differences.show(len(self.model.lines), self.model.line)
+            self.draw_line()
+
+    def draw_line(self) -> None:
+        """Another field is chosen: its bytes on both sides."""
+        model = self.model
+        if model is None:
+            return
+        for name, pane, side in zip(NAMES, self.panes, model.sides, strict=True):
+            pane.update()
+            node, part = side.node, side.side if side.exchange is not None else "nothing there"
+            span = f" {node.start:#06x}–{node.end:#06x}" if node is not None else ""
+            pane.border_title = f"{name} · {part}{span}"
+        pair = model.pair
+        rows = [] if pair is None else [row_of(pair, side) for side in SIDES]
+        told = [
+            f"{name} {row + 1} {clean(model.api(n, row))}"
+            for n, (name, row) in enumerate(zip(NAMES, rows, strict=False))
+            if row is not None
+        ]
+        words = " ⇄ ".join(told) or "no pair shows it"
+        same = " · nothing differs; = here shows all fields" if told and not model.lines else ""
+        self.differences.border_title = words + same
+        self.draw_inspector()
+
+    def draw_inspector(self, extra: str = "") -> None:
+        """The line at the bottom: the cause, or where the chosen field is."""
+        text = Text()
+        if extra:
+            text.append(f"{extra} · ", "bold")
+        entry = self.entry if self.focused is self.causes else self.model.cause if self.model is not None else None
+        if entry is not None and not extra:
+            text.append(cause_text(entry))
+        elif self.model is not None and self.model.lines:
+            side = next((each for each in self.model.sides if each.node is not None), None)
+            if side is not None and side.look is not None:
+                text.append_text(Text(" · ").join(inspector_text(side.node, side.look.message, side.side)))
+            else:
+                text.append(line_text(self.model, self.model.lines[self.model.line]))
+        self.query_one("#inspector", Static).update(text)
+
+    @on(CellList.LineChosen, "#pairs")
+    def _pair_chosen(self, event: CellList.LineChosen) -> None:
+        if event.is_current:
+            self.choose_pair(event.number)
+
+    @on(CellList.LineChosen, "#causes")
+    def _cause_chosen(self) -> None:
+        self.preview()
+
+    @on(CellList.LineChosen, "#differences")
+    def _line_chosen(self, event: CellList.LineChosen) -> None:
+        if self.model is not None and event.is_current:
+            self.model.choose_line(event.number)
+            self.draw_line()
+
+    @on(CellList.LineOpened, "#pairs")
+    def _pair_opened(self) -> None:
+        self.differences.focus()
+
+    def preview(self) -> None:
+        """Below a cause, the first pair that shows it."""
+        entry = self.entry
+        if entry is not None:
+            self._find_shown(entry)
+
+    @work(thread=True, exclusive=True, group="seek")
+    def _find_shown(self, entry: DiffEntry) -> None:
+        """Look beside the screen: with many pairs it may take a while."""
+        worker, model = get_current_worker(), self.model
+        if model is None:
+            return
+        place = model.first_shown(entry, lambda: worker.is_cancelled)
+        if not worker.is_cancelled:
+            call_on_ui(self, self._preview, model, entry, place)
+
+    def _preview(self, model: DiffModel, entry: DiffEntry, place: int | None) -> None:
+        if model is self.model and not self.shows_pairs:
+            self.show_pair(place)
+            model.choose_line(model.line_of_cause(entry))
+            self.draw_pair()
+
+    def on_bytes_pane_byte_chosen(self, event: BytesPane.ByteChosen) -> None:
+        """The field of a byte, on both sides where the other has it too."""
+        model = self.model
+        side = self.panes.index(event.pane)
+        if model is None or (source := model.sides[side].source) is None or source.data is not event.data:
+            return
+        look = model.sides[side].look
+        node = look.node_at(source.number, event.offset) if look is not None else None
+        if node is not None:
+            line = model.line_of(side, node)
+            if line is not None:
+                model.choose_line(line)
+                self.differences.show(len(model.lines), line)
+            model.sides[side].node = node
+            for pane in self.panes:
+                pane.refresh()
+        self.draw_inspector(byte_readings(event.data, event.offset))
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        self.draw_inspector()
+
+    def action_view(self) -> None:
+        """From the causes to the pairs and back."""
+        if self.model is None:
+            return
+        self.show_view(pairs=not self.shows_pairs)
+        if self.shows_pairs:
+            self.choose_pair(self.pairs.cursor)
+        else:
+            self.lift_cause()
+            self.preview()
+
+    def lift_cause(self) -> None:
+        """Go along no cause any more."""
+        if self.model is not None:
+            self.model.cause = None
+
+    def action_escape(self) -> None:
+        """One thing each time: see `ESCAPE_ORDER`."""
+        any(step(self) for step in self.ESCAPE_ORDER)
+
+    def return_to_causes(self) -> bool:
+        """Return to the causes from the pairs of one of them."""
+        follows = self.model is not None and self.model.cause is not None
+        if follows:
+            self.action_view()
+        return follows
+
+    def leave_comparison(self) -> bool:
+        """Return to the screen below; if there is none, quit."""
+        self.action_leave()
+        return True
+
+    def action_leave(self) -> None:
+        self.workers.cancel_node(self)
+        if len(self.app.screen_stack) > FIRST:
+            self.dismiss()
+        else:
+            self.app.exit()

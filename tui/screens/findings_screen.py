@@ -1,0 +1,119 @@
+"""All that is wrong with a capture, by kind, and what is wrong with one exchange."""
+
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Static, Tree
+from textual.widgets.tree import TreeNode
+
+from dissector.core.finding import Finding
+from dissector.core.text import clean, counted
+from dissector.findings import explain
+from tui.findings_model import FindingGroup, FindingsModel
+from tui.labels import MARKS
+from tui.screens.dialog import Dialog
+from tui.screens.finding_dialog import FindingDialog
+from tui.theme import bold
+
+SECONDS_BETWEEN = 0.3
+Item = FindingGroup | tuple[int, Finding]
+
+
+class FindingsScreen(Dialog[tuple[int, Finding] | None]):
+    """Kinds with their counts; each opens to the rows that have it. Gives the row and the finding to go to."""
+
+    DEFAULT_CSS = """
+    FindingsScreen { align: center middle; }
+    #found { width: 96%; height: 1fr; margin: 1 0 0 0; background: $panel; border: round $primary; }
+    #far { width: 96%; height: 1; background: $panel; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,F", "dismiss", "Close", id="findings.close"),
+        Binding("question_mark,i", "explain", "Explain", key_display="?", tooltip="What this kind of finding means",
+                id="findings.explain"),
+        Binding("j", "down", "Down", show=False, id="findings.down"),
+        Binding("k", "up", "Up", show=False, id="findings.up"),
+    ]  # fmt: skip
+
+    def __init__(self, findings: FindingsModel) -> None:
+        super().__init__()
+        self._findings = findings
+        self._lines: dict[str, TreeNode[Item]] = {}
+
+    def compose(self) -> ComposeResult:
+        tree: Tree[Item] = Tree("", id="found")
+        tree.show_root, tree.guide_depth = False, 2
+        tree.border_title = "Findings"
+        yield tree
+        yield Static(id="far", markup=False)
+
+    @property
+    def _tree(self) -> Tree[Item]:
+        return self.query_one("#found", Tree)
+
+    def on_mount(self) -> None:
+        self._tree.focus()
+        self._tree.root.expand()
+        self._show()
+        self.set_interval(SECONDS_BETWEEN, self._show)
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._show())
+
+    def _show(self) -> None:
+        """Kinds as they are now; in the order in which they came, so that nothing moves under the cursor."""
+        done, total = self._findings.done, self._findings.total
+        groups = self._findings.groups()
+        for group in groups:
+            if group.code not in self._lines:
+                self._lines[group.code] = self._tree.root.add("", data=group)
+            self._lines[group.code].set_label(_group_line(group, self._style(group)))
+        if groups and self._tree.cursor_line < 0:
+            self._tree.cursor_line = 0
+        far = f"{100 * done // total}% looked at" if done < total else "all looked at" if total else "still reading"
+        kinds = counted(len(groups), "kind")
+        count = sum(group.count for group in groups)
+        self.query_one("#far", Static).update(
+            Text(f"{counted(count, 'finding')} of {kinds} · {far} · enter opens · ? explains · esc")
+        )
+
+    def _style(self, group: FindingGroup) -> Style:
+        """With the colour that its rows have in the list; a note has none."""
+        severity = group.severity.value
+        return bold(self.app.theme_variables[severity]) if severity in ("error", "warning") else Style(bold=True)
+
+    def on_tree_node_expanded(self, event: Tree.NodeExpanded[Item]) -> None:
+        group = event.node.data
+        if isinstance(group, FindingGroup):
+            event.node.remove_children()
+            for row, finding in group.kept:
+                line = Text(f"{row + 1:>7}  ", "bold").append(clean(finding.message), "not bold")
+                event.node.add_leaf(line, data=(row, finding))
+            if group.count > len(group.kept):
+                event.node.add_leaf(
+                    Text(f"{group.count - len(group.kept):,} more: filter by finding == {group.code}", "dim")
+                )
+
+    def on_tree_node_selected(self, event: Tree.NodeSelected[Item]) -> None:
+        if isinstance(event.node.data, tuple):
+            self.dismiss(event.node.data)
+
+    def action_explain(self) -> None:
+        node = self._tree.cursor_node
+        if node is not None and node.data is not None:
+            finding = node.data[1] if isinstance(node.data, tuple) else node.data.kept[0][1]
+            self.app.push_screen(FindingDialog("What it means", [finding]))
+
+    def action_down(self) -> None:
+        self._tree.action_cursor_down()
+
+    def action_up(self) -> None:
+        self._tree.action_cursor_up()
+
+
+def _group_line(group: FindingGroup, style: Style) -> Text:
+    known = explain(group.code)
+    title = known.title if known is not None else group.code
+    mark = Text().append(f"{MARKS[group.severity.value]} {group.count:>7,}  ", style)
+    return mark.append(clean(title), "bold").append(f"  {group.code}", "dim not bold")

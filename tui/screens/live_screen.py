@@ -1,0 +1,267 @@
+"""The main screen while packets still come: rows appear, and the cursor goes along while it stands on the last one.
+
+A second line of the title says how it goes. The screen can stand still while the capture goes on; what came so far can
+be saved at any time.
+"""
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar, Final
+
+import numpy as np
+from rich.text import Text
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.widgets import Static
+
+from dissector.capture import CaptureError
+from dissector.capture.live import CaptureSettings, Recording, silence_words
+from dissector.capture_session import Capture, Progress
+from dissector.core.text import clean, counted
+from tui.live_stats import ErrorTimes, LiveStats, live_stats
+from tui.screens.core_screen import EscapeSteps
+from tui.screens.main_screen import MainScreen
+from tui.screens.menu import Choice, Menu
+from tui.screens.prompt import Prompt
+
+BEAT: Final = 0.5
+"""Seconds after which the figures are looked up anew."""
+PATIENCE: Final = 3
+"""Seconds without a packet after which it is said what may be wrong."""
+
+
+Begin = Callable[[CaptureSettings], tuple[Capture, Recording, CaptureSettings]]
+
+
+class LiveScreen(MainScreen):
+    """Everything at one glance, as it happens."""
+
+    FEATURE = "Capture"
+    RENUMBERS_ROWS = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "space", "freeze", "Freeze",
+            tooltip="Let the screen stand still while the capture goes on, and go on again", id="main.freeze",
+        ),
+        Binding("w", "save", "Save", tooltip="Save the packets so far to a file", id="main.save"),
+        Binding("X", "clear", "Clear", show=False, id="main.clear",
+                tooltip="Take the rows so far away from the list; escape brings them back"),
+        Binding("ctrl+e", "end", "End/begin", id="main.end",
+                tooltip="End the capture, what came stays on the screen; then begin another one in its place"),
+    ]  # fmt: skip
+
+    def __init__(self, capture: Capture, recording: Recording, wanted: CaptureSettings, begin: Begin) -> None:
+        """`begin` begins another capture, and whoever gives it closes that. It may take seconds."""
+        super().__init__(capture)
+        self._recording = recording
+        self._wanted = wanted
+        self._begin = begin
+        self._saved = bool(wanted.path)
+        """Whether all that came is in a file of the user's."""
+        self._pulse = LiveStats()
+        self._errors = ErrorTimes()
+        self._counting = False
+        self._felt = 0.0
+        """When the figures were looked up."""
+        self._frozen = False
+        """Whether the screen stands still while the capture goes on."""
+        self._last = 0
+        """Rows that the user has seen come."""
+        self._seen = 0
+        """Packets that are drawn."""
+        self._waits = False
+        """Whether the exchange that is looked at is still to be answered."""
+
+    def _loaded(self, progress: Progress, done: bool) -> None:
+        """A step further; often nothing is new."""
+        self._progress, self._done = progress, done
+        if (progress.packets != self._seen or done) and not self._frozen:
+            self._show_new()
+        self._rows_added(done=done)
+        self._draw_title()
+        self._draw_waiting()
+        for words in (*self._recording.said(), *([self._recording.failure] if done else [])):
+            if words:
+                self.notify(words, markup=False, timeout=10)
+
+    def _show_new(self) -> None:
+        """Let the list have what came."""
+        self._seen = self._progress.packets
+        # Who looks at fields or bytes stays with that exchange; back in the list, G goes along again.
+        looks = self.focused in (self._fields, self._bytes)
+        self._list.show(len(self.capture), anew=True, along=not looks)
+        self._look_again()
+
+    def _draw_title(self) -> None:
+        """Two lines: what is captured and how much came; how it goes."""
+        where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
+        title = Text()  # styles of its parts alone: only the mark is red
+        title.append("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
+        title.append(clean(f" {where}"), "bold").append(f" · {counted(len(self.capture), 'exchange')}")
+        title.append(self._shown_words())
+        lost = self._recording.dropped
+        title.append(f" · {counted(lost, 'packet')} dropped", "bold red" if lost else "dim")
+        width = self.app.size.width - 2
+        state = f"{self._status_words().removeprefix(' · ')} · with {self._recording.engine}".removeprefix(" · ")
+        room = width - title.cell_len - len(state)
+        if room > 0:
+            title.append(" " * room).append(state, "dim")
+        self.query_one("#title", Static).update(title.append("\n").append_text(self._figures(width)))
+
+    def _figures(self, width: int) -> Text:
+        """The second line: what is new below, then as many figures as have room."""
+        line = Text()
+        new = len(self.capture) - self._seen_to()
+        if self._frozen:
+            line.append("❚❚ frozen", "bold")
+        if new:
+            line.append(f"{' ' if line else ''}▼ {new:,} new", "bold")
+        for words in [] if self._done else self._now().words():
+            if line.cell_len + 3 + len(words) > width:
+                break
+            line.append(" · " if line else "").append(words)
+        return line
+
+    def _seen_to(self) -> int:
+        """How many rows there were when the user last saw the newest one: all, while the list goes along."""
+        if not self._frozen and (not len(self.view) or self._list.cursor == len(self.view) - 1):
+            self._last = len(self.capture)
+        return self._last
+
+    def _now(self) -> LiveStats:
+        """The figures, looked up anew now and then: they are to be read."""
+        now = time.monotonic()
+        if now - self._felt >= BEAT:
+            self._felt, self._pulse = now, live_stats(self.capture, time.time_ns(), self._errors)
+            if not self._counting:
+                self._counting = True
+                self._count_errors()
+        return self._pulse
+
+    @work(thread=True, group="errors")
+    def _count_errors(self) -> None:
+        try:
+            self._errors.look(self.capture)
+        finally:
+            self._counting = False
+
+    def action_freeze(self) -> None:
+        """Stand still, or go on."""
+        self._frozen = not self._frozen
+        if not self._frozen:
+            self._show_new()
+            self._list.cursor = max(0, len(self.view) - 1)
+        self._draw_title()
+
+    def action_clear(self) -> None:
+        """Begin the list with what comes next; rows keep their numbers."""
+        self._begin_list(len(self.capture))
+
+    def restore_cleared(self) -> bool:
+        """Show the rows again that were cleared."""
+        cleared = self.view.first > 0
+        if cleared:
+            self._begin_list(0)
+        return cleared
+
+    ESCAPE_ORDER: ClassVar[EscapeSteps] = (*MainScreen.ESCAPE_ORDER, restore_cleared)
+
+    def _begin_list(self, first: int) -> None:
+        self.view.begin(first)
+        self._list.rearranged()
+        self._draw_title()
+
+    def action_end(self) -> None:
+        """End the capture: what it has is still shown. Again: begin another one, in place of this."""
+        if not self._done:
+            self._recording.stop()
+        elif self._saved or not len(self.capture):
+            self._begin_another()
+        else:
+            choices = [Choice("Begin", "without saving what is here"), Choice("Save", "what is here, to begin after")]
+            self.app.push_screen(Menu("What came is not saved", choices), self._begin_or_save)
+
+    def _begin_or_save(self, chosen: int | None) -> None:
+        if chosen is not None:
+            (self._begin_another, self.action_save)[chosen]()
+
+    @work(thread=True, group="begin", exclusive=True)
+    def _begin_another(self) -> None:
+        try:
+            capture, recording, wanted = self._begin(self._wanted.again())
+        except CaptureError as error:
+            self.app.call_from_thread(self.notify, clean(str(error)), severity="error", markup=False, timeout=10)
+            return
+        screen = LiveScreen(capture, recording, wanted, self._begin)
+        old, new = self.appearance, screen.appearance
+        new.columns, new.color_by, new.time = old.columns, old.color_by, old.time
+        self.app.call_from_thread(self.app.switch_screen, screen)
+
+    def is_read(self) -> bool:
+        if self._done:
+            return super().is_read()
+        self.notify("still capturing: end the capture first (ctrl+e)", timeout=4)
+        return False
+
+    def action_save(self) -> None:
+        """Ask for a file to copy the packets to, as far as they have come."""
+        if self._recording.is_ring:
+            self.notify("the files of the ring have it all already", timeout=5)
+            return
+        name = time.strftime("kdissect-%Y%m%d-%H%M%S.pcapng")
+
+        def save(given: str | None) -> None:
+            if given and given.strip():
+                self._save(given.strip())
+
+        self.app.push_screen(Prompt("Save the packets so far to", name), save)
+
+    @work(thread=True, group="save")
+    def _save(self, name: str) -> None:
+        whole = self._recording.over
+        try:
+            with Path(self.capture.names[0]).open("rb") as packets, Path(name).open("xb") as file:
+                shutil.copyfileobj(packets, file)
+                words = f"saved {counted(file.tell(), 'byte')} to {name}"
+            self._saved = self._saved or whole
+        except (OSError, ValueError) as error:
+            words = f"{name}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
+        self.app.call_from_thread(self.notify, clean(words), markup=False, timeout=10)
+
+    def _look_again(self) -> None:
+        """The exchange that is looked at may have been answered."""
+        if self._waits and self._is_complete(self.number):
+            self._choose(self.number)
+
+    def _choose(self, number: int) -> None:
+        super()._choose(number)
+        self._waits = len(self.capture) > 0 and not self._is_complete(number)
+
+    def _is_complete(self, number: int) -> bool:
+        return bool(self.capture.is_complete(np.array([number]))[0])
+
+    @property
+    def _ports(self) -> str:
+        return ",".join(map(str, self._wanted.ports))
+
+    def _draw_waiting(self) -> None:
+        """What is listened to, as long as there is nothing to show."""
+        empty = self.query_one("#empty", Static)
+        waiting = not len(self.capture)
+        for selector in ("#list", "#lower"):
+            self.query_one(selector).set_class(waiting, "hidden")
+        if waiting:
+            empty.update(Text(clean(self._waiting_words()), justify="center"))
+        elif empty.has_class("shown"):
+            self._list.focus()
+        empty.set_class(waiting, "shown")
+
+    def _waiting_words(self) -> str:
+        if self.capture.packets:
+            seen = counted(self.capture.packets, "packet")
+            return f"{seen}, {counted(len(self.capture.connections), 'TCP connection')}, no Kafka so far"
+        if self._recording.seconds < PATIENCE or self._done:
+            return f"listening on {self._wanted.interface}, {self._wanted.filter_said}"
+        return silence_words(self._wanted, self._recording.seconds)

@@ -1,0 +1,126 @@
+"""The overview: who talks, what about, in which versions, how fast, and what goes wrong, as pictures.
+
+Counting goes on beside the screen, a picture a few times a second; leaving the screen ends it. What was counted to the
+end is kept by the main screen.
+"""
+
+import time
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Footer, Static
+from textual.worker import Worker, get_current_worker
+
+from dissector.analysis.stats import StatisticsPass
+from dissector.capture_session import Capture
+from dissector.core.text import counted
+from tui.overview_model import PAGES, OverviewSnapshot, PageTab, overview_lines, overview_snapshot, tabs
+from tui.screens.snapshot_screen import SnapshotScreen
+from tui.ui_thread import call_on_ui
+from tui.widgets.line_list import LineList
+
+SECONDS_BETWEEN: Final = 0.4
+"""Between pictures at least; and a tenth of the time at most goes into them."""
+
+
+class OverviewScreen(SnapshotScreen[str | None]):
+    """Gives a filter for what was opened; None where nothing was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,o", "dismiss", "Back", tooltip="Back to the exchanges", id="overview.back"),
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="overview.help"),
+        Binding("right,l,tab", "page(1)", "Next page", tooltip="The next page", id="overview.next"),
+        Binding("left,h,shift+tab", "page(-1)", "Page before", show=False, tooltip="The page before",
+                id="overview.previous"),
+        Binding("s", "stop", "Stop", show=False, tooltip="Stop counting, and keep what is there", id="overview.stop"),
+    ]  # fmt: skip
+
+    def __init__(self, capture: Capture, picture: OverviewSnapshot | None = None) -> None:
+        super().__init__(capture)
+        self.picture = picture
+        self.is_complete = picture is not None
+        self._page = "summary"
+        self._state = "● counted" if self.is_complete else "○ counting"
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield Static(id="pages", markup=False)
+        yield LineList(id="lines")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one(LineList).focus()
+        self._draw()
+        if not self.is_complete:
+            self.begin()
+
+    def heading(self) -> Text:
+        return Text("Overview", "bold").append(f" · {counted(self._count, 'row')}")
+
+    def begin(self) -> None:
+        self.is_complete = False
+        self.say("○ counting")
+        self._count_all()
+
+    @work(thread=True, exclusive=True, group="count")
+    def _count_all(self) -> None:
+        worker = get_current_worker()
+        counting = StatisticsPass(self._capture)
+        due = 0.0
+        for step in counting.steps():
+            if worker.is_cancelled:
+                return
+            if (now := time.monotonic()) > due:
+                picture = overview_snapshot(counting.statistics)
+                call_on_ui(self, self._counted, worker, picture, f"○ {100 * step.done // step.total} %")
+                due = time.monotonic() + max(SECONDS_BETWEEN, 9 * (time.monotonic() - now))
+        if not worker.is_cancelled:
+            self.is_complete = True
+            call_on_ui(self, self._counted, worker, overview_snapshot(counting.statistics), "● counted")
+
+    def _counted(self, worker: Worker[None], picture: OverviewSnapshot, state: str) -> None:
+        if self.is_mounted and not worker.is_cancelled:
+            self.picture, self._state = picture, state
+            self._draw()
+
+    def _draw(self, *, anew: bool = False) -> None:
+        self.draw_title()
+        pages = Text()
+        for tab in self._tabs:
+            pages.append(tab.name, "reverse bold" if tab.page == self._page else "")
+        self.query_one("#pages", Static).update(pages)
+        picture, page = self.picture, self._page
+        if picture is not None:
+            self.query_one(LineList).show(lambda width: overview_lines(picture, page, width), anew=anew)
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def action_page(self, step: int) -> None:
+        pages = list(PAGES)
+        self._page = pages[(pages.index(self._page) + step) % len(pages)]
+        self._draw(anew=True)
+
+    def action_stop(self) -> None:
+        if not self.is_complete:
+            self.workers.cancel_group(self, "count")
+            self.say(f"{self._state.removeprefix('○ ').removesuffix('counting')} counted, stopped".lstrip())
+
+    def on_click(self, event: events.Click) -> None:
+        """A page's name."""
+        if event.widget is self.query_one("#pages"):
+            for tab in self._tabs:
+                if event.get_content_offset_capture(event.widget).x in tab.cells:
+                    self._page = tab.page
+                    self._draw(anew=True)
+                    return
+
+    @property
+    def _tabs(self) -> list[PageTab]:
+        return tabs(self._page, self.app.size.width - 2)
+
+    def on_line_list_target_opened(self, event: LineList.TargetOpened) -> None:
+        self.dismiss(str(event.target))

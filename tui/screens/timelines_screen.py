@@ -1,0 +1,79 @@
+"""Timelines of groups and transactions: what happened to each, by generation, epoch or transaction."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Footer, Static
+from textual.worker import Worker, get_current_worker
+
+from dissector.analysis.timelines import Timeline, TimelinePass
+from tui.screens.snapshot_screen import SnapshotScreen
+from tui.timeline_lines import timeline_lines
+from tui.ui_thread import call_on_ui
+from tui.widgets.line_list import LineList
+
+
+class TimelinesScreen(SnapshotScreen[int | None]):
+    """Gives the row of the event that was opened, from 0; None where none was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,L", "dismiss", "Back", tooltip="Back to the exchanges", id="timelines.back"),
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work",
+                id="timelines.help"),
+        Binding("tab,right,l", "part(1)", "Next", tooltip="The next group or transactional id", id="timelines.next"),
+        Binding("shift+tab,left,h", "part(-1)", "Previous", show=False,
+                tooltip="The group or transactional id before", id="timelines.previous"),
+    ]  # fmt: skip
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield Static(id="empty", markup=False)
+        yield LineList(id="lines")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one(LineList).focus()
+        self.begin()
+
+    def heading(self) -> Text:
+        return Text("Timelines", "bold").append(" · groups and transactions")
+
+    def begin(self) -> None:
+        self.say("○ reading")
+        self._read()
+
+    @work(thread=True, exclusive=True, group="read")
+    def _read(self) -> None:
+        worker = get_current_worker()
+        reading = TimelinePass(self._capture)
+        told = -1
+        for step in reading.steps():
+            if worker.is_cancelled:
+                return
+            share = 100 * step.done // step.total
+            if share >= told + 10:
+                told = share
+                call_on_ui(self, self.say, f"○ {share} %")
+        if not worker.is_cancelled:
+            call_on_ui(self, self._show, worker, [*reading.groups, *reading.transactions])
+
+    def _show(self, worker: Worker[None], timelines: list[Timeline]) -> None:
+        if not self.is_mounted or worker.is_cancelled:
+            return
+        self.say(f"● {len(timelines):,}")
+        start_ns = self._capture.start_ns
+        self.query_one(LineList).show(lambda width: timeline_lines(timelines, start_ns, width))
+        empty = self.query_one("#empty", Static)
+        empty.update(Text("No exchange of this capture is about a group or a transaction.", justify="center"))
+        empty.set_class(not timelines, "shown")
+        self.query_one(LineList).set_class(not timelines, "hidden")
+
+    def action_part(self, step: int) -> None:
+        self.query_one(LineList).action_section(step)
+
+    def on_line_list_target_opened(self, event: LineList.TargetOpened) -> None:
+        assert isinstance(event.target, int)
+        self.dismiss(event.target)
