@@ -12,16 +12,16 @@ SWITCH_SECONDS = 0.001
 
 
 def load(
-    capture: Capture, tell: Callable[[Progress, bool], None], stopped: Callable[[], bool], *, settled: bool = True
+    capture: Capture, report: Callable[[Progress, bool], None], stopped: Callable[[], bool], *, sort: bool = True
 ) -> None:
     """Read to the end, if nobody has; `tell` gets the progress, and whether that is all. Runs in its own thread."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    told = 0.0
+    reported = 0.0
     progress = Progress(capture.pipeline.done, capture.pipeline.total, capture.packets, len(capture))
-    for progress in () if capture.is_read else capture.read(sort=settled):
+    for progress in () if capture.is_read else capture.read(sort=sort):
         if stopped():
             return
-        if time.monotonic() - told > SECONDS_BETWEEN:
-            told = time.monotonic()
-            tell(progress, False)
-    tell(progress, True)
+        if time.monotonic() - reported > SECONDS_BETWEEN:
+            reported = time.monotonic()
+            report(progress, False)
+    report(progress, True)

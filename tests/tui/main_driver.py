@@ -57,8 +57,8 @@ class Halting(Capture):
         super().__init__(paths)
         self.may_end = threading.Event()
 
-    def read(self, *, settled: bool = True) -> Iterator[Progress]:
-        for progress in super().read(sort=settled):
+    def read(self, *, sort: bool = True) -> Iterator[Progress]:
+        for progress in super().read(sort=sort):
             yield progress._replace(done=progress.total // 2)
             self.may_end.wait(60)
 

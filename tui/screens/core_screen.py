@@ -192,7 +192,7 @@ class CoreScreen(Screen[None]):
                 call_on_ui(self, self._loaded, progress, done)
 
         try:
-            load(self.capture, say_so, lambda: worker.is_cancelled, settled=self.RENUMBERS_ROWS)
+            load(self.capture, say_so, lambda: worker.is_cancelled, sort=self.RENUMBERS_ROWS)
         except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
             if not worker.is_cancelled:
                 self.app.call_from_thread(self.post_message, CaptureFailed(error))
