@@ -21,7 +21,7 @@ from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:
     from dissector.filter import Filter
-    from dissector.pipeline.reading import Tables
+    from dissector.pipeline.table_reader import Tables
 
 NO_PACKETS: Final = "entries of Kafka's own files alone, which no packets carried: show prints them"
 
@@ -123,7 +123,7 @@ def sides(asked: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[Found]
     that nothing has."""
     with TemporaryDirectory() as place:
         with session(on, asked[0][0]) as (spark, bar):
-            from dissector.pipeline.progress import stage
+            from dissector.pipeline.stage_progress import stage
 
             found = []
             for number, (folder, name) in enumerate(asked):

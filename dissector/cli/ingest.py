@@ -15,7 +15,7 @@ from dissector.cli.tables import is_directory
 from dissector.core.text import clean
 
 if TYPE_CHECKING:
-    from dissector.pipeline.ingest import Outcome
+    from dissector.pipeline.ingest import IngestResult
 
 UNREAD: Final = ("not-a-capture", "file-changed")
 """Codes of what is told of files that are not in the tables."""
@@ -37,26 +37,26 @@ def ingest(
         return complain("--idle goes with --follow")
     from dissector.pipeline.folder import Folder, FolderError
     from dissector.pipeline.ingest import ingest as run
-    from dissector.pipeline.ingest import swept
-    from dissector.pipeline.lock import alone
-    from dissector.pipeline.looking_over import Ahead
-    from dissector.pipeline.parts import Keeping
-    from dissector.pipeline.spark import is_here
+    from dissector.pipeline.ingest import remove_staging_afterwards
+    from dissector.pipeline.lock import exclusive
+    from dissector.pipeline.partition_rows import WriteOptions
+    from dissector.pipeline.scan import BackgroundScan
+    from dissector.pipeline.spark_session import is_local
 
-    keeping = Keeping(frames=frames, records=not hashed, secrets=show_secrets)
+    options = WriteOptions(frames=frames, records=not hashed, secrets=show_secrets)
     try:
         Folder(out)  # before anything is started for it
-        with alone(out, complain), swept(out):
+        with exclusive(out, complain), remove_staging_afterwards(out):
             if follow:
                 from dissector.cli.ingest_ring import follow as go_on
 
                 with session(on) as (spark, bar):
                     bar.stop()
-                    return go_on(spark, captures[0], out, keeping, idle)
+                    return go_on(spark, captures[0], out, options, idle)
             files = _files(captures)
-            ahead = Ahead(files) if is_here(on.remote or on.master) else nullcontext()
+            ahead = BackgroundScan(files) if is_local(on.remote or on.master) else nullcontext()
             with ahead as looked_over, session(on) as (spark, bar):
-                outcome = run(spark, files, out, keeping, report=bar, ahead=looked_over)
+                outcome = run(spark, files, out, options, report=bar, ahead=looked_over)
     except FolderError as error:
         return complain(str(error))
     return _tell(outcome, out)
@@ -73,11 +73,11 @@ def _files(captures: Sequence[str]) -> list[str]:
     return [str(Path(each).absolute()) for each in found]
 
 
-def _tell(outcome: "Outcome", out: str) -> int:
+def _tell(outcome: "IngestResult", out: str) -> int:
     """What came of it, a line each."""
     for problem in outcome.problems:
         complain(problem.message)
-    for path in outcome.known:
+    for path in outcome.already_ingested:
         print(f"{clean(path)}: in the tables already", file=sys.stderr)
     counts = ", ".join(f"{name} {count:,}" for name, count in outcome.counts.items())
     if outcome.read:
@@ -85,4 +85,4 @@ def _tell(outcome: "Outcome", out: str) -> int:
     unread = [problem for problem in outcome.problems if problem.code in UNREAD]
     if unread:
         return BAD_INPUT
-    return 0 if outcome.read or outcome.known else NEGATIVE
+    return 0 if outcome.read or outcome.already_ingested else NEGATIVE

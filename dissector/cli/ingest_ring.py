@@ -5,32 +5,32 @@ from typing import TYPE_CHECKING
 
 from dissector.cli.outcome import NEGATIVE, complain
 from dissector.core.text import clean
-from dissector.pipeline.ring import QUIET
+from dissector.pipeline.ring import QUIET_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dissector.pipeline.follow import Told
-    from dissector.pipeline.parts import Keeping
+    from dissector.pipeline.partition_rows import WriteOptions
+    from dissector.pipeline.ring_follower import MicroBatchReport
 
 
-def follow(spark: "SparkSession", folder: str, out: str, keeping: "Keeping", idle: float | None) -> int:
+def follow(spark: "SparkSession", folder: str, out: str, options: "WriteOptions", idle: float | None) -> int:
     """Follow a folder into tables; the exit code. `idle` seconds without anything end it, and all that waits."""
     from pyspark.errors import StreamingQueryException
 
-    from dissector.pipeline.follow import Follower
+    from dissector.pipeline.ring_follower import Follower
 
     seen = 0
 
-    def tell(told: "Told") -> None:
+    def tell(told: "MicroBatchReport") -> None:
         nonlocal seen
         seen += told.files
         _tell(told)
 
-    follower = Follower(spark, out, keeping, 2 * spark.sparkContext.defaultParallelism, tell)
+    follower = Follower(spark, out, options, 2 * spark.sparkContext.defaultParallelism, tell)
     print(f"following {clean(folder)} -> {clean(out)}, Ctrl+C ends it", file=sys.stderr)
     try:
-        follower.run(folder, idle, QUIET if idle is None else min(QUIET, idle / 2))
+        follower.run(folder, idle, QUIET_SECONDS if idle is None else min(QUIET_SECONDS, idle / 2))
     except KeyboardInterrupt:
         print("stopped: what waits for an answer is kept, and goes on when this is started again", file=sys.stderr)
         return 0
@@ -45,7 +45,7 @@ def _cause(error: Exception) -> str:
     return words.partition("\n")[0]
 
 
-def _tell(told: "Told") -> None:
+def _tell(told: "MicroBatchReport") -> None:
     """A line a micro-batch: what came, how fast, how far behind."""
     for problem in told.problems:
         complain(problem.message)

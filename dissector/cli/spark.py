@@ -20,7 +20,7 @@ MISSING: Final = "tables need Spark's Python side: pip install 'kafka-dissector[
 
 
 class Bar:
-    """How far Spark is, for whoever watches a terminal: a `pipeline.progress.Report`."""
+    """How far Spark is, for whoever watches a terminal: a `pipeline.stage_progress.Report`."""
 
     def __init__(self, bar: "Progress | None" = None) -> None:
         self._bar = bar
@@ -48,8 +48,8 @@ def session(on: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, Bar]]
     """A session of Spark's, and who can be told how far it is. Raises `CaptureError` where there is none, and for what
     fails in it: then what it is `about` is named."""
     need()
-    from dissector.pipeline.spark import JobError, NoSparkError
-    from dissector.pipeline.spark import session as started
+    from dissector.pipeline.spark_session import JobError, NoSparkError
+    from dissector.pipeline.spark_session import session as started
 
     try:
         with _bar(on) as bar, started(on.master, on.remote, on.settings, verbose=on.verbose) as made:
@@ -69,7 +69,7 @@ def _bar(on: Cluster) -> Iterator[Bar]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    # Standard error is another one while Spark is there (`pipeline.spark`): nobody else is to put it back.
+    # Standard error is another one while Spark is there (`pipeline.spark_session`): nobody else is to put it back.
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as shown:
         yield Bar(shown)

@@ -115,7 +115,7 @@ def _of_tables(
     folder: str, on: Cluster, by: str | RowField | None, form: StatsFormat, fitting: "Filter | None", *, plot: bool
 ) -> int:
     with opened(folder, on) as (tables, bar):
-        from dissector.pipeline.statistics import counts_by, over_time, statistics
+        from dissector.pipeline.table_statistics import counts_by, over_time, statistics
 
         if isinstance(by, RowField):
             by_value, rows = counts_by(tables, fitting, by.name), tables.fitting(fitting).count()

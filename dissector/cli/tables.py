@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dissector.filter import Filter
-    from dissector.pipeline.reading import Tables
+    from dissector.pipeline.table_reader import Tables
 
 NOT_KEPT: Final = "frames were not kept (ingest --frames keeps them): these were written anew from what they hold"
 
@@ -62,7 +62,7 @@ def opened(folder: str, on: Cluster) -> "Iterator[tuple[Tables, Bar]]":
     """The tables of a folder, and who is told how far Spark is with them. Raises what `session` does, and
     `CaptureError` where there are no tables."""
     with session(on, folder) as (spark, bar):
-        from dissector.pipeline.progress import stage
+        from dissector.pipeline.stage_progress import stage
 
         with stage(spark, "reading tables", bar):
             yield tables_of(spark, folder), bar
@@ -70,7 +70,7 @@ def opened(folder: str, on: Cluster) -> "Iterator[tuple[Tables, Bar]]":
 
 def tables_of(spark: "SparkSession", folder: str) -> "Tables":
     """The tables of a folder. Raises `CaptureError` where there are none."""
-    from dissector.pipeline.reading import Tables
+    from dissector.pipeline.table_reader import Tables
 
     tables = Tables(spark, folder)
     if not tables.are_there:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from dissector.core.json_text import encodable
-from dissector.pipeline.tables import PARTITIONS, Table
+from dissector.pipeline.table_schemas import PARTITIONS, TableSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +18,7 @@ _SCALARS: Final = {
 }  # fmt: skip
 
 
-def arrow_schema(table: Table, *, partitions: bool) -> pa.Schema:
+def arrow_schema(table: TableSchema, *, partitions: bool) -> pa.Schema:
     """A table's columns, the `partitions` before them or not."""
     columns = (*(PARTITIONS if partitions else ()), *table.columns)
     return pa.schema([(c.name, pa.string() if c.of_json else arrow_type(c.type)) for c in columns])

@@ -9,12 +9,12 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from dissector.pipeline.ring import Ring, given
+from dissector.pipeline.ring import Ring, logged_files
 
 NAME = "kafka_closed_files"
 
 
-class ClosedFiles(DataSource):
+class ClosedFilesSource(DataSource):
     """What `spark.readStream.format(NAME)` finds. Options: `folder`, `log`, `quiet`."""
 
     @classmethod
@@ -50,5 +50,5 @@ class ClosedFilesReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         start, end = cast(tuple[int, int], partition.value)
-        for place, entry in enumerate(islice(given(self._log), start, end), start):
+        for place, entry in enumerate(islice(logged_files(self._log), start, end), start):
             yield (place, *entry)

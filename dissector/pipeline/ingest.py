@@ -25,35 +25,44 @@ from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.finding import Finding
 from dissector.core.text import counted
 from dissector.index.shared_state import SharedState
-from dissector.pipeline import committing, source, wide
+from dissector.pipeline import commit, cross_connection, source
 from dissector.pipeline.arrow import frame
-from dissector.pipeline.committing import FOLLOWER
-from dissector.pipeline.dealt import by_part
+from dissector.pipeline.commit import FOLLOWER
+from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.folder import Folder, FolderError
-from dissector.pipeline.looking_over import Ahead, cores, plans_of
-from dissector.pipeline.notes import findings_of
+from dissector.pipeline.observations import findings_of
 from dissector.pipeline.origins import SHORT, origins
-from dissector.pipeline.parts import Keeping, lessons, rows
-from dissector.pipeline.plan import Plan
-from dissector.pipeline.progress import Report, stage
-from dissector.pipeline.segments import CHANGED, segments
-from dissector.pipeline.staging import SHAPE, Staged, staged
-from dissector.pipeline.tables import AS_WRITTEN, BY_NAME, FOUND, NOTES, OF_PARTS, PARTITIONS, Table, ddl
+from dissector.pipeline.partition_rows import WriteOptions, lessons, rows
+from dissector.pipeline.scan import BackgroundScan, cores, scan_files
+from dissector.pipeline.shuffled import by_partition
+from dissector.pipeline.splits import FILE_CHANGED, splits
+from dissector.pipeline.stage_progress import Report, stage
+from dissector.pipeline.staging import STAGED_TYPES, StagedFile, write_rows
+from dissector.pipeline.table_schemas import (
+    BY_NAME,
+    FOUND,
+    OBSERVATIONS,
+    PARTITION_TABLES,
+    PARTITIONS,
+    UNCHANGED_TABLES,
+    TableSchema,
+    ddl,
+)
 from dissector.pipeline.whole_files import of_file
 from dissector.transport.partitions import Partition
 
-PART: Final = 64 << 20
+PARTITION_BYTES: Final = 64 << 20
 """Bytes of blocks for a part, about: a task of half a minute, soon tried again, with a small spool. Connections are not
 divided, so a part may be larger: its memory hardly depends on it."""
-ROWS_A_TASK: Final = 20_000
+ROWS_PER_TASK: Final = 20_000
 """That are written by a task, at least."""
-NOTES_A_TASK: Final = 50_000
+OBSERVATIONS_PER_TASK: Final = 50_000
 """That are brought together by a task, about."""
-STAGE: Final = "_runs"
+STAGING: Final = "_runs"
 """Where runs that are not over keep what they make."""
 
 
-class ChangedError(Exception):
+class FilesChangedError(Exception):
     """Files changed or went away while they were read. `findings` are about them, each with its path."""
 
     def __init__(self, findings: list[Finding]) -> None:
@@ -62,12 +71,12 @@ class ChangedError(Exception):
 
 
 @dataclass
-class Outcome:
+class IngestResult:
     """What a run did."""
 
     read: int = 0
     """Captures."""
-    known: list[str] = field(default_factory=list)
+    already_ingested: list[str] = field(default_factory=list)
     """Paths of captures that were in the tables already."""
     packets: int = 0
     counts: dict[str, int] = field(default_factory=dict)
@@ -76,21 +85,21 @@ class Outcome:
 
 
 def ingest(
-    spark: SparkSession, paths: Sequence[str], out: str, keeping: Keeping, *, parts: int | None = None,
-    report: Report = lambda stage, done, total: None, ahead: Ahead | None = None,
-) -> Outcome:  # fmt: skip
+    spark: SparkSession, paths: Sequence[str], out: str, options: WriteOptions, *, parts: int | None = None,
+    report: Report = lambda stage, done, total: None, ahead: BackgroundScan | None = None,
+) -> IngestResult:  # fmt: skip
     """Bring captures into the tables of a folder, some of them looked over `ahead`. Raises `FolderError` where that
     can't be written to."""
     spark.dataSource.register(source.PacketSource)
     folder = Folder(out)
-    there = known(spark, folder)
-    _sweep(folder, there)
+    there = ingested_digests(spark, folder)
+    _remove_leftovers(folder, there)
     with stage(spark, f"looking over {counted(len(paths), 'file')}", report):
-        plans = plans_of(spark, paths, ahead)
-    outcome, new = Outcome(), []
+        plans = scan_files(spark, paths, ahead)
+    outcome, new = IngestResult(), []
     for each in plans:
         if each.digest in there:
-            outcome.known.append(each.path)
+            outcome.already_ingested.append(each.path)
             continue
         outcome.problems += each.problems
         if each.digest:
@@ -98,15 +107,15 @@ def ingest(
             new.append(each)
     while new:
         run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
-        made = Run(spark, folder, run, new, keeping, report)
+        made = IngestRun(spark, folder, run, new, options, report)
         try:
             outcome.counts = made.all(parts)
-        except ChangedError as changed:
+        except FilesChangedError as changed:
             outcome.problems += changed.findings
             new = [each for each in new if each.path not in {finding.path for finding in changed.findings}]
-            folder.remove(STAGE)
+            folder.remove(STAGING)
             continue
-        folder.remove(STAGE)
+        folder.remove(STAGING)
         outcome.problems += made.problems
         read = [each for each in new if not each.unread]
         outcome.read, outcome.packets = len(read), sum(each.packets for each in read)
@@ -115,17 +124,17 @@ def ingest(
 
 
 @contextmanager
-def swept(out: str) -> Iterator[None]:
+def remove_staging_afterwards(out: str) -> Iterator[None]:
     """Nothing is left of a run that was broken off. To be left when Spark has ended: tasks go on for a moment when they
     are told to stop, and write."""
     try:
         yield
     finally:
         with suppress(FolderError):
-            Folder(out).remove(STAGE)
+            Folder(out).remove(STAGING)
 
 
-def known(spark: SparkSession, folder: Folder) -> set[str]:
+def ingested_digests(spark: SparkSession, folder: Folder) -> set[str]:
     """Digests of the captures that are in the tables."""
     if not folder.has("captures"):
         return set()
@@ -133,56 +142,62 @@ def known(spark: SparkSession, folder: Folder) -> set[str]:
     return {row.digest for row in read.parquet(folder.spark("captures")).select("digest").collect()}
 
 
-def _sweep(folder: Folder, there: set[str]) -> None:
+def _remove_leftovers(folder: Folder, there: set[str]) -> None:
     """Remove what runs left that were killed: what they staged, and what they moved of captures that have no row. What
     a follower was moving stays, as it goes on with that."""
-    folder.remove(STAGE)
-    if folder.has(f"{FOLLOWER}/{committing.STAGE}"):
+    folder.remove(STAGING)
+    if folder.has(f"{FOLLOWER}/{commit.STAGE}"):
         return
     called = {f"capture={digest[:SHORT]}" for digest in there}
-    for name in OF_PARTS:
+    for name in PARTITION_TABLES:
         for partition in folder.partitions(name):
             if partition.partition("/")[2] not in called:
                 folder.remove(f"{name}/{partition}")
 
 
-def _together(files: Sequence[Staged]) -> CaptureTally:
+def _total_tally(files: Sequence[StagedFile]) -> CaptureTally:
     """What all parts left out."""
-    told = of_parts(files)
+    told = partition_tallies(files)
     return CaptureTally.together([each for part in told for each in part.dealt], [part.tally for part in told])
 
 
-def of_parts(files: Sequence[Staged]) -> list[PartitionTally]:
+def partition_tallies(files: Sequence[StagedFile]) -> list[PartitionTally]:
     """What parts tell of themselves."""
     return [pickle.loads(each.tally) for each in files if each.tally is not None]
 
 
-def _left_out(dealt: DataFrame) -> list[Finding]:
+def _routing_findings(dealt: DataFrame) -> list[Finding]:
     """What is told of the files as they are dealt out: blocks without packets have it."""
     told = dealt.where("tally IS NOT NULL").select("tally").collect()
     return [finding for row in told for finding in pickle.loads(row.tally).told]
 
 
-def _be_unchanged(told: Iterable[Finding]) -> None:
-    """Raises `ChangedError` for files that are told to have changed, each once."""
-    if changed := {finding.path: finding for finding in told if finding.code == CHANGED}:
-        raise ChangedError(list(changed.values()))
+def _check_unchanged(told: Iterable[Finding]) -> None:
+    """Raises `FilesChangedError` for files that are told to have changed, each once."""
+    if changed := {finding.path: finding for finding in told if finding.code == FILE_CHANGED}:
+        raise FilesChangedError(list(changed.values()))
 
 
-class Run:
+class IngestRun:
     """One run of the job."""
 
     def __init__(
-        self, spark: SparkSession, folder: Folder, run: str, plans: list[Plan], keeping: Keeping, report: Report
+        self,
+        spark: SparkSession,
+        folder: Folder,
+        run: str,
+        plans: list[FileScan],
+        options: WriteOptions,
+        report: Report,
     ) -> None:
         self._spark = spark
         self._folder = folder
         self._run = run
-        self._stage = f"{STAGE}/{run}"
+        self._stage = f"{STAGING}/{run}"
         self._plans = plans
-        self._keeping = keeping
+        self._options = options
         self._report = report
-        self._segments = segments(plans)
+        self._segments = splits(plans)
         self._origins = origins(plans, self._segments)
         self.problems: list[Finding] = []
         """What is known of none of the files by itself."""
@@ -201,46 +216,46 @@ class Run:
         """Everything, in so many parts, or as many as are enough; the counts of rows."""
         parts = parts or self._enough()
         files = self._made(parts)
-        self.problems = _together(files).problems
-        _be_unchanged(self.problems)
+        self.problems = _total_tally(files).problems
+        _check_unchanged(self.problems)
         with stage(self._spark, "finding", self._report):
             files += self._find(files)
         counts = Counter[str]()
         for each in files:
             counts["findings" if each.table == FOUND.name else each.table] += each.rows
-        told = {name: counts[name] for name in OF_PARTS}
+        told = {name: counts[name] for name in PARTITION_TABLES}
         with stage(self._spark, f"writing {counted(sum(told.values()), 'row')}", self._report):
-            for name in OF_PARTS:
+            for name in PARTITION_TABLES:
                 self._table(name, files, told[name])
             self._commit()
         return told
 
     def _enough(self) -> int:
         """Parts: as many for each core, and none too large."""
-        size = sum(each.dealt for each in self._plans)
-        return self._cores * max(2, -(-size // (self._cores * PART)))
+        size = sum(each.block_bytes for each in self._plans)
+        return self._cores * max(2, -(-size // (self._cores * PARTITION_BYTES)))
 
     @cached_property
     def _cores(self) -> int:
         return cores(self._spark)
 
-    def _made(self, parts: int) -> list[Staged]:
+    def _made(self, parts: int) -> list[StagedFile]:
         """What tasks write down of all files."""
         alone = [each for each in self._plans if each.stands_alone]
         if not self._is_dealt:
             with stage(self._spark, f"dissecting {counted(len(alone), 'file')}", self._report):
-                return [Staged(*row) for row in self._of_files(alone).collect()] if alone else []
+                return [StagedFile(*row) for row in self._of_files(alone).collect()] if alone else []
         dealt = self._dealt(parts)
         try:
             packets = sum(each.packets for each in self._plans)
             with stage(self._spark, f"dealing out {counted(packets, 'packet')}", self._report):
-                _be_unchanged(_left_out(dealt))
+                _check_unchanged(_routing_findings(dealt))
             with stage(self._spark, f"learning from {counted(parts, 'part')}", self._report):
                 taught = self._taught(dealt, parts)
             with stage(self._spark, f"dissecting {counted(parts, 'part')}", self._report):
                 made = self._of_parts(dealt, parts, taught)
                 made = self._of_files(alone).union(made) if alone else made
-                return [Staged(*row) for row in made.collect()]
+                return [StagedFile(*row) for row in made.collect()]
         finally:
             dealt.unpersist()
             with suppress(FolderError):  # what is left goes with the run
@@ -259,14 +274,14 @@ class Run:
     def _places(self, parts: int) -> DataFrame:
         """Where packets stand once they are dealt out."""
         read = self._spark.read.format(source.NAME)
-        read = read.option("segments", source.packed(self._segments)).option("parts", str(parts))
+        read = read.option("segments", source.encode_splits(self._segments)).option("parts", str(parts))
         return read.option("folder", self._folder.spark(self._packets)).load()
 
     def _taught(self, dealt: DataFrame, parts: int) -> SharedState:
         packets_at = self._folder.spark(self._packets)
 
         def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, blocks in by_part(some, packets_at):
+            for number, blocks in by_partition(some, packets_at):
                 found = pickle.dumps(lessons(blocks, Partition(number, parts)))
                 yield pa.RecordBatch.from_pydict({"lessons": pa.array([found], pa.binary())})
 
@@ -274,33 +289,33 @@ class Run:
         return SharedState.together(pickle.loads(row.lessons) for row in found)
 
     def _of_parts(self, dealt: DataFrame, parts: int, taught: SharedState) -> DataFrame:
-        told = pickle.dumps((taught, self._origins, self._keeping))
+        told = pickle.dumps((taught, self._origins, self._options))
         packets_at, rows_at = self._folder.spark(self._packets), self._folder.spark(self._rows)
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, blocks in by_part(some, packets_at):
-                for each in staged(rows(blocks, Partition(number, parts), *pickle.loads(told)), rows_at):
+            for number, blocks in by_partition(some, packets_at):
+                for each in write_rows(rows(blocks, Partition(number, parts), *pickle.loads(told)), rows_at):
                     yield each.batch
 
-        return dealt.mapInArrow(dissect, SHAPE)
+        return dealt.mapInArrow(dissect, STAGED_TYPES)
 
-    def _of_files(self, alone: list[Plan]) -> DataFrame:
+    def _of_files(self, alone: list[FileScan]) -> DataFrame:
         """Files that are read one by one: a task each."""
-        keeping, rows_at = self._keeping, self._folder.spark(self._rows)
+        options, rows_at = self._options, self._folder.spark(self._rows)
 
         def read(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in some:
                 for one in batch.column(1).to_pylist():
-                    for each in staged(of_file(pickle.loads(one), keeping), rows_at):
+                    for each in write_rows(of_file(pickle.loads(one), options), rows_at):
                         yield each.batch
 
         told = [(number, pickle.dumps(each)) for number, each in enumerate(alone)]
         files = frame(self._spark, told, "number INT, plan BINARY")
-        return files.repartitionById(len(told), f.col("number")).mapInArrow(read, SHAPE)
+        return files.repartitionById(len(told), f.col("number")).mapInArrow(read, STAGED_TYPES)
 
-    def _find(self, files: list[Staged]) -> list[Staged]:
+    def _find(self, files: list[StagedFile]) -> list[StagedFile]:
         """Files of what several connections tell: of the notes of all parts."""
-        notes = self._staged(NOTES, files)
+        notes = self._staged(OBSERVATIONS, files)
         if notes is None:
             return []
         rows_at, told = self._folder.spark(self._rows), pickle.dumps(self._origins)
@@ -308,23 +323,23 @@ class Run:
         def find(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             cells = (cells for batch in some for cells in batch.to_pylist())
             found = ((FOUND.name, each) for each in findings_of(cells, pickle.loads(told)))
-            for each in staged(found, rows_at):
+            for each in write_rows(found, rows_at):
                 yield each.batch
 
-        tasks = 1 + sum(each.rows for each in files if each.table == NOTES.name) // NOTES_A_TASK
-        made = wide.together(notes, tasks).mapInArrow(find, SHAPE)
-        return [Staged(*row) for row in made.collect()]
+        tasks = 1 + sum(each.rows for each in files if each.table == OBSERVATIONS.name) // OBSERVATIONS_PER_TASK
+        made = cross_connection.partitioned(notes, tasks).mapInArrow(find, STAGED_TYPES)
+        return [StagedFile(*row) for row in made.collect()]
 
-    def _staged(self, table: Table, files: list[Staged]) -> DataFrame | None:
+    def _staged(self, table: TableSchema, files: list[StagedFile]) -> DataFrame | None:
         """The rows of a table that were written to files, if there are any."""
         paths = [self._folder.spark(f"{self._rows}/{each.path}") for each in files if each.table == table.name]
         return self._read(table, paths) if paths else None
 
-    def _read(self, table: Table, paths: list[str]) -> DataFrame:
+    def _read(self, table: TableSchema, paths: list[str]) -> DataFrame:
         columns = ", ".join(f"{each.name} {each.type}" for each in PARTITIONS)
         return self._spark.read.schema(f"{columns}, {ddl(table, before=True)}").parquet(*paths)
 
-    def _whole(self, table: Table, files: list[Staged]) -> DataFrame | None:
+    def _whole(self, table: TableSchema, files: list[StagedFile]) -> DataFrame | None:
         """The same, and what several connections tell."""
         made, found = self._staged(table, files), self._staged(FOUND, files)
         if found is None or table.name not in ("exchanges", "findings"):
@@ -332,15 +347,15 @@ class Run:
         exchanges = self._staged(BY_NAME["exchanges"], files)
         assert exchanges is not None, "what is found is about exchanges"
         if table.name == "exchanges":
-            return wide.marked(exchanges, found)
-        told = wide.rows(found, exchanges)
+            return cross_connection.with_found(exchanges, found)
+        told = cross_connection.finding_rows(found, exchanges)
         return told if made is None else made.unionByName(told)
 
-    def _table(self, name: str, files: list[Staged], rows: int) -> None:
+    def _table(self, name: str, files: list[StagedFile], rows: int) -> None:
         """Bring the rows of one table to where they go on from together: few by few tasks, as each writes a file for
         every capture that it has rows of."""
         table = BY_NAME[name]
-        if name in AS_WRITTEN:
+        if name in UNCHANGED_TABLES:
             for each in files:
                 if each.table == name:
                     self._folder.move(f"{self._rows}/{each.path}", f"{self._stage}/{each.path}")
@@ -363,19 +378,19 @@ class Run:
         share, as nobody would help with it, those of one go to one."""
         packets = [each.packets for each in self._plans]
         captures = max(1, len(packets))  # the last rows of a ring come without any
-        tasks = 1 + rows // ROWS_A_TASK
+        tasks = 1 + rows // ROWS_PER_TASK
         if 1 < tasks <= captures and max(packets) * tasks <= 2 * sum(packets):
             return made.repartition(tasks, "capture")
-        return made.coalesce(min(tasks, max(self._cores, rows // (ROWS_A_TASK * captures))))
+        return made.coalesce(min(tasks, max(self._cores, rows // (ROWS_PER_TASK * captures))))
 
     def _commit(self) -> None:
         """Move what was made to where it belongs; what says that it is there comes last."""
-        for name in OF_PARTS:
+        for name in PARTITION_TABLES:
             for partition in self._folder.partitions(f"{self._stage}/{name}"):
                 self._folder.move(f"{self._stage}/{name}/{partition}", f"{name}/{partition}")
         self._captures().write.mode("append").parquet(self._folder.spark("captures"))
 
-    def _shared(self, of: Plan) -> list[Finding]:
+    def _shared(self, of: FileScan) -> list[Finding]:
         """What is wrong with the packets of all files."""
         return self.problems if of.ranges else []
 

@@ -27,13 +27,13 @@ _LONGEST: Final = 200
 
 
 @contextmanager
-def alone(out: str, tell: Callable[[str], object]) -> Iterator[None]:
+def exclusive(out: str, tell: Callable[[str], object]) -> Iterator[None]:
     """Be the only one that writes to a folder. Raises `FolderError` where somebody else does; `tell` gets a line where
     it was left by a run that is gone."""
     files, path = opened(out)
-    held = _held(out, f"{path}/{NAME}") if isinstance(files, pa.fs.LocalFileSystem) else None
+    held = _lock_file(out, f"{path}/{NAME}") if isinstance(files, pa.fs.LocalFileSystem) else None
     if held is None:
-        _leave_word(out, files, f"{path}/{NAME}", tell)
+        _create_lock_file(out, files, f"{path}/{NAME}", tell)
     try:
         yield
     finally:
@@ -43,7 +43,7 @@ def alone(out: str, tell: Callable[[str], object]) -> Iterator[None]:
             os.close(held)
 
 
-def _held(out: str, path: str) -> int | None:
+def _lock_file(out: str, path: str) -> int | None:
     """The file, locked by this process; None where its file system has no locks. Who had it removes it when it is
     done, so it is looked whether it is still there."""
     while True:
@@ -62,12 +62,12 @@ def _held(out: str, path: str) -> int | None:
             return None
         if Path(path).exists() and os.path.samestat(os.fstat(file), Path(path).stat()):
             os.truncate(file, 0)
-            os.pwrite(file, _me().encode(), 0)
+            os.pwrite(file, _description().encode(), 0)
             return file
         os.close(file)
 
 
-def _leave_word(out: str, files: pa.fs.FileSystem, path: str, tell: Callable[[str], object]) -> None:
+def _create_lock_file(out: str, files: pa.fs.FileSystem, path: str, tell: Callable[[str], object]) -> None:
     """Write the file where there is none, or one of a process of this host that is gone."""
     if files.get_file_info(path).type != pa.fs.FileType.NotFound:
         with files.open_input_stream(path) as there:
@@ -77,10 +77,10 @@ def _leave_word(out: str, files: pa.fs.FileSystem, path: str, tell: Callable[[st
             raise FolderError(f"{out}: {who or 'another run'} writes to it, and one run at a time does; {how}")
         tell(f"{out}: {who} wrote to it, and is gone: what it left is swept away")
     with files.open_output_stream(path) as file:
-        file.write(_me().encode())
+        file.write(_description().encode())
 
 
-def _me() -> str:
+def _description() -> str:
     return f"process {os.getpid()} of {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC,"
 
 

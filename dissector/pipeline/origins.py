@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from dissector.pipeline.plan import Plan
-from dissector.pipeline.segments import Segment
+from dissector.pipeline.file_scan import FileScan
+from dissector.pipeline.splits import InputSplit
 
 SHORT: Final = 16
 """Digits of a digest that a capture is called by."""
@@ -48,7 +48,7 @@ class Origins:
         return origin, packet - origin.first + 1
 
 
-def origins(plans: Sequence[Plan], found: Sequence[Segment]) -> list[Origin]:
+def origins(plans: Sequence[FileScan], found: Sequence[InputSplit]) -> list[Origin]:
     """Where the packets of each file begin in the capture of all."""
     by_path = {each.path: each for each in plans}
     first: dict[str, Origin] = {}

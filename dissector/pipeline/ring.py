@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-QUIET: Final = 60.0
+QUIET_SECONDS: Final = 60.0
 """Seconds in which the newest file did not grow: nobody writes it any more."""
-MOST_BYTES: Final = 1 << 30
+MAX_BYTES: Final = 1 << 30
 """Of files that are given at a time; one at least."""
 _DIGITS: Final = re.compile(r"\d+")
 
 
-class Entry(NamedTuple):
+class RingFile(NamedTuple):
     """A file as it was when it was given."""
 
     path: str
@@ -36,22 +36,22 @@ class Ring:
     """One folder. Hidden files are not looked at."""
 
     def __init__(
-        self, folder: str, log: Path, quiet: float = QUIET, clock: Callable[[], float] = time.monotonic
+        self, folder: str, log: Path, quiet: float = QUIET_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._folder = Path(folder)
         self._log = log
         self._quiet = quiet
         self._clock = clock
-        _mend(log)
-        self._given = list(given(log))
+        _truncate_incomplete_line(log)
+        self._given = list(logged_files(log))
         self._known = set(self._given)
-        self._since: dict[str, tuple[Entry, float]] = {}
+        self._since: dict[str, tuple[RingFile, float]] = {}
         """When each file was first seen as it is."""
 
     def take(self) -> int:
         """Note files that were closed in the log; how many it has now. Raises `OSError`."""
-        new: list[Entry] = []
-        room = MOST_BYTES
+        new: list[RingFile] = []
+        room = MAX_BYTES
         for entry in self._closed():
             if entry in self._known:
                 continue
@@ -65,16 +65,16 @@ class Ring:
             self._known.update(new)
         return len(self._given)
 
-    def _closed(self) -> list[Entry]:
+    def _closed(self) -> list[RingFile]:
         """Files that nobody writes any more, the oldest first."""
-        rings: dict[str, list[Entry]] = {}
+        rings: dict[str, list[RingFile]] = {}
         now, seen = self._clock(), {}
         for entry in _files(self._folder):
             before = self._since.get(entry.path)
             seen[entry.path] = before if before is not None and before[0] == entry else (entry, now)
             rings.setdefault(_DIGITS.sub("0", Path(entry.path).name), []).append(entry)
         self._since = seen
-        closed: list[Entry] = []
+        closed: list[RingFile] = []
         for entries in rings.values():
             newest = max(entry.changed_ns for entry in entries)
             closed += [
@@ -84,7 +84,7 @@ class Ring:
             ]
         return sorted(closed, key=lambda entry: (entry.changed_ns, entry.path))
 
-    def _write(self, entries: list[Entry]) -> None:
+    def _write(self, entries: list[RingFile]) -> None:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("a") as file:
             file.write("".join(json.dumps(entry) + "\n" for entry in entries))
@@ -92,33 +92,33 @@ class Ring:
             os.fsync(file.fileno())
 
 
-def given(log: Path) -> Iterator[Entry]:
+def logged_files(log: Path) -> Iterator[RingFile]:
     """What the log has, in order; a line that a crash cut short is none."""
     lines = log.read_text().split("\n")[:-1] if log.exists() else []
     for line in lines:
-        yield Entry(*json.loads(line))
+        yield RingFile(*json.loads(line))
 
 
-def entry_of(path: Path) -> Entry | None:
+def ring_file(path: Path) -> RingFile | None:
     """A file as it is now; None where there is none, as a ring has just let go of it."""
     try:
         about = path.stat()
     except FileNotFoundError:
         return None
-    return Entry(str(path.absolute()), about.st_size, about.st_mtime_ns, about.st_ino)
+    return RingFile(str(path.absolute()), about.st_size, about.st_mtime_ns, about.st_ino)
 
 
-def _mend(log: Path) -> None:
+def _truncate_incomplete_line(log: Path) -> None:
     """Cut off a line that a crash cut short: what was in it is given again."""
     data = log.read_bytes() if log.exists() else b""
     if not data.endswith(b"\n") and data:
         os.truncate(log, data.rfind(b"\n") + 1)
 
 
-def _files(folder: Path) -> Iterator[Entry]:
+def _files(folder: Path) -> Iterator[RingFile]:
     for each in os.scandir(folder):
         if each.name.startswith(".") or not each.is_file():
             continue
-        entry = entry_of(Path(each.path))
+        entry = ring_file(Path(each.path))
         if entry is not None:
             yield entry

@@ -14,14 +14,14 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from dissector.pipeline.dealt import PLACES, written
-from dissector.pipeline.segments import Segment, deal
+from dissector.pipeline.shuffled import LOCATIONS, write_blocks
+from dissector.pipeline.splits import InputSplit, route
 
 NAME = "kafka_packets"
 
 
-class _Task(InputPartition):
-    def __init__(self, segments: list[Segment]) -> None:
+class _ReadTask(InputPartition):
+    def __init__(self, segments: list[InputSplit]) -> None:
         super().__init__(segments)
 
 
@@ -33,16 +33,16 @@ class PacketSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        return PLACES
+        return LOCATIONS
 
     def reader(self, schema: StructType) -> "PacketReader":
-        return PacketReader(unpacked(self.options["segments"]), int(self.options["parts"]), self.options["folder"])
+        return PacketReader(decode_splits(self.options["segments"]), int(self.options["parts"]), self.options["folder"])
 
 
 class PacketReader(DataSourceReader):
     """Reads segments."""
 
-    def __init__(self, segments: list[Segment], parts: int, folder: str) -> None:
+    def __init__(self, segments: list[InputSplit], parts: int, folder: str) -> None:
         self._segments = segments
         self._parts = parts
         self._folder = folder
@@ -52,18 +52,18 @@ class PacketReader(DataSourceReader):
         return self.__dict__ | {"_segments": []}
 
     def partitions(self) -> list[InputPartition]:
-        return [_Task(some) for some in together(self._segments, 2 * self._parts)]
+        return [_ReadTask(some) for some in group_splits(self._segments, 2 * self._parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        some = cast(list[Segment], partition.value)
-        yield from written((each for segment in some for each in deal(segment, self._parts)), self._folder)
+        some = cast(list[InputSplit], partition.value)
+        yield from write_blocks((each for segment in some for each in route(segment, self._parts)), self._folder)
 
 
-def together(segments: list[Segment], tasks: int) -> list[list[Segment]]:
+def group_splits(segments: list[InputSplit], tasks: int) -> list[list[InputSplit]]:
     """Segments for about so many tasks: small ones that stand side by side together, as a task costs more than they
     do."""
     enough = sum(segment.packets for segment in segments) / tasks
-    found: list[list[Segment]] = []
+    found: list[list[InputSplit]] = []
     left = 0.0
     for segment in segments:
         if left <= 0:
@@ -74,11 +74,11 @@ def together(segments: list[Segment], tasks: int) -> list[list[Segment]]:
     return found
 
 
-def packed(segments: list[Segment]) -> str:
+def encode_splits(segments: list[InputSplit]) -> str:
     """Segments as an option's text."""
     return base64.b64encode(pickle.dumps(segments)).decode()
 
 
-def unpacked(text: str) -> list[Segment]:
+def decode_splits(text: str) -> list[InputSplit]:
     """The other way."""
-    return cast(list[Segment], pickle.loads(base64.b64decode(text)))
+    return cast(list[InputSplit], pickle.loads(base64.b64decode(text)))

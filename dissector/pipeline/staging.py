@@ -3,7 +3,7 @@
 Few rows go through the JVM, none twice, and it sorts none. A task that is tried again writes other files: those
 alone count that a task told of which ended well.
 
-Invariant: a writer holds about `MOST_BYTES` of rows, or `MOST_ROWS` of them.
+Invariant: a writer holds about `MAX_BYTES` of rows, or `MAX_ROWS` of them.
 """
 
 import uuid
@@ -18,20 +18,20 @@ import pyarrow.parquet as pq
 
 from dissector.core.garbage_collection import collecting_seldom
 from dissector.pipeline.arrow import arrow_schema, column
-from dissector.pipeline.cells import Cells, Made, Several
 from dissector.pipeline.folder import opened
-from dissector.pipeline.parts import TALLIES
-from dissector.pipeline.tables import ANEW, AS_WRITTEN, BY_NAME, FOUND, NOTES, Table
+from dissector.pipeline.partition_rows import TALLIES
+from dissector.pipeline.table_rows import Cells, RowGroup, TableRow
+from dissector.pipeline.table_schemas import BY_NAME, FOUND, OBSERVATIONS, UNCHANGED_TABLES, UPDATES, TableSchema
 
-MOST_ROWS: Final = 8_000
-MOST_BYTES: Final = 4 << 20
+MAX_ROWS: Final = 8_000
+MAX_BYTES: Final = 4 << 20
 """Of what is long in rows, about."""
-MOST_OPEN: Final = 16
+MAX_OPEN_FILES: Final = 16
 """Files of a part that are written side by side."""
-_TABLES: Final = BY_NAME | {each.name: each for each in (NOTES, FOUND, ANEW)}
+_TABLES: Final = BY_NAME | {each.name: each for each in (OBSERVATIONS, FOUND, UPDATES)}
 
 
-class Staged(NamedTuple):
+class StagedFile(NamedTuple):
     """A file with rows of a table."""
 
     table: str
@@ -43,76 +43,76 @@ class Staged(NamedTuple):
 
     @property
     def batch(self) -> pa.RecordBatch:
-        """As Spark takes it, of `SHAPE`."""
+        """As Spark takes it, of `STAGED_TYPES`."""
         return pa.RecordBatch.from_pylist([self._asdict()], _ARROW)
 
 
-SHAPE: Final = "table STRING, path STRING, rows BIGINT, tally BINARY"
+STAGED_TYPES: Final = "table STRING, path STRING, rows BIGINT, tally BINARY"
 """In Spark's words."""
 _ARROW: Final = pa.schema([("table", pa.string()), ("path", pa.string()), ("rows", pa.int64()), ("tally", pa.binary())])
 
 
-def staged(rows: Iterable[Made], uri: str) -> Iterator[Staged]:
+def write_rows(rows: Iterable[TableRow], uri: str) -> Iterator[StagedFile]:
     """Write rows of tables to files of a folder; all of them when it ends."""
-    with collecting_seldom(), _Files(uri) as files:
+    with collecting_seldom(), _StagingFiles(uri) as files:
         for name, row in rows:
             if name == TALLIES:
                 assert isinstance(row, dict)
-                yield Staged(name, "", 0, row["tally"])
+                yield StagedFile(name, "", 0, row["tally"])
             else:
-                files.of(name, row.shared if isinstance(row, Several) else row).add(row)
+                files.of(name, row.shared if isinstance(row, RowGroup) else row).add(row)
     yield from files.told
 
 
-class _Files:
+class _StagingFiles:
     """Those of one part. Of tables whose rows stay as they are there is a file for each capture, where it belongs below
-    the table; a file that nothing was added to for longest is closed before there are more than `MOST_OPEN`."""
+    the table; a file that nothing was added to for longest is closed before there are more than `MAX_OPEN_FILES`."""
 
     def __init__(self, uri: str) -> None:
-        self.told: list[Staged] = []
+        self.told: list[StagedFile] = []
         """Files that are closed."""
         self._files, self._top = opened(uri)
         self._mine = uuid.uuid4().hex
-        self._open: OrderedDict[tuple[str, str | None], _Writer] = OrderedDict()
+        self._open: OrderedDict[tuple[str, str | None], _StagingWriter] = OrderedDict()
         """By table, and by capture where that is a file's."""
 
-    def __enter__(self) -> "_Files":
+    def __enter__(self) -> "_StagingFiles":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         while self._open:
             self._close(is_whole=kind is None)
 
-    def of(self, name: str, cells: Cells) -> "_Writer":
+    def of(self, name: str, cells: Cells) -> "_StagingWriter":
         """The file for such a row."""
-        key = name, cells["capture"] if name in AS_WRITTEN else None
+        key = name, cells["capture"] if name in UNCHANGED_TABLES else None
         writer = self._open.get(key)
         if writer is None:
-            if len(self._open) == MOST_OPEN:
+            if len(self._open) == MAX_OPEN_FILES:
                 self._close(is_whole=True)
             writer = self._open[key] = self._begun(name, cells)
         self._open.move_to_end(key)
         return writer
 
-    def _begun(self, name: str, cells: Cells) -> "_Writer":
-        folder = f"{name}/day={cells['day']}/capture={cells['capture']}" if name in AS_WRITTEN else name
+    def _begun(self, name: str, cells: Cells) -> "_StagingWriter":
+        folder = f"{name}/day={cells['day']}/capture={cells['capture']}" if name in UNCHANGED_TABLES else name
         self._files.create_dir(f"{self._top}/{folder}", recursive=True)
         path = f"{folder}/{self._mine}-{len(self.told) + len(self._open)}.parquet"
-        return _Writer(_TABLES[name], path, self._files.open_output_stream(f"{self._top}/{path}"))
+        return _StagingWriter(_TABLES[name], path, self._files.open_output_stream(f"{self._top}/{path}"))
 
     def _close(self, *, is_whole: bool) -> None:
         (name, _), writer = self._open.popitem(last=False)
         writer.close(is_whole=is_whole)
-        self.told.append(Staged(name, writer.path, writer.count))
+        self.told.append(StagedFile(name, writer.path, writer.count))
 
 
-class _Writer:
+class _StagingWriter:
     """Of one table's file. What stays is compressed well, what is read once and dropped, fast."""
 
-    def __init__(self, table: Table, path: str, file: pa.NativeFile) -> None:
+    def __init__(self, table: TableSchema, path: str, file: pa.NativeFile) -> None:
         self.count = 0
         self.path = path
-        stays = table.name in AS_WRITTEN
+        stays = table.name in UNCHANGED_TABLES
         self._schema = arrow_schema(table, partitions=not stays)
         self._long = [c.name for c in table.columns if c.of_json or c.type == "BINARY"]
         self._file = file
@@ -125,7 +125,7 @@ class _Writer:
         self._shared: list[Cells] = []
         """What rows have in common; of how many that is each, the counts say."""
         self._counts: list[int] = []
-        self._several: list[Several] = []
+        self._several: list[RowGroup] = []
         self._rows = self._size = 0
 
     def close(self, *, is_whole: bool) -> None:
@@ -135,9 +135,9 @@ class _Writer:
                 self._flush()
             self._writer.close()
 
-    def add(self, row: Cells | Several) -> None:
+    def add(self, row: Cells | RowGroup) -> None:
         """One row, or several."""
-        if isinstance(row, Several):
+        if isinstance(row, RowGroup):
             self._several.append(row)
             self._shared.append(row.shared)
             self._counts.append(row.many)
@@ -149,7 +149,7 @@ class _Writer:
             for name in self._long:
                 if value := row.get(name):
                     self._size += len(value)
-        if self._rows >= MOST_ROWS or self._size >= MOST_BYTES:
+        if self._rows >= MAX_ROWS or self._size >= MAX_BYTES:
             self._flush()
 
     def _flush(self) -> None:

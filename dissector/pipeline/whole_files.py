@@ -13,23 +13,23 @@ from dissector.capture.errors import CaptureError, FilePosition
 from dissector.capture.files import Reader, open_capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.store import Store
-from dissector.pipeline.cells import Cells, Made
+from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.origins import Origin
-from dissector.pipeline.parts import TALLIES, Keeping, of_stored
-from dissector.pipeline.plan import Plan
-from dissector.pipeline.segments import changed_file
+from dissector.pipeline.partition_rows import TALLIES, WriteOptions, rows_of_kafka_file
+from dissector.pipeline.splits import changed_file
+from dissector.pipeline.table_rows import Cells, TableRow
 
-KEPT: Final = 64 << 10
+KEPT_BYTES: Final = 64 << 10
 """Bytes of a place that could not be read."""
 
 
-def of_file(plan: Plan, keeping: Keeping) -> Iterator[Made]:
+def of_file(plan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
     """Table and row of all that such a file gives by itself."""
     origin = Origin(0, plan.digest, plan.earliest_ns)
     where = {"day": origin.day, "capture": origin.capture, "path": plan.path}
     try:
         if plan.is_stored:
-            yield from of_stored(plan.path, origin, keeping)
+            yield from rows_of_kafka_file(plan.path, origin, options)
         for cells in _unread(plan):
             yield "quarantine", where | cells
     except (OSError, CaptureError):
@@ -37,14 +37,14 @@ def of_file(plan: Plan, keeping: Keeping) -> Iterator[Made]:
         yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(PartitionTally([tally], CaptureTally()))}
 
 
-def _unread(plan: Plan) -> Iterator[Cells]:
+def _unread(plan: FileScan) -> Iterator[Cells]:
     """What could not be read of a file."""
     if plan.unread:
         data = _beginning(plan, 0, plan.size)
         yield {"at": None, "packet": None, "size": plan.size, "reason": plan.unread, "data": data}
         return
-    if plan.left is not None:
-        yield _cells(plan.left, _beginning(plan, plan.left.at, plan.left.size))
+    if plan.not_decompressed is not None:
+        yield _cells(plan.not_decompressed, _beginning(plan, plan.not_decompressed.at, plan.not_decompressed.size))
     if not plan.damage:
         return
     store = Store()
@@ -55,7 +55,7 @@ def _unread(plan: Plan) -> Iterator[Cells]:
             for _ in reader.batches():
                 pass
         for place in plan.damage:
-            yield _cells(place, reader.bytes_at(place.at, min(place.size, KEPT)))
+            yield _cells(place, reader.bytes_at(place.at, min(place.size, KEPT_BYTES)))
     finally:
         store.release()
         reader.close()
@@ -65,8 +65,8 @@ def _cells(place: FilePosition, data: bytes) -> Cells:
     return {"at": place.at, "packet": place.packet, "size": place.size, "reason": place.reason, "data": data}
 
 
-def _beginning(plan: Plan, at: int, size: int) -> bytes:
+def _beginning(plan: FileScan, at: int, size: int) -> bytes:
     """The first bytes of a place in the file as it lies."""
     with Path(plan.path).open("rb") as file:
         file.seek(at)
-        return file.read(min(size, KEPT))
+        return file.read(min(size, KEPT_BYTES))

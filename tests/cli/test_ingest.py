@@ -13,7 +13,7 @@ from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from dissector.pipeline.lock import NAME, alone
+from dissector.pipeline.lock import NAME, exclusive
 from tests.pipeline.clusters import kdissect
 from tests.pipeline.test_cluster import STAGED, once
 from tools.benchmarks.captures import chatty
@@ -78,7 +78,7 @@ def test_a_folder_that_can_not_be_written_to_is_one_line(folder: str, why: str) 
 
 @pytest.mark.slow
 def test_a_second_run_into_a_folder_is_told_of_the_first(tmp_path: Path) -> None:
-    with alone(str(tmp_path), print):
+    with exclusive(str(tmp_path), print):
         code, out, err = said(JAVA, "--out", str(tmp_path))
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert err.startswith(f"kdissect: {tmp_path}: process {os.getpid()} of ")

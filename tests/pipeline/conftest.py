@@ -28,7 +28,7 @@ def spark(spark_log: Path) -> "Iterator[SparkSession]":
     needs("java")
     if find_spec("pyspark") is None:
         pytest.skip("NOT TESTED with pyspark: it is not installed")
-    from dissector.pipeline.spark import session
+    from dissector.pipeline.spark_session import session
 
     settings = {"spark.sql.shuffle.partitions": "2", **logged(spark_log)}
     with session("local[2,4]", None, settings, verbose=False) as made:
@@ -39,10 +39,10 @@ def spark(spark_log: Path) -> "Iterator[SparkSession]":
 def ingested(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ingested:
     """Some bundled captures, brought into tables with their frames' bytes left out."""
     from dissector.pipeline.ingest import ingest
-    from dissector.pipeline.parts import Keeping
+    from dissector.pipeline.partition_rows import WriteOptions
 
     folder = str(tmp_path_factory.mktemp("tables") / "tables")
-    ingest(spark, CAPTURES, folder, Keeping())
+    ingest(spark, CAPTURES, folder, WriteOptions())
     return Ingested(spark, folder, CAPTURES)
 
 

@@ -14,9 +14,9 @@ from dissector.capture import compression, spool
 from dissector.capture.spool import Spool, SpoolFullError
 from dissector.core.finding import Finding
 from dissector.index.shared_state import SharedState
-from dissector.pipeline.parts import Keeping, rows
-from dissector.pipeline.plan import plan
-from dissector.pipeline.segments import Segment, deal, segments
+from dissector.pipeline.file_scan import scan_file
+from dissector.pipeline.partition_rows import WriteOptions, rows
+from dissector.pipeline.splits import InputSplit, route, splits
 from dissector.pipeline.whole_files import of_file
 from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
@@ -31,9 +31,9 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-def told(segment: Segment) -> list[Finding]:
+def told(segment: InputSplit) -> list[Finding]:
     """What is told of files as they are dealt out."""
-    *_, last = deal(segment, 2)
+    *_, last = route(segment, 2)
     findings: list[Finding] = pickle.loads(last.block.data).told
     return findings
 
@@ -48,7 +48,7 @@ def java(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("size", [1 << 30, 1 << 14], ids=["whole", "in ranges"])
 def test_a_file_that_is_another_one_by_now_is_told(java: Path, change: str, size: int) -> None:
-    found = segments([plan(str(java), size, 100)])
+    found = splits([scan_file(str(java), size, 100)])
     assert (len(found) > 1) == (size < 1 << 30)
     assert not [finding for segment in found for finding in told(segment)]
     CHANGES[change](java)
@@ -59,7 +59,7 @@ def test_a_file_that_is_another_one_by_now_is_told(java: Path, change: str, size
 def test_of_files_that_overlap_the_one_that_changed_is_told(java: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.pcapng"
     other.write_bytes((PCAPS / "java.pcapng").read_bytes() + b"\0")
-    [segment] = segments([plan(str(java)), plan(str(other))])
+    [segment] = splits([scan_file(str(java)), scan_file(str(other))])
     assert not told(segment)
     other.unlink()
     assert [finding.path for finding in told(segment)] == [str(other)]
@@ -69,10 +69,10 @@ def test_of_files_that_overlap_the_one_that_changed_is_told(java: Path, tmp_path
 def test_a_file_that_is_read_by_itself_and_went_away_is_told(java: Path, tmp_path: Path, *, stored: bool) -> None:
     path = tmp_path / "00000000000000000000.log" if stored else java
     path.write_bytes(LOGS[0].read_bytes() if stored else java.read_bytes()[:3000] + bytes(2000))
-    made = plan(str(path))
+    made = scan_file(str(path))
     assert made.stands_alone
     path.unlink()
-    [(_, cells)] = of_file(made, Keeping())
+    [(_, cells)] = of_file(made, WriteOptions())
     assert isinstance(cells, dict)
     [tally] = pickle.loads(cells["tally"]).dealt
     assert [finding.path for finding in tally.told] == [str(path)]
@@ -80,8 +80,8 @@ def test_a_file_that_is_read_by_itself_and_went_away_is_told(java: Path, tmp_pat
 
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    found = plan(str(tmp_path / "pipe"))
-    assert found.unread == f"{tmp_path}/pipe: no regular file"
+    found = scan_file(str(tmp_path / "pipe"))
+    assert found.unread == f"{tmp_path}/pipe: not a regular file"
     assert not found.digest
 
 
@@ -94,7 +94,7 @@ def test_a_file_that_this_user_may_not_read_is_told(java: Path) -> None:
         try:
             if os.geteuid() == 0:
                 os.setuid(65_534)
-            told = plan(str(java)).unread
+            told = scan_file(str(java)).unread
         finally:
             os._exit(told != f"{java}: permission denied")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -115,17 +115,17 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("full")
 def test_a_part_without_room_on_the_disk_fails_and_is_not_cut(java: Path) -> None:
-    [segment] = segments([plan(str(java))])
-    blocks = [each.block for each in deal(segment, 1)]
+    [segment] = splits([scan_file(str(java))])
+    blocks = [each.block for each in route(segment, 1)]
     with pytest.raises(SpoolFullError, match="temporary files: no space left on device"):
-        list(rows(blocks, Partition(0, 1), SharedState.together([]), [], Keeping()))
+        list(rows(blocks, Partition(0, 1), SharedState.together([]), [], WriteOptions()))
 
 
 @pytest.mark.usefixtures("full")
 def test_files_that_can_t_be_merged_for_want_of_room_fail(java: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.pcapng"
     other.write_bytes(java.read_bytes() + b"\0")
-    [segment] = segments([plan(str(java)), plan(str(other))])
+    [segment] = splits([scan_file(str(java)), scan_file(str(other))])
     with pytest.raises(SpoolFullError, match="could not be merged: temporary files: no space left on device"):
         told(segment)
 
@@ -139,8 +139,8 @@ def test_of_a_compressed_file_without_room_nothing_is_taken(
     path = tmp_path / "java.pcapng.gz"
     path.write_bytes(gzip.compress(java.read_bytes()))
     monkeypatch.setattr(compression, "_PIECE", kept)
-    found = plan(str(path))
-    assert (found.digest, segments([found]), found.stands_alone) == ("", [], False)
+    found = scan_file(str(path))
+    assert (found.digest, splits([found]), found.stands_alone) == ("", [], False)
     assert [problem.code for problem in found.problems] == ["not-a-capture"]
     assert "no space left on device" in found.problems[0].message
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from tests.conftest import CAPTURES, PCAPS, QUICK
 from tests.networks import HARMLESS, LOSSES, one_file, traffic, written
-from tests.pipeline.dealing import differences, problems, shown, tables, told
 from tests.pipeline.rolling import rolled
+from tests.pipeline.without_spark import differences, problems, shown, tables, told
 from tests.traffic import Mangling, seeds
 from tests.transport.wrapping import TUNNELS, fragments
 from tests.transport.wrapping import ethernet as framed

@@ -13,8 +13,8 @@ from dissector.capture_session import Capture
 from dissector.conversation import End
 from tests.conftest import PCAPS
 from tests.findings.made import Talk, fetch, heartbeat, produce, troubles, written
-from tests.pipeline.dealing import differences, shown, tables, told
 from tests.pipeline.test_exactness import dealt
+from tests.pipeline.without_spark import differences, shown, tables, told
 from tests.traffic import seeds
 
 QUICK = sorted(path for path in PCAPS.glob("trouble-*.pcapng") if path.stem != "trouble-slow")

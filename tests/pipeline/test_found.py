@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 @pytest.mark.parametrize("text", [None, "api == Fetch && latency > 5ms"])
 def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_path: Path) -> None:
-    from dissector.pipeline.reading import Tables
+    from dissector.pipeline.table_reader import Tables
 
     fitting: Filter | None = None if text is None else parse(text)
     found = written(Tables(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
@@ -34,7 +34,7 @@ def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_p
 
 def test_topics_have_their_names_though_nobody_who_was_found_told_them(ingested: Ingested, tmp_path: Path) -> None:
     """Fetches have ids alone since KIP-516; Metadata has the names."""
-    from dissector.pipeline.reading import Tables
+    from dissector.pipeline.table_reader import Tables
 
     fitting = parse("api == Fetch && version >= 13")
     found = written(Tables(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
@@ -50,7 +50,7 @@ def test_topics_have_their_names_though_nobody_who_was_found_told_them(ingested:
 
 @pytest.mark.parametrize("name", ["java", "aiokafka"])
 def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: str, tmp_path: Path) -> None:
-    from dissector.pipeline.reading import Tables
+    from dissector.pipeline.table_reader import Tables
 
     [tables] = Tables(ingested.spark, ingested.folder).called(name)
     found = written(tables, None, tmp_path / "side.pcapng")
@@ -67,7 +67,7 @@ def test_sides_are_told_by_the_folder_before_them(ingested: Ingested) -> None:
     assert side_of_tables(f"{ingested.folder}:java") == (ingested.folder, "java")
     assert side_of_tables(ingested.captures[0]) is None
     assert side_of_tables(f"{ingested.captures[0]}:java") is None
-    from dissector.pipeline.reading import Tables
+    from dissector.pipeline.table_reader import Tables
 
     tables = Tables(ingested.spark, ingested.folder)
     digest = hashlib.sha256(Path(ingested.captures[0]).read_bytes()).hexdigest()

@@ -11,7 +11,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
-from dissector.pipeline.tables import TABLES
+from dissector.pipeline.table_schemas import TABLES
 from dissector.protocol.schema.loader import apis
 from tests.pipeline.ingested import Ingested
 

@@ -21,13 +21,13 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 
 from pyspark.sql import SparkSession
 
-from dissector.pipeline.ingest import Outcome, ingest
-from dissector.pipeline.parts import Keeping
-from dissector.pipeline.progress import Report
+from dissector.pipeline.ingest import IngestResult, ingest
+from dissector.pipeline.partition_rows import WriteOptions
+from dissector.pipeline.stage_progress import Report
 from tests.pipeline.contents import contents
-from tests.pipeline.dealing import differences, shown, told
 from tests.pipeline.events import failed, run_again
 from tests.pipeline.test_ingest import read
+from tests.pipeline.without_spark import differences, shown, told
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 GOOD = [PCAPS / "java.pcapng", PCAPS / "aiokafka.pcapng"]
@@ -45,8 +45,10 @@ def place(spark: SparkSession, spark_log: Path) -> Place:
     return Place(spark, spark_log)
 
 
-def ingested(place: Place, files: list[Path], out: Path, report: Report = lambda stage, done, total: None) -> Outcome:
-    return ingest(place.spark, [str(file) for file in files], str(out), Keeping(), parts=3, report=report)
+def ingested(
+    place: Place, files: list[Path], out: Path, report: Report = lambda stage, done, total: None
+) -> IngestResult:
+    return ingest(place.spark, [str(file) for file in files], str(out), WriteOptions(), parts=3, report=report)
 
 
 def are_shown(place: Place, out: Path, files: list[Path]) -> None:

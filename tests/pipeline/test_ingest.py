@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from dissector.capture_session import Capture
-from dissector.pipeline.bodies import MOST
-from dissector.pipeline.ingest import Outcome, ingest
-from dissector.pipeline.parts import Keeping
+from dissector.pipeline.cell_json import MAX_BYTES
+from dissector.pipeline.ingest import IngestResult, ingest
+from dissector.pipeline.partition_rows import WriteOptions
 from tests.pipeline.contents import contents
-from tests.pipeline.dealing import Tables, differences, shown, tables, told
 from tests.pipeline.rolling import rolled
 from tests.pipeline.test_whole_files import INDEXES, JAVA, LOGS, SAMPLES, large
+from tests.pipeline.without_spark import Tables, differences, shown, tables, told
 
 pytestmark = pytest.mark.slow
 CELLS = ("request", "response", "rest")
@@ -39,7 +39,7 @@ class Made(NamedTuple):
     spark: SparkSession
     folder: Path
     files: list[Path]
-    outcome: Outcome
+    outcome: IngestResult
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,8 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(spark, folder, files, ingested(spark, files, folder))
 
 
-def ingested(spark: SparkSession, files: list[Path], folder: Path, **how: Any) -> Outcome:
-    return ingest(spark, [str(file) for file in files], str(folder), Keeping(**how), parts=3)
+def ingested(spark: SparkSession, files: list[Path], folder: Path, **how: Any) -> IngestResult:
+    return ingest(spark, [str(file) for file in files], str(folder), WriteOptions(**how), parts=3)
 
 
 def read(spark: SparkSession, folder: Path, names: str = "*") -> Tables:
@@ -108,7 +108,7 @@ def test_the_same_under_other_names_and_in_another_order_is_known(made: Made, tm
     for copy, file in zip(copies, random.Random(1).sample(CAPTURES, len(CAPTURES)), strict=True):
         copy.symlink_to(file)
     outcome = ingested(made.spark, copies, made.folder)
-    assert (outcome.read, sorted(outcome.known)) == (0, sorted(map(str, copies)))
+    assert (outcome.read, sorted(outcome.already_ingested)) == (0, sorted(map(str, copies)))
     assert contents(made.folder) == before
 
 
@@ -146,18 +146,18 @@ def test_what_is_wrong_with_files_is_in_the_tables_and_told(spark: SparkSession,
     assert [words for words in told_of if "absent" in words]
     assert any("IP fragment without the others" in words for words in problems[str(JAVA)])
     before = contents(tmp_path / "tables")
-    assert len(ingested(spark, files, tmp_path / "tables").known) == len(files)
+    assert len(ingested(spark, files, tmp_path / "tables").already_ingested) == len(files)
     assert contents(tmp_path / "tables") == before
 
 
 @pytest.mark.spark
 def test_bodies_as_large_as_a_cell_may_be_are_kept_and_larger_ones_told(spark: SparkSession, tmp_path: Path) -> None:
-    """A body of nearly `MOST` bytes of JSON is a VARIANT; try_parse_json would give null for what it can't hold."""
+    """A body of nearly `MAX_BYTES` of JSON is a VARIANT; try_parse_json would give null for what it can't hold."""
     files = [large(tmp_path, 40 << 20, 40_001), large(tmp_path, 7 << 20, 40_002)]
     ingested(spark, files, tmp_path / "tables", frames=True)
     there = read(spark, tmp_path / "tables")
     by_size = {len(each["request"]): json.loads(each["request"]) for each in there["exchanges"]}
-    assert min(by_size) < 2_000 < MOST // 2 < max(by_size) < MOST
+    assert min(by_size) < 2_000 < MAX_BYTES // 2 < max(by_size) < MAX_BYTES
     assert [each["code"] for each in there["findings"]].count("cell-too-large") == 1
     assert sorted(len(each["request_bytes"]) >> 20 for each in there["exchanges"]) == [7, 40]
     assert len(there["records"]) == 47
@@ -167,8 +167,8 @@ KILLED = """
 import os, signal, sys
 from dissector.pipeline import ingest
 from dissector.pipeline.folder import Folder
-from dissector.pipeline.parts import Keeping
-from dissector.pipeline.spark import session
+from dissector.pipeline.partition_rows import Keeping
+from dissector.pipeline.spark_session import session
 out, moment, *files = sys.argv[1:]
 def die():
     os.kill(os.getpid(), signal.SIGKILL)

@@ -16,12 +16,12 @@ import pyarrow.fs
 
 from dissector.pipeline import lock
 from dissector.pipeline.folder import FolderError, opened
-from dissector.pipeline.lock import NAME, alone
+from dissector.pipeline.lock import NAME, exclusive
 
 HOLDS = """
 import sys, time
-from dissector.pipeline.lock import alone
-with alone(sys.argv[1], print):
+from dissector.pipeline.lock import exclusive
+with exclusive(sys.argv[1], print):
     print("mine", flush=True)
     sys.stdin.read()
 """
@@ -53,12 +53,12 @@ def holder(out: str) -> "subprocess.Popen[str]":
 def test_a_second_run_is_told_who_writes(out: str) -> None:
     told: list[str] = []
     with holder(out) as process:
-        with pytest.raises(FolderError) as error, alone(out, told.append):
+        with pytest.raises(FolderError) as error, exclusive(out, told.append):
             pass
         process.communicate()
     assert str(error.value).startswith(f"{out}: process {process.pid} of {socket.gethostname()}, since 2")
     assert "\n" not in str(error.value)
-    with alone(out, told.append):
+    with exclusive(out, told.append):
         assert (Path(out) / NAME).read_text().startswith(f"process {os.getpid()} of ")
     assert list(Path(out).iterdir()) == []
     assert told == []
@@ -68,7 +68,7 @@ def test_who_was_killed_is_in_nobody_s_way(out: str, request: pytest.FixtureRequ
     told: list[str] = []
     with holder(out) as process:
         process.send_signal(signal.SIGKILL)
-    with alone(out, told.append):
+    with exclusive(out, told.append):
         pass
     assert list(Path(out).iterdir()) == []
     gone = [f"{out}: process {process.pid} of {socket.gethostname()}"] if "without" in request.node.name else []
@@ -84,13 +84,13 @@ def test_of_another_host_nobody_can_tell(tmp_path: Path, said: str, monkeypatch:
     (tmp_path / NAME).write_text(said, encoding="latin-1")
     with (
         pytest.raises(FolderError, match=f"if that one is gone, remove {tmp_path}/{NAME}"),
-        alone(str(tmp_path), print),
+        exclusive(str(tmp_path), print),
     ):
         pass
     assert (tmp_path / NAME).exists()
 
 
 def test_one_that_raises_leaves_nothing(out: str) -> None:
-    with pytest.raises(KeyboardInterrupt), alone(out, print):
+    with pytest.raises(KeyboardInterrupt), exclusive(out, print):
         raise KeyboardInterrupt
     assert list(Path(out).iterdir()) == []

@@ -26,11 +26,11 @@ from dissector.cli.show import show
 from dissector.cli.tables import lines, summary, tables_of
 from dissector.filter import parse
 from dissector.pipeline.ingest import ingest
-from dissector.pipeline.parts import Keeping
-from dissector.pipeline.reading import Tables
-from dissector.pipeline.spark import session
+from dissector.pipeline.partition_rows import WriteOptions
+from dissector.pipeline.spark_session import session
+from dissector.pipeline.table_reader import Tables
 from tests.pipeline.rolling import packets, pcap
-from tests.pipeline.test_exchanges import READ_INDEXES
+from tests.pipeline.test_row_to_exchange import READ_INDEXES
 from tests.pipeline.test_whole_files import LOGS, of, transcript
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -61,7 +61,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     settings = {"spark.sql.shuffle.partitions": "2", MOUNT: f"file://{folder}"}
     with session("local[2]", None, settings, verbose=False) as spark:
         files = [nothing, *captures, *logs]
-        ingest(spark, [str(file) for file in files], str(folder / "tables"), Keeping())
+        ingest(spark, [str(file) for file in files], str(folder / "tables"), WriteOptions())
         yield Made(spark, tables_of(spark, str(folder / "tables")), in_order(logs), captures)
 
 

@@ -9,28 +9,28 @@ import pytest
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from dissector.pipeline.plan import plan
-from dissector.pipeline.segments import deal, segments
+from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.source import PacketReader
+from dissector.pipeline.splits import route, splits
 from tests.conftest import PCAPS
 from tools.benchmarks.measuring import measured
 from tools.benchmarks.skewed import skewed
 
 READ = """
 import sys
-from dissector.pipeline.parts import Keeping, lessons, rows
+from dissector.pipeline.partition_rows import WriteOptions, lessons, rows
 from dissector.pipeline.origins import origins
-from dissector.pipeline.plan import plan
-from dissector.pipeline.segments import deal, segments
-from dissector.pipeline.staging import staged
-from dissector.index.shared_state import Lessons
-from dissector.transport.partitions import Share
-plans = [plan(sys.argv[1])]
-found = segments(plans)
+from dissector.pipeline.file_scan import scan_file
+from dissector.pipeline.splits import route, splits
+from dissector.pipeline.staging import write_rows
+from dissector.index.shared_state import SharedState
+from dissector.transport.partitions import Partition
+scans = [scan_file(sys.argv[1])]
+found = splits(scans)
 def blocks():
-    return (each.block for segment in found for each in deal(segment, 1))
-taught = Lessons.together([lessons(blocks(), Share(0, 1))])
-made = staged(rows(blocks(), Share(0, 1), taught, origins(plans, found), Keeping()), sys.argv[2])
+    return (each.block for split in found for each in route(split, 1))
+taught = SharedState.together([lessons(blocks(), Partition(0, 1))])
+made = write_rows(rows(blocks(), Partition(0, 1), taught, origins(scans, found), WriteOptions()), sys.argv[2])
 assert {each.table: each.rows for each in made}["exchanges"] >= int(sys.argv[3])
 """
 """A part, as a task reads it."""
@@ -41,20 +41,20 @@ def test_how_many_parts_there_are_follows_from_what_they_hold(tmp_path: Path) ->
     plain = PCAPS / "java.pcapng"
     packed = tmp_path / "java.pcapng.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    blocks = [each.block for segment in segments([plan(str(plain))]) for each in deal(segment, 1)]
+    blocks = [each.block for segment in splits([scan_file(str(plain))]) for each in route(segment, 1)]
     held = sum(len(block.heads) + len(block.data) for block in blocks if block.heads)
-    assert plan(str(plain)).dealt == plan(str(packed)).dealt
-    assert held <= plan(str(plain)).dealt < held * 1.2, "what can't be Kafka's is not dealt out"
+    assert scan_file(str(plain)).block_bytes == scan_file(str(packed)).block_bytes
+    assert held <= scan_file(str(plain)).block_bytes < held * 1.2, "what can't be Kafka's is not dealt out"
 
 
 def test_what_a_task_is_sent_does_not_grow_with_the_captures() -> None:
-    [one] = segments([plan(str(PCAPS / "java.pcapng"))])
+    [one] = splits([scan_file(str(PCAPS / "java.pcapng"))])
     few, many = (PacketReader(some, 3, "file:///nonexistent") for some in ([one], [one] * 10_000))
     assert len(pickle.dumps(few)) == len(pickle.dumps(many))
     assert sum(len(task.value) for task in many.partitions()) == 10_000
     task = pickle.loads(pickle.dumps(many))
     rows = sum(batch.num_rows for batch in task.read(few.partitions()[0]))
-    assert rows == len(list(deal(one, 3)))
+    assert rows == len(list(route(one, 3)))
 
 
 @pytest.mark.slow

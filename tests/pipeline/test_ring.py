@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.pipeline.ring import MOST_BYTES, Ring, given
+from dissector.pipeline.ring import MAX_BYTES, Ring, logged_files
 
 
 class Clock:
@@ -24,7 +24,7 @@ def written(folder: Path, name: str, at: int, data: bytes = b"packets") -> None:
 
 
 def names(log: Path) -> list[str]:
-    return [Path(entry.path).name for entry in given(log)]
+    return [Path(entry.path).name for entry in logged_files(log)]
 
 
 @pytest.fixture
@@ -106,6 +106,6 @@ def test_another_one_goes_on_after_a_crash(ring: Ring, tmp_path: Path) -> None:
 def test_no_more_is_given_at_a_time_than_fits(ring: Ring, tmp_path: Path) -> None:
     for number in range(5):
         written(tmp_path / "ring", f"a{number}", 10 + number)
-        os.truncate(tmp_path / "ring" / f"a{number}", MOST_BYTES // 2)
+        os.truncate(tmp_path / "ring" / f"a{number}", MAX_BYTES // 2)
         os.utime(tmp_path / "ring" / f"a{number}", (10 + number, 10 + number))
     assert [ring.take(), ring.take(), ring.take()] == [2, 4, 4]

@@ -16,7 +16,7 @@ from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from dissector.pipeline.committing import COMMITTED, FOLLOWER, STAGE
+from dissector.pipeline.commit import COMMITTED, FOLLOWER, STAGE
 from tests.pipeline.clusters import PATIENCE, kdissect
 from tests.pipeline.contents import OF_RUNS
 from tests.pipeline.live_ring import ring

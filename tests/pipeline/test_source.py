@@ -7,12 +7,12 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.pipeline.segments import Segment
-from dissector.pipeline.source import packed, together, unpacked
+from dissector.pipeline.source import decode_splits, encode_splits, group_splits
+from dissector.pipeline.splits import InputSplit
 
 
-def _segments(packets: list[int]) -> list[Segment]:
-    return [Segment((f"{number}.pcap",), None, 0, count, (1,)) for number, count in enumerate(packets)]
+def _segments(packets: list[int]) -> list[InputSplit]:
+    return [InputSplit((f"{number}.pcap",), None, 0, count, (1,)) for number, count in enumerate(packets)]
 
 
 @given(st.lists(st.integers(1, 10**9), max_size=200), st.integers(1, 50))
@@ -20,7 +20,7 @@ def test_each_segment_is_read_by_one_task_and_no_task_reads_much_more_than_its_s
     packets: list[int], tasks: int
 ) -> None:
     segments = _segments(packets)
-    found = together(segments, tasks)
+    found = group_splits(segments, tasks)
     assert [segment for some in found for segment in some] == segments
     assert len(found) <= tasks + 1
     for some in found:
@@ -28,9 +28,9 @@ def test_each_segment_is_read_by_one_task_and_no_task_reads_much_more_than_its_s
 
 
 def test_a_large_file_in_ranges_has_a_task_for_each() -> None:
-    assert [len(some) for some in together(_segments([1_000] * 16), 32)] == [1] * 16
+    assert [len(some) for some in group_splits(_segments([1_000] * 16), 32)] == [1] * 16
 
 
 def test_segments_are_the_same_behind_an_option() -> None:
     segments = _segments([3, 1])
-    assert unpacked(packed(segments)) == segments
+    assert decode_splits(encode_splits(segments)) == segments

@@ -8,19 +8,19 @@ import pytest
 
 from dissector.analysis.records import CarriedRecords
 from dissector.capture_session.tally import CaptureTally
-from dissector.pipeline.carried import rows
-from dissector.pipeline.cells import Made
-from dissector.pipeline.parts import TALLIES
-from dissector.pipeline.staging import Staged, staged
+from dissector.pipeline.partition_rows import TALLIES
+from dissector.pipeline.record_rows import record_rows
+from dissector.pipeline.staging import StagedFile, write_rows
+from dissector.pipeline.table_rows import TableRow
 from dissector.protocol.records.batch import Record, RecordHeader
-from tests.pipeline.dealing import read_back, tables, with_headers
+from tests.pipeline.without_spark import read_back, tables, with_headers
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 WHERE = {"day": "2026-11-21", "capture": "x"}
 
 
-def written(folder: Path, made: list[Made]) -> dict[str, list[dict[str, Any]]]:
-    files = list(staged(made, f"file://{folder}"))
+def written(folder: Path, made: list[TableRow]) -> dict[str, list[dict[str, Any]]]:
+    files = list(write_rows(made, f"file://{folder}"))
     assert all(each.rows for each in files)
     return {each.table: read_back(folder, each) for each in files}
 
@@ -28,7 +28,7 @@ def written(folder: Path, made: list[Made]) -> dict[str, list[dict[str, Any]]]:
 def test_text_that_is_not_utf_8_is_as_json_has_it(tmp_path: Path) -> None:
     asked = [Turn(True, request(1, client_id=b"caf\xe9 \xff")), Turn(False, response(1))]
     made = tables([capture_of(tmp_path, conversation(asked))])
-    some: list[Made] = [(name, row) for name in ("connections", "exchanges") for row in made[name]]
+    some: list[TableRow] = [(name, row) for name in ("connections", "exchanges") for row in made[name]]
     [row] = written(tmp_path, some)["exchanges"]
     assert row["client_id"] == "caf\\xe9 \\xff"
     assert '"client_id":"caf\\\\xe9 \\\\xff"' in row["request"]
@@ -37,7 +37,7 @@ def test_text_that_is_not_utf_8_is_as_json_has_it(tmp_path: Path) -> None:
 def test_names_of_headers_that_are_not_utf_8_are_kept(tmp_path: Path) -> None:
     key = b"\xfe".decode("utf-8", "surrogateescape")
     record = Record(1, 2, None, b"v", [RecordHeader(key, b"\xff")])
-    [row] = written(tmp_path, [("records", rows(CarriedRecords("orders", 0, [record], 1), WHERE, kept=True))])[
+    [row] = written(tmp_path, [("records", record_rows(CarriedRecords("orders", 0, [record], 1), WHERE, kept=True))])[
         "records"
     ]
     assert row["headers"] == [{"key": "\\xfe", "value": b"\xff"}]
@@ -47,18 +47,18 @@ def test_names_of_headers_that_are_not_utf_8_are_kept(tmp_path: Path) -> None:
 def test_times_and_offsets_that_no_column_holds_are_null(tmp_path: Path, number: int) -> None:
     """Damaged batches have them: a base near the end, and a delta."""
     record = Record(number, number, None, None, [])
-    [row] = written(tmp_path, [("records", rows(CarriedRecords("orders", 0, [record], number), WHERE, kept=True))])[
-        "records"
-    ]
+    [row] = written(
+        tmp_path, [("records", record_rows(CarriedRecords("orders", 0, [record], number), WHERE, kept=True))]
+    )["records"]
     assert (row["offset"], row["timestamp_ms"], row["topic"]) == (None, None, "orders")
 
 
 def test_what_a_part_left_out_goes_beside_its_files(tmp_path: Path) -> None:
     tally = CaptureTally(strangers=3)
-    [found] = staged([(TALLIES, {"tally": pickle.dumps(tally)})], f"file://{tmp_path}")
+    [found] = write_rows([(TALLIES, {"tally": pickle.dumps(tally)})], f"file://{tmp_path}")
     assert (found.table, found.rows) == (TALLIES, 0)
     assert pickle.loads(found.tally or b"") == tally
-    assert Staged(*found.batch.to_pylist()[0].values()) == found
+    assert StagedFile(*found.batch.to_pylist()[0].values()) == found
     assert not list(tmp_path.iterdir())
 
 
@@ -70,7 +70,9 @@ def test_rows_that_come_together_are_those_that_come_one_by_one(tmp_path: Path, 
         CarriedRecords("orders", 1, records[:1], 0, 9, 1, 2**31 - 1, "lz4"), CarriedRecords("orders", 2, records, 0),
         CarriedRecords("", None, [(3, None, None, None, [])], 3, codec="gzip"),
     ]  # fmt: skip
-    together = [rows(batch, WHERE | {"api": "Produce", "packet": at}, kept=kept) for at, batch in enumerate(batches)]
+    together = [
+        record_rows(batch, WHERE | {"api": "Produce", "packet": at}, kept=kept) for at, batch in enumerate(batches)
+    ]
     found = written(tmp_path, [("records", each) for each in together])["records"]
     expected = [with_headers(row) for each in together for row in each.rows]
     assert [{name: row[name] for name in one} for row, one in zip(found, expected, strict=True)] == expected

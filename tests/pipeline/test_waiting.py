@@ -10,20 +10,27 @@ from dissector.capture_session.tally import PartitionTally
 from dissector.core.batches import NEVER
 from dissector.findings.order import CLOSED_NS, PASSED, PATIENCE_NS
 from dissector.index.shared_state import SharedState
-from dissector.pipeline.parts import TALLIES, Keeping
-from dissector.pipeline.portion import Left, rows
+from dissector.pipeline.micro_batch import CarryOver, rows
+from dissector.pipeline.partition_rows import TALLIES, WriteOptions
 from dissector.transport.partitions import Partition
 from tests.capture_session.test_checkpointing import packets
 from tests.findings.made import START, Talk, fetch, heartbeat, written
-from tests.pipeline.test_portion import origins_of, plan
+from tests.pipeline.test_micro_batch import origins_of, scan_file
 
 
 def waits_from(folder: Path, *talks: Talk, now_ns: int = START) -> int:
     """The packet from which on notes wait, after a portion that has all of these connections."""
     path = Path(written(folder, *talks))
-    origins, blocks = origins_of([plan(str(path))]), packets(path)
+    origins, blocks = origins_of([scan_file(str(path))]), packets(path)
     made = rows(
-        blocks, Partition(0, 1), Left(), SharedState.together([]), origins, Keeping(), lambda left: None, now_ns
+        blocks,
+        Partition(0, 1),
+        CarryOver(),
+        SharedState.together([]),
+        origins,
+        WriteOptions(),
+        lambda left: None,
+        now_ns,
     )
     [told] = [row["tally"] for table, row in made if table == TALLIES]
     part = pickle.loads(told)

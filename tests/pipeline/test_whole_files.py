@@ -19,13 +19,13 @@ from dissector.capture import CaptureError
 from dissector.capture.compression import zstd
 from dissector.capture_session import Capture
 from dissector.conversation.transcript import frame_lines
-from dissector.pipeline.parts import Keeping
-from dissector.pipeline.plan import Plan
-from dissector.pipeline.whole_files import KEPT
+from dissector.pipeline.file_scan import FileScan
+from dissector.pipeline.partition_rows import WriteOptions
+from dissector.pipeline.whole_files import KEPT_BYTES
 from tests.conftest import PCAPS
 from tests.networks import traffic, written
-from tests.pipeline.dealing import Tables, problems, shown, tables, told
 from tests.pipeline.rolling import packets, pcap, pcapng
+from tests.pipeline.without_spark import Tables, problems, shown, tables, told
 from tests.protocol.records.test_batch import Record, batch
 from tests.traffic import Turn, conversation, ethernet, request, response
 from tests.traffic import pcap as made_pcap
@@ -37,7 +37,7 @@ INDEXES = [path for path in sorted((PCAPS / "segments").glob("*/*index")) if pat
 JAVA = PCAPS / "java.pcapng"
 
 
-def plans(made: Tables) -> list[Plan]:
+def plans(made: Tables) -> list[FileScan]:
     return [each["plan"] for each in made["plans"]]
 
 
@@ -164,16 +164,16 @@ def test_what_cant_be_decompressed_is_kept_beside_its_line(tmp_path: Path, packe
     [row] = [each for each in made["quarantine"] if "data damaged" in each["reason"]]
     assert len(good) - 8_192 < row["at"] < len(data)
     assert row["size"] == len(data) - row["at"]
-    assert row["data"] == data[row["at"] :][:KEPT]
+    assert row["data"] == data[row["at"] :][:KEPT_BYTES]
     assert any("data damaged" in each.message for each in plans(made)[0].problems)
     assert row["packet"] == plans(made)[0].packets + 1
     assert told(made) == shown([path])
 
 
 def test_of_much_that_cant_be_read_the_beginning_is_kept(tmp_path: Path) -> None:
-    data = pcap(packets(JAVA)) + b"\xff" * (3 * KEPT)
+    data = pcap(packets(JAVA)) + b"\xff" * (3 * KEPT_BYTES)
     made = tables([of(tmp_path, data)])
-    assert [(len(each["data"]), each["size"] > KEPT) for each in made["quarantine"]] == [(KEPT, True)]
+    assert [(len(each["data"]), each["size"] > KEPT_BYTES) for each in made["quarantine"]] == [(KEPT_BYTES, True)]
 
 
 @pytest.mark.parametrize("data", [b"", b"nothing that anybody knows", b"\xd4\xc3\xb2\xa1cut", b"\x00" * 70_000])
@@ -183,7 +183,12 @@ def test_a_file_that_is_no_capture_is_kept_by_its_beginning(tmp_path: Path, data
     with pytest.raises(CaptureError) as error, Capture([str(path)]):
         pass
     [row] = made["quarantine"]
-    assert (row["at"], row["size"], row["data"], row["reason"]) == (None, len(data), data[:KEPT], str(error.value))
+    assert (row["at"], row["size"], row["data"], row["reason"]) == (
+        None,
+        len(data),
+        data[:KEPT_BYTES],
+        str(error.value),
+    )
     assert [each.message for each in plans(made)[0].problems] == [str(error.value)]
 
 
@@ -200,7 +205,7 @@ def test_what_is_not_there_or_a_folder_has_a_line_and_no_row(tmp_path: Path) -> 
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("frames", [True, False])
 def test_with_hashes_nothing_that_a_record_holds_is_in_any_table(path: Path, kept: bool, frames: bool) -> None:
-    made = tables([path], keeping=Keeping(frames=frames, records=kept))
+    made = tables([path], options=WriteOptions(frames=frames, records=kept))
     whole = repr({name: rows for name, rows in made.items() if name not in ("plans", "tallies")})
     assert ("teapot" in whole or b"teapot".hex() in whole) == kept
     assert made["records"]

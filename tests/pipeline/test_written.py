@@ -9,28 +9,28 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 
 from dissector.capture.partition import Block
 from dissector.pipeline import staging
+from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.folder import Folder, FolderError
 from dissector.pipeline.origins import Origin
-from dissector.pipeline.parts import Keeping, lessons, rows
-from dissector.pipeline.plan import plan
-from dissector.pipeline.segments import deal, segments
+from dissector.pipeline.partition_rows import WriteOptions, lessons, rows
+from dissector.pipeline.splits import route, splits
 from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
-from tests.pipeline.dealing import one_by_one, read_back
+from tests.pipeline.without_spark import one_by_one, read_back
 
 WHOLE = Partition(0, 1)
 
 
 def blocks() -> list[Block]:
-    found = segments([plan(str(PCAPS / "java.pcapng"))])
-    return [each.block for segment in found for each in deal(segment, 1)]
+    found = splits([scan_file(str(PCAPS / "java.pcapng"))])
+    return [each.block for segment in found for each in route(segment, 1)]
 
 
-@pytest.mark.parametrize("most", [1, 7, staging.MOST_ROWS])
+@pytest.mark.parametrize("most", [1, 7, staging.MAX_ROWS])
 def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(staging, "MOST_ROWS", most)
-    made = list(rows(blocks(), WHOLE, lessons(blocks(), WHOLE), [Origin(0, "ab" * 32, 10**18)], Keeping()))
-    told = list(staging.staged(made, str(tmp_path)))
+    monkeypatch.setattr(staging, "MAX_ROWS", most)
+    made = list(rows(blocks(), WHOLE, lessons(blocks(), WHOLE), [Origin(0, "ab" * 32, 10**18)], WriteOptions()))
+    told = list(staging.write_rows(made, str(tmp_path)))
     assert {each.table for each in told} == {name for name, _ in made}
     for each in told:
         if each.tally is not None:
@@ -46,8 +46,8 @@ def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_two_tries_of_a_task_write_different_files(tmp_path: Path) -> None:
     row = ("gaps", {"day": "2026-11-21", "capture": "x", "packet": 1})
-    [one] = staging.staged([row], str(tmp_path))
-    [other] = staging.staged([row], str(tmp_path))
+    [one] = staging.write_rows([row], str(tmp_path))
+    [other] = staging.write_rows([row], str(tmp_path))
     assert one.path != other.path
     assert read_back(tmp_path, one) == read_back(tmp_path, other)
 
@@ -59,8 +59,8 @@ def test_a_folder_by_path_and_by_url_is_the_same(tmp_path: Path) -> None:
     assert folder.partitions("t") == ["day=2026-01-01/capture=x"]
     folder.move("t/day=2026-01-01/capture=x", "u/day=2026-01-01/capture=x")
     same = Folder(folder.uri)
-    assert list(staging.staged([("notes", {"packet": 1})], folder.spark("rows")))
-    assert len(list(odd.glob("rows/notes/*.parquet"))) == 1
+    assert list(staging.write_rows([("observations", {"packet": 1})], folder.spark("rows")))
+    assert len(list(odd.glob("rows/observations/*.parquet"))) == 1
     assert same.partitions("u") == ["day=2026-01-01/capture=x"]
     same.remove("u")
     assert not folder.has("u")
@@ -76,13 +76,13 @@ def test_a_folder_in_a_file_is_refused(tmp_path: Path) -> None:
 def test_rows_that_stay_are_in_a_file_for_each_capture_however_many_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "MOST_OPEN", 3)
+    monkeypatch.setattr(staging, "MAX_OPEN_FILES", 3)
     rows = [
         (name, {"day": date(2026, 11, 21), "capture": f"c{n * n % 7}", "packet": n, "start": 0})
         for n in range(40)
         for name in ("gaps", "connections", "exchanges")
     ]
-    told = list(staging.staged([(name, dict(cells)) for name, cells in rows], str(tmp_path)))
+    told = list(staging.write_rows([(name, dict(cells)) for name, cells in rows], str(tmp_path)))
     assert len({each.path for each in told}) == len(told) > 6
     assert sum(each.rows for each in told) == len(rows)
     for name in ("gaps", "connections", "exchanges"):

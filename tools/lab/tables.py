@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from dissector.pipeline.tables import PARTITIONS, TABLES, Column
+from dissector.pipeline.table_schemas import PARTITIONS, TABLES, TableColumn
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "tables.md"
 _HEAD: Final = """# Tables
 
-What `kdissect ingest CAPTURES --out DIR` writes: a folder a table, of Parquet. All but `captures` have these two
-columns first, as folders: `day=2026-11-21/capture=4eee41ea8eea1218`.
+`kdissect ingest CAPTURES --out DIR` writes these tables: one folder of Parquet files each. All but `captures` are
+partitioned by two columns, which are folders: `day=2026-11-21/capture=4eee41ea8eea1218`.
 """
 
 
@@ -21,11 +21,11 @@ def page() -> str:
     """All of it."""
     parts = [_HEAD, *_columns(PARTITIONS)]
     for table in TABLES:
-        parts += [f"\n## {table.name}\n", f"{table.words[0].upper()}{table.words[1:]}.\n", *_columns(table.columns)]
+        parts += [f"\n## {table.name}\n", f"{table.words}.\n", *_columns(table.columns)]
     return "".join(f"{part}\n" for part in parts)
 
 
-def _columns(columns: Iterable[Column]) -> Iterator[str]:
+def _columns(columns: Iterable[TableColumn]) -> Iterator[str]:
     yield "| column | type | |"
     yield "|---|---|---|"
     for column in columns:

@@ -3,7 +3,7 @@
 import pytest
 
 from dissector.export.redaction.compress_to_size import COMPRESSORS
-from dissector.pipeline.tables import TABLES
+from dissector.pipeline.table_schemas import TABLES
 from dissector.protocol.records.compression import CODEC_MASK, CODECS, DecompressionBudget, codec_name
 from dissector.protocol.schema.field_enums import CompressionType
 

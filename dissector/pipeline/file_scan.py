@@ -1,0 +1,173 @@
+"""A scan of one file before it is ingested: its type, its digest, its times, and where reading can start in its middle.
+
+Invariants:
+  * a range begins where the one before it ended, as the file was read from its beginning to there: so the ranges
+    together give the packets of the whole file, damaged or not;
+  * a file that is no capture, or can't be opened, gives a finding and stops nothing.
+"""
+
+import hashlib
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.capture.errors import CaptureError, FilePosition, NoRoomError
+from dissector.capture.files import Reader, open_capture
+from dissector.capture.partition import HEAD
+from dissector.core.finding import Finding, Severity
+from dissector.core.store import Store
+from dissector.storage import KafkaFiles
+
+RANGE_BYTES: Final = 64 << 20
+"""Approximate bytes of a range of a large file."""
+HASHED_BYTES: Final = 1 << 22
+"""Bytes that are hashed at a time."""
+OnProgress = Callable[[], None]
+"""Called every few megabytes. What it raises ends the scan."""
+
+
+class PacketRange(NamedTuple):
+    """Consecutive packets of a file."""
+
+    first: int
+    """Number of its first packet in the file, from 0."""
+    packets: int
+    mark: bytes
+    """State of the reader at its beginning; empty for a file that is read from its beginning."""
+
+
+@dataclass
+class FileScan:
+    """What a scan found out about one file."""
+
+    path: str
+    digest: str = ""
+    """SHA-256 of its bytes: its name in the tables."""
+    size: int = 0
+    packets: int = 0
+    """Number of packets, or of entries in one of Kafka's own files."""
+    block_bytes: int = 0
+    """Bytes of its packets as blocks, which a compressed file has more of than bytes."""
+    first_ns: int = 0
+    """Time of its first packet; 0 if there is none."""
+    latest_ns: int = 0
+    earliest_ns: int = 0
+    link_types: list[int] = field(default_factory=list)
+    has_times: bool = True
+    """Whether its packets can be merged with those of other files."""
+    is_stored: bool = False
+    """Whether it is one of Kafka's own files, which has entries and no packets."""
+    ranges: list[PacketRange] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
+    damage: list[FilePosition] = field(default_factory=list)
+    not_decompressed: FilePosition | None = None
+    """The part of a compressed file, by its compressed bytes, that could not be decompressed."""
+    unread: str = ""
+    """Why the file could not be read; empty if it could."""
+
+    @property
+    def form(self) -> str:
+        """The value of the column `form` in `captures`."""
+        if self.unread:
+            return "unread"
+        return "log" if self.is_stored else "capture" if self.has_times else "hex"
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it gives rows that do not depend on other files."""
+        has_damage = bool(self.damage) or self.not_decompressed is not None
+        return self.is_stored or has_damage or bool(self.unread and self.digest)
+
+
+def digest_of(path: str, on_progress: OnProgress = lambda: None) -> tuple[str, int]:
+    """Return a file's SHA-256 and its size. Raises `OSError`."""
+    hashed, size = hashlib.sha256(), 0
+    with Path(path).open("rb") as file:
+        while piece := file.read(HASHED_BYTES):
+            on_progress()
+            hashed.update(piece)
+            size += len(piece)
+    return hashed.hexdigest(), size
+
+
+def scan_file(
+    path: str, size_of_range: int = RANGE_BYTES, most: int | None = None, on_progress: OnProgress = lambda: None
+) -> FileScan:
+    """Scan a file, at the `most` so many packets at a time. `problems` has what is wrong with it."""
+    made, stored = FileScan(path), KafkaFiles(show_secrets=False)
+    try:
+        mode = Path(path).stat().st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):  # a pipe cannot be read a second time
+            raise CaptureError(f"{path}: not a regular file")
+        made.digest, made.size = digest_of(path, on_progress)
+        store = Store()
+        reader = open_capture(path, store, stored.take)
+        assert isinstance(reader, Reader)
+    except OSError as error:
+        _mark_unread(made, f"{path}: {(error.strerror or str(error)).lower()}")
+    except NoRoomError as error:
+        made.digest = ""  # a later run may have room for it
+        _mark_unread(made, str(error))
+    except CaptureError as error:
+        _mark_unread(made, str(error))
+    else:
+        with closing(reader):
+            _scan_packets(made, reader, size_of_range, most, on_progress)
+            if stored.count:
+                _scan_entries(made, stored)
+            store.release()
+    for problem in made.problems:
+        if problem.code == "not-read-on":  # no room on the disk: tables have a whole capture or nothing of it
+            made = FileScan(path)
+            _mark_unread(made, problem.message)
+    return made
+
+
+def _scan_packets(
+    made: FileScan, reader: Reader, size_of_range: int, most: int | None, on_progress: OnProgress
+) -> None:
+    made.has_times = reader.has_times
+    links: set[int] = set()
+    begun, first, mark = 0, 0, reader.mark() if reader.can_be_resumed else b""
+    for batch in reader.batches(most):
+        on_progress()
+        if not len(batch):
+            continue
+        if not made.packets:
+            made.first_ns = made.earliest_ns = made.latest_ns = int(batch.time_ns[0])
+        made.earliest_ns = min(made.earliest_ns, int(batch.time_ns.min()))
+        made.latest_ns = max(made.latest_ns, int(batch.time_ns.max()))
+        made.packets += len(batch)
+        made.block_bytes += int(batch.captured.sum()) + HEAD * len(batch)
+        links.update(np.unique(batch.link_type).tolist())
+        if reader.can_be_resumed and reader.done - begun >= size_of_range:
+            made.ranges.append(PacketRange(first, made.packets - first, mark))
+            begun, first, mark = reader.done, made.packets, reader.mark()
+    if made.packets > first:
+        made.ranges.append(PacketRange(first, made.packets - first, mark))
+    made.link_types = sorted(links)
+    made.problems += reader.problems
+    made.damage, made.not_decompressed = reader.damaged, reader.left
+
+
+def _scan_entries(made: FileScan, stored: KafkaFiles) -> None:
+    """Scan one of Kafka's own files."""
+    for _ in stored.read():
+        pass
+    made.is_stored = True
+    made.packets = len(stored)
+    if made.packets:
+        ends = [stored.exchange(number).row.time_ns for number in (0, made.packets - 1)]
+        made.first_ns, (made.earliest_ns, made.latest_ns) = ends[0], sorted(ends)
+    made.problems += stored.problems
+    made.damage = stored.damage
+
+
+def _mark_unread(made: FileScan, reason: str) -> None:
+    made.unread = reason
+    made.problems = [Finding("not-a-capture", Severity.ERROR, reason)]

@@ -1,0 +1,95 @@
+"""One partition of a micro-batch: it goes on where the partition stood after the files before.
+
+Rows are those of `partition_rows`. Each comes once, when it is final. A connection's row comes when the connection has
+ended.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dissector.capture.partition import Block, CapturePartition
+from dissector.capture_session import Capture
+from dissector.capture_session.tally import CaptureTally, PartitionTally
+from dissector.index.shared_state import SharedState
+from dissector.pipeline.observations import OBSERVATIONS, UPDATES, row_of, updates_of
+from dissector.pipeline.origins import Origin
+from dissector.pipeline.partition_rows import TALLIES, RowBuilder, WriteOptions, packet_blocks
+from dissector.pipeline.table_rows import TableRow
+from dissector.transport.partitions import Partition
+
+
+class CarryOver(NamedTuple):
+    """State of a partition between two micro-batches."""
+
+    capture: bytes = b""
+    """The checkpoint of its capture."""
+    connections: frozenset[int] = frozenset()
+    """Connections that have rows of exchanges, and no row of `connections` yet."""
+
+    def to_bytes(self) -> bytes:
+        return pickle.dumps(tuple(self))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "CarryOver":
+        return cls(*pickle.loads(data)) if data else cls()
+
+
+def _open(
+    blocks: Iterable[Block], partition: Partition, left: CarryOver, dealt: list[CaptureTally], *, secrets: bool
+) -> Capture:
+    part = CapturePartition("a part of the packets", packet_blocks(blocks, dealt), partition.number, partition.parts)
+    return Capture([part], checkpoint=left.capture, show_secrets=secrets)
+
+
+def lessons(blocks: Iterable[Block], partition: Partition, left: CarryOver, *, is_last: bool) -> SharedState:
+    """Return what the partition knows for the others: from all that it has read so far, and after the last packets also
+    from what was pending."""
+    with _open(blocks, partition, left, [], secrets=False) as capture:
+        for _ in capture.read(sort=False) if is_last else capture.read_available():
+            pass
+        return capture.index.shared_state()
+
+
+def rows(
+    blocks: Iterable[Block], partition: Partition, left: CarryOver, taught: SharedState, origins: list[Origin],
+    options: WriteOptions, put: Callable[[CarryOver], None] | None, now_ns: int,
+) -> Iterator[TableRow]:  # fmt: skip
+    """Yield table and row of all that is final, and then `put` the carry-over away. Without `put` these are the last
+    packets, and all rows come. `now_ns` is the time that the capture as a whole has reached.
+
+    Rows of `OBSERVATIONS` come first, for cross-connection findings, then those of `UPDATES`, for rows that are written
+    already. The last row, of `TALLIES`, counts what was ignored: by routing, and at the end by the whole partition."""
+    dealt: list[CaptureTally] = []
+    with _open(blocks, partition, left, dealt, secrets=options.secrets) as capture:
+        for _ in capture.read_available() if put is not None else capture.read(sort=False):
+            pass
+        capture.index.merge_shared_state(taught)
+        for _ in capture.findings.examine_in_order(now_ns):
+            yield from ((OBSERVATIONS, row_of(noted)) for noted in capture.findings.take_observations())
+        yield from ((UPDATES, cells) for cells in updates_of(capture.incremental.take_revisions(), origins))
+        connections = set(left.connections)
+        yield from _FinalRows(capture, origins, options).all_of(connections)
+        pending = capture.incremental.oldest_pending_packet(now_ns)
+        yield TALLIES, {"tally": pickle.dumps(PartitionTally(dealt, capture.pipeline.tally, pending))}
+        if put is not None:
+            put(CarryOver(capture.incremental.checkpoint(), frozenset(connections)))
+
+
+class _FinalRows(RowBuilder):
+    """Builds the rows that are final."""
+
+    def all_of(self, connections: set[int]) -> Iterator[TableRow]:
+        """Yield them, and keep `connections` up to date: those that have no row of `connections` yet."""
+        final = self._capture.incremental.take_final_rows()
+        for number, begin, exchange in self._at(final):
+            connections.add(exchange.row.connection)
+            for table, row in self._of(number, begin, exchange):
+                if table != "connections":
+                    yield table, row
+        waiting = np.array(sorted(connections), np.int64)
+        for connection in waiting[self._capture.incremental.are_closed(waiting)].tolist():
+            connections.discard(connection)
+            yield "connections", self._of_connection(connection)

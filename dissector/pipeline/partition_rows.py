@@ -1,0 +1,217 @@
+"""One partition of the packets, dissected like a whole capture: first its shared state, then its rows.
+
+Rows are dicts by column, with the names of `table_schemas`; records come as row groups. Bodies are still JSON text.
+"""
+
+import pickle
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dissector.analysis.records import CarriedRecords, has_records_field, records_of_entry
+from dissector.capture.partition import Block, CapturePartition
+from dissector.capture_session import Capture
+from dissector.capture_session.tally import CaptureTally, PartitionTally
+from dissector.core.finding import Finding, Severity
+from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.message_subjects import ERROR
+from dissector.exchange.model import Exchange
+from dissector.exchange.to_json import exchange_object, messages_object
+from dissector.index.shared_state import SharedState
+from dissector.pipeline import cell_json, record_rows
+from dissector.pipeline.observations import OBSERVATIONS, row_of
+from dissector.pipeline.origins import Origin, Origins
+from dissector.pipeline.table_rows import Cells, TableRow
+from dissector.protocol.schema.errors import error_name
+from dissector.transport.partitions import Partition
+
+TALLIES: Final = "tallies"
+"""Stands in place of a table's name, with the tally of what a partition ignored."""
+_OPTIONAL_CELLS: Final[Cells] = dict.fromkeys(("request", "response", "rest", "request_bytes", "response_bytes"))
+"""Cells that not every row of `exchanges` has."""
+_NOT_IN_REST: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
+"""Fields of rows that are no exchanges and that have columns, here or in `captures`: they are not in `rest`."""
+
+RowStart = tuple[int, int]
+"""Packet and stream offset of a row's first byte."""
+
+
+class WriteOptions(NamedTuple):
+    """Which contents of the wire go to the tables."""
+
+    frames: bool = False
+    """Bytes of requests and responses."""
+    records: bool = True
+    """Keys and values of records; otherwise their sizes and hashes."""
+    secrets: bool = False
+    """Secrets, unmasked."""
+
+
+class RowBuilder:
+    """Builds the rows of one partition."""
+
+    def __init__(self, capture: Capture, origins: list[Origin], options: WriteOptions) -> None:
+        self._capture = capture
+        self._origin = Origins(origins).of
+        self._options = options
+        self._names: dict[int, str] = {}
+        """Names of the connections that have a row of `connections`."""
+        self._software = lru_cache(maxsize=1 << 12)(capture.connections.software)
+        """Safe to cache: the partition is read completely before the first row is built."""
+
+    def all(self) -> Iterator[TableRow]:
+        """Yield the table and the row of everything."""
+        for number, begin, exchange in self._at(range(len(self._capture))):
+            yield from self._of(number, begin, exchange)
+
+    def _at(self, rows: range | NDArray[np.int64]) -> Iterator[tuple[int, RowStart, Exchange]]:
+        return zip(np.asarray(rows).tolist(), self._capture.index.positions(rows), self._capture.at(rows), strict=True)
+
+    def _of(self, number: int, begin: RowStart, exchange: Exchange) -> Iterator[TableRow]:
+        capture, row = self._capture, exchange.row
+        origin, packet = self._origin(begin[0])
+        is_new = row.connection not in self._names
+        where = {
+            "day": origin.day, "capture": origin.capture, "packet": packet, "start": begin[1], "time_ns": row.time_ns,
+            "connection": self._connection(row.connection), "client": row.client,
+            "server": row.server,
+        }  # fmt: skip
+        if exchange.is_stored:
+            where |= {"connection": None, "client": None, "server": None}
+        elif is_new:
+            yield "connections", self._of_connection(row.connection)
+        batches: list[CarriedRecords] = []
+        to_object = messages_object if row.kind == "exchange" else exchange_object
+        made = to_object(exchange, record_rows.body_packer(batches, kept=self._options.records))
+        cells, lost = self._exchange(where, exchange, made)
+        yield "exchanges", cells
+        for finding in (*(exchange.findings if row.severity else ()), *lost):
+            yield "findings", where | {
+                "api": row.api, "code": finding.code, "severity": finding.severity.value, "path": finding.path,
+                "message": finding.message,
+            }  # fmt: skip
+        if row.kind in ("gap", "unparsed"):
+            for span in capture.index.spans(number)[:1]:
+                side = "request" if span.of_client else "response"
+                yield "gaps", where | {"kind": row.kind, "direction": side, "size": span.size}
+        if exchange.is_stored:
+            batches.extend(records_of_entry(row.server, made))
+        said = where | {"api": row.api, "client_id": row.client_id}
+        for batch in batches:
+            yield "records", record_rows.record_rows(batch, said, kept=self._options.records)
+
+    def _exchange(self, where: Cells, exchange: Exchange, made: Cells) -> tuple[Cells, list[Finding]]:
+        """Return the row of `exchanges`, and findings about what cells could not hold."""
+        row = exchange.row
+        software = self._software(row.connection)
+        found: Cells = {
+            **where, **_OPTIONAL_CELLS,
+            "kind": row.kind, "api_key": exchange.api_key, "api": row.api, "api_version": row.version,
+            "correlation_id": row.correlation_id, "client_id": row.client_id, "software_name": software[0] or None,
+            "software_version": software[1] or None, "latency_ns": row.latency_ns, "request_size": row.request_size,
+            "response_size": row.response_size, "errors": _errors(exchange),
+            "severity": row.severity.value if row.severity else None, "info": row.info,
+        }  # fmt: skip
+        lost: list[Finding] = []
+        for name, cell in self._json(exchange, made):
+            found[name] = cell.json
+            if cell.lost:
+                words = f"JSON too large for a cell of a table: {cell.lost}"
+                lost.append(Finding("cell-too-large", Severity.NOTE, words, "" if name == "rest" else name))
+        if self._options.frames:
+            for side, message in (("request", exchange.request), ("response", exchange.response)):
+                has_records = exchange.is_stored or (message is not None and has_records_field(message))
+                if message is not None and (self._options.records or not has_records):
+                    found[f"{side}_bytes"] = message.data
+        return found, lost
+
+    def _json(self, exchange: Exchange, made: Cells) -> Iterator[tuple[str, cell_json.CellJson]]:
+        """Yield the cells with JSON, by column."""
+        records = self._options.records
+        if exchange.row.kind != "exchange":
+            rest = {name: value for name, value in made.items() if name not in _NOT_IN_REST}
+            yield "rest", cell_json.of_entry(rest, records=records)
+            return
+        for side, message in (("request", exchange.request), ("response", exchange.response)):
+            if message is not None:
+                yield side, cell_json.of_message(made[side], message.shape.body, records=records)
+
+    def _of_connection(self, connection: int) -> Cells:
+        capture = self._capture
+        origin, packet = self._origin(capture.connections.first_packet(connection))
+        client, server = capture.connections.ends(connection)
+        software, closed = capture.connections.software(connection), capture.connections.closed(connection)
+        offered = capture.connections.advertised_versions(connection)
+        return {
+            "day": origin.day, "capture": origin.capture, "connection": self._connection(connection), "packet": packet,
+            "begin_ns": capture.connections.first_time_ns(connection), "client": client, "server": server,
+            "closed_ns": closed[0] if closed else None,
+            "closed_by": ("client" if closed[1] else "server") if closed else None,
+            "software_name": software[0] or None, "software_version": software[1] or None,
+            "offered": [(key, {"low": low, "high": high}) for key, (low, high) in offered.items()],
+        }  # fmt: skip
+
+    def _connection(self, connection: int) -> str:
+        name = self._names.get(connection)
+        if name is None:
+            origin, packet = self._origin(self._capture.connections.first_packet(connection))
+            name = self._names[connection] = f"{origin.capture}:{packet}"
+        return name
+
+
+def _read(blocks: Iterable[Block], partition: Partition, options: WriteOptions, dealt: list[CaptureTally]) -> Capture:
+    """Read a partition; tallies of what routing ignored are added to `dealt`."""
+    part = CapturePartition("a part of the packets", packet_blocks(blocks, dealt), partition.number, partition.parts)
+    capture = Capture([part], show_secrets=options.secrets)
+    for _ in capture.read():
+        pass
+    return capture
+
+
+def packet_blocks(blocks: Iterable[Block], dealt: list[CaptureTally]) -> Iterator[Block]:
+    """Yield the blocks that have packets; the tallies of the others are added to `dealt`."""
+    for block in blocks:
+        if block.heads:
+            yield block
+        else:
+            dealt.append(pickle.loads(block.data))
+
+
+def lessons(blocks: Iterable[Block], partition: Partition) -> SharedState:
+    """Return what a partition knows for the others."""
+    with _read(blocks, partition, WriteOptions(), []) as capture:
+        return capture.index.shared_state()
+
+
+def rows(
+    blocks: Iterable[Block], partition: Partition, taught: SharedState, origins: list[Origin], options: WriteOptions
+) -> Iterator[TableRow]:
+    """Yield table and row of all that a partition holds. Rows of `OBSERVATIONS` come first, for cross-connection
+    findings; the last one, of `TALLIES`, counts what was ignored."""
+    dealt: list[CaptureTally] = []
+    with _read(blocks, partition, options, dealt) as capture:
+        capture.index.merge_shared_state(taught)
+        for _ in capture.findings.examine(part=True):
+            yield from ((OBSERVATIONS, row_of(noted)) for noted in capture.findings.take_observations())
+        yield from RowBuilder(capture, origins, options).all()
+        tally = pickle.dumps(PartitionTally(dealt, capture.pipeline.tally))
+        yield TALLIES, {"day": None, "capture": None, "tally": tally}
+
+
+def rows_of_kafka_file(path: str, origin: Origin, options: WriteOptions) -> Iterator[TableRow]:
+    """Yield table and row of everything in one of Kafka's own files."""
+    with Capture([path], show_secrets=options.secrets) as capture:
+        for _ in capture.read():
+            pass
+        yield from RowBuilder(capture, [origin], options).all()
+
+
+def _errors(exchange: Exchange) -> list[str]:
+    """Return the names of the errors in its response, each once."""
+    if all(finding.code != ERROR_RESPONSE for finding in exchange.own_findings):
+        return []  # nearly all: so the body is not walked again
+    codes = dict.fromkeys(code for code in ERROR.of(exchange) if isinstance(code, int) and code)
+    return [error_name(code) for code in codes]

@@ -1,0 +1,78 @@
+"""Rows of the table of records: of those that an exchange carried, or that stand in a log."""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, Final
+
+from dissector.analysis.records import CarriedRecords, has_records_field
+from dissector.exchange.model import ExchangeMessage
+from dissector.exchange.to_json import Body
+from dissector.pipeline.packing import Packer
+from dissector.pipeline.table_rows import Cells, RowGroup
+from dissector.protocol.message import Values
+from dissector.protocol.records.batch import RecordHeader
+
+_BIGINT_END: Final = 1 << 63
+RecordColumns = dict[str, Sequence[Any]]
+Contents = Sequence[bytes | None]
+
+
+def body_packer(carried: list[CarriedRecords], *, kept: bool) -> Body:
+    """Gives bodies without records, which go to `carried`; `kept` says whether their bytes are there."""
+
+    def body(message: ExchangeMessage) -> Values:
+        return (
+            message.body_with(Packer(message, carried, kept=kept))
+            if has_records_field(message)
+            else message.decoded_body
+        )
+
+    return body
+
+
+def record_rows(batch: CarriedRecords, said: Cells, *, kept: bool) -> RowGroup:
+    """Their cells beside what is `said` of all; where contents are not `kept`, their sizes and digests."""
+    shared = said | {
+        "topic": batch.topic or None, "partition": batch.partition, "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch, "codec": batch.codec, "control": batch.control,
+    }  # fmt: skip
+    size = sum(len(record[2] or b"") + len(record[3] or b"") for record in batch.records) if kept else 0
+    return RowGroup(shared, len(batch.records), size, batch, _contents if kept else _digests)
+
+
+def _contents(batches: Sequence[CarriedRecords]) -> RecordColumns:
+    own, keys, values, headers = _columns(batches)
+    return own | {"key": keys, "value": values, "headers": headers}
+
+
+def _digests(batches: Sequence[CarriedRecords]) -> RecordColumns:
+    own, keys, values, headers = _columns(batches)
+    nameless = [[(each.key, None) for each in some] for some in headers]
+    return own | {"key_sha256": _sha256(keys), "value_sha256": _sha256(values), "headers": nameless}
+
+
+def _columns(
+    batches: Sequence[CarriedRecords],
+) -> tuple[RecordColumns, Contents, Contents, Sequence[Sequence[RecordHeader]]]:
+    """What all records have, one after the other, and their keys, values and headers."""
+    records = chain.from_iterable(batch.records for batch in batches)
+    offsets, times, keys, values, headers = zip(*records, strict=True)
+    own: RecordColumns = {
+        "offset": _bigints(offsets), "timestamp_ms": _bigints(times), "key_size": _sizes(keys),
+        "value_size": _sizes(values), "sequence": list(chain.from_iterable(batch.sequences for batch in batches)),
+    }  # fmt: skip
+    return own, keys, values, headers
+
+
+def _bigints(values: Sequence[int | None]) -> list[int | None]:
+    """None for what has no room in 64 bits, as damaged times and offsets may not."""
+    return [value if value is not None and -_BIGINT_END <= value < _BIGINT_END else None for value in values]
+
+
+def _sizes(contents: Contents) -> list[int | None]:
+    return [None if content is None else len(content) for content in contents]
+
+
+def _sha256(contents: Contents) -> list[bytes | None]:
+    return [None if content is None else hashlib.sha256(content).digest() for content in contents]

@@ -1,0 +1,42 @@
+"""An entry of a file of Kafka's own back from its row: its bytes, and with them its fields in the order of the file.
+
+Bytes are those that were kept, else written anew. What records hold, the topic tells: that of the file's folder, or the
+metadata's, which a log also says by its first record; so it is looked at which of them reads as the row has it.
+"""
+
+from typing import Any, Final
+
+import orjson
+
+from dissector.core.json_text import dumps
+from dissector.exchange.model import ExchangeMessage, ExchangeRow
+from dissector.protocol.embedded.topics import CLUSTER_METADATA
+from dissector.protocol.records.from_json import records_bytes
+from dissector.protocol.wire.writing import EncodeError
+from dissector.storage import indexes, segment
+
+INDEX: Final = "index"
+Body = dict[str, Any]
+
+
+def entry_of_row(facts: ExchangeRow, said: Body, kept: bytes | None) -> ExchangeMessage | None:
+    """The entry of a row, of which JSON says `said`; None where its bytes were not `kept` and can't be written anew."""
+    if facts.kind == INDEX:
+        found = indexes.entry_of(said)
+        return None if found is None else found.message
+    data = kept or _written(said)
+    if data is None or len(data) != facts.request_size:
+        return None
+    read = (_read(data, said, topic) for topic in (segment.partition_of(facts.server)[0], CLUSTER_METADATA))
+    return next((each for each in read if kept or orjson.loads(dumps(each.body)) == said), None)
+
+
+def _read(data: bytes, said: Body, topic: str) -> ExchangeMessage:
+    return segment.entry_of(data, said["position"], topic).message
+
+
+def _written(said: Body) -> bytes | None:
+    try:
+        return records_bytes({"batches": [said]})
+    except EncodeError:
+        return None

@@ -1,0 +1,209 @@
+"""A row of the tables back to the exchange that it tells of: so that filters, forms and the screen need no other way.
+
+Frames are the bytes that were kept, else written anew from the bodies. What the conversation had taught (names of
+topics, what a group speaks, how a login goes) is read off what stands beside bytes in the row.
+
+Invariant: the exchange has the row's words and findings, and its bodies are those of the row, whatever the frames say.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+import orjson
+
+from dissector.core.finding import Finding, Severity
+from dissector.core.json_text import dumps
+from dissector.exchange.from_json import held, token
+from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow
+from dissector.pipeline.packing import as_sent, unpacked
+from dissector.pipeline.row_to_entry import entry_of_row
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.formats import FORMATS, enveloped
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.message import (
+    SASL_TOKEN,
+    UNFRAMED,
+    UNKNOWN_RESPONSE,
+    Decoded,
+    MessageLayout,
+    Values,
+    request_layout,
+    response_layout,
+)
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.loader import api, api_named
+from dissector.protocol.wire.writing import EncodeError
+
+Cells = Mapping[str, Any]
+"""A row of `exchanges` by column, its bodies as JSON's text; `number`, `conn`, `findings` and the file's `path`
+beside them."""
+SUFFIX: Final = "_decoded"
+TOPIC_ID: Final = "topic_id"
+_MECHANISMS: Final = ("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256")
+
+
+class _EveryGroup(dict[str, str]):
+    """Says the same of every group."""
+
+    def __init__(self, protocol: str) -> None:
+        self._protocol = protocol
+
+    def get(self, key: object, default: object = None) -> Any:
+        return self._protocol
+
+
+class TableExchange(Exchange):
+    """An exchange whose findings are those of its row: what several rows tell is among them."""
+
+    __slots__ = ()
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.own_findings
+
+
+@dataclass
+class RowMessage(ExchangeMessage):
+    """A message of which the row is all that there is: its records, or more, were not kept. Bytes are hex in it."""
+
+    told: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, message: ExchangeMessage, told: dict[str, Any]) -> Self:
+        """What a row has of a message."""
+        return cls(message.time_ns, message.size, b"", 0, message.shape, message.context, told=told)
+
+    def _decode(self) -> Decoded:
+        return Decoded(header=self.told.get("header") or {}, body=self.decoded_body)
+
+    @property
+    def decoded_body(self) -> Values:
+        return self.told.get("body") or {}
+
+
+def exchange_of_row(cells: Cells) -> Exchange:
+    """The exchange of a row."""
+    kind = cells["kind"]
+    findings = [Finding(f["code"], Severity(f["severity"]), f["message"], f["path"]) for f in cells["findings"] or ()]
+    facts = ExchangeRow(
+        cells["number"], kind, cells["time_ns"], cells["conn"] or 0, cells["client"] or "",
+        cells["server"] or cells["path"], cells["api"], cells["api_version"], cells["correlation_id"],
+        cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"], cells["info"] or "",
+        Severity(cells["severity"]) if cells["severity"] else None,
+    )  # fmt: skip
+    if kind != "exchange":
+        asked, answered = _other_messages(cells, facts)
+        return TableExchange(facts, None, asked, answered, findings)
+    asked_json, answered_json = (orjson.loads(cells[side]) if cells[side] else None for side in ("request", "response"))
+    line = {
+        "api_key": cells["api_key"], "api": None if facts.api == UNKNOWN_API else facts.api,
+        "api_version": facts.version, "correlation_id": facts.correlation_id, "client_id": facts.client_id,
+    }  # fmt: skip
+    asked = _message(line, "request", asked_json, cells["request_bytes"])
+    inner = enveloped(asked.body) if asked is not None and cells["api_key"] == ApiKey.ENVELOPE else None
+    answered = _message(line, "response", answered_json, cells["response_bytes"], inner)
+    made = TableExchange(facts, cells["api_key"], asked, answered, findings)
+    if asked_json is not None and "fetch_session" in asked_json:
+        made.fetched = {each["topic"]: each["partitions"] for each in asked_json["fetch_session"]}
+    return made
+
+
+def _message(
+    line: dict[str, Any], side: str, told: dict[str, Any] | None, kept: bytes | None,
+    inner: tuple[int, int] | None = None,
+) -> ExchangeMessage | None:  # fmt: skip
+    if told is None:
+        return None
+    data = _frame(line, side, told, kept)
+    message = ExchangeMessage(
+        told["time_ns"], told["size"], data or b"", len(data or b""), _shape(line, side, told, data or b""),
+        DecodingContext(topic_names=dict(_topic_names(told.get("body"))), enveloped=inner),
+    )  # fmt: skip
+    if data is not None and (_is_sure(message) or len(data) < told["size"]):
+        return message
+    if (name := _carrier(line, side, told)) is not None:
+        told = told | {"body": unpacked(told["body"], name)}
+    candidates = () if data is None else (message, *_candidates(message))
+    return next((each for each in candidates if _matches_row(each, told)), None) or RowMessage.of(message, told)
+
+
+def _carrier(line: dict[str, Any], side: str, told: dict[str, Any]) -> str | None:
+    """The message that a body is of, if it may have records."""
+    known = api(line["api_key"]) if line["api_key"] is not None else None
+    name = None if known is None else known.request if side == "request" else known.response
+    return name if told.get("body") and name in RECORDS_FIELDS else None
+
+
+def _frame(line: dict[str, Any], side: str, told: dict[str, Any], kept: bytes | None) -> bytes | None:
+    """The bytes of a message, as far as they were captured; None where they can't be written anew."""
+    if kept is not None and len(kept) == told["size"]:
+        return kept
+    try:
+        if (name := _carrier(line, side, told)) is not None:
+            told = told | {"body": as_sent(told["body"], name)}
+        found = held(line | {side: told})[0 if side == "request" else 1]
+    except EncodeError:
+        return None
+    return found.data if found is not None else None
+
+
+def _shape(line: dict[str, Any], side: str, told: dict[str, Any], data: bytes) -> MessageLayout:
+    key, version = line["api_key"], line["api_version"]
+    if key is None and line["api"] is not None:
+        known = api_named(line["api"].removesuffix("?"))
+        key = known.key if known is not None else None
+    if key is None or version is None:
+        return UNKNOWN_RESPONSE
+    return request_layout(key, version, data) if side == "request" else response_layout(key, version, data)
+
+
+def _topic_names(value: object) -> Iterator[tuple[str, str]]:
+    """Names of topics, which stand behind their ids."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _topic_names(each)
+    elif isinstance(value, dict):
+        if TOPIC_ID + SUFFIX in value:
+            yield value[TOPIC_ID], value[TOPIC_ID + SUFFIX]
+        for each in value.values():
+            yield from _topic_names(each)
+
+
+def _is_sure(message: ExchangeMessage) -> bool:
+    """Whether a message can but read as the row has it: not where what bytes hold depends on the conversation, nor
+    where the frame is of another size than the one that was captured."""
+    return message.shape.body not in FORMATS and len(message.data) == message.size
+
+
+def _matches_row(message: ExchangeMessage, told: dict[str, Any]) -> bool:
+    """Whether a message reads as the row has it."""
+    return _plain(message.decoded_body) == told.get("body")
+
+
+def _candidates(message: ExchangeMessage) -> Iterator[ExchangeMessage]:
+    """The message as it reads if the conversation said otherwise."""
+    for protocol in ("consumer", "connect", "something else"):
+        yield replace(message, context=replace(message.context, group_protocols=_EveryGroup(protocol)))
+    for mechanism in _MECHANISMS:
+        yield replace(message, context=replace(message.context, mechanism=mechanism))
+
+
+def _plain(value: object) -> object:
+    return orjson.loads(dumps(value))
+
+
+def _other_messages(cells: Cells, facts: ExchangeRow) -> tuple[ExchangeMessage | None, ExchangeMessage | None]:
+    """What a row that is no exchange has of messages."""
+    told = orjson.loads(cells["rest"]) if cells["rest"] else {}
+    if facts.kind in STORED:
+        body = {name: value for name, value in told.items() if name != "size"}
+        found = entry_of_row(facts, body, cells["request_bytes"])
+        return found or RowMessage.of(
+            ExchangeMessage(facts.time_ns, facts.request_size or 0, b"", 0, UNFRAMED), {"body": body}
+        ), None
+    if facts.kind != "sasl":
+        return None, None
+    data = token(told).data
+    message = ExchangeMessage(facts.time_ns, told["size"], data, len(data), SASL_TOKEN)
+    return (message, None) if told["direction"] == "request" else (None, message)

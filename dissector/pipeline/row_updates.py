@@ -1,0 +1,116 @@
+"""Rows that are in the tables already, written anew: a follower learns more of them later.
+
+What is found of an exchange changes its words and adds a row of findings; what was found has new words. A file that has
+such a row is written anew as a whole, under its own name, and staged: it takes the other's place by one rename.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from dissector.pipeline import cross_connection
+from dissector.pipeline.arrow import frame
+from dissector.pipeline.observations import FINDING_KEY
+from dissector.pipeline.table_rows import Cells
+from dissector.pipeline.table_schemas import BY_NAME, FOUND, PARTITIONS, ddl
+
+WHERE: Final = (*(each.name for each in PARTITIONS), "packet", "start")
+_PARTITION_TYPES: Final = ", ".join(f"{each.name} {each.type}" for each in PARTITIONS)
+_WHERE_TYPES: Final = f"{_PARTITION_TYPES}, packet BIGINT, start BIGINT"
+"""`WHERE`, in Spark's words."""
+RowKey = tuple[Any, ...]
+
+
+def key_of_row(cells: Cells) -> RowKey:
+    """What an exchange is found by, and what is told of it."""
+    return tuple(cells[name] for name in WHERE)
+
+
+def only_found(exchanges: DataFrame, found: list[Cells]) -> DataFrame:
+    """Those that something was found of."""
+    asked = frame(exchanges.sparkSession, [key_of_row(each) for each in found], _WHERE_TYPES)
+    return exchanges.join(f.broadcast(asked), list(WHERE), "left_semi")
+
+
+def rewrite_findings(tables: Path, stage: Path, changes: Iterable[Cells]) -> None:
+    """Stage the files of findings with these changes (`table_schemas.UPDATES`)."""
+    by_partition: dict[str, dict[RowKey, str]] = {}
+    for each in changes:
+        of = by_partition.setdefault(_partition_folder(each), {})
+        of[(*(each[name] for name in FINDING_KEY), each["before"])] = each["message"]
+    for partition, words in by_partition.items():
+        for file in sorted((tables / "findings" / partition).glob("*.parquet")):
+            _rewrite(file, stage / "findings" / partition / file.name, words)
+
+
+def _rewrite(file: Path, to: Path, words: dict[RowKey, str]) -> None:
+    with pq.ParquetFile(file) as read:
+        if not any(_updated_messages(batch, words) is not None for batch in read.iter_batches()):
+            return
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with pq.ParquetWriter(to, read.schema_arrow) as writer:
+            for batch in read.iter_batches():
+                messages = _updated_messages(batch, words)
+                at = batch.schema.get_field_index("message")
+                writer.write_batch(
+                    batch if messages is None else batch.set_column(at, batch.schema.field(at), messages)
+                )
+
+
+def _updated_messages(batch: pa.RecordBatch, words: dict[RowKey, str]) -> pa.Array | None:
+    """The messages of some rows with their changes; None where there are none."""
+    packets = pa.array({key[0] for key in words}, pa.int64())
+    if not pc.any(pc.is_in(batch.column("packet"), packets)).as_py():
+        return None
+    keys = zip(*(batch.column(name).to_pylist() for name in (*FINDING_KEY, "message")), strict=True)
+    messages = [words.get(key, key[-1]) for key in keys]
+    return pa.array(messages, batch.schema.field("message").type)
+
+
+class ExchangeUpdates:
+    """Those in the tables that something is found of now."""
+
+    def __init__(self, spark: SparkSession, tables: Path, found: list[Cells]) -> None:
+        self._spark = spark
+        self._top = tables / "exchanges"
+        self._found = found
+        partitions = sorted({_partition_folder(each) for each in found})
+        folders = [str(self._top / each) for each in partitions if any((self._top / each).glob("*.parquet"))]
+        self.places: set[RowKey] = set()
+        self._files: list[Path] = []
+        if folders:
+            there = self._read(folders).select(*WHERE, "_metadata.file_name")
+            rows = only_found(there, found).distinct().collect()
+            self.places = {tuple(row)[:-1] for row in rows}
+            self._files = sorted({self._top / _partition_folder(row.asDict()) / row.file_name for row in rows})
+
+    def _read(self, paths: list[str]) -> DataFrame:
+        read = self._spark.read.schema(f"{ddl(BY_NAME['exchanges'])}, {_PARTITION_TYPES}")
+        return read.option("basePath", str(self._top)).parquet(*paths)
+
+    def rewrite(self, stage: Path) -> None:
+        """Stage their files with what was found, and the rows of findings."""
+        found = [each for each in self._found if key_of_row(each) in self.places]
+        if not found:
+            return
+        cells = [tuple(each[column.name] for column in (*PARTITIONS, *FOUND.columns)) for each in found]
+        told = frame(self._spark, cells, f"{_PARTITION_TYPES}, {ddl(FOUND)}")
+        rows = cross_connection.finding_rows(told, self._read([str(file) for file in self._files]))
+        rows.write.mode("append").partitionBy("day", "capture").parquet(str(stage / "findings"))
+        for file in self._files:
+            marked = cross_connection.with_found(self._read([str(file)]), told).drop("day", "capture")
+            marked.coalesce(1).write.mode("overwrite").parquet(str(stage / "amended"))
+            [made] = (stage / "amended").glob("*.parquet")
+            to = stage / file.relative_to(self._top.parent)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            made.rename(to)
+
+
+def _partition_folder(cells: Cells) -> str:
+    return f"day={cells['day']}/capture={cells['capture']}"

@@ -1,0 +1,95 @@
+"""Scans many files with `file_scan`, in parallel in Spark's tasks. On one machine a thread begins while Spark starts.
+
+Results are in the order of the files.
+"""
+
+import os
+import pickle
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from dissector.pipeline.arrow import frame
+from dissector.pipeline.file_scan import FileScan, scan_file
+
+TASKS_A_CORE: Final = 4
+"""Tasks for a scan of many files: more cost more than they balance."""
+
+
+class _CancelledError(Exception):
+    """The result of the scan is not needed any more."""
+
+
+class BackgroundScan:
+    """Scans files one after the other in a thread, until the results are needed. The thread has ended when the context
+    is left: one that runs while Python exits would crash it."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._scans: list[FileScan] = []
+        self._requested = threading.Event()
+        self._cancelled = threading.Event()
+        self._thread = threading.Thread(target=self._scan, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> "BackgroundScan":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._requested.set()
+        self._cancelled.set()
+        self._thread.join()
+
+    def _scan(self) -> None:
+        with suppress(Exception):  # a Spark task scans the file again and reports it
+            for path in self._paths:
+                if self._requested.is_set():
+                    return
+                self._scans.append(scan_file(path, on_progress=self._check_cancelled))
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise _CancelledError
+
+    def scans(self) -> list[FileScan]:
+        """Return the scans of the first files. The current file is scanned to its end."""
+        self._requested.set()
+        self._thread.join()
+        return self._scans
+
+
+def scan_files(spark: SparkSession, paths: Sequence[str], ahead: BackgroundScan | None = None) -> list[FileScan]:
+    """Return the scans of files, in their order. Spark scans those that are not in `ahead` yet."""
+    done = ahead.scans() if ahead is not None else []
+    return done + _scan_in_tasks(spark, paths[len(done) :])
+
+
+def _scan_in_tasks(spark: SparkSession, paths: Sequence[str]) -> list[FileScan]:
+    if not paths:
+        return []
+    tasks = len(paths) if len(paths) <= TASKS_A_CORE else min(len(paths), TASKS_A_CORE * cores(spark))
+    told = [(number % tasks, number, os.fsencode(path)) for number, path in enumerate(paths)]
+    asked = frame(spark, told, "task INT, number INT, path BINARY")
+    planned = asked.repartitionById(tasks, f.col("task")).mapInArrow(_scan_batch, "number INT, plan BINARY")
+    return [pickle.loads(row.plan) for row in sorted(planned.collect(), key=lambda row: row.number)]
+
+
+def _scan_batch(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in some:
+        for number, path in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):
+            made = pickle.dumps(scan_file(os.fsdecode(path)))
+            yield pa.RecordBatch.from_pydict(
+                {"number": pa.array([number], pa.int32()), "plan": pa.array([made], pa.binary())}
+            )
+
+
+def cores(spark: SparkSession) -> int:
+    """How many tasks Spark runs side by side: where a server does not say, as many as it makes of a range."""
+    if hasattr(spark, "_jsparkSession"):
+        return spark.sparkContext.defaultParallelism
+    return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()

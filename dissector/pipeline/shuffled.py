@@ -1,0 +1,128 @@
+"""Packets that were dealt out, on their way to whoever reads a part: blocks in files of the run, and where each stands.
+
+Spark shuffles the places, and no packets: they are written once, and both passes read them from there. A task that is
+tried again writes another file, and nobody is told of the one before.
+
+Invariants:
+  * about `GATHERED_BYTES` bytes wait to be written, whatever is dealt out;
+  * a file is whole before anybody is told what stands in it;
+  * packets are as they were captured: where files have owners, nobody else may read these.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.fs
+
+from dissector.capture.partition import Block, together
+from dissector.pipeline.folder import opened
+from dissector.pipeline.splits import RoutedBlock
+
+GATHERED_BYTES: Final = 16 << 20
+"""Bytes of packets that are gathered, so that those of a part stand together."""
+
+
+class BlockLocation(NamedTuple):
+    """Of a block: its heads, and its data behind them, in a file. One without packets stands in none."""
+
+    part: int
+    first: int
+    path: str | None
+    at: int
+    heads: int
+    """Bytes."""
+    data: int
+    """Bytes."""
+    tally: bytes | None
+    """What a block without packets has."""
+
+
+LOCATIONS: Final = "part INT, first BIGINT, path STRING, at BIGINT, heads BIGINT, data BIGINT, tally BINARY"
+"""Of a place, in Spark's words."""
+_ARROW: Final = pa.schema([
+    ("part", pa.int32()), ("first", pa.int64()), ("path", pa.string()), ("at", pa.int64()), ("heads", pa.int64()),
+    ("data", pa.int64()), ("tally", pa.binary()),
+])  # fmt: skip
+
+
+def location_without_packets(part: int, block: Block) -> BlockLocation:
+    """The place of a block without packets."""
+    return BlockLocation(part, block.first, None, 0, 0, 0, block.data)
+
+
+def write_blocks(dealt: Iterable[RoutedBlock], uri: str) -> Iterator[pa.RecordBatch]:
+    """Write blocks to a file of a folder, small ones of a part together; then tell their places, of `LOCATIONS`."""
+    files, top = opened(uri)
+    files.create_dir(top, recursive=True)
+    path = f"{top}/{uuid.uuid4().hex}"
+    places: list[BlockLocation] = []
+    with files.open_output_stream(path) as file:
+        if isinstance(files, pa.fs.LocalFileSystem):
+            Path(path).chmod(0o600)  # secrets are masked in tables, and not here
+        for part, block in _gathered(dealt):
+            if block.heads:
+                places.append(
+                    BlockLocation(part, block.first, path, file.tell(), len(block.heads), len(block.data), None)
+                )
+                file.write(block.heads)
+                file.write(block.data)
+            else:
+                places.append(location_without_packets(part, block))
+    yield pa.RecordBatch.from_pylist([each._asdict() for each in places], _ARROW)
+
+
+def _gathered(dealt: Iterable[RoutedBlock]) -> Iterator[RoutedBlock]:
+    """Blocks part by part, some megabytes at a time; those of each part in the order that they had."""
+    waiting: dict[int, list[Block]] = defaultdict(list)
+    size = 0
+    for part, block in dealt:
+        waiting[part].append(block)
+        size += len(block.data)
+        if size >= GATHERED_BYTES:
+            yield from _by_partition(waiting)
+            waiting.clear()
+            size = 0
+    yield from _by_partition(waiting)
+
+
+def _by_partition(waiting: dict[int, list[Block]]) -> Iterator[RoutedBlock]:
+    return (RoutedBlock(part, block) for part, some in sorted(waiting.items()) for block in together(some))
+
+
+def by_partition(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[tuple[int, Iterator[Block]]]:
+    """The number of each part and its blocks, one part behind the other, by their places in order."""
+    ahead = _read_blocks(some, uri)
+    first = next(ahead, None)
+    while first is not None:
+        rest: list[RoutedBlock] = []
+
+        def blocks(begin: RoutedBlock, rest: list[RoutedBlock] = rest) -> Iterator[Block]:
+            yield begin.block
+            for each in ahead:
+                if each.part != begin.part:
+                    rest.append(each)
+                    return
+                yield each.block
+
+        yield first.part, together(blocks(first))
+        first = rest[0] if rest else None
+
+
+def _read_blocks(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[RoutedBlock]:
+    files, _ = opened(uri)
+    with ExitStack() as stack:
+        path, file = None, None
+        for place in (BlockLocation(**row) for batch in some for row in batch.to_pylist()):
+            if place.tally is not None:
+                yield RoutedBlock(place.part, Block(place.first, b"", place.tally))
+                continue
+            if file is None or place.path != path:
+                stack.close()
+                path, file = place.path, stack.enter_context(files.open_input_file(place.path))
+            both = file.read_at(place.heads + place.data, place.at)
+            yield RoutedBlock(place.part, Block(place.first, both[: place.heads], both[place.heads :]))

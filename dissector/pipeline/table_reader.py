@@ -1,0 +1,238 @@
+"""Tables of a folder, as frames of Spark and as the exchanges that they tell of.
+
+Invariants:
+  * a row is there when its capture is in `captures`: of runs that were killed nothing is seen;
+  * a table without files is empty;
+  * rows are numbered as in one capture of all captures, in the order of time; connections are those of Kafka only.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from dissector.capture.errors import CaptureError
+from dissector.exchange.model import Exchange
+from dissector.filter import Filter, parse
+from dissector.pipeline.arrow import frame
+from dissector.pipeline.filter_pushdown import PushedFilter, push_down
+from dissector.pipeline.origins import SHORT
+from dissector.pipeline.row_to_exchange import exchange_of_row
+from dissector.pipeline.table_schemas import BY_NAME, PARTITIONS
+
+KEY: Final = ("capture", "packet", "start")
+"""What a row is found again by."""
+MIN_DIGITS: Final = 8
+"""Of a digest, to call a capture by."""
+ROWS_PER_BATCH: Final = 256
+"""Rows that go to Python at once: their bodies may be large."""
+_ORDER: Final = ("log", "capture", "hex", "unread")
+_IS_URI: Final = "://"
+_LOCAL: Final = "file://"
+_NUMBERS: Final = pa.schema([("number", pa.int64())])
+_FINDING: Final = ("code", "severity", "path", "message")
+
+
+class _CaptureRow(NamedTuple):
+    """A capture, in the order in which it is read among others."""
+
+    order: int
+    """Of its form."""
+    first_ns: int
+    end_ns: int
+    digest: str
+    path: str
+
+    @property
+    def capture(self) -> str:
+        return self.digest[:SHORT]
+
+
+class Tables:
+    """The tables of one folder; or of the exchanges in them those of one `capture`, under the numbers that they have
+    among all: a connection may have begun in another one."""
+
+    def __init__(self, spark: SparkSession, folder: str, capture: str | None = None) -> None:
+        self._spark = spark
+        self._only = capture
+        self._given = folder
+        self._folder = folder.rstrip("/") if _IS_URI in folder else f"file://{Path(folder).absolute()}"
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_BATCH))
+
+    def table(self, name: str) -> DataFrame:
+        """A table by its name in `tables`, partitions among its columns."""
+        columns = BY_NAME[name].columns if name == "captures" else (*BY_NAME[name].columns, *PARTITIONS)
+        schema = ", ".join(f"{column.name} {column.type}" for column in columns)
+        path = f"{self._folder}/{name}"
+        if not self._is_there(path):
+            return self._spark.createDataFrame([], schema)
+        found = self._spark.read.schema(schema).parquet(path)
+        return (
+            found if name == "captures" else found.where(f.col("capture").isin([each.capture for each in self._files]))
+        )
+
+    def _is_there(self, path: str) -> bool:
+        """Whether there is such a folder. What is not on this machine Spark is asked for: it has the file systems."""
+        if path.startswith(_LOCAL):  # what is odd in a name stands as it is
+            return Path(path.removeprefix(_LOCAL)).is_dir()
+        try:
+            return bool(self._spark.read.schema("path STRING").parquet(path).columns)
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                return False
+            raise
+
+    @property
+    def are_there(self) -> bool:
+        """Whether there are any tables: no capture is in them before `captures` is."""
+        return self._is_there(f"{self._folder}/captures")
+
+    def count(self) -> tuple[int, int]:
+        """How many captures there are, and how many problems with them."""
+        problems = f.coalesce(f.sum(f.size("problems")), f.lit(0))
+        [row] = self.table("captures").agg(f.count("*").alias("captures"), problems.alias("problems")).collect()
+        return row.captures, row.problems
+
+    @cached_property
+    def _files(self) -> list[_CaptureRow]:
+        """All captures in the order in which they are one: Kafka's own files, then those with packets by time, then
+        those without times. Raises `CaptureError` where the tables are none of ours."""
+        found = self.table("captures").select("form", "first_ns", "end_ns", "digest", "path").collect()
+        if any(row.form not in _ORDER for row in found):
+            raise CaptureError(f"{self._given}: not tables as this version makes them: ingest the captures anew")
+        return sorted(_CaptureRow(_ORDER.index(row.form), *row[1:]) for row in found)
+
+    def called(self, name: str) -> "list[Tables]":
+        """What there is of each capture of that name: its path, its file's name with its ending or without, or how its
+        digest begins."""
+        return [Tables(self._spark, self._folder, each.capture) for each in self._files if _has_name(each, name)]
+
+    @property
+    def start_ns(self) -> int:
+        """When the first of the files begins that has times, nanoseconds since 1970: what relative times count from."""
+        return next((each.first_ns for each in self._files if each.first_ns), 0)
+
+    @cached_property
+    def numbered_connections(self) -> DataFrame:
+        """The table of connections, each with its number, `conn`."""
+        return self._numbered(self.table("connections"), ("packet",), "conn")
+
+    def _numbered(self, rows: DataFrame, by: tuple[str, ...], name: str) -> DataFrame:
+        """Rows with numbers from 1: of each capture those that follow on the ones before it."""
+        counts = {row.capture: row["count"] for row in rows.groupBy("capture").count().collect()}
+        before, so_far = [], 0
+        for each in self._files:
+            before.append((each.capture, so_far))
+            so_far += counts.get(each.capture, 0)
+        order = frame(self._spark, before, "capture STRING, before BIGINT")
+        place = f.row_number().over(Window.partitionBy("capture").orderBy(*by))
+        return rows.join(f.broadcast(order), "capture").withColumn(name, f.col("before") + place).drop("before")
+
+    def exchanges(self, fitting: Filter | None = None) -> tuple[DataFrame, PushedFilter]:
+        """The rows of `exchanges` that may fit, with `number`, `conn` and `findings`; what is left to ask of them."""
+        narrow = push_down(fitting, self.start_ns)
+        rows = self.table("exchanges")
+        if self._only is not None:
+            rows = rows.where(f.col("capture") == self._only)
+        if narrow.asks_numbers:
+            return self._with_findings(self._with_numbers(rows)).where(narrow.may), narrow
+        if narrow.asks_findings:
+            return self._with_numbers(self._with_findings(rows).where(narrow.may)), narrow
+        return self._with_findings(self._with_numbers(rows.where(narrow.may))), narrow
+
+    def _with_numbers(self, rows: DataFrame) -> DataFrame:
+        """Rows with their numbers and those of their connections. A file of Kafka's own counts as one of these, before
+        all others, as in a capture."""
+        numbers = self._numbered(self.table("exchanges").select(*KEY), KEY[1:], "number")
+        logs = [each.capture for each in self._files if _ORDER[each.order] == "log"]
+        stored = {capture: number for number, capture in enumerate(logs, 1)}
+        files = [(each.capture, each.path, stored.get(each.capture)) for each in self._files]
+        paths = f.broadcast(frame(self._spark, files, "capture STRING, path STRING, file BIGINT"))
+        found = self.numbered_connections.select("connection", (f.col("conn") + len(stored)).alias("of_packets"))
+        return (
+            rows.join(numbers, list(KEY)).join(paths, "capture").join(found, "connection", "left")
+            .withColumn("conn", f.coalesce("of_packets", "file")).drop("of_packets", "file")
+        )  # fmt: skip
+
+    def _with_findings(self, rows: DataFrame) -> DataFrame:
+        """Rows with all that was found about them, in the order in which it was written."""
+        found = self.table("findings").withColumn("place", f.monotonically_increasing_id())
+        told = f.array_sort(f.collect_list(f.struct("place", *_FINDING)))
+        findings = found.groupBy(*KEY).agg(told.alias("findings"))
+        return rows.join(findings, list(KEY), "left")
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether the bytes of frames were kept, of some rows."""
+        kept = f.col("request_bytes").isNotNull() | f.col("response_bytes").isNotNull()
+        return not self.table("exchanges").where(kept).isEmpty()
+
+    def fitting(self, asked: Filter | None) -> DataFrame:
+        """The rows of `exchanges` that fit, with `number` and `conn`."""
+        rows, narrow = self.exchanges(asked)
+        if narrow.is_exact:
+            return rows
+        numbers = self.made(asked, lambda exchanges: ((each.facts.number,) for each in exchanges), _NUMBERS)
+        return rows.join(numbers, "number", "left_semi")
+
+    def made(
+        self,
+        asked: Filter | None,
+        make: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]],
+        schema: pa.Schema,
+        *,
+        most: int | None = None,
+        of: DataFrame | None = None,
+    ) -> DataFrame:
+        """What is made of the exchanges that fit, a row a tuple: of the first, at the `most` so many; or of those with
+        the numbers `of` a frame."""
+        rows, narrow = self.exchanges(asked)
+        text = None if asked is None or narrow.is_exact else asked.text
+        start_ns = self.start_ns
+
+        def make_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in some:
+                made = list(make(_matching(batch, text, start_ns)))
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([row[at] for row in made], field.type) for at, field in enumerate(schema)], schema=schema
+                )
+
+        if of is not None:
+            rows = rows.join(of, "number", "left_semi")
+        if most is not None and narrow.is_exact:
+            rows = rows.orderBy("number").limit(most)
+        made = rows.select(*map(_as_text, rows.columns)).mapInArrow(make_all, _ddl(schema))
+        return made if most is None else made.orderBy("number").limit(most)
+
+
+def _has_name(file: _CaptureRow, name: str) -> bool:
+    path = Path(file.path)
+    return name in (file.path, path.name, path.stem) or (len(name) >= MIN_DIGITS and file.digest.startswith(name))
+
+
+def _matching(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterator[Exchange]:
+    """The exchanges of some rows, those that fit."""
+    asked = None if text is None else _parsed(text)
+    for cells in batch.to_pylist():
+        made = exchange_of_row(cells)
+        if asked is None or asked.matches(made, start_ns):
+            yield made
+
+
+_parsed = lru_cache(maxsize=4)(parse)
+_TYPES: Final = {pa.int64(): "BIGINT", pa.binary(): "BINARY", pa.string(): "STRING"}
+
+
+def _ddl(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {_TYPES[field.type]}" for field in schema)
+
+
+def _as_text(name: str) -> Column:
+    """A column as Python gets it: bodies as JSON."""
+    of_json = any(column.name == name and column.of_json for column in BY_NAME["exchanges"].columns)
+    return f.to_json(f.col(name)).alias(name) if of_json else f.col(name)

@@ -1,0 +1,173 @@
+"""Schemas of the tables: each column with its type, its meaning and its unit.
+
+Invariants:
+  * `capture`, `packet` and `start` identify a row of any table but `captures`: the same packets give the same rows,
+    however they were distributed over tasks;
+  * `day` and `capture` are the partition columns of all tables but `captures`: folders, not columns of the files.
+
+`python -m tools.lab.tables` writes `docs/tables.md` from this module.
+"""
+
+from typing import Final, NamedTuple
+
+
+class TableColumn(NamedTuple):
+    """A column. `type` is Spark's. With `of_json` the cells are JSON until Spark parses them into a VARIANT."""
+
+    name: str
+    type: str
+    words: str
+    of_json: bool = False
+
+
+class TableSchema(NamedTuple):
+    """A table: its columns without the partition columns."""
+
+    name: str
+    words: str
+    columns: tuple[TableColumn, ...]
+
+
+_C: Final = TableColumn
+
+PARTITIONS: Final = (
+    _C("day", "DATE", "the day (UTC) on which the capture begins; 1970-01-01 if nothing in it has a time"),
+    _C("capture", "STRING", "first 16 digits of the file's SHA-256; of merged files, of the one that begins first"),
+)  # fmt: skip
+_WHERE: Final = (
+    _C("packet", "BIGINT", "number of the packet with the row's first byte, from 1, in its capture; number of the entry"
+       " in a log"),
+    _C("start", "BIGINT", "offset of the row's first byte in the stream of its direction, bytes; -1 if it has none"),
+)  # fmt: skip
+_FROM: Final = (
+    *_WHERE,
+    _C("time_ns", "BIGINT", "time of that packet, nanoseconds since 1970 UTC"),
+    _C("connection", "STRING", "the connection: the capture and packet with which it begins; null in a log"),
+    _C("client", "STRING", "the client's address, host:port; null in a log"),
+    _C("server", "STRING", "the server's address, host:port; null in a log"),
+)
+_FINDING: Final = "STRUCT<code: STRING, severity: STRING, path: STRING, message: STRING>"
+TABLES: Final = (
+    TableSchema("captures", "One row per file: a capture, one of Kafka's own files, or a file that could not be read", (
+        _C("digest", "STRING", "SHA-256 of the file"),
+        _C("path", "STRING", "path of the file when it was ingested"),
+        _C("bytes", "BIGINT", "size of the file, bytes"),
+        _C("packets", "BIGINT", "number of packets; of entries in one of Kafka's own files"),
+        _C("form", "STRING", "capture, hex (its times are made up), log (one of Kafka's own files), unread"),
+        _C("first_ns", "BIGINT", "time of the first packet or entry, nanoseconds since 1970 UTC; 0 if there is none"),
+        _C("begin_ns", "BIGINT", "earliest time of a packet, nanoseconds since 1970 UTC; 0 if there is none"),
+        _C("end_ns", "BIGINT", "latest time of a packet, nanoseconds since 1970 UTC; 0 if there is none"),
+        _C("link_types", "ARRAY<INT>", "LINKTYPE_ numbers"),
+        _C("run", "STRING", "the run of ingest that wrote the row"),
+        _C("problems", f"ARRAY<{_FINDING}>", "problems of this file, and of all files that its run read together"),
+    )),
+    TableSchema("connections", "One row per TCP connection of Kafka", (
+        _C("connection", "STRING", "as in the other tables"),
+        _C("packet", "BIGINT", "number of its first packet, from 1"),
+        _C("begin_ns", "BIGINT", "time of its first packet, nanoseconds since 1970 UTC"),
+        _C("closed_ns", "BIGINT", "time of its first FIN or RST, nanoseconds since 1970 UTC; null if there was none"),
+        _C("closed_by", "STRING", "client or server; null if it was not closed"),
+        _C("client", "STRING", "the client's address, host:port"),
+        _C("server", "STRING", "the server's address, host:port"),
+        _C("software_name", "STRING", "name of the client's software (KIP-511)"),
+        _C("software_version", "STRING", "version of the client's software (KIP-511)"),
+        _C("offered", "MAP<INT, STRUCT<low: INT, high: INT>>", "versions that the server advertised, by API key"),
+    )),
+    TableSchema("exchanges", "One row per line of `kdissect show`", (
+        *_FROM,
+        _C("kind", "STRING", "exchange, gap, unparsed, tls, sasl; batch or index in Kafka's own files"),
+        _C("api_key", "INT", "API key; null if the request is missing"),
+        _C("api", "STRING", "name of the API; with a question mark if it is inferred"),
+        _C("api_version", "INT", "API version"),
+        _C("correlation_id", "BIGINT", "correlation id"),
+        _C("client_id", "STRING", "client id"),
+        _C("software_name", "STRING", "name of the client's software (KIP-511)"),
+        _C("software_version", "STRING", "version of the client's software (KIP-511)"),
+        _C("latency_ns", "BIGINT", "time from request to response, nanoseconds"),
+        _C("request_size", "BIGINT", "bytes of the request on the wire, size prefix included"),
+        _C("response_size", "BIGINT", "bytes of the response on the wire, size prefix included"),
+        _C("errors", "ARRAY<STRING>", "names of the errors in the response, each once"),
+        _C("severity", "STRING", "severity of the gravest finding: note, warning, error; null if there is none"),
+        _C("info", "STRING", "the info column of the list"),
+        _C("request", "VARIANT", "the request: time_ns, size, header, body, as in `show --format json`; fields with"
+           " users' records have their bytes, and of batches size, count, codec: the records are rows of `records`",
+           of_json=True),
+        _C("response", "VARIANT", "the response, in the same form", of_json=True),
+        _C("rest", "VARIANT", "content of other kinds of rows: a batch, an index entry, a token", of_json=True),
+        _C("request_bytes", "BINARY", "bytes of the request, secrets masked; null unless they are kept"),
+        _C("response_bytes", "BINARY", "bytes of the response, secrets masked; null unless they are kept"),
+    )),
+    TableSchema("records", "One row per record that was produced, fetched, or is in a log", (
+        *_FROM,
+        _C("api", "STRING", "the API that carried it; batch in a log"),
+        _C("client_id", "STRING", "client id"),
+        _C("topic", "STRING", "name of the topic, or its id if no name was seen; of a log, from its folder"),
+        _C("partition", "INT", "number of the partition"),
+        _C("offset", "BIGINT", "offset; counted from 0 in a produced batch"),
+        _C("timestamp_ms", "BIGINT", "timestamp, milliseconds since 1970 UTC; null in magic 0"),
+        _C("key", "BINARY", "key; null if there is none, or if it is not kept"),
+        _C("value", "BINARY", "value; null if there is none, or if it is not kept"),
+        _C("key_size", "BIGINT", "bytes of the key; null if there is none"),
+        _C("value_size", "BIGINT", "bytes of the value; null if there is none"),
+        _C("key_sha256", "BINARY", "SHA-256 of the key; null if the key is kept, or if there is none"),
+        _C("value_sha256", "BINARY", "SHA-256 of the value; null if the value is kept, or if there is none"),
+        _C("headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>", "headers; without values if those are not kept"),
+        _C("producer_id", "BIGINT", "producer id of the batch; -1 if it is not idempotent"),
+        _C("producer_epoch", "INT", "producer epoch of the batch"),
+        _C("sequence", "INT", "sequence number: the batch's base sequence plus the record's position; -1 if the batch"
+           " is not idempotent"),
+        _C("codec", "STRING", "compression of the batch: none, gzip, snappy, lz4, zstd"),
+        _C("control", "BOOLEAN", "whether it is a control record, such as the end of a transaction"),
+    )),
+    TableSchema("findings", "One row per finding about a row of `exchanges`", (
+        *_FROM,
+        _C("api", "STRING", "name of the API"),
+        _C("code", "STRING", "code of the finding: see `kdissect explain CODE`"),
+        _C("severity", "STRING", "note, warning or error"),
+        _C("path", "STRING", "path of the field that it points to"),
+        _C("message", "STRING", "the finding in plain words"),
+    )),
+    TableSchema("gaps", "One row per part of a stream that is missing or contains no frame", (
+        *_FROM,
+        _C("kind", "STRING", "gap: not captured; unparsed: no frame was recognized"),
+        _C("direction", "STRING", "request: sent by the client; response: sent by the server"),
+        _C("size", "BIGINT", "bytes"),
+    )),
+    TableSchema("quarantine", "One row per part of a file that could not be read", (
+        _C("path", "STRING", "path of the file"),
+        _C("at", "BIGINT", "offset in the file, after decompression if that succeeds; null if the whole file could not"
+           " be read"),
+        _C("packet", "BIGINT", "number of the packet or entry expected there, from 1"),
+        _C("size", "BIGINT", "bytes"),
+        _C("reason", "STRING", "why it could not be read"),
+        _C("data", "BINARY", "its first 64 KiB"),
+    )),
+)  # fmt: skip
+OBSERVATIONS: Final = TableSchema(
+    "observations", "One row per observation, for cross-connection findings. Staged, removed after the run", (
+    _C("noter", "STRING", "the detector that made it, and so its type"),
+    _C("scope", "STRING", "what it is about: observations of one scope are aggregated together"),
+    _C("packet", "BIGINT", "number of the packet with the row's first byte, from 0, in the capture of all files"),
+    _C("start", "BIGINT", "offset of that byte in the stream of its direction, bytes"),
+    _C("nth", "BIGINT", "its position among the observations of its partition"),
+    _C("note", "BINARY", "scope and observation, pickled"),
+))  # fmt: skip
+FOUND: Final = TableSchema("found", "One row per cross-connection finding. Staged, removed after the run", (
+    *_WHERE,
+    *(column for table in TABLES if table.name == "findings" for column in table.columns[-4:]),
+))  # fmt: skip
+UPDATES: Final = TableSchema(
+    "updates", "One row per finding that is added to a written row, or whose message changes. Staged", (
+    *FOUND.columns,
+    _C("before", "STRING", "the message that the tables have; null if the finding is new"),
+))  # fmt: skip
+BY_NAME: Final = {table.name: table for table in TABLES}
+PARTITION_TABLES: Final = ("connections", "exchanges", "records", "findings", "gaps", "quarantine")
+"""Tables whose rows come from partitions and files: all but `captures`."""
+UNCHANGED_TABLES: Final = ("connections", "records", "gaps", "quarantine")
+"""Tables whose rows stay as tasks write them: they have no JSON, and no later finding changes them."""
+
+
+def ddl(table: TableSchema, *, before: bool = False) -> str:
+    """Return the columns as Spark's DDL; `before` gives the type of JSON cells that are not parsed yet."""
+    return ", ".join(f"{c.name} {'STRING' if before and c.of_json else c.type}" for c in table.columns)

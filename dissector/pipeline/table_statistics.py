@@ -1,0 +1,235 @@
+"""Statistics of tables, counted by Spark: the same values as of the captures.
+
+Latencies are counted in the buckets of `analysis.stats.Histogram`: so percentiles are those that it gives, and what
+comes to the driver is small, however many rows there are.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import functions as f
+
+from dissector.analysis.stats import (
+    ApiError,
+    ApiVersion,
+    ClientSoftware,
+    ConnectionEnds,
+    MessageKind,
+    Statistics,
+    TopicPartition,
+    VersionUse,
+)
+from dissector.analysis.stats.counts import MAX_KEYS, CountsByKey, ExchangeCounts, VersionSpan, widen_span
+from dissector.analysis.stats.exchange_sampler import SAMPLE_SIZE
+from dissector.analysis.stats.field_bytes import MessageSample, paths_of
+from dissector.analysis.stats.histogram import STEPS, Histogram
+from dissector.analysis.stats.latency_over_time import SLOTS, LatencyOverTime, slot_ns
+from dissector.analysis.stats.row_field_counts import RowMeasures, group_keys
+from dissector.analysis.stats.statistics_pass import record_bytes_by_topic
+from dissector.exchange.decoder import ACKS_0
+from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.model import STORED, Exchange
+from dissector.exchange.row_fields import ROW_FIELDS
+from dissector.filter import Filter
+from dissector.pipeline.table_reader import KEY, Tables
+from dissector.protocol.schema.enums import ERROR_CODE, number_of
+
+_API: Final = ("api_key", "api_version")
+_CLIENT: Final = ("client_id", "software_name", "software_version")
+_ABOUT: Final = pa.schema([
+    ("number", pa.int64()), ("place", pa.int64()), ("topic", pa.string()), ("partition", pa.int64()),
+    ("out", pa.int64()), ("back", pa.int64()), ("error", pa.int64()), ("unanswered", pa.int64()),
+    ("latency_ns", pa.int64()),
+])  # fmt: skip
+"""A row a topic, or a partition of it, that an exchange names."""
+_BY_VALUE: Final = pa.schema([
+    ("number", pa.int64()), ("place", pa.int64()), ("value", pa.string()), ("out", pa.int64()), ("back", pa.int64()),
+    ("error", pa.int64()), ("unanswered", pa.int64()), ("latency_ns", pa.int64()),
+])  # fmt: skip
+"""A row for each value of a row field that an exchange has."""
+_TRACED: Final = pa.schema([("traced", pa.binary())])
+
+
+def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -> Statistics:
+    """What there is of the rows that fit; topics, partitions and fields only where `bodies` are to be looked into."""
+    made = Statistics()
+    rows = _measured(tables, tables.fitting(fitting)).persist()
+    for row in rows.groupBy("kind").count().orderBy("kind").collect():
+        kind = "entry" if row.kind in STORED else row.kind
+        made.kinds[kind] = made.kinds.get(kind, 0) + row["count"]
+    rows = rows.where(f.col("kind") == "exchange")
+    _take(made.apis, rows, _API, _api, first=_API)
+    _take(made.clients, rows, _CLIENT, _client, first=("conn", "number"))
+    _take(
+        made.connections,
+        rows,
+        ("conn", "client", "server"),
+        lambda row: ConnectionEnds(row.conn, row.client, row.server),
+    )
+    asked = rows.where(f.col("api_key").isNotNull()).withColumn("error", f.lit(0))  # which is told by API and client
+    _take(made.uses, asked, (*_CLIENT, "server", *_API), lambda row: VersionUse(_client(row), row.server, *_api(row)))
+    wrong = rows.where(f.col("error") == 1).withColumn("name", f.explode("errors"))
+    _take(made.errors, wrong, ("api_key", "name"), lambda row: ApiError(_api_key(row), _code(row.name)))
+    for tally in made.apis.tallies.values():
+        made.total.merge(tally)
+    made.total.merge(made.apis.others)
+    _offers(tables, rows, made)
+    if bodies:
+        _bodies(tables, fitting, rows, made)
+    rows.unpersist()
+    return made
+
+
+def counts_by(tables: Tables, fitting: Filter | None, name: str) -> CountsByKey[str]:
+    """The matching rows counted by the value of a row field."""
+    counts = CountsByKey[str]()
+    values = tables.made(fitting, partial(_values, name), _BY_VALUE)
+    _take(counts, values, ("value",), lambda row: row.value)
+    return counts
+
+
+def _values(name: str, exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
+    for exchange in exchanges:
+        out, back, has_error, is_unanswered, latency_ns = RowMeasures.of(exchange)
+        for place, key in enumerate(group_keys(ROW_FIELDS[name], exchange)):
+            yield exchange.facts.number, place, key, out, back, int(has_error), int(is_unanswered), latency_ns
+
+
+def over_time(tables: Tables, fitting: Filter | None) -> LatencyOverTime | None:
+    """Latencies in the order of time; None where nothing was answered."""
+    rows = tables.fitting(fitting).where((f.col("kind") == "exchange") & f.col("latency_ns").isNotNull())
+    [ends] = rows.agg(f.min("time_ns").alias("begin"), f.max("time_ns").alias("end")).collect()
+    if ends.begin is None:
+        return None
+    slot = f.expr(f"(time_ns - {ends.begin}) DIV {slot_ns(ends.begin, ends.end)}")
+    counts = rows.groupBy(slot.alias("slot"), _bucket().alias("bucket")).agg(
+        f.count("*").alias("rows"), f.min("latency_ns").alias("least"), f.max("latency_ns").alias("most")
+    )
+    slots = tuple(Histogram() for _ in range(SLOTS))
+    for row in counts.collect():
+        slots[row.slot].take({row.bucket: row["rows"]}, row.least, row.most)
+    return LatencyOverTime(ends.begin, ends.end, slots)
+
+
+def _bucket() -> Column:
+    """The bucket of a latency (`histogram.buckets_of`); null where there is none."""
+    waited = f.when(f.col("latency_ns") < 0, 0).otherwise(f.col("latency_ns"))
+    bits = f.when(waited > 0, f.length(f.bin(waited))).otherwise(0)
+    step = f.when(waited > 0, f.floor((waited / f.pow(f.lit(2.0), bits) * 2 - 1) * STEPS)).otherwise(0)
+    return f.when(waited.isNotNull(), bits * STEPS + step)
+
+
+def _measured(tables: Tables, rows: DataFrame) -> DataFrame:
+    """Rows with what is counted of each."""
+    silent, wrong = (
+        tables.table("findings").where(f.col("code") == code).select(*KEY).distinct().withColumn(name, f.lit(True))
+        for code, name in ((ACKS_0.code, "silent"), (ERROR_RESPONSE, "wrong"))
+    )
+    asked, answered = f.col("request_size").isNotNull(), f.col("response_size").isNotNull()
+    rows = rows.join(silent, list(KEY), "left").join(wrong, list(KEY), "left")
+    return rows.select(
+        *KEY, "number", f.lit(0).alias("place"), "connection", "conn", "client", "server", "kind", *_API, *_CLIENT,
+        "latency_ns", "errors",
+        f.coalesce("request_size", f.lit(0)).alias("out"), f.coalesce("response_size", f.lit(0)).alias("back"),
+        (asked & ~answered & f.col("silent").isNull()).cast("bigint").alias("unanswered"),
+        (f.col("wrong").isNotNull() & (f.size("errors") > 0)).cast("bigint").alias("error"),
+    )  # fmt: skip
+
+
+def _take(
+    group: CountsByKey[Any], rows: DataFrame, by: tuple[str, ...], key: Callable[[Row], Any],
+    first: tuple[str, ...] = ("number", "place"),
+) -> None:  # fmt: skip
+    """Count rows by what they have in common; keys come in the order of what is `first` of their rows."""
+    buckets = rows.withColumn("bucket", _bucket()).groupBy(*by, "bucket").agg(
+        f.count("*").alias("rows"), f.min(f.struct(*first)).alias("first"), f.sum("out").alias("out"),
+        f.sum("back").alias("back"), f.sum("error").alias("error"), f.sum("unanswered").alias("unanswered"),
+        f.min("latency_ns").alias("least"), f.max("latency_ns").alias("most"),
+    )  # fmt: skip
+    whole = f.struct("bucket", "rows", "out", "back", "error", "unanswered", "least", "most")
+    keys = buckets.groupBy(*by).agg(f.min("first").alias("first"), f.collect_list(whole).alias("buckets"))
+    for row in keys.orderBy("first").toLocalIterator():
+        group.of(key(row)).merge(_tally(row.buckets))
+
+
+def _tally(buckets: Iterable[Row]) -> ExchangeCounts:
+    tally = ExchangeCounts()
+    for each in buckets:
+        tally.merge(ExchangeCounts(each["rows"], each.out, each.back, each.error, each.unanswered))
+        if each.bucket is not None:
+            tally.latency.take({each.bucket: each["rows"]}, each.least, each.most)
+    return tally
+
+
+def _api_key(row: Row) -> int:
+    """The key; -1 where the request is not there."""
+    return -1 if row.api_key is None else int(row.api_key)
+
+
+def _api(row: Row) -> ApiVersion:
+    return ApiVersion(-1, -1) if row.api_key is None else ApiVersion(row.api_key, row.api_version)
+
+
+def _client(row: Row) -> ClientSoftware:
+    return ClientSoftware(row.client_id, row.software_name or "", row.software_version or "")
+
+
+def _code(name: str) -> int:
+    """An error's code; ``UNKNOWN(1234)`` is one that this release does not know."""
+    code = number_of(ERROR_CODE, name)
+    return int(name.removeprefix("UNKNOWN(").removesuffix(")")) if code is None else code
+
+
+def _offers(tables: Tables, rows: DataFrame, made: Statistics) -> None:
+    """What servers offered on the connections of the rows."""
+    some = tables.table("connections").join(rows.select("connection").distinct(), "connection", "left_semi")
+    offered = some.select("server", f.explode_outer("offered").alias("key", "range")).groupBy("server", "key")
+    for row in offered.agg(f.min("range.low").alias("low"), f.max("range.high").alias("high")).toLocalIterator():
+        if row.server in made.offers or len(made.offers) < MAX_KEYS:
+            known = made.offers.setdefault(row.server, {})
+            if row.key is not None:
+                widen_span(known, row.key, VersionSpan(row.low, row.high))
+
+
+def _bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: Statistics) -> None:
+    """What bodies say: topics and partitions; the bytes of fields, of a sample."""
+    about = tables.made(fitting, _about, _ABOUT)
+    _take(made.topics, about.where(f.col("partition").isNull()), ("topic",), lambda row: row.topic)
+    parts = about.where(f.col("partition").isNotNull())
+    _take(made.partitions, parts, ("topic", "partition"), lambda row: TopicPartition(row.topic, row.partition))
+    sides = rows.groupBy(*_API).agg(
+        *(f.count(f.when(f.col(side) > 0, 1)).alias(f"{side}s") for side in ("out", "back")), f.sum("out").alias("out"),
+        f.sum("back").alias("back"),
+    )  # fmt: skip
+    for row in sides.orderBy(*_API).collect():
+        for side, count, size in (("request", row.outs, row.out), ("response", row.backs, row.back)):
+            if count:
+                made.fields.kinds[MessageKind(*_api(row), side)] = MessageSample(count, size)
+    place = f.row_number().over(Window.partitionBy(*_API).orderBy(f.hash(*KEY)))
+    sample = rows.withColumn("place", place).where(f.col("place") <= SAMPLE_SIZE).select("number")
+    for row in tables.made(None, _traced, _TRACED, of=sample).toLocalIterator():
+        kind, size, paths = pickle.loads(row.traced)
+        made.fields.of(kind).take(size, paths)
+
+
+def _about(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
+    for exchange in exchanges:
+        facts = exchange.facts
+        if facts.kind != "exchange":
+            continue
+        for place, (whole, (out, back, error)) in enumerate(record_bytes_by_topic(exchange).items()):
+            of = (whole, None) if isinstance(whole, str) else whole
+            yield facts.number, place, *of, out, back, int(error), 0, facts.latency_ns
+
+
+def _traced(exchanges: Iterator[Exchange]) -> Iterator[tuple[bytes]]:
+    for exchange in exchanges:
+        key, version = exchange.api_key, exchange.facts.version
+        api = ApiVersion(-1, -1) if key is None or version is None else ApiVersion(key, version)
+        for side, message in (("request", exchange.request), ("response", exchange.response)):
+            if message is not None:
+                yield (pickle.dumps((MessageKind(*api, side), message.size, paths_of(message))),)

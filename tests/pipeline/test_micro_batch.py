@@ -1,0 +1,280 @@
+"""Files read one after the other, in parts, give the rows of all files read at once: without Spark."""
+
+import json
+import pickle
+import random
+import re
+import struct
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from dissector.capture.partition import Block
+from dissector.core.finding import Severity
+from dissector.findings.notes import Making
+from dissector.findings.registry import FINDERS
+from dissector.index.shared_state import SharedState
+from dissector.pipeline.file_scan import FileScan, scan_file
+from dissector.pipeline.micro_batch import CarryOver, lessons, rows
+from dissector.pipeline.observations import OBSERVATIONS, ORDER, UPDATES, apply_updates, findings_of, updates_of
+from dissector.pipeline.origins import Origin
+from dissector.pipeline.partition_rows import TALLIES, WriteOptions
+from dissector.pipeline.partition_rows import lessons as lessons_of_whole
+from dissector.pipeline.partition_rows import rows as rows_of_whole
+from dissector.pipeline.splits import route, splits
+from dissector.transport.partitions import Partition
+from tests.capture_session.test_checkpointing import over_a_bad_network, packets
+from tests.conftest import CAPTURES
+from tests.pipeline.test_findings import busy
+from tests.pipeline.without_spark import one_by_one as separate
+from tests.traffic import block as pcapng_block
+from tests.traffic import seeds
+
+Rows = list[tuple[str, str]]
+PARTS = 3
+CODES = {finder.explanation.code for finder in FINDERS}
+"""Of what several rows tell: rows say it in their words."""
+TOLD = ("day", "capture", "packet", "start", "code", "severity", "path", "message")
+
+
+def place_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["capture"], row["packet"], row["start"]
+
+
+def cut(path: Path, folder: Path, pieces: int) -> list[FileScan]:
+    """The packets of a capture as several files."""
+    blocks = packets(path)
+    return cut_at(blocks, folder, [len(blocks) * number // pieces for number in range(1, pieces)])
+
+
+def time_of(packet: Block) -> int:
+    """Nanoseconds."""
+    return int(np.frombuffer(packet.heads, "<i8")[1])
+
+
+def cut_at(blocks: list[Block], folder: Path, edges: Sequence[int]) -> list[FileScan]:
+    """Packets as several files, each with some. Files that begin at the same time have no order: they are one."""
+    begins = {time_of(blocks[edge]): edge for edge in reversed(edges)}
+    begins.pop(time_of(blocks[0]), None)
+    plans = []
+    for number, (low, high) in enumerate(pairwise([0, *sorted(begins.values()), len(blocks)])):
+        some = blocks[low:high]
+        file = folder / f"piece-{number}.pcapng"
+        file.write_bytes(as_pcapng(some))
+        plans.append(scan_file(str(file)))
+    return plans
+
+
+def as_pcapng(blocks: list[Block]) -> bytes:
+    """A file of its own, with nanoseconds."""
+    options = struct.pack("<HHB3xHH", 9, 1, 9, 0, 0)
+    parts = [pcapng_block("<", 0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    links: list[int] = []
+    for each in blocks:
+        _, time_ns, captured, length, link = np.frombuffer(each.heads, "<i8").tolist()
+        if link not in links:
+            links.append(link)
+            parts.append(pcapng_block("<", 1, struct.pack("<HHI", link, 0, 0) + options))
+        head = struct.pack("<IIIII", links.index(link), time_ns >> 32, time_ns & 0xFFFFFFFF, captured, length)
+        parts.append(pcapng_block("<", 6, head + each.data + bytes(-captured % 4)))
+    return b"".join(parts)
+
+
+def dealt(plans: list[FileScan], first: int) -> dict[int, list[Block]]:
+    """Blocks by part, packets counted from `first`."""
+    found: dict[int, list[Block]] = defaultdict(list)
+    for segment in splits(plans):
+        for each in route(segment._replace(first=segment.first + first), PARTS):
+            found[each.part].append(each.block)
+    return found
+
+
+Made = list[tuple[str, dict[str, Any]]]
+_MARKS = re.compile(rf"(\[({'|'.join(CODES)})\]( |$))*")
+
+
+def described(made: Made) -> Rows:
+    """All rows with what was found; but for what the client says it is in a request that may come later."""
+    exchanges = {place_of(row): dict(row) for table, row in made if table == "exchanges"}
+    for row in exchanges.values():
+        del row["software_name"], row["software_version"]
+    for table, row in made:
+        if table == "findings" and row["code"] in CODES:
+            mark(exchanges[place_of(row)], row)
+    others = [(table, dict(row)) for table, row in made if table not in ("exchanges", "findings")]
+    found = [("findings", {name: row[name] for name in TOLD}) for table, row in made if table == "findings"]
+    rows_of = [*others, *found, *(("exchanges", row) for row in exchanges.values())]
+    assert len(rows_of) == len(made), "a row that is there twice"
+    return sorted((table, json.dumps(row, sort_keys=True, default=str)) for table, row in rows_of)
+
+
+def mark(row: dict[str, Any], finding: dict[str, Any]) -> None:
+    """Have the words of a row say a finding, once, and its severity."""
+    marks = _MARKS.match(row["info"])
+    assert marks is not None
+    codes = sorted({*re.findall(r"\[(.*?)\]", marks[0]), finding["code"]})
+    row["info"] = " ".join([*(f"[{code}]" for code in codes), row["info"][marks.end() :]]).strip()
+    row["severity"] = max((each for each in (row["severity"], finding["severity"]) if each), key=list(Severity).index)
+
+
+def found_in(notes: list[dict[str, Any]], origins: list[Origin], making: Making | None = None) -> Made:
+    """What several connections tell."""
+    notes = sorted(notes, key=lambda cells: [cells[n] for n in ORDER])
+    told = findings_of(notes, origins) if making is None else findings_of(notes, origins, making.made)
+    return [("findings", cells) for cells in told]
+
+
+def of(table: str, made: Made) -> list[dict[str, Any]]:
+    return [cells for name, cells in made if name == table]
+
+
+def learned(parts: dict[int, list[Block]]) -> SharedState:
+    return SharedState.together(lessons_of_whole(blocks, Partition(part, PARTS)) for part, blocks in parts.items())
+
+
+def at_once(plans: list[FileScan], origins: list[Origin]) -> Rows:
+    parts = dealt(plans, 0)
+    taught = learned(parts)
+    made = (
+        rows_of_whole(blocks, Partition(part, PARTS), taught, origins, WriteOptions()) for part, blocks in parts.items()
+    )
+    found = [row for each in made for row in separate(each)]
+    tables = [(table, row) for table, row in found if table not in (TALLIES, OBSERVATIONS)]
+    return described(tables + found_in(of(OBSERVATIONS, found), origins))
+
+
+def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedState | None = None) -> Rows:
+    """As `follow.Portion` does it; or with what is learned later known `beforehand`."""
+    left = {part: CarryOver().to_bytes() for part in range(PARTS)}
+    tables: Made = []
+    known: dict[int, SharedState] = {}
+    notes: list[dict[str, Any]] = []
+    first, making, now_ns = 0, Making(), 0
+    for each in plans:
+        made: Made = []
+        parts = dealt([each], first)
+        first, now_ns = first + each.packets, max(now_ns, each.latest_ns)
+        is_last = each is plans[-1]
+        for part in range(PARTS):
+            before = CarryOver.from_bytes(left[part])
+            known[part] = lessons(parts[part], Partition(part, PARTS), before, is_last=is_last)
+        taught = beforehand or SharedState.together(known.values())
+        for part in range(PARTS):
+
+            def put(what: CarryOver, part: int = part) -> None:
+                left[part] = what.to_bytes()
+
+            before = CarryOver.from_bytes(left[part])
+            made += separate(rows(
+                parts[part], Partition(part, PARTS), before, taught, origins, WriteOptions(),
+                None if is_last else put, now_ns,
+            ))  # fmt: skip
+        making = pickle.loads(pickle.dumps(making))
+        upto = min(pickle.loads(tally["tally"]).waits_from for tally in of(TALLIES, made))
+        notes += of(OBSERVATIONS, made)
+        new = found_in([note for note in notes if note["packet"] < upto], origins, making)
+        notes = [note for note in notes if note["packet"] >= upto]
+        changes = of(UPDATES, made) + list(updates_of(making.told_anew(), origins))
+        tables += [(table, row) for table, row in made if table not in (TALLIES, OBSERVATIONS, UPDATES)] + new
+        for change in apply_updates(of("findings", tables), changes):
+            assert change["before"] is None, "it changes what is not there"
+            tables.append(("findings", change))
+    assert not notes
+    return described(tables)
+
+
+def origins_of(plans: list[FileScan]) -> list[Origin]:
+    firsts = [sum(each.packets for each in plans[:number]) for number in range(len(plans))]
+    return [Origin(first, each.digest, each.earliest_ns) for first, each in zip(firsts, plans, strict=True)]
+
+
+def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path) -> None:
+    plans = cut(bundled, tmp_path, pieces=(2, 5, 11)[CAPTURES.index(bundled) % 3])
+    origins = origins_of(plans)
+    whole = at_once(plans, origins)
+    assert any(table == "connections" for table, _ in whole)
+    assert one_by_one(plans, origins) == whole
+
+
+few = settings(max_examples=8, phases=[phase for phase in Phase if phase is not Phase.shrink])
+"""Of large examples, which would be made smaller for many minutes."""
+
+
+def ends(data: st.DataObject, blocks: list[Block]) -> list[int]:
+    """Where files end."""
+    return data.draw(st.lists(st.integers(1, len(blocks) - 1), max_size=12, unique=True).map(sorted))
+
+
+@pytest.mark.slow
+@few
+@given(data=st.data(), path=st.sampled_from(CAPTURES))
+def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path) -> None:
+    """Where few packets are between two ends, answers come late and holes open across several files."""
+    blocks = packets(path)
+    plans = cut_at(blocks, tmp_path, ends(data, blocks))
+    origins = origins_of(plans)
+    assert one_by_one(plans, origins) == at_once(plans, origins)
+
+
+@pytest.mark.slow
+@few
+@given(data=st.data(), chance=seeds)
+def test_every_trouble_is_told_wherever_files_end(tmp_path: Path, data: st.DataObject, chance: random.Random) -> None:
+    """Clients that share topics, groups and producers; answers that take long, or never come. What brokers offer is
+    known beforehand."""
+    blocks = packets(Path(busy(tmp_path, chance)))
+    plans = cut_at(blocks, tmp_path, ends(data, blocks))
+    origins = origins_of(plans)
+    assert one_by_one(plans, origins, learned(dealt(plans, 0))) == at_once(plans, origins)
+
+
+@pytest.mark.slow
+@few
+@given(data=st.data(), path=st.sampled_from(CAPTURES), chance=seeds)
+def test_a_bad_network_makes_no_difference(
+    tmp_path: Path, data: st.DataObject, path: Path, chance: random.Random
+) -> None:
+    """Packets lost, twice, in another order. Names are known beforehand, and what lone responses may be."""
+    blocks = in_time(over_a_bad_network(packets(path), chance))
+    plans = cut_at(blocks, tmp_path, ends(data, blocks))
+    origins = origins_of(plans)
+    assert one_by_one(plans, origins, learned(dealt(plans, 0))) == at_once(plans, origins)
+
+
+def test_a_sasl_token_waits_for_the_response_that_a_lost_packet_holds_back(tmp_path: Path) -> None:
+    """The mechanism is known with the response to SaslHandshake. That is behind a hole, and the file ends there."""
+    blocks = packets(next(path for path in CAPTURES if path.stem == "plain-socket-sasl-v0"))
+    lost, token = 5, 9
+    plans = cut_at(blocks[:lost] + blocks[lost + 1 :], tmp_path, [token, token + 4])
+    origins = origins_of(plans)
+    whole = at_once(plans, origins)
+    assert any("PLAIN token of the client" in row for _, row in whole)
+    assert one_by_one(plans, origins) == whole
+
+
+def in_time(blocks: list[Block]) -> list[Block]:
+    """Packets that came in this order: files follow one another."""
+    times = sorted(int(np.frombuffer(each.heads, "<i8")[1]) for each in blocks)
+    found = []
+    for each, time_ns in zip(blocks, times, strict=True):
+        heads = np.frombuffer(each.heads, "<i8").copy()
+        heads[1] = time_ns
+        found.append(each._replace(heads=heads.tobytes()))
+    return found
+
+
+@pytest.mark.slow
+def test_a_connection_has_its_row_once(tmp_path: Path) -> None:
+    """Open over many files, or closed in the middle of one."""
+    path = next(path for path in CAPTURES if path.stem == "librdkafka-pipelined")
+    plans = cut(path, tmp_path, 9)
+    found = one_by_one(plans, origins_of(plans))
+    names = [json.loads(row)["connection"] for table, row in found if table == "connections"]
+    assert sorted(names) == sorted({json.loads(row)["connection"] for table, row in found if table == "exchanges"})

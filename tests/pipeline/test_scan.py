@@ -1,0 +1,79 @@
+"""Files looked over while Spark starts, and those that are left to its tasks."""
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+
+from dissector.pipeline import scan
+from dissector.pipeline.file_scan import FileScan, OnProgress, scan_file
+from dissector.pipeline.scan import BackgroundScan, scan_files
+from tests.pipeline.ingested import CAPTURES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _scanned(paths: list[str]) -> BackgroundScan:
+    """One that came to its end."""
+    ahead = BackgroundScan(paths)
+    ahead._thread.join()
+    return ahead
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("ahead", [0, 2, len(CAPTURES)])
+def test_files_have_the_same_plans_in_their_order_however_many_are_looked_over_ahead(
+    spark: "SparkSession", ahead: int
+) -> None:
+    looked = _scanned(CAPTURES[:ahead])
+    assert len(looked.scans()) == ahead
+    assert scan_files(spark, CAPTURES, looked) == [scan_file(path) for path in CAPTURES]
+
+
+def test_no_file_is_begun_when_somebody_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_there = threading.Event()
+
+    def asked_meanwhile(path: str, on_progress: OnProgress) -> FileScan:
+        assert is_there.wait(10)
+        ahead._requested.set()
+        return scan_file(path, on_progress=on_progress)
+
+    monkeypatch.setattr(scan, "scan_file", asked_meanwhile)
+    ahead = BackgroundScan(CAPTURES)
+    is_there.set()
+    assert ahead.scans() == [scan_file(CAPTURES[0])]
+
+
+def test_a_file_that_nobody_waits_for_any_more_is_left_in_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_left = threading.Event()
+
+    def left_meanwhile(path: str, on_progress: OnProgress) -> FileScan:
+        assert is_left.wait(10)
+        return scan_file(path, on_progress=on_progress)
+
+    monkeypatch.setattr(scan, "scan_file", left_meanwhile)
+    with BackgroundScan(CAPTURES) as ahead:
+        monkeypatch.setattr(ahead._cancelled, "set", lambda: (threading.Event.set(ahead._cancelled), is_left.set()))
+    assert not ahead._thread.is_alive()
+    assert ahead.scans() == []
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_what_fails_ahead_is_met_again_by_a_task(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: str, on_progress: OnProgress) -> FileScan:
+        raise MemoryError
+
+    paths = [str(tmp_path / "none.pcap"), *CAPTURES[:1]]
+    with monkeypatch.context() as here:
+        here.setattr(scan, "scan_file", fails)
+        ahead = _scanned(paths)
+        assert ahead.scans() == []
+    assert scan_files(spark, paths, ahead) == [scan_file(path) for path in paths]

@@ -1,0 +1,82 @@
+"""Statistics of tables are those of the captures: every line of every table."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dissector.analysis.stats import Statistics, StatisticsPass
+from dissector.analysis.stats.breakdowns import BREAKDOWNS
+from dissector.analysis.stats.exchange_sampler import SAMPLE_SIZE
+from dissector.analysis.stats.latency_over_time import LatencyOverTime
+from dissector.capture_session import Capture
+from dissector.filter import parse
+from tests.pipeline.ingested import Ingested
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+
+def counted(captures: list[str], text: str | None) -> Statistics:
+    with Capture(captures) as capture:
+        for step in (capture.read(), capture.examine()):
+            for _ in step:
+                pass
+        chosen = None if text is None else [row for some in capture.select(parse(text)) for row in some.rows.tolist()]
+        counting = StatisticsPass(capture, None if chosen is None else np.array(chosen, np.int64))
+        for _ in counting.steps():
+            pass
+        return counting.statistics
+
+
+def of_fields(statistics: Statistics) -> dict[str, object]:
+    """Bytes of fields where all messages were traced: samples of more differ."""
+    return {
+        json.dumps(kind): (sample.messages, sample.bytes, sample.paths)
+        for kind, sample in statistics.fields.kinds.items()
+        if sample.messages <= SAMPLE_SIZE
+    }
+
+
+@pytest.mark.parametrize("text", [None, "api == Fetch", 'topic contains "o" && latency < 100ms'])
+def test_every_line_is_that_of_the_captures(ingested: Ingested, text: str | None) -> None:
+    from dissector.pipeline.table_reader import Tables
+    from dissector.pipeline.table_statistics import statistics
+
+    fitting = None if text is None else parse(text)
+    found, wanted = statistics(Tables(ingested.spark, ingested.folder), fitting), counted(ingested.captures, text)
+    assert found.kinds == wanted.kinds
+    assert found.total == wanted.total
+    for name, lines in BREAKDOWNS.items():
+        assert [(each.words, each.tally) for each in lines(found)] == [
+            (each.words, each.tally) for each in lines(wanted)
+        ], name
+        assert lines(wanted) or (text and name == "error"), name
+    assert of_fields(found) == of_fields(wanted)
+
+
+def test_nothing_that_fits_is_nothing_counted(ingested: Ingested) -> None:
+    from dissector.pipeline.table_reader import Tables
+    from dissector.pipeline.table_statistics import statistics
+
+    found = statistics(Tables(ingested.spark, ingested.folder), parse("latency > 1h"), bodies=False)
+    assert found == Statistics()
+
+
+@pytest.mark.parametrize("text", [None, "api == Fetch"])
+def test_latencies_over_time_are_those_of_the_captures(ingested: Ingested, text: str | None) -> None:
+    from dissector.pipeline.table_reader import Tables
+    from dissector.pipeline.table_statistics import over_time
+
+    with Capture(ingested.captures) as capture:
+        for _ in capture.read():
+            pass
+        rows = np.arange(len(capture))
+        if text is not None:
+            rows = np.concatenate([some.rows for some in capture.select(parse(text))])
+        index_columns = capture.index_columns(rows)
+        answered = index_columns.where(index_columns.has_latency)
+        wanted = LatencyOverTime.of(answered.request_time_ns, answered.latency_ns)
+    found = over_time(Tables(ingested.spark, ingested.folder), None if text is None else parse(text))
+    assert found == wanted
+    assert found is not None
+    assert sum(slot.count for slot in found.slots) == len(answered.kind)

@@ -1,0 +1,177 @@
+"""A pipeline without Spark: files looked over, dealt out, read in parts; and what `show` has of the same files.
+
+Rows of tables are turned back into the objects of `show --format json`, so that the two can be held against each other.
+"""
+
+import functools
+import json
+import pickle
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from dissector.capture_session import Capture
+from dissector.capture_session.tally import CaptureTally
+from dissector.core.finding import Finding
+from dissector.core.json_text import dumps
+from dissector.exchange.to_json import exchange_object
+from dissector.index.shared_state import SharedState
+from dissector.pipeline.file_scan import scan_file
+from dissector.pipeline.observations import ORDER, findings_of
+from dissector.pipeline.origins import Origin, origins
+from dissector.pipeline.packing import unpacked
+from dissector.pipeline.partition_rows import WriteOptions, lessons, rows
+from dissector.pipeline.splits import route, splits
+from dissector.pipeline.staging import StagedFile
+from dissector.pipeline.table_rows import Cells, RowGroup, TableRow
+from dissector.pipeline.whole_files import of_file
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.schema.loader import api
+from dissector.transport.partitions import Partition
+
+KEPT = WriteOptions()
+Tables = dict[str, list[dict[str, Any]]]
+Row = tuple[Any, ...]
+
+
+def tables(
+    paths: Sequence[str | Path], *, parts: int = 1, size: int = 1 << 30, most: int | None = None,
+    options: WriteOptions = KEPT, seed: int = 0,
+) -> Tables:  # fmt: skip
+    """Rows by table. Whatever runs beside each other on a cluster comes in any order here."""
+    chance = random.Random(seed)
+    plans = [scan_file(str(path), size, most) for path in paths]
+    found = splits(plans)
+    dealt = defaultdict(list)
+    for segment in chance.sample(found, len(found)):
+        for part, block in route(segment, parts):
+            dealt[part].append(block)
+    for blocks in dealt.values():
+        blocks.sort(key=lambda block: block.first)
+    numbers = chance.sample(sorted(dealt), len(dealt))
+    taught = SharedState.together(_sent(lessons(dealt[number], Partition(number, parts))) for number in numbers)
+    made: Tables = defaultdict(list)
+    for number in numbers:
+        of_part = rows(dealt[number], Partition(number, parts), _sent(taught), origins(plans, found), options)
+        for table, cells in one_by_one(of_part):
+            made[table].append(cells)
+    _find(made, origins(plans, found))
+    for each in plans:
+        made["plans"].append({"plan": each})
+        for table, cells in one_by_one(of_file(each, options)) if each.stands_alone else ():
+            made[table].append(cells)
+    return made
+
+
+def one_by_one(made: Iterable[TableRow]) -> Iterator[tuple[str, Cells]]:
+    """Tables and rows, those that came together by themselves."""
+    for table, cells in made:
+        if isinstance(cells, RowGroup):
+            yield from ((table, with_headers(row)) for row in cells.rows)
+        else:
+            yield table, cells
+
+
+def with_headers(row: Cells) -> Cells:
+    """A row of records as it is read back: its headers by name."""
+    return row | {"headers": [{"key": key, "value": value} for key, value in row["headers"]]}
+
+
+def read_back(folder: Path, file: StagedFile) -> list[Cells]:
+    """The rows of a file that a part wrote, with what its folders say of them."""
+    of_folders = dict(each.split("=") for each in Path(file.path).parts if "=" in each)
+    return [of_folders | row for row in pq.ParquetFile(folder / file.path).read().to_pylist()]
+
+
+def _find(made: Tables, places: list[Origin]) -> None:
+    """What Spark does with the notes of parts: they are made findings of."""
+    notes = sorted(made.pop("observations", []), key=lambda cells: [cells[name] for name in ORDER])
+    exchanges = {_where(cells): cells for cells in made["exchanges"]}
+    for cells in findings_of(notes, places):
+        of = exchanges[_where(cells)]
+        about = {name: of[name] for name in ("time_ns", "connection", "client", "server", "api")}
+        made["findings"].append(cells | about)
+
+
+def _sent(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
+
+
+def shown(paths: Sequence[str | Path]) -> Counter[str]:
+    """The objects of `show --format json`, without the numbers that they have in the capture as a whole."""
+    return _shown(tuple((str(path), Path(path).stat().st_mtime_ns) for path in paths))
+
+
+@functools.lru_cache(maxsize=2)
+def _shown(files: tuple[tuple[str, int], ...]) -> Counter[str]:
+    """Kept, as the same files are often dealt out in several ways."""
+    with Capture([path for path, _ in files]) as capture:
+        for _ in capture.read():
+            pass
+        for _ in capture.examine():
+            pass
+        return Counter(_line(exchange_object(exchange)) for exchange in capture.exchanges())
+
+
+def told(made: Tables) -> Counter[str]:
+    """The same objects, made of the rows of tables."""
+    findings = defaultdict(list)
+    for each in made["findings"]:
+        words = {name: each[name] for name in ("code", "severity", "path", "message")}
+        findings[_where(each)].append(words)
+    places = Counter(map(_where, made["exchanges"]))
+    assert not [where for where, count in places.items() if count > 1], "rows that can't be told apart"
+    assert findings.keys() <= places.keys()
+    return Counter(_line(_object(each, findings[_where(each)])) for each in made["exchanges"])
+
+
+def _where(cells: dict[str, Any]) -> Row:
+    return cells["capture"], cells["packet"], cells["start"]
+
+
+def _object(cells: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, Any]:
+    if cells["kind"] != "exchange":
+        names = ("kind", "client", "server", "time_ns")
+        said = {name: cells[name] for name in names if cells[name] is not None}
+        return said | json.loads(cells["rest"]) | {"findings": findings}
+    names = ("kind", "client", "server", "api_key", "api_version", "correlation_id", "client_id", "latency_ns")
+    made = {name: cells[name] for name in names} | {"api": None if cells["api"] == "?" else cells["api"]}
+    known = api(cells["api_key"]) if cells["api_key"] is not None else None
+    for side in ("request", "response"):
+        made[side] = said = json.loads(cells[side]) if cells.get(side) is not None else None
+        name = None if known is None else known.request if side == "request" else known.response
+        if said and said["body"] and name in RECORDS_FIELDS:
+            made[side] = said | {"body": unpacked(said["body"], name)}
+    return made | {"findings": findings}
+
+
+def _line(made: dict[str, Any]) -> str:
+    """An object as text that is the same for the same object."""
+    plain = {name: value for name, value in made.items() if name not in ("number", "connection", "file", "findings")}
+    whole = dumps(plain | {"findings": sorted(made["findings"], key=lambda each: sorted(each.items()))})
+    return json.dumps(json.loads(whole, parse_float=_number), sort_keys=True)
+
+
+def _number(text: str) -> float:
+    """JSON has one kind of number: VARIANT has 1000 where 1000.0 was said."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:
+    """What only one of them has, cut to be read."""
+    for mark, lines in (("-", one - other), ("+", other - one)):
+        for line in sorted(lines.elements())[:3]:
+            yield f"{mark} {line[:600]}"
+
+
+def problems(made: Tables) -> list[Finding]:
+    """What is told of the packets of all files together."""
+    found = [pickle.loads(each["tally"]) for each in made["tallies"]]
+    return CaptureTally.together(
+        [each for part in found for each in part.dealt], [part.tally for part in found]
+    ).problems
