@@ -17,6 +17,14 @@ os.environ["XDG_STATE_HOME"] = os.devnull  # and nothing of a test is remembered
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 QUICK = ("java", "aiokafka", "java-sasl-plain", "librdkafka-pipelined")
 """Those that stand for all in `make check`."""
+VARIED = (
+    *QUICK, "encoder", "java-0.10.2", "java-share", "java-streams", "java-transactions", "kraft-quorum",
+    "librdkafka-acks0", "plain-socket-message-sets", "plain-socket-sasl-v0", "trouble-closed-in-flight",
+    "trouble-duplicate-correlation-id", "trouble-near-loss", "trouble-throttled", "two-brokers",
+)  # fmt: skip
+"""Those that differ in what reading, cutting, filtering and writing depend on: losses, raw tokens, requests without a
+response, requests in flight, old record formats, several brokers. The others differ in APIs and versions: tests of
+decoding ask for `every_capture`."""
 
 REPEATABLE = settings(  # the same examples in every run, a failure reported as it is found: no run takes longer
     deadline=None,
@@ -39,11 +47,29 @@ settings.register_profile(  # that of `make fuzz`: fresh examples, the smallest 
 settings.load_profile("default")
 
 
-@pytest.fixture(
-    params=[pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow, id=path.stem) for path in CAPTURES]
-)
+def _slow(path: Path) -> tuple[pytest.MarkDecorator, ...]:
+    return () if path.stem in QUICK else (pytest.mark.slow,)
+
+
+def _exhaustive(path: Path) -> tuple[pytest.MarkDecorator, ...]:
+    return () if path.stem in VARIED else (pytest.mark.exhaustive,)
+
+
+BUNDLED = [pytest.param(path, marks=(*_slow(path), *_exhaustive(path)), id=path.stem) for path in CAPTURES]
+"""For parametrize: each bundled capture, but for `make test` those of `VARIED`."""
+
+
+@pytest.fixture(params=BUNDLED)
 def bundled(request: pytest.FixtureRequest) -> Path:
-    """Each bundled capture in turn."""
+    """Each bundled capture in turn; in `make test` those of `VARIED`, in `make exhaustive` the others."""
+    path = request.param
+    assert isinstance(path, Path)
+    return path
+
+
+@pytest.fixture(params=[pytest.param(path, marks=_slow(path), id=path.stem) for path in CAPTURES])
+def every_capture(request: pytest.FixtureRequest) -> Path:
+    """Each bundled capture in turn, all of them in `make test`."""
     path = request.param
     assert isinstance(path, Path)
     return path

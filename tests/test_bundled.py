@@ -1,13 +1,17 @@
 """What holds of every bundled capture."""
 
 import json
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
+from dissector.exchange.to_json import json_line
 from dissector.protocol.message import trace
+from tests.conftest import CAPTURES, PCAPS, VARIED
 from tests.protocol.trees import assert_tiled, same, values_of
 
 pytestmark = pytest.mark.slow
@@ -19,38 +23,38 @@ def messages(capture: Capture) -> list[ExchangeMessage]:
     return [m for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
 
 
-def test_the_leaves_of_every_frame_tile_it(bundled: Path) -> None:
-    with Capture([str(bundled)]) as capture:
+def test_the_leaves_of_every_frame_tile_it(every_capture: Path) -> None:
+    with Capture([str(every_capture)]) as capture:
         for message in messages(capture):
             assert_tiled(trace(message.data, message.shape))
 
 
-def test_trees_and_values_agree(bundled: Path) -> None:
-    with Capture([str(bundled)]) as capture:
+def test_trees_and_values_agree(every_capture: Path) -> None:
+    with Capture([str(every_capture)]) as capture:
         for message in messages(capture):
             body = message.tree.find("body")
             assert body is not None or message.shape.body is None
             assert body is None or same(values_of(body), message.body)
 
 
-def test_no_number_with_an_enum_lacks_a_name(bundled: Path) -> None:
+def test_no_number_with_an_enum_lacks_a_name(every_capture: Path) -> None:
     # Real brokers and clients: a number that its enum does not know would mean that the field has another enum.
-    with Capture([str(bundled)]) as capture:
+    with Capture([str(every_capture)]) as capture:
         bodies = [body for message in messages(capture) if (body := message.tree.find("body")) is not None]
     notes = [node.note for body in bodies for node in body.walk() if node.schema is not None]
     assert [note for note in notes if note.isupper()]
     assert not [note for note in notes if note.startswith("UNKNOWN(")]
 
 
-def test_record_batches_are_whole_and_their_checksums_right(bundled: Path) -> None:
-    with Capture([str(bundled)]) as capture:
+def test_record_batches_are_whole_and_their_checksums_right(every_capture: Path) -> None:
+    with Capture([str(every_capture)]) as capture:
         for message in messages(capture):
             codes = {finding.code for finding in trace(message.data, message.shape).findings}
             assert not codes & {"bad-crc", "bad-record", "bad-batch", "bad-compression", "malformed"}
 
 
-def test_nothing_is_lost_or_left_unparsed(bundled: Path) -> None:
-    with Capture([str(bundled)]) as capture:
+def test_nothing_is_lost_or_left_unparsed(every_capture: Path) -> None:
+    with Capture([str(every_capture)]) as capture:
         rows = [exchange.row for exchange in capture.exchanges()]
         assert {row.kind for row in rows} <= {"exchange", "sasl"}
         assert not capture.problems
@@ -59,8 +63,23 @@ def test_nothing_is_lost_or_left_unparsed(bundled: Path) -> None:
         assert [row.time_ns for row in rows] == sorted(row.time_ns for row in rows)
 
 
-def test_it_is_small_and_says_where_it_comes_from(bundled: Path) -> None:
-    assert bundled.stat().st_size <= LARGEST
-    provenance = json.loads(bundled.with_suffix(".provenance.json").read_text())
-    assert provenance["capture"] == bundled.name
+def test_it_is_small_and_says_where_it_comes_from(every_capture: Path) -> None:
+    assert every_capture.stat().st_size <= LARGEST
+    provenance = json.loads(every_capture.with_suffix(".provenance.json").read_text())
+    assert provenance["capture"] == every_capture.name
     assert {"client", "client_version", "broker_version", "scenario", "recorded"} <= provenance.keys()
+
+
+def kinds(names: Iterable[str]) -> set[object]:
+    """What tells captures apart for reading: kinds of rows, sides that lack, record formats and codecs."""
+    found: set[object] = set()
+    for name in names:
+        with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+            for exchange in capture.exchanges():
+                found.add((exchange.row.kind, exchange.request is None, exchange.response is None))
+                found.update(re.findall(rb'"(?:magic|compression)":[^,]+', json_line(exchange)))
+    return found
+
+
+def test_those_that_stand_for_all_have_every_kind_of_row_and_batch() -> None:
+    assert kinds(VARIED) == kinds(path.stem for path in CAPTURES)

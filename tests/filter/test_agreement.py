@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissector.exchange.model import Exchange
-from tests.conftest import CAPTURES, PCAPS
+from tests.conftest import BUNDLED, PCAPS
 from tests.filter.asking import Leaf, asked, bundled, exchanges, leaves, objects, opened
 from tests.needs import needs
 from tests.traffic import Turn, capture_of, conversation, request, response
@@ -225,7 +225,7 @@ def test_rows_of_which_the_index_can_not_tell_all_are_looked_at(tmp_path: Path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", BUNDLED)
 def test_every_capture_answers_one_way(path: Path) -> None:
     capture = opened(str(path))
     for text in ("api == Fetch || latency > 2ms", "error", "topic", "group", "partition > 0", "client_id",

@@ -47,9 +47,9 @@ MADE = {"out-of-order-response"}
 before."""
 
 
-def test_it_has_these_findings_and_no_others(bundled: Path) -> None:
-    found = [(row, finding.code) for row, finding in troubles(str(bundled))]
-    assert found == EXPECTED.get(bundled.stem, [])
+def test_it_has_these_findings_and_no_others(every_capture: Path) -> None:
+    found = [(row, finding.code) for row, finding in troubles(str(every_capture))]
+    assert found == EXPECTED.get(every_capture.stem, [])
 
 
 def test_each_class_is_shown_by_a_recording_unless_none_can() -> None:

@@ -24,7 +24,7 @@ from dissector.findings.told import SEVERITIES, Told
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.message import MessageLayout, read
 from dissector.protocol.schema.enums import ERROR_CODE, members
-from tests.conftest import CAPTURES, PCAPS
+from tests.conftest import BUNDLED, CAPTURES, PCAPS
 from tests.findings.made import Talk, heartbeat, written
 from tests.findings.test_examination import grown
 
@@ -80,7 +80,7 @@ def test_it_is_what_decoding_gives(path: Path, examined: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", BUNDLED)
 @pytest.mark.parametrize("examined", [False, True])
 def test_of_every_capture_it_is_what_decoding_gives(path: Path, examined: bool) -> None:
     agrees(path, examined=examined)

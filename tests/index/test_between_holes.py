@@ -12,7 +12,7 @@ from dissector.capture_session import Capture
 from dissector.conversation import pcapng
 from dissector.exchange.model import ExchangeRow
 from dissector.export.packets import carrying_packets
-from tests.conftest import CAPTURES
+from tests.conftest import BUNDLED
 from tests.traffic import Packet, Turn, capture_of, conversation, request, response, seeds
 
 FIRST = 1
@@ -77,7 +77,7 @@ def identity(row: ExchangeRow) -> tuple[object, ...]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", BUNDLED)
 def test_few_rows_exported_are_read_back_as_they_were(tmp_path: Path, path: Path) -> None:
     """What is left out around them is holes."""
     chance = random.Random(path.stem)

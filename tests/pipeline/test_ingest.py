@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.conftest import CAPTURES, PCAPS, QUICK
+from tests.conftest import PCAPS, QUICK, VARIED
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
@@ -30,6 +30,7 @@ from tests.pipeline.without_spark import Tables, differences, shown, tables, tol
 pytestmark = pytest.mark.slow
 CELLS = ("request", "response", "rest")
 """Columns of JSON."""
+RECORDED = [PCAPS / f"{name}.pcapng" for name in VARIED]
 OF_KAFKA = [*LOGS, *(path for path in INDEXES if path.suffix != ".txnindex")]
 
 
@@ -44,9 +45,9 @@ class Made(NamedTuple):
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """All bundled captures, and files of Kafka's own, in one run."""
+    """Captures that differ, and files of Kafka's own, in one run."""
     folder = tmp_path_factory.mktemp("made") / "tables"
-    files = [*CAPTURES, *OF_KAFKA]
+    files = [*RECORDED, *OF_KAFKA]
     return Made(spark, folder, files, ingested(spark, files, folder))
 
 
@@ -65,9 +66,9 @@ def read(spark: SparkSession, folder: Path, names: str = "*") -> Tables:
     return found
 
 
-def test_all_bundled_files_at_once_are_what_show_prints(made: Made) -> None:
+def test_many_files_at_once_are_what_show_prints(made: Made) -> None:
     expected, found = shown(made.files), told(read(made.spark, made.folder))
-    assert expected.total() > 4000
+    assert expected.total() > 1000
     assert found == expected, "\n".join(differences(expected, found))
     assert made.outcome.read == len(made.files)
     assert not made.outcome.problems
@@ -79,7 +80,7 @@ def test_every_row_of_every_table_comes_back_from_parquet(made: Made) -> None:
     for name in ("connections", "records", "findings", "gaps", "quarantine"):
         assert Counter(map(plain, there[name])) == Counter(map(plain, expected[name])), name
     assert made.outcome.counts == {name: len(expected[name]) for name in made.outcome.counts}
-    assert made.outcome.counts["records"] > 1000
+    assert made.outcome.counts["records"] > 500
 
 
 def plain(row: dict[str, Any]) -> str:
@@ -104,8 +105,8 @@ def test_a_row_of_captures_says_what_the_file_is(made: Made) -> None:
 
 def test_the_same_under_other_names_and_in_another_order_is_known(made: Made, tmp_path: Path) -> None:
     before = contents(made.folder)
-    copies = [tmp_path / f"{number}.copy" for number in range(len(CAPTURES))]
-    for copy, file in zip(copies, random.Random(1).sample(CAPTURES, len(CAPTURES)), strict=True):
+    copies = [tmp_path / f"{number}.copy" for number in range(len(RECORDED))]
+    for copy, file in zip(copies, random.Random(1).sample(RECORDED, len(RECORDED)), strict=True):
         copy.symlink_to(file)
     outcome = ingested(made.spark, copies, made.folder)
     assert (outcome.read, sorted(outcome.already_ingested)) == (0, sorted(map(str, copies)))
