@@ -10,13 +10,12 @@ from dissector.capture_session.stage_pipeline import Progress, StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.model import Exchange
 from dissector.findings.examination import Examination
+from dissector.findings.message_column import UNKNOWN, MessageFindingColumn
 from dissector.findings.notes import Noted
-from dissector.findings.own import UNKNOWN, OwnFindings
-from dissector.findings.told import NOTHING, Told
+from dissector.findings.summary import NO_FINDINGS, FindingSummary
 
-SummaryNumbers = tuple[Int64, Sequence[Told]]
+SummaryNumbers = tuple[Int64, Sequence[FindingSummary]]
 """A number for each row, `(n,)`, and the summary of its findings that each number stands for."""
 
 
@@ -39,7 +38,7 @@ class FindingsPass:
         """Held by whoever does a step of the examination."""
         self.examination = examination
         """Of cross-message findings; None before it begins."""
-        self._of_messages: OwnFindings | None = None
+        self._of_messages: MessageFindingColumn | None = None
         self.steps = 0
         """Grows with each step of the examination."""
 
@@ -73,21 +72,23 @@ class FindingsPass:
         with self._lock:
             kept = self._of_messages
             if kept is None or not kept.is_of_this_process:
-                kept = OwnFindings(self._pipeline.indexer, self._pipeline.store, self._decoder, _errors)
+                kept = MessageFindingColumn(self._pipeline.indexer, self._pipeline.store, self._decoder)
                 self._of_messages = kept
-        yield from kept.tell(self._rows.index_rows(rows), final=self._pipeline.is_finished)
+        yield from kept.fill(self._rows.index_rows(rows), final=self._pipeline.is_finished)
 
     def message_summaries(self, index_rows: Int64) -> SummaryNumbers:
         """Summaries of message findings, of rows of the index; number 0 where they are not known."""
         kept = self._of_messages
-        return (np.zeros(len(index_rows), np.int64), (UNKNOWN,)) if kept is None else (kept.of(index_rows), kept.told)
+        return (
+            (np.zeros(len(index_rows), np.int64), (UNKNOWN,)) if kept is None else (kept.of(index_rows), kept.summaries)
+        )
 
     def cross_message_summaries(self, index_rows: Int64) -> SummaryNumbers:
         """The same of cross-message findings found so far; number 0 where there are none."""
         examination = self.examination
         if examination is None:
-            return np.zeros(len(index_rows), np.int64), (NOTHING,)
-        return examination.found.numbers(index_rows), examination.found.told
+            return np.zeros(len(index_rows), np.int64), (NO_FINDINGS,)
+        return examination.found.numbers(index_rows), examination.found.summaries
 
     def may_have_message_findings(self, rows: Int64) -> Bool:
         """Which rows have message findings, or may have some, as far as `examine_messages` went, `(n,)`."""
@@ -129,10 +130,3 @@ class FindingsPass:
             yield Progress(self._rows.entries + examined, count, self._pipeline.packets, count)
         if self._pipeline.is_finished and self.examination is not None:
             self._pipeline.count_omitted_findings(self.examination.found.take_left_out())
-
-
-def _errors(exchange: Exchange) -> Iterator[object]:
-    """The errors of an exchange, as filters have them."""
-    from dissector.exchange.message_subjects import ERROR
-
-    return ERROR.of(exchange)

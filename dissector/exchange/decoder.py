@@ -13,8 +13,9 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
 from dissector.detection.kafka_detector import NOBODY, Endpoints
 from dissector.detection.other_protocols import OtherProtocol
+from dissector.exchange import message_rules
 from dissector.exchange.inference_words import certainty, claimed, shape
-from dissector.exchange.info_column import error_findings, info, session_words
+from dissector.exchange.info_column import info, session_words
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.exchange.response_inference import ResponseInference
 from dissector.index.advertised_versions import AdvertisedVersions
@@ -266,7 +267,7 @@ class ExchangeDecoder:
             None if response is None else line.answered_size,
             None if response is None else line.answered_ns - line.asked_ns, "", None,
         )  # fmt: skip
-        own = self._own_findings(line.connection, line.flags, response)
+        own = self._exchange_findings(line.connection, line.flags, key, request, response)
         if response is not None and self._is_cut_short(line.response, response):
             own.insert(0, CUT_SHORT)
         exchange = Exchange(facts, key, request, response, own, _words)
@@ -284,7 +285,7 @@ class ExchangeDecoder:
         row = row._replace(api=UNKNOWN_API, response_size=response.size, info=ORPHAN.message)
         best = claimed(verdict)
         if best is not None:
-            exchange.own_findings += [finding.under("response") for finding in error_findings(response)]
+            exchange.own_findings += message_rules.MESSAGE_RULES.find(best.layout.api.key, None, response)
             words = info(None, response, exchange.own_findings, context.topic_names)
             told = ": ".join(filter(None, (f"by inference, {certainty(verdict)}", words)))
             row = row._replace(api=f"{best.layout.api.name}?", version=best.version, info=told)
@@ -298,7 +299,7 @@ class ExchangeDecoder:
         key, version = asked
         response = self._response(line, self._response_shape(key, version, line.response, newer=False), context)
         finding = Finding("orphan", Severity.NOTE, f"read as a response to {api_name(key)} v{version}", "response")
-        exchange = Exchange(row, key, None, response, [finding, *self._own_findings(row.connection - 1, 0, response)])
+        exchange = Exchange(row, key, None, response, [finding, *message_rules.MESSAGE_RULES.find(key, None, response)])
         exchange.row = row._replace(
             api=api_name(key), version=version, response_size=response.size,
             info=info(None, response, exchange.own_findings, context.topic_names), severity=worst(exchange.findings),
@@ -375,13 +376,16 @@ class ExchangeDecoder:
             return "on Kafka's port, but no frame of Kafka's could be told in it"
         return "on Kafka's port, but not Kafka"
 
-    def _own_findings(self, connection: int, flags: int, response: ExchangeMessage | None) -> list[Finding]:
-        """What only both sides together tell."""
+    def _exchange_findings(
+        self, connection: int, flags: int, key: int, request: ExchangeMessage, response: ExchangeMessage | None
+    ) -> list[Finding]:
+        """Findings that are neither of the request's bytes nor of the response's alone."""
+        found = message_rules.MESSAGE_RULES.find(key, request, response)
         if response is not None:
-            return [finding.under("response") for finding in error_findings(response)]
+            return found
         if flags & Flag.NO_RESPONSE_EXPECTED:
-            return [ACKS_0]
-        return [CLOSED if any(self._flows.ended(connection)) else UNANSWERED]
+            return [ACKS_0, *found]
+        return [CLOSED if any(self._flows.ended(connection)) else UNANSWERED, *found]
 
     def _is_cut_short(self, frame: int, response: ExchangeMessage) -> bool:
         """Whether a connection ended in the middle of a response: its end is not there, and nothing came after it."""

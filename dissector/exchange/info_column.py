@@ -7,12 +7,11 @@ that a new API needs nothing here.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from dissector.core.finding import Finding, Severity
+from dissector.core.finding import Finding
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import Values
 from dissector.protocol.records.counting import count_records
-from dissector.protocol.schema.errors import advice, error_name, is_expected
 
 TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
 TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
@@ -27,36 +26,9 @@ ERROR_RESPONSE: Final = "error-response"
 """The code of the finding that a response has an error code."""
 
 
-def _errors(response: ExchangeMessage) -> list[tuple[int, int]]:
-    """Error codes of a response, by their names, with how often each stands there."""
-    counts: dict[int, int] = {}
-    for struct in structs_with(response.shape, response.body, ERROR_CODES):
-        for name in ERROR_CODES:
-            code = struct.get(name)
-            if isinstance(code, int) and code:
-                counts[code] = counts.get(code, 0) + 1
-    return sorted(counts.items(), key=lambda each: error_name(each[0]))
-
-
-def error_findings(response: ExchangeMessage) -> list[Finding]:
-    """A finding for each different error of a response: its name, then what the client should do. A step of the
-    protocol is a note and no warning."""
-    return [_error_finding(response, code, count) for code, count in _errors(response)]
-
-
-def _error_finding(response: ExchangeMessage, code: int, count: int) -> Finding:
-    everyday = is_expected(response.shape.body, code)
-    words = ": ".join(filter(None, (_counted(error_name(code), count), advice(code))))
-    return Finding(ERROR_RESPONSE, Severity.NOTE if everyday else Severity.WARNING, words, "body")
-
-
 def first_error(exchange: Exchange) -> str:
     """The name of the first error of a response, with how often it stands there; empty where there is none."""
     return next((_without_advice(each) for each in exchange.own_findings if each.code == ERROR_RESPONSE), "")
-
-
-def _counted(name: str, count: int) -> str:
-    return f"{name} ({count} times)" if count > 1 else name
 
 
 def _without_advice(finding: Finding) -> str:

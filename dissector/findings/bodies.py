@@ -9,16 +9,17 @@ from typing import Final
 
 import numpy as np
 
+from dissector.core.arrays import Bool
 from dissector.core.store import Store
+from dissector.exchange.frame_templates import FrameMasks, FrameTemplates, value_spans
 from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.finder import OverBodies
 from dissector.findings.rows import Rows
 from dissector.findings.seen import Seen
-from dissector.findings.uneventful import Uneventful
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.codec.structs import structs_with
-from dissector.protocol.message import PREFIX, MessageLayout, Values, read, response_layout
+from dissector.protocol.message import PREFIX, MessageLayout, Values, read, response_layout, trace
 from dissector.protocol.schema.api_keys import ApiKey
 
 SMALL: Final = 1_024
@@ -28,8 +29,43 @@ bytes behind their ids, again and again."""
 ID_END: Final = PREFIX + 4
 Answer = tuple[Values, list[int]]
 """A response's body, and its errors."""
+LONGEST_CLEAN: Final = 256
+"""Bytes of a response for which there are templates."""
+MAY_DIFFER: Final = frozenset(("index", "base_offset", "log_append_time_ms", "log_start_offset"))
 NONE: Final[Answer] = ({}, [])
 Look = Callable[[Seen], None]
+
+
+class CleanResponses:
+    """Produce responses without error or throttling, recognized by templates: most of a busy capture is these.
+
+    Invariant: whatever is recognized reads as such: a property test."""
+
+    def __init__(self, store: Store, key: int) -> None:
+        self._store = store
+        self._key = key
+        self._templates = FrameTemplates[bool](LONGEST_CLEAN)
+
+    def find(self, rows: Rows) -> Bool:
+        """Which rows have such a response, as far as templates show."""
+        found = np.zeros(len(rows.row), np.bool_)
+        some = np.flatnonzero((rows.api_key == self._key) & (rows.response != NO_FRAME))
+        columns = (rows.api_key, rows.version, rows.answered_at, rows.answered_size)
+        found[some] = self._templates.find_all(self._store, *(column[some] for column in columns)) > 0
+        return found
+
+    def learn(self, version: int, data: bytes) -> None:
+        """A response was read and is clean."""
+        self._templates.learn(self._key, version, data, True, lambda: self._masks(version, data))
+
+    def _masks(self, version: int, data: bytes) -> FrameMasks:
+        masks = FrameMasks(data, is_request=False)
+        for node, start, end in value_spans(trace(data, response_layout(self._key, version, data)).tree):
+            if node.name in MAY_DIFFER or not node.path.startswith("body."):
+                masks.ignore(start, end)
+            else:
+                masks.distinguish(start, end)
+        return masks
 
 
 class Bodies:
@@ -41,7 +77,7 @@ class Bodies:
         self._finders = finders
         self._at_trouble: list[Look] = [finder.look for finder in finders if finder.any_trouble]
         self._by_key: dict[int, list[Look]] = {}
-        self._uneventful = Uneventful(store, ApiKey.PRODUCE)
+        self._clean = CleanResponses(store, ApiKey.PRODUCE)
         self._small = lru_cache(maxsize=KEPT)(_answer)
 
     def take(self, rows: Rows) -> None:
@@ -49,7 +85,7 @@ class Bodies:
         columns = (
             rows.row, rows.connection, rows.packet, rows.asked_start, rows.api_key, rows.version, rows.asked_ns,
             rows.answered_ns, rows.request, rows.asked_at, rows.asked_size,
-            np.where(self._uneventful.among(rows), NO_FRAME, rows.response), rows.answered_at, rows.answered_size,
+            np.where(self._clean.find(rows), NO_FRAME, rows.response), rows.answered_at, rows.answered_size,
         )  # fmt: skip
         for row, connection, packet, start, key, version, asked_ns, answered_ns, *frames in zip(
             *(column.tolist() for column in columns), strict=True
@@ -81,7 +117,7 @@ class Bodies:
         if key == ApiKey.PRODUCE:
             answer = _answer(key, version, data, whole)
             if whole == len(data) and not answer[1] and not answer[0].get("throttle_time_ms"):
-                self._uneventful.learn(version, data)
+                self._clean.learn(version, data)
             return answer
         if whole == len(data) <= SMALL:
             return self._small(key, version, bytes(ID_END) + data[ID_END:], whole)

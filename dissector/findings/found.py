@@ -17,7 +17,7 @@ from dissector.core.columns import Column, Numbers
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.seen import Place
-from dissector.findings.told import NOTHING, Told
+from dissector.findings.summary import NO_FINDINGS, FindingSummary
 
 MOST: Final = 10_000
 """Findings of a code that are kept."""
@@ -98,8 +98,8 @@ class Found:
         self._kept: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
         """Both by code."""
-        self._told: Numbers[Told] = Numbers()
-        self._told.of(NOTHING)
+        self._summaries: Numbers[FindingSummary] = Numbers()
+        self._summaries.of(NO_FINDINGS)
         self._numbers = Column(np.uint32)
         self._taken: dict[int, Place] = {}
         """Rows that somebody took, and of which something may be told yet."""
@@ -120,14 +120,14 @@ class Found:
             self._kept[explanation.code] += 1
             self._cases.setdefault(row, []).append(case)
             self._numbers.grow(row + 1)
-            known = self.told[int(self._numbers.values[row])]
-            self._numbers.values[row] = self._told.of(known.more(case.finding))
+            known = self.summaries[int(self._numbers.values[row])]
+            self._numbers.values[row] = self._summaries.of(known.with_finding(case.finding))
         return case
 
     @property
-    def told(self) -> list[Told]:
+    def summaries(self) -> list[FindingSummary]:
         """What the numbers of rows stand for."""
-        return self._told.values
+        return self._summaries.values
 
     def numbers(self, rows: Int64) -> Int64:
         """The numbers of rows, `(n,)`: 0 where nothing is found."""

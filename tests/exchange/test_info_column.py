@@ -1,8 +1,10 @@
 """An exchange in a few words: no error of a response is overlooked."""
 
 from dissector.api import decode_request, decode_response, encode_request, encode_response
+from dissector.core.finding import Finding
 from dissector.exchange.from_json import api_key_of
-from dissector.exchange.info_column import ERROR_CODES, error_findings, info
+from dissector.exchange.info_column import ERROR_CODES, info
+from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.schema import enums, loader
 from dissector.protocol.schema.errors import advice, error_name
@@ -32,23 +34,28 @@ def _request(api: str, version: int, body: dict[str, object]) -> ExchangeMessage
     return decode_request(encode_request(api, version, body))
 
 
+def _errors(api: str, response: ExchangeMessage) -> list[Finding]:
+    return MESSAGE_RULES.find(api_key_of(api, "api"), None, response)
+
+
 def test_errors_are_counted_and_say_what_to_do_but_not_in_the_list() -> None:
     partition = {"partition_index": 0, "error_code": 16}
     group = {"group_id": "billing", "error_code": 16, "topics": [{"name": "orders", "partitions": [partition]}]}
     response = _response("OffsetFetch", 8, {"groups": [group]})
-    [finding] = error_findings(response)
+    [finding] = _errors("OffsetFetch", response)
     assert finding.message == f"NOT_COORDINATOR (2 times): {advice(16)}"
     assert "\n" not in finding.message
     assert info(None, response, [finding], {}) == "NOT_COORDINATOR (2 times)"
 
 
 def test_an_unknown_error_has_a_number_and_no_advice() -> None:
-    assert [f.message for f in error_findings(_response("Heartbeat", 4, {"error_code": 12345}))] == ["UNKNOWN(12345)"]
+    response = _response("Heartbeat", 4, {"error_code": 12345})
+    assert [f.message for f in _errors("Heartbeat", response)] == ["UNKNOWN(12345)"]
 
 
 def test_steps_of_the_protocol_are_notes_where_they_belong_and_nowhere_else() -> None:
     def severity(api: str, version: int, code: int) -> str:
-        [finding] = error_findings(_response(api, version, {"error_code": code}))
+        [finding] = _errors(api, _response(api, version, {"error_code": code}))
         assert finding.message.startswith(error_name(code))
         return finding.severity
 

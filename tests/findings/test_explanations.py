@@ -7,18 +7,20 @@ import pytest
 
 import dissector
 from dissector.exchange.decoder import KIND_NAMES
+from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.findings import CODES, explain
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 
 MEANT = re.compile(r'Explanation\(\s*"([a-z0-9-]+)",')
 SOURCES = sorted(Path(dissector.__file__).parent.rglob("*.py"))
-TOLD = re.compile(r"""(?:Finding|_finding|_end)\(\s*"([a-z0-9-]+)",""")
+EMITTED = re.compile(r"""(?<!message)(?:Finding|_finding|_end)\(\s*"([a-z0-9-]+)",""")
 
 
 def emitted() -> set[str]:
-    """Codes that stand in the source where a finding is made; those of rows that are named after their kind."""
-    return {code for path in SOURCES for code in TOLD.findall(path.read_text())} | {"gap", "unparsed", "tls"}
+    """Codes that stand in the source where a finding is made; those of rules, and of rows named after their kind."""
+    in_source = {code for path in SOURCES for code in EMITTED.findall(path.read_text())}
+    return in_source | {rule.code for rule in MESSAGE_RULES} | {"gap", "unparsed", "tls"}
 
 
 def test_every_code_is_explained_and_every_explanation_is_of_a_code() -> None:
@@ -26,7 +28,7 @@ def test_every_code_is_explained_and_every_explanation_is_of_a_code() -> None:
     assert len(emitted()) > 30
     finders = set(CODES) - emitted()
     assert emitted() <= set(CODES)
-    registered = (Path(dissector.__file__).parent / "findings").glob("*.py")
+    registered = (Path(dissector.__file__).parent / "findings").rglob("*.py")
     explained = {code for path in registered for code in MEANT.findall(path.read_text())}
     assert explained == set(CODES)
     assert finders <= explained

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.core.finding import Severity
 from dissector.core.store import Store
+from dissector.exchange.frame_templates import FrameTemplates, has_fixed_layout
 from dissector.exchange.message_subjects import ERROR
-from dissector.exchange.model import Exchange
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.filter import parse
 from dissector.filter.column_answers import OPEN, YES
 from dissector.filter.selection import narrowed
 from dissector.findings import CODES
-from dissector.findings.alike import Alike
-from dissector.findings.told import SEVERITIES, Told
+from dissector.findings.message_column import field_masks, reads_of
+from dissector.findings.summary import SEVERITIES, FindingSummary
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.message import MessageLayout, read
 from dissector.protocol.schema.enums import ERROR_CODE, members
@@ -32,17 +33,17 @@ NAMES = ("java", "trouble-error-storm", "trouble-rebalance-loop", "java-sasl-ref
 QUICK = [path for path in CAPTURES if path.stem in NAMES]
 
 
-def decoded(exchange: Exchange) -> Told:
+def decoded(exchange: Exchange) -> FindingSummary:
     """What a row tells, as whoever looks at it sees it."""
     severity = exchange.row.severity
-    return Told(
+    return FindingSummary(
         frozenset(finding.code for finding in exchange.findings),
         -1 if severity is None else SEVERITIES.index(severity),
         frozenset(ERROR.of(exchange)),
     )
 
 
-def kept(capture: Capture) -> list[Told | None]:
+def kept(capture: Capture) -> list[FindingSummary | None]:
     """What the columns have of each row, of what it tells by itself and with others; None where it is not known."""
     entries = next((n for n in range(len(capture)) if not capture.exchange(n).is_stored), len(capture))
     rows = np.arange(len(capture) - entries)
@@ -50,10 +51,10 @@ def kept(capture: Capture) -> list[Told | None]:
         capture.findings.message_summaries(rows),
         capture.findings.cross_message_summaries(rows),
     )
-    told: list[Told | None] = [None] * entries
+    told: list[FindingSummary | None] = [None] * entries
     for number, other in zip(numbers.tolist(), others.tolist(), strict=True):
         one, two = own[number], several[other]
-        both = Told(one.codes | two.codes, max(one.severity, two.severity), one.errors)
+        both = FindingSummary(one.codes | two.codes, max(one.severity, two.severity), one.errors)
         told.append(both if number else None)
     return told
 
@@ -112,7 +113,7 @@ def agrees(path: Path, *, examined: bool) -> None:
 
 
 @cache
-def told_of(name: str) -> list[Told]:
+def told_of(name: str) -> list[FindingSummary]:
     with opened(PCAPS / f"{name}.pcapng") as capture:
         return [decoded(exchange) for exchange in capture.at(range(len(capture)))]
 
@@ -135,7 +136,7 @@ def test_the_order_of_steps_makes_no_difference(name: str, data: st.DataObject) 
 @pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
 def test_while_a_capture_grows_nothing_is_kept_that_changes_later(path: Path, tmp_path: Path) -> None:
     whole = path.read_bytes()
-    early: list[Told | None] = []
+    early: list[FindingSummary | None] = []
     for capture in grown(tmp_path / "growing.pcapng", whole, [len(whole) * n // 9 for n in range(1, 9)]):
         for _ in capture.examine():
             pass
@@ -184,18 +185,23 @@ def frames() -> list[tuple[int, int, MessageLayout, bytes]]:
 
 
 @given(st.data())
-def test_frames_like_others_read_as_these_do(data: st.DataObject) -> None:
-    """A frame is learned, and bytes of it are changed: what still counts as alike says what it said."""
+def test_frames_that_fit_a_template_have_its_findings_and_errors(data: st.DataObject) -> None:
+    """A frame becomes a template, and bytes of it are changed: what still fits has the same findings and errors."""
     key, version, shape, whole = data.draw(st.sampled_from(frames()))
     changes = st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255))
-    store, column = Store(), np.ones(1, np.int64)
-    alike = Alike(store)
+    store, column, templates = Store(), np.ones(1, np.int64), FrameTemplates[str]()
+    message = ExchangeMessage(0, len(whole), whole, len(whole), shape)
+    side = "request" if shape.header == "RequestHeader" else "response"
+    masks = partial(field_masks, message, reads_of(key, side), is_request=side == "request")
     for _ in range(2):
-        alike.learn(key, version, shape, whole, 5)
+        templates.learn(key, version, whole, "known", masks)
+    assert templates.find(key, version, whole) == 1
     for at, byte in data.draw(st.lists(changes, min_size=1, max_size=40)):
         changed = whole[:at] + bytes([byte]) + whole[at + 1 :]
         address = store.add(changed) * column
-        if alike.among(key * column, version * column, address, len(whole) * column)[0]:
+        [many] = templates.find_all(store, key * column, version * column, address, len(whole) * column).tolist()
+        assert many == templates.find(key, version, changed)
+        if many and has_fixed_layout(key, version, shape):
             assert said(changed, shape) == said(whole, shape)
 
 
@@ -212,6 +218,6 @@ def test_most_rows_of_a_busy_capture_are_told_without_reading_them(monkeypatch: 
         lookup, read_rows = capture.index._decoder, []
         look = lookup.exchanges
         monkeypatch.setattr(lookup, "exchanges", lambda rows: look(read_rows.append(len(rows)) or rows))
-        monkeypatch.setattr("dissector.findings.own.TOGETHER", 64)
+        monkeypatch.setattr("dissector.findings.message_column.TOGETHER", 64)
         tell(capture, range(len(capture)))
         assert 0 < sum(read_rows) < len(capture) // 2

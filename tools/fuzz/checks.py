@@ -12,7 +12,8 @@ from dissector.capture_session import Capture
 from dissector.cli.rows import row_line
 from dissector.cli.trees import exchange_lines, shown
 from dissector.core.text import HOSTILE, clean
-from dissector.exchange.info_column import error_findings, info
+from dissector.exchange.info_column import info
+from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.exchange.to_json import json_line
 from dissector.protocol.codec.plan import plan
@@ -41,7 +42,7 @@ def _frame(case: Case) -> None:
     size = len(case.data)
     message = ExchangeMessage.of_frame(0, size, case.data, whole, case.shape, case.context, show_secrets=False)
     _message(message)
-    words = info(message, None, error_findings(message), {})
+    words = info(message, None, MESSAGE_RULES.find(case.key, None, message), {})
     kind = "sasl" if case.side == "token" else "exchange"
     row = ExchangeRow(1, kind, 0, 1, "a:1", "b:2", "fuzz", case.version, 7, None, size, None, None, words, None)
     request, response = (None, message) if case.side == "response" else (message, None)

@@ -1,6 +1,6 @@
 """Profile one side in one pass: its messages by matching key, their order, their connections.
 
-Messages with equal content (clients send them again and again) are read once (`alike`); only a few bodies are kept.
+Messages with equal content (clients send them again and again) are read once (`message_templates`); few are kept.
 Memory is bounded: at most `MAX_PENDING` different messages of a key wait to be read together, a field has at most
 `MAX_VALUES` different values, a message at most `MAX_PATHS` paths with labels.
 """
@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from dissector.analysis.diff.alike import Alike, Said
 from dissector.analysis.diff.batching import ProducedBatches
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName, Placeholder
 from dissector.analysis.diff.connection_roles import ConnectionRoles
@@ -25,6 +24,7 @@ from dissector.analysis.diff.matching_keys import (
     workflow_of,
 )
 from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, LeafPath
+from dissector.analysis.diff.message_templates import MessageContent, MessageTemplates
 from dissector.analysis.diff.side import DiffSide
 from dissector.core.arrays import Int64
 from dissector.exchange.decoder import api_name
@@ -81,13 +81,13 @@ class KeyProfile:
     """By connection."""
     failed_ns: int = 0
     """The time of a retriable error that no request has followed yet; 0 for none."""
-    pending: dict[Said, PendingMessage] = field(default_factory=dict)
+    pending: dict[MessageContent, PendingMessage] = field(default_factory=dict)
 
     @property
     def retry_count(self) -> int:
         return sum(self.retries.counts.values())
 
-    def add_message(self, part: str, row: int, content: Said) -> None:
+    def add_message(self, part: str, row: int, content: MessageContent) -> None:
         """Add a message to those that wait to be read."""
         message = self.pending.get(content)
         if message is None:
@@ -144,8 +144,8 @@ class SideProfile:
         self.skipped: Counter[str] = Counter()
         self.exchanges = 0
         self.unanswered = 0
-        self._contents = Alike()
-        self._classified: dict[tuple[Said, Said | None, int, int | None], ClassifiedExchange] = {}
+        self._contents = MessageTemplates()
+        self._classified: dict[tuple[MessageContent, MessageContent | None, int, int | None], ClassifiedExchange] = {}
         for batch in side.rows():
             self._add_rows(batch)
         self._finish()
@@ -200,7 +200,9 @@ class SideProfile:
         if len(profile.pending) > MAX_PENDING:
             self._read_pending(profile)
 
-    def _classify(self, row: ProfiledRow, request: Said, response: Said | None) -> ClassifiedExchange:
+    def _classify(
+        self, row: ProfiledRow, request: MessageContent, response: MessageContent | None
+    ) -> ClassifiedExchange:
         """Find the matching key of an exchange. Messages of equal content on connections of one manual match are
         classified once."""
         matched = self._connections.get(row.connection, 0)
@@ -224,7 +226,7 @@ class SideProfile:
         self._classified[cache_key] = classified
         return classified
 
-    def _content(self, row: ProfiledRow, data: bytes, *, is_request: bool) -> Said:
+    def _content(self, row: ProfiledRow, data: bytes, *, is_request: bool) -> MessageContent:
         """Return the content of one of a row's two messages."""
 
         def decode() -> ExchangeMessage:
@@ -234,8 +236,8 @@ class SideProfile:
             return message
 
         if len(data) != (row.request_size if is_request else row.response_size):
-            return Said(decode())  # not captured completely
-        return self._contents.said(is_request, row.api_key, row.version, data, decode)
+            return MessageContent(decode())  # not captured completely
+        return self._contents.content(is_request, row.api_key, row.version, data, decode)
 
     def _add_batches(self, row: ProfiledRow, frame: bytes, message: ExchangeMessage) -> None:
         """Add the batches of a Produce request; `message` has equal content, but maybe other records."""

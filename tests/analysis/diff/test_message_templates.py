@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.diff.alike import Alike, Said
+from dissector.analysis.diff.message_templates import MessageContent, MessageTemplates
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.message import request_layout, response_layout
@@ -26,9 +26,9 @@ def frames_of(path: Path) -> list[Frame]:
     ]
 
 
-def said(alike: Alike, frame: Frame) -> Said:
+def said(templates: MessageTemplates, frame: Frame) -> MessageContent:
     is_request, api_key, version, message = frame
-    return alike.said(is_request, api_key, version, message.data, lambda: message)
+    return templates.content(is_request, api_key, version, message.data, lambda: message)
 
 
 def read_anew(frame: Frame, data: bytes) -> Frame:
@@ -40,9 +40,9 @@ def read_anew(frame: Frame, data: bytes) -> Frame:
 
 @pytest.mark.slow
 def test_the_leaves_are_those_of_the_frame_itself(bundled: Path) -> None:
-    alike = Alike()
+    templates = MessageTemplates()
     for frame in frames_of(bundled):
-        found, own = said(alike, frame), Said(frame[3])
+        found, own = said(templates, frame), MessageContent(frame[3])
         assert found.leaves == own.leaves
         assert found.error == own.error
 
@@ -51,16 +51,16 @@ def test_the_leaves_are_those_of_the_frame_itself(bundled: Path) -> None:
 @pytest.mark.parametrize("client", ["java", "librdkafka", "kafka-python", "aiokafka"])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_change_of_bytes_is_taken_for_none(client: str, seed: int) -> None:
-    chance, alike, told = random.Random(seed), Alike(), 0
+    chance, templates, told = random.Random(seed), MessageTemplates(), 0
     frames = frames_of(Path(f"pcaps/compare-{client}-1.pcapng"))
     for frame in frames:
-        said(alike, frame)
+        said(templates, frame)
         for _ in range(20):
             data = bytearray(frame[3].data)
             data[chance.randrange(8, len(data))] = chance.choice((0, 1, 127, 128, 255, chance.randrange(256)))
             changed = read_anew(frame, bytes(data))
-            found = said(alike, changed)
+            found = said(templates, changed)
             told += found.message is not changed[3]
-            assert found.leaves == Said(changed[3]).leaves
-            assert found.error == Said(changed[3]).error
+            assert found.leaves == MessageContent(changed[3]).leaves
+            assert found.error == MessageContent(changed[3]).error
     assert told > len(frames)  # many changes are of what no leaf tells

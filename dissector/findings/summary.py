@@ -1,4 +1,4 @@
-"""What a row tells, as a value: many rows tell the same, and a column has a number for it."""
+"""What the findings of a row come to, as a value: many rows have equal ones, and a column has a number for each."""
 
 from typing import Final, NamedTuple, Self
 
@@ -8,8 +8,8 @@ SEVERITIES: Final = tuple(Severity)
 NO_SEVERITY: Final = -1
 
 
-class Told(NamedTuple):
-    """The codes of a row's findings, the gravest severity, and its errors."""
+class FindingSummary(NamedTuple):
+    """The codes of a row's findings, the gravest severity, and the row's errors."""
 
     codes: frozenset[str] = frozenset()
     severity: int = NO_SEVERITY
@@ -17,10 +17,10 @@ class Told(NamedTuple):
     errors: frozenset[object] = frozenset()
     """As a filter has them: 0 where a response that could have one has none."""
 
-    def more(self, finding: Finding) -> Self:
+    def with_finding(self, finding: Finding) -> Self:
         """The same with one more finding."""
         severity = max(self.severity, SEVERITIES.index(finding.severity))
         return self._replace(codes=self.codes | {finding.code}, severity=severity)
 
 
-NOTHING: Final = Told()
+NO_FINDINGS: Final = FindingSummary()
