@@ -44,7 +44,7 @@ from dissector.capture.partition import Block
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
-from dissector.findings.notes import Making
+from dissector.findings.framework.aggregation import Making
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import closed_files, source
 from dissector.pipeline.arrow import frame

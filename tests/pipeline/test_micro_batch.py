@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dissector.capture.partition import Block
 from dissector.core.finding import Severity
-from dissector.findings.notes import Making
+from dissector.findings.framework.aggregation import Making
 from dissector.findings.registry import FINDERS
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import FileScan, scan_file
