@@ -1,4 +1,4 @@
-"""Gaps in the sequence numbers of an idempotent producer: a batch begins where the one before it in its partition ended."""
+"""Gaps in sequence numbers of an idempotent producer: a batch begins where the one before it in its partition ended."""
 
 from typing import ClassVar, Final
 
