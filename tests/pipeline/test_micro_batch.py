@@ -90,8 +90,8 @@ def as_pcapng(blocks: list[Block]) -> bytes:
 def dealt(plans: list[FileScan], first: int) -> dict[int, list[Block]]:
     """Blocks by part, packets counted from `first`."""
     found: dict[int, list[Block]] = defaultdict(list)
-    for segment in splits(plans):
-        for each in route(segment._replace(first=segment.first + first), PARTS):
+    for split in splits(plans):
+        for each in route(split._replace(first=split.first + first), PARTS):
             found[each.part].append(each.block)
     return found
 
