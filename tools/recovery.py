@@ -109,7 +109,7 @@ def found(path: str) -> Found:
             asked, answered = int(table.request.values[row]), int(table.response.values[row])
             connection = int(table.connection.values[row])
             ends = flows.endpoints(connection)
-            side = session.recogniser.client(connection)
+            side = session.detector.client(connection)
             who = (ends[side], ends[1 - side])
             whereabouts = []
             for frame in (asked, answered):

@@ -29,13 +29,13 @@ class ConnectionIndex:
         """How many connections speak which protocol, by its name, the most frequent first.
 
         ``{"TLS": 12, "Kafka": 3}``; "unknown" counts those whose data fits none, "without data" those without."""
-        return self._indexer.recogniser.protocols()
+        return self._indexer.detector.protocols()
 
     @property
     def nodes(self) -> Mapping[int, str]:
         """Addresses (`host:port`) of nodes by their ids, as far as the conversations name them."""
-        self._decoder.learn()
-        return self._indexer.knowledge.nodes
+        self._decoder.update_conversation_state()
+        return self._indexer.conversation_state.nodes
 
     def ends(self, connection: int) -> tuple[str, str]:
         """The client's end and the server's, as `host:port`; of a file, empty and its name."""
@@ -59,10 +59,10 @@ class ConnectionIndex:
 
     def advertised_versions(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """The versions of the server's ApiVersions response on it, by API key; empty where there is none."""
-        self._decoder.learn()
-        return self._indexer.knowledge.offered(self._rows.index_connection(connection))
+        self._decoder.update_conversation_state()
+        return self._indexer.conversation_state.advertised_versions(self._rows.index_connection(connection))
 
     def software(self, connection: int) -> tuple[str, str]:
         """Name and version of the client's software, from its ApiVersions request (KIP-511); else empty."""
-        self._decoder.learn()
-        return self._indexer.knowledge.software(self._rows.index_connection(connection))
+        self._decoder.update_conversation_state()
+        return self._indexer.conversation_state.software(self._rows.index_connection(connection))

@@ -137,12 +137,12 @@ class ExchangeIndex:
 
     def learn_conversations(self) -> None:
         """Update the conversation state now, not when the first exchange is decoded."""
-        self._decoder.learn()
+        self._decoder.update_conversation_state()
 
     def shared_state(self) -> SharedState:
         """What other partitions of the capture can learn from this one, which is read to its end."""
-        return self._decoder.lessons()
+        return self._decoder.shared_state()
 
     def merge_shared_state(self, state: SharedState) -> None:
         """Add what all partitions have learned, after reading and before rows are decoded."""
-        self._decoder.take(state)
+        self._decoder.merge_shared_state(state)

@@ -66,7 +66,7 @@ class Capture:
             show_secrets=show_secrets,
         )  # fmt: skip
         named = {topic_id: (AFTER_ALL_PACKETS, name) for topic_id, name in (topics or {}).items()}
-        indexer.knowledge.take(SharedState(topics=named))
+        indexer.conversation_state.merge(SharedState(topics=named))
         self._lock = threading.Lock()
         """Held while rows change their numbers, once, at the end of reading, and while somebody depends on them."""
         self._rows = RowSpace(self.pipeline.files, indexer.table)

@@ -19,9 +19,9 @@ from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.findings.framework.decoded_exchange import Place
-from dissector.findings.framework.examination_queue import PATIENCE_NS
-from dissector.findings.framework.open_findings import Anew
+from dissector.findings.found import Anew
+from dissector.findings.order import PATIENCE_NS
+from dissector.findings.seen import Place
 
 
 class IncrementalReading:
@@ -46,7 +46,7 @@ class IncrementalReading:
         """Rows that nothing changes any more, ascending, each once; all that are not taken yet, once reading is
         finished."""
         rows = self._untaken()
-        final = np.ones(len(rows), np.bool_) if self._pipeline.is_finished else self._indexer.is_settled(rows)
+        final = np.ones(len(rows), np.bool_) if self._pipeline.is_finished else self._indexer.is_final(rows)
         self._pending, self._rows_seen = rows[~final], len(self._indexer.table)
         return self._rows.capture_rows(rows[final])
 
@@ -79,17 +79,17 @@ class IncrementalReading:
         afterwards."""
         pipeline, examination = self._pipeline, self._findings.examination
         untaken = self._untaken()
-        rows = np.union1d(untaken, self._indexer.knowledge.waiting)
+        rows = np.union1d(untaken, self._indexer.conversation_state.pending_rows)
         if examination is not None:
             rows = np.union1d(rows, examination.waiting)
         connections = np.union1d(pipeline.transport.connections.open(), self._indexer.table.connection.values[rows])
-        rows = np.union1d(rows, self._decoder.keep(rows, connections))
+        rows = np.union1d(rows, self._decoder.retain(rows, connections))
         looked_back = rows[:0] if examination is None else examination.looks_back
         held = [self._indexer.regions(rows), pipeline.streams.held_regions()]
         excerpt = pipeline.store.excerpt(*np.concatenate(held, axis=1))
         if examination is not None:
             examination.found.keep(untaken, examination.remembers, self._position)
-        self._indexer.keep(rows, looked_back)
+        self._indexer.retain(rows, looked_back)
         return dump(
             Checkpoint(
                 pipeline.store, pipeline.transport, pipeline.framer, self._indexer, self._decoder, examination,

@@ -74,5 +74,5 @@ class RowSpace:
 
     def rows_after_sort(self, rows: Int64) -> Int64:
         """The numbers that rows have since the index was sorted, of rows as they were numbered before."""
-        moved = self._table.moved(np.maximum(rows - self.entries, 0)) + self.entries
+        moved = self._table.rows_after_sort(np.maximum(rows - self.entries, 0)) + self.entries
         return np.where(self.is_entry(rows), rows, moved)

@@ -65,7 +65,7 @@ class StagePipeline:
         else:
             self.transport = Transport(self.store, limits, _partition(sources))
             self.indexer = Indexer(self.store, self.transport.connections, limits, ports)
-            self.framer = Framer(self.store, self.indexer.recogniser, limits)
+            self.framer = Framer(self.store, self.indexer.detector, limits)
         self.streams: Stage[PacketBatch, FrameBatch] = StageChain(self.transport, self.framer)
         """Packets to frames. A stage between them is one more argument here."""
         self.comments: dict[int, str] = {}
@@ -112,7 +112,7 @@ class StagePipeline:
         of_readers = [problem for reader in self._readers for problem in reader.problems]
         self.tally = CaptureTally(
             self.files.problems + of_readers + self._merged.problems, Counter(self.transport.ignored),
-            self.transport.connections.resumed, self.indexer.strangers_untold, self.transport.retransmissions.left_out,
+            self.transport.connections.resumed, self.indexer.omitted_non_kafka, self.transport.retransmissions.left_out,
         )  # fmt: skip
         self.problems += self.tally.problems
         self.is_finished = True

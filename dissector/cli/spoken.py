@@ -8,8 +8,8 @@ from dissector.conversation.pcapng import LATEST
 from dissector.conversation.transcript import frame_lines
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.core.text import clean, counted
-from dissector.exchange.decoder import UNANSWERED
 from dissector.exchange.from_json import REQUEST, RESPONSE, Held, held, integer, token
+from dissector.exchange.row_findings import UNANSWERED
 from dissector.protocol.wire.writing import EncodeError
 
 Line = Mapping[str, object]

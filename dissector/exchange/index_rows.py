@@ -11,8 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.decoder import KIND_NAMES
-from dissector.index.exchange_table import NO_FRAME, RowKind
+from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 
 NO_SEVERITY = -1
@@ -21,7 +20,7 @@ NO_SEVERITY = -1
 class ConnectionEnds(Protocol):
     """Looks up the ends of connections: `ExchangeDecoder`."""
 
-    asked: tuple[int, int] | None
+    response_to: tuple[int, int] | None
     """API key and version of responses whose request is missing."""
 
     def ends(self, connection: int, /) -> tuple[str, str]:
@@ -81,16 +80,16 @@ class IndexRows:
 
     def __init__(
         self,
-        session: Indexer,
-        lookup: ConnectionEnds,
+        indexer: Indexer,
+        decoder: ConnectionEnds,
         rows: range | Int64,
         summaries: Summaries | None = None,
         start_ns: int = 0,
         entries: int = 0,
         files: int = 0,
     ) -> None:
-        self._session = session
-        self._lookup = lookup
+        self._indexer = indexer
+        self._decoder = decoder
         self._summaries = summaries
         self._numbers = rows
         self._rows = slice(rows.start, rows.stop) if isinstance(rows, range) else rows
@@ -103,7 +102,7 @@ class IndexRows:
         return len(self._request)
 
     def _of(self, name: str) -> Int64:
-        values: Int64 = getattr(self._session.table, name).values[self._rows]
+        values: Int64 = getattr(self._indexer.table, name).values[self._rows]
         return values
 
     @cached_property
@@ -167,7 +166,7 @@ class IndexRows:
 
     def _frames(self, name: str) -> tuple[Int64, Int64]:
         """A column of the frame table for both sides; the first frame's value where there is no frame."""
-        values = getattr(self._session.frames, name).values
+        values = getattr(self._indexer.frames, name).values
         if not len(values):
             return np.zeros(len(self), np.int64), np.zeros(len(self), np.int64)
         return values[np.maximum(self._request, 0)], values[np.maximum(self._response, 0)]
@@ -189,22 +188,22 @@ class IndexRows:
 
     def api_key(self) -> RowValues:
         """The API's key as the request has it, or as the user says what a response answers."""
-        if self._lookup.asked is None:
+        if self._decoder.response_to is None:
             return RowValues(self.api_keys, self.has_request)
-        keys = np.where(self.has_request_frame, self.api_keys, self._lookup.asked[0])
+        keys = np.where(self.has_request_frame, self.api_keys, self._decoder.response_to[0])
         return RowValues(keys, self.is_exchange)
 
     def api_version(self) -> RowValues:
         return RowValues(self._of("version"), self.has_request, self.is_orphan)
 
     def client_id(self) -> RowValues:
-        return RowValues(self._of("client_id"), self.has_request, texts=self._session.client_ids.texts.__getitem__)
+        return RowValues(self._of("client_id"), self.has_request, texts=self._indexer.client_ids.texts.__getitem__)
 
     def client(self) -> RowValues:
-        return RowValues(self._of("connection"), self._all, texts=lambda connection: self._lookup.ends(connection)[0])
+        return RowValues(self._of("connection"), self._all, texts=lambda connection: self._decoder.ends(connection)[0])
 
     def server(self) -> RowValues:
-        return RowValues(self._of("connection"), self._all, texts=lambda connection: self._lookup.ends(connection)[1])
+        return RowValues(self._of("connection"), self._all, texts=lambda connection: self._decoder.ends(connection)[1])
 
     def connection(self) -> RowValues:
         return RowValues(self._of("connection").astype(np.int64) + 1 + self._files, self._all)

@@ -156,3 +156,13 @@ def info(
         words.append(records)
     words += [_without_advice(finding) for finding in findings if finding.code == ERROR_RESPONSE]
     return " · ".join(words)
+
+
+def exchange_info(exchange: Exchange) -> str:
+    """The info column of an exchange with a request."""
+    request = exchange.request
+    assert request is not None
+    session = "" if request.body.get("topics") else session_words(exchange.fetched)
+    words = info(request, exchange.response, exchange.own_findings, request.context.topic_names)
+    words = " · ".join(filter(None, (session, words)))
+    return words or next((finding.message for finding in exchange.own_findings), "")

@@ -20,14 +20,14 @@ from dissector.index.indexer import Indexer
 class Listing:
     """Columns of the index of one capture."""
 
-    def __init__(self, session: Indexer, lookup: ExchangeDecoder) -> None:
-        self._session = session
-        self._lookup = lookup
+    def __init__(self, indexer: Indexer, decoder: ExchangeDecoder) -> None:
+        self._indexer = indexer
+        self._decoder = decoder
 
     def columns(self, names: Sequence[str], numbers: range | Int64) -> list[list[Value]]:
         """A column for each name of an indexed row field, with these rows: a range, or numbers from 0."""
-        rows = IndexRows(self._session, self._lookup, numbers)
-        decode = cache(lambda at: self._lookup.exchange(int(numbers[at])))
+        rows = IndexRows(self._indexer, self._decoder, numbers)
+        decode = cache(lambda at: self._decoder.exchange(int(numbers[at])))
         return [_column(ROW_FIELDS[name], rows, decode) for name in names]
 
 

@@ -13,12 +13,12 @@ from functools import cache
 from typing import Final
 
 from dissector.core.finding import Severity
-from dissector.exchange.decoder import KIND_NAMES, api_name
 from dissector.exchange.index_rows import IndexRows, RowValues, RowValueSets
 from dissector.exchange.message_subjects import ERROR, GROUP, PARTITION, TOPIC, MessageSubject
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow
+from dissector.index.exchange_table import KIND_NAMES
 from dissector.protocol.schema.enums import ERROR_CODE, name_of
-from dissector.protocol.schema.loader import api_named
+from dissector.protocol.schema.loader import api_name, api_named
 
 Value = str | int | None
 FromExchange = Callable[[Exchange], Value]

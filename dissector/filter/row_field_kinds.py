@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Final
 
 from dissector.core.finding import Severity
-from dissector.exchange.decoder import KIND_NAMES
 from dissector.exchange.model import STORED
 from dissector.exchange.row_fields import FieldType, RowField
 from dissector.filter.value_types import Kind, Type
 from dissector.findings import CODES
+from dissector.index.exchange_table import KIND_NAMES
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE
 
 _KINDS: Final = {

@@ -1,53 +1,62 @@
-"""What servers offer: to each connection that asked, and so to those that did not ask."""
+"""The versions that servers advertise in their ApiVersions responses: known for a connection that has such a response,
+and for all other connections to the same server."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from dissector.index.conversation_state import ConversationState
-from dissector.index.shared_state import Known, LearnedNames, Offer
+from dissector.index.shared_state import Learned, LearnedNames, VersionRanges
 
-NO_OFFER: Final[Offer] = {}
+NO_VERSIONS: Final[VersionRanges] = {}
 
 
 class AdvertisedVersions:
-    """By connection and by server; of what a server said to several, that to the connection which began first holds."""
+    """By connection and by server. Where a server sent different ones, those of the connection that began first count.
+
+    `generation` is that of the index, up to which the conversation state is updated.
+    """
 
     def __init__(
-        self, knowledge: ConversationState, server: Callable[[int], str], first_packet: Callable[[int], int]
+        self,
+        conversation_state: ConversationState,
+        server: Callable[[int], str],
+        first_packet: Callable[[int], int],
     ) -> None:
-        self._knowledge = knowledge
+        self._conversation_state = conversation_state
         self._server = server
         """The server's end of a connection, `host:port`."""
         self._first_packet = first_packet
         self._generation = -1
         self._servers = LearnedNames()
-        self._taught: Known = {}
+        self._merged: Learned = {}
+        """Learned elsewhere, by server."""
 
-    def take(self, taught: Known) -> None:
-        """What others have learned, by server."""
-        self._taught, self._generation = taught, -1
+    def merge(self, known: Learned) -> None:
+        """Add what was learned elsewhere, by server."""
+        self._merged, self._generation = known, -1
 
-    def keep(self, generation: int) -> None:
-        """What each server said stays known, whatever is forgotten of connections."""
-        self.take(self.known(generation))
+    def retain(self, generation: int) -> None:
+        """Get ready for a checkpoint: remember servers, whatever connections the conversation state forgets."""
+        self.merge(self.known(generation))
 
-    def of(self, connection: int, generation: int) -> Offer:
-        """The versions that the server of a connection said it has, there or elsewhere, by API key. The knowledge has
-        learned up to `generation`."""
-        return self._knowledge.offered(connection) or self.servers(generation).get(self._server(connection), NO_OFFER)
+    def of(self, connection: int, generation: int) -> VersionRanges:
+        """The versions that the server of a connection advertised, on it or on others, by API key."""
+        return self._conversation_state.advertised_versions(connection) or self.servers(generation).get(
+            self._server(connection), NO_VERSIONS
+        )
 
-    def servers(self, generation: int) -> Mapping[str, Offer]:
-        """What each server said."""
+    def servers(self, generation: int) -> Mapping[str, VersionRanges]:
+        """The versions that each server advertised."""
         return self._learned(generation).values
 
-    def known(self, generation: int) -> Known:
+    def known(self, generation: int) -> Learned:
         """The same, with the packets."""
         return self._learned(generation).known
 
     def _learned(self, generation: int) -> LearnedNames:
         if generation != self._generation:
             self._generation = generation
-            self._servers = LearnedNames(dict(self._taught))
-            for connection, offer in self._knowledge.offers():
-                self._servers.learn(self._server(connection), offer, self._first_packet(connection))
+            self._servers = LearnedNames(dict(self._merged))
+            for connection, versions in self._conversation_state.all_advertised_versions():
+                self._servers.learn(self._server(connection), versions, self._first_packet(connection))
         return self._servers

@@ -30,6 +30,10 @@ class RowKind(IntEnum):
     """A login's token without a header, after SaslHandshake version 0."""
 
 
+KIND_NAMES: Final = [kind.name.lower() for kind in RowKind]
+"""Names of kinds by their numbers, as users see them."""
+
+
 class Flag(IntFlag):
     """What is known of a row without decoding it."""
 
@@ -72,7 +76,7 @@ class ExchangeTable:
         """The rows that are there, ascending."""
         return np.concatenate([self._kept, np.arange(self._first, len(self))])
 
-    def keep(self, rows: Int64) -> None:
+    def retain(self, rows: Int64) -> None:
         """These rows alone, ascending, are there where the table is unpickled; their numbers stay."""
         self._kept, self._first = rows, len(self)
         for column in self._columns:
@@ -95,7 +99,7 @@ class ExchangeTable:
         """Enter the responses of exchanges."""
         self.response.values[rows] = responses
 
-    def settle(self, starts: Column) -> None:
+    def sort_rows(self, starts: Column) -> None:
         """Bring the rows in the order in which they began: by packet, and within one by stream offset, which `starts`
         has for every frame. Most are in order already, and the others not far from where they belong."""
         for rows in self._stretches():
@@ -111,7 +115,7 @@ class ExchangeTable:
             for column in (*self._columns, starts, self._stood):
                 column.let_go()
 
-    def moved(self, rows: Int64) -> Int64:
+    def rows_after_sort(self, rows: Int64) -> Int64:
         """Where rows are after `settle` that were at `rows` before it."""
         stood = self._stood.values
         now = np.empty(len(stood), np.int32)

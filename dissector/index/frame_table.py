@@ -70,7 +70,7 @@ class FrameTable:
             size -= piece
             at += 1
 
-    def keep(self, rows: Int64, looked_back: Int64) -> None:
+    def retain(self, rows: Int64, looked_back: Int64) -> None:
         """These rows alone, ascending, are there where the table is unpickled; their numbers stay. Of some others, that
         are looked back at, all is there but the bytes."""
         self._kept, self._first = rows, len(self)
@@ -84,7 +84,7 @@ class FrameTable:
         for column in (self._piece_address, self._piece_size):
             column.keep(np.concatenate([np.zeros(0, np.int64), *pieces]))
 
-    def places(self, rows: Int64) -> Int64:
+    def regions(self, rows: Int64) -> Int64:
         """Addresses and sizes of what the capture has of these frames, `(2, n)`."""
         address = self._address.values[rows]
         pieces = [piece for row in rows[address < NOWHERE].tolist() for piece in self._pieces(row)]

@@ -37,14 +37,14 @@ class Indexer:
         self._store = store
         self._flows = flows
         self._pairing = Pairing(limits.pending_requests)
-        self.recogniser = KafkaDetector(flows, limits, self._pairing.outstanding, ports)
+        self.detector = KafkaDetector(flows, limits, self._pairing.outstanding, ports)
         self._most_strangers = limits.strangers
-        self.strangers_untold = 0
+        self.omitted_non_kafka = 0
         """Connections on Kafka's port that are not Kafka and have no row: there are too many."""
         self.frames = FrameTable(store)
         self.table = ExchangeTable()
         self.client_ids = ClientIds()
-        self.knowledge = ConversationState(self.frames, self.table)
+        self.conversation_state = ConversationState(self.frames, self.table)
         self._tokens = BareTokens()
         self.generation = 0
         """Grows whenever frames came in, or rows."""
@@ -82,7 +82,7 @@ class Indexer:
         complete: Bool = ~waits
         return complete
 
-    def is_over(self, rows: Int64, before_ns: int) -> Bool:
+    def is_closed(self, rows: Int64, before_ns: int) -> Bool:
         """Of which rows the connection was closed by both sides, or torn down, and begun to be so before a time."""
         connections, inverse = np.unique(self.table.connection.values[rows], return_inverse=True)
         over = [
@@ -91,7 +91,7 @@ class Indexer:
         ]
         return np.array(over, np.bool_)[inverse]
 
-    def is_settled(self, rows: Int64) -> Bool:
+    def is_final(self, rows: Int64) -> Bool:
         """Which rows will stay as they are whatever comes: `is_complete` believes a connection's end, and this waits
         until nothing can come of it. A response of which the capture lacks some waits for what comes behind it, a SASL
         token for the response to its handshake."""
@@ -117,13 +117,13 @@ class Indexer:
 
     def regions(self, rows: Int64) -> Int64:
         """Addresses and sizes of the frames of these rows, and of responses that wait for requests, `(2, n)`."""
-        return self.frames.places(self._frames_of(rows))
+        return self.frames.regions(self._frames_of(rows))
 
-    def keep(self, rows: Int64, looked_back: Int64) -> None:
+    def retain(self, rows: Int64, looked_back: Int64) -> None:
         """Get ready to be pickled: of rows only these, ascending, will be there; and where and when frames were that
         somebody may look back at."""
-        self.table.keep(rows)
-        self.frames.keep(self._frames_of(rows), looked_back)
+        self.table.retain(rows)
+        self.frames.retain(self._frames_of(rows), looked_back)
 
     def _frames_of(self, rows: Int64) -> Int64:
         """Frames of these rows, and of responses that wait, ascending."""
@@ -148,8 +148,8 @@ class Indexer:
     def sort_rows(self) -> None:
         """Bring rows in their final order, that in which they began: after `flush`, and once."""
         self.generation += 1
-        self.knowledge.rearranged()
-        self.table.settle(self.frames.start)
+        self.conversation_state.restart_search()
+        self.table.sort_rows(self.frames.start)
 
     @property
     def held_bytes(self) -> int:
@@ -169,7 +169,7 @@ class Indexer:
 
     def _from_client(self, direction: Int64) -> Bool:
         """Whether each direction is that of the client."""
-        side: Int64 = self.recogniser.client_side.values[direction >> 1]
+        side: Int64 = self.detector.client_side.values[direction >> 1]
         asking: Bool = side != 1 - (direction & 1)
         return asking
 
@@ -197,7 +197,7 @@ class Indexer:
 
     def _reads_as_request(self, row: int) -> bool:
         head, _ = self.frames.read(row, HEAD)
-        return self.recogniser.reads_as_request(head)
+        return self.detector.reads_as_request(head)
 
     def _add_tokens(self, connection: Int64, packet: Int64, **frames: Int64) -> None:
         """Bare tokens of logins are rows of their own."""
@@ -235,10 +235,10 @@ class Indexer:
 
     def _not_kafka(self) -> None:
         """Connections on Kafka's port that speak something else: a row each, up to a limit."""
-        others = self.recogniser.strangers()
-        self.strangers_untold = max(0, len(others) - self._most_strangers)
+        others = self.detector.strangers()
+        self.omitted_non_kafka = max(0, len(others) - self._most_strangers)
         told = np.array(others[: self._most_strangers], np.int64)
-        tls = self.recogniser.spoken.values[told] == OtherProtocol.TLS
+        tls = self.detector.spoken.values[told] == OtherProtocol.TLS
         packets = np.array([self._flows.first_packet(connection) for connection in told.tolist()], np.int64)
         self.table.add(told, packets, kind=np.where(tls, RowKind.TLS, RowKind.UNPARSED))
 

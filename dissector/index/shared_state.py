@@ -1,10 +1,10 @@
-"""What a part of a capture teaches those who read its other parts: names, offers, what is asked how often.
+"""What the partitions of one capture learn from each other: names, advertised versions, how often what is requested.
 
-Whoever reads a capture in parts lets each part tell what it has to teach, puts that together, and gives it to all:
-each part then reads as it would in the whole.
+Whoever reads a capture in partitions collects the state of each, merges them, and gives the result to all. Each
+partition then decodes its rows as if it had the whole capture.
 
-Invariant: of two parts that say different things, that holds which came in the earlier packet: so the order in which
-lessons are put together makes no difference.
+Invariant: where two partitions say different things, the earlier packet wins. So the order of merging makes no
+difference.
 """
 
 from collections import Counter
@@ -12,53 +12,53 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Offer = Mapping[int, tuple[int, int]]
+VersionRanges = Mapping[int, tuple[int, int]]
 """Lowest and highest version by API key."""
-Known = dict[Any, tuple[int, Any]]
-"""What is known under a key, with the packet that says so."""
+Learned = dict[Any, tuple[int, Any]]
+"""Values by key, each with the number of the packet that has it."""
 
 
 class LearnedNames:
-    """Names of one kind of things: what the earliest packet says holds."""
+    """Names of one kind of thing: the earliest packet wins."""
 
-    def __init__(self, known: Known | None = None) -> None:
-        self.known: Known = known or {}
+    def __init__(self, known: Learned | None = None) -> None:
+        self.known: Learned = known or {}
         self.values: dict[Any, Any] = {key: value for key, (_, value) in self.known.items()}
-        """Kept, and changed in place."""
+        """Without the packets. The dict stays the same object; it is changed in place."""
 
     def learn(self, key: Any, value: Any, packet: int) -> None:
-        """A packet says it."""
+        """Add a name that a packet has."""
         if key not in self.known or packet < self.known[key][0]:
             self.known[key] = (packet, value)
             self.values[key] = value
 
-    def take(self, known: Known) -> None:
-        """What others have learned."""
+    def merge(self, known: Learned) -> None:
+        """Add names that were learned elsewhere."""
         for key, (packet, value) in known.items():
             self.learn(key, value, packet)
 
 
 @dataclass
 class SharedState:
-    """Of one part, or of several put together."""
+    """Of one partition, or of several merged."""
 
-    topics: Known = field(default_factory=dict)
-    groups: Known = field(default_factory=dict)
-    nodes: Known = field(default_factory=dict)
-    members: Known = field(default_factory=dict)
-    producers: Known = field(default_factory=dict)
-    offers: Known = field(default_factory=dict)
+    topics: Learned = field(default_factory=dict)
+    groups: Learned = field(default_factory=dict)
+    nodes: Learned = field(default_factory=dict)
+    members: Learned = field(default_factory=dict)
+    producers: Learned = field(default_factory=dict)
+    advertised_versions: Learned = field(default_factory=dict)
     """By server, `host:port`."""
-    asked: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """How often each API, by key, is asked for in each version."""
+    requests: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """How many requests have each API key and version."""
 
     @classmethod
-    def together(cls, parts: Iterable["SharedState"]) -> "SharedState":
-        """What all of them teach."""
-        names = {each: LearnedNames() for each in cls.__dataclass_fields__ if each != "asked"}
-        asked: Counter[tuple[int, int]] = Counter()
-        for part in parts:
+    def merged(cls, partitions: Iterable["SharedState"]) -> "SharedState":
+        """Merge the state of partitions."""
+        names = {each: LearnedNames() for each in cls.__dataclass_fields__ if each != "requests"}
+        requests: Counter[tuple[int, int]] = Counter()
+        for partition in partitions:
             for name, learned in names.items():
-                learned.take(getattr(part, name))
-            asked.update(part.asked)
-        return cls(**{name: learned.known for name, learned in names.items()}, asked=asked)
+                learned.merge(getattr(partition, name))
+            requests.update(partition.requests)
+        return cls(**{name: learned.known for name, learned in names.items()}, requests=requests)

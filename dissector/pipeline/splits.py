@@ -1,9 +1,9 @@
-"""Input splits: which packets a task reads, and how it routes them to partitions.
+"""Which packets a task reads, and how it deals them out.
 
 Invariants:
-  * packets are numbered as in one capture of all files, in the order of time;
-  * files that overlap in time are merged by one task, as they are when they are opened together;
-  * all packets of a pair of endpoints go to one partition, in order. A fragment of an IP datagram goes to all.
+  * packets are numbered as in one capture of all files, in the order of time: what is read in parts is read alike;
+  * files that overlap in time are merged by one task, as they are when a person opens them together;
+  * all packets of a pair of endpoints go to one part, in order. A fragment of an IP datagram goes to all.
 """
 
 import pickle
@@ -30,35 +30,35 @@ from dissector.transport.partitions import parts_of
 from dissector.transport.routing import Routing
 
 BLOCK_PACKETS: Final = 8_192
-"""Maximum packets of a block."""
+"""Packets of a block at the most."""
 BLOCK_BYTES: Final = 1 << 20
-"""Approximate bytes of a block."""
+"""Bytes of a block, about."""
 FILE_CHANGED: Final = "file-changed"
-"""Code of the finding about a file that has changed since it was scanned."""
+"""The code of what is told of a file that is not what it was when it was looked over."""
 
 
 class InputSplit(NamedTuple):
-    """Input of one task: a range of one file, or whole files that overlap in time."""
+    """What one task reads: a range of one file, or several files that overlap, whole."""
 
     paths: tuple[str, ...]
     range: PacketRange | None
     first: int
-    """Number of its first packet in the capture of all files."""
+    """The number of its first packet in the capture of all files."""
     packets: int
-    """Number of its packets, according to the scan."""
+    """How many it has, as the files were looked over."""
     sizes: tuple[int, ...]
-    """Bytes of the files, according to the scan."""
+    """Bytes of the files, likewise."""
 
 
 class RoutedBlock(NamedTuple):
-    """A block and its partition. The last one of a split has no packets, but the tally of what was ignored."""
+    """A block, and the part that it goes to. The last one of a segment has no packets: it says what was left out."""
 
     part: int
     block: Block
 
 
 def splits(plans: Sequence[FileScan]) -> list[InputSplit]:
-    """Return all input splits, in the order of their packets' numbers."""
+    """All that is to be read, in the order of packets' numbers."""
     read = (plan for plan in plans if plan.ranges)
     by_time = sorted(read, key=lambda plan: (plan.first_ns, plan.latest_ns, plan.digest))
     timed = [plan for plan in by_time if plan.has_times]
@@ -77,7 +77,7 @@ def splits(plans: Sequence[FileScan]) -> list[InputSplit]:
 
 
 def _overlapping(plans: list[FileScan]) -> Iterator[list[FileScan]]:
-    """Yield groups of files that must be merged, in the order of time. `plans` are sorted by their first packets."""
+    """Files that must be merged, together; in the order of time. They are in the order of their first packets."""
     together: list[FileScan] = []
     until = 0
     for plan in plans:
@@ -90,19 +90,21 @@ def _overlapping(plans: list[FileScan]) -> Iterator[list[FileScan]]:
         yield together
 
 
-def batches(split: InputSplit, store: Store, tally: CaptureTally) -> Iterator[PacketBatch]:
-    """Yield the numbered packets of a split. Findings about files that have changed since the scan go to `tally`.
-    Raises `SpoolFullError` if there is no room to merge files that overlap."""
-    changed = [path for path, size in zip(split.paths, split.sizes, strict=True) if _size(path) != size]
+def batches(segment: InputSplit, store: Store, tally: CaptureTally) -> Iterator[PacketBatch]:
+    """Its packets, numbered. Files that are not what they were when they were looked over are told. Raises
+    `SpoolFullError` where files that overlap can't be merged."""
+    changed = [path for path, size in zip(segment.paths, segment.sizes, strict=True) if _size(path) != size]
     if not changed:
-        count = yield from _read(split, store)
-        changed = [] if count == split.packets else list(split.paths)
+        count = yield from _read(segment, store)
+        changed = [] if count == segment.packets else list(segment.paths)
     tally.told += [changed_file(path) for path in changed]
 
 
 def changed_file(path: str) -> Finding:
-    """Return the finding about a file that has changed: the run leaves it out."""
-    return Finding(FILE_CHANGED, Severity.ERROR, f"{path}: changed or removed while it was read: not ingested", path)
+    """What is told of a file of which a run can't take anything."""
+    return Finding(
+        FILE_CHANGED, Severity.ERROR, f"{path}: changed or went away while it was read: left for another run", path
+    )
 
 
 def _size(path: str) -> int:
@@ -112,12 +114,12 @@ def _size(path: str) -> int:
         return -1
 
 
-def _read(split: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
-    """Yield the packets, and return how many there were: fewer than the scan counted if a file has changed."""
+def _read(segment: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
+    """Its packets, and then how many there were: fewer than planned where a file is not what it was."""
     with ExitStack() as stack:
         readers: list[Reader | PartReader] = []
         try:
-            for path in split.paths:
+            for path in segment.paths:
                 readers.append(open_capture(path, store, _no_packets))
                 stack.callback(readers[-1].close)
         except CaptureError:
@@ -125,19 +127,19 @@ def _read(split: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
         merged = Merged(readers, store, DEFAULT)
         stack.callback(merged.close)
         stack.callback(store.release)
-        if split.range is not None and split.range.mark:
+        if segment.range is not None and segment.range.mark:
             [reader] = readers
             assert isinstance(reader, Reader)
-            reader.resume(split.range.mark)
+            reader.resume(segment.range.mark)
         count = 0
         for batch in merged.batches():
-            some = min(len(batch), split.packets - count)
+            some = min(len(batch), segment.packets - count)
             if some:
-                yield _numbered(part(batch, 0, some), split.first + count)
+                yield _numbered(part(batch, 0, some), segment.first + count)
                 count += some
-            if count == split.packets:
+            if count == segment.packets:
                 break
-        if merged.problems:  # packets are numbered as if the files were merged
+        if merged.problems:  # packets have the numbers that they have where files are merged
             raise SpoolFullError(merged.problems[0].message)
         return count
 
@@ -153,12 +155,12 @@ def _no_packets(name: str, data: object) -> bool:
     return True
 
 
-def route(split: InputSplit, parts: int) -> Iterator[RoutedBlock]:
-    """Yield the packets of a split that may be Kafka's, by partition; `parts` is the number of partitions."""
+def route(segment: InputSplit, parts: int) -> Iterator[RoutedBlock]:
+    """The packets of a segment that may be Kafka's, for so many parts."""
     store = Store()
     routing = Routing(store, DEFAULT)
     tally = CaptureTally(ignored=routing.ignored)
-    for batch in batches(split, store, tally):
+    for batch in batches(segment, store, tally):
         row, pair, fragment = routing.route(batch)
         part = parts_of(pair, parts)
         order = np.argsort(part, kind="stable")
@@ -169,11 +171,11 @@ def route(split: InputSplit, parts: int) -> Iterator[RoutedBlock]:
                 rows = np.union1d(rows, fragment)
             for some in _pieces(rows, batch.captured):
                 yield RoutedBlock(number, block(batch, some))
-    yield RoutedBlock(0, Block(split.first, b"", pickle.dumps(tally)))
+    yield RoutedBlock(0, Block(segment.first, b"", pickle.dumps(tally)))
 
 
 def _pieces(rows: Int64, captured: Int64) -> Iterator[Int64]:
-    """Yield rows in pieces of about the size of a block."""
+    """Rows in pieces of about a block."""
     if not len(rows):
         return
     size = np.cumsum(captured[rows])

@@ -1,6 +1,7 @@
-"""Rows of files that a task reads by itself: Kafka's own files, and files with parts that could not be read.
+"""Files that a task reads by itself: Kafka's own, and those of which something could not be read.
 
-Invariant: the first bytes of an unreadable part are kept as they are in the file, decompressed if that is possible.
+Invariant: what could not be read is kept as it stands in the file, or in what a compressed file holds: its first bytes.
+What could not be decompressed is kept as it stands in the file.
 """
 
 import pickle
@@ -19,11 +20,11 @@ from dissector.pipeline.splits import changed_file
 from dissector.pipeline.table_rows import Cells, TableRow
 
 KEPT_BYTES: Final = 64 << 10
-"""Maximum bytes that are kept of an unreadable part."""
+"""Bytes of a place that could not be read."""
 
 
 def of_file(plan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
-    """Yield table and row of everything in such a file."""
+    """Table and row of all that such a file gives by itself."""
     origin = Origin(0, plan.digest, plan.earliest_ns)
     where = {"day": origin.day, "capture": origin.capture, "path": plan.path}
     try:
@@ -37,7 +38,7 @@ def of_file(plan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
 
 
 def _unread(plan: FileScan) -> Iterator[Cells]:
-    """Yield the parts of a file that could not be read."""
+    """What could not be read of a file."""
     if plan.unread:
         data = _beginning(plan, 0, plan.size)
         yield {"at": None, "packet": None, "size": plan.size, "reason": plan.unread, "data": data}
@@ -50,7 +51,7 @@ def _unread(plan: FileScan) -> Iterator[Cells]:
     reader = open_capture(plan.path, store, lambda name, data: True)
     assert isinstance(reader, Reader)
     try:
-        if not reader.can_be_resumed:  # a compressed file must be read completely before its bytes can be read
+        if not reader.can_be_resumed:  # of what is compressed all has to come before some can be looked at
             for _ in reader.batches():
                 pass
         for place in plan.damage:
@@ -65,7 +66,7 @@ def _cells(place: FilePosition, data: bytes) -> Cells:
 
 
 def _beginning(plan: FileScan, at: int, size: int) -> bytes:
-    """Return the first bytes of a part of the file as it is on the disk."""
+    """The first bytes of a place in the file as it lies."""
     with Path(plan.path).open("rb") as file:
         file.seek(at)
         return file.read(min(size, KEPT_BYTES))

@@ -1,4 +1,4 @@
-"""Slow exchanges, compared with a naive computation."""
+"""Slow exchanges: held against a plain count in Python."""
 
 from math import ceil
 

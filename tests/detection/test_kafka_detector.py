@@ -79,7 +79,7 @@ def lone_rows(capture: Capture) -> Iterator[tuple[int, int, bytes]]:
 def verdict_of(capture: Capture, number: int) -> InferenceVerdict:
     """What is inferred for a row."""
     session = capture.pipeline.indexer
-    session.knowledge.learn(session.generation)
+    session.conversation_state.update(session.generation)
     frame, connection = int(session.table.response.values[number]), int(session.table.connection.values[number])
     return capture.index._decoder._inference.verdict(frame, connection, session.generation)
 

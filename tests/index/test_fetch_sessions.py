@@ -86,7 +86,7 @@ def test_a_session_that_began_before_the_capture_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """And not, for each Fetch, all the way back again. What begins later is known."""
-    monkeypatch.setattr(fetch_sessions, "MOST_REQUESTS", most)
+    monkeypatch.setattr(fetch_sessions, "MAX_REQUESTS", most)
     reads: list[int] = []
     request = fetch_sessions.FetchSessions._request
     monkeypatch.setattr(
@@ -99,7 +99,7 @@ def test_a_session_that_began_before_the_capture_is_read_once(
 
 
 def test_a_way_back_that_is_too_long_makes_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_sessions, "MOST_REQUESTS", 3)
+    monkeypatch.setattr(fetch_sessions, "MAX_REQUESTS", 3)
     steps = [fetch(0, 0, {"a": [0]}, {}), *(fetch(n, n, {"a": [n]}, {}) for n in range(1, 8))]
     path = capture_of(tmp_path, conversation([Turn(True, data) for data in steps]))
     with Capture([path]) as capture:
@@ -111,7 +111,7 @@ def test_a_way_back_that_is_too_long_makes_nothing_up(tmp_path: Path, monkeypatc
 
 
 def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_sessions, "KEPT", 2)
+    monkeypatch.setattr(fetch_sessions, "CACHE_SIZE", 2)
     packets = [
         packet
         for port in range(5)

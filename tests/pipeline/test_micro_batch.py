@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dissector.capture.partition import Block
 from dissector.core.finding import Severity
-from dissector.findings.framework.aggregation import Making
+from dissector.findings.notes import Making
 from dissector.findings.registry import FINDERS
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import FileScan, scan_file
@@ -90,8 +90,8 @@ def as_pcapng(blocks: list[Block]) -> bytes:
 def dealt(plans: list[FileScan], first: int) -> dict[int, list[Block]]:
     """Blocks by part, packets counted from `first`."""
     found: dict[int, list[Block]] = defaultdict(list)
-    for split in splits(plans):
-        for each in route(split._replace(first=split.first + first), PARTS):
+    for segment in splits(plans):
+        for each in route(segment._replace(first=segment.first + first), PARTS):
             found[each.part].append(each.block)
     return found
 
@@ -136,7 +136,7 @@ def of(table: str, made: Made) -> list[dict[str, Any]]:
 
 
 def learned(parts: dict[int, list[Block]]) -> SharedState:
-    return SharedState.together(lessons_of_whole(blocks, Partition(part, PARTS)) for part, blocks in parts.items())
+    return SharedState.merged(lessons_of_whole(blocks, Partition(part, PARTS)) for part, blocks in parts.items())
 
 
 def at_once(plans: list[FileScan], origins: list[Origin]) -> Rows:
@@ -165,7 +165,7 @@ def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedS
         for part in range(PARTS):
             before = CarryOver.from_bytes(left[part])
             known[part] = lessons(parts[part], Partition(part, PARTS), before, is_last=is_last)
-        taught = beforehand or SharedState.together(known.values())
+        taught = beforehand or SharedState.merged(known.values())
         for part in range(PARTS):
 
             def put(what: CarryOver, part: int = part) -> None:

@@ -47,13 +47,13 @@ def tables(
     plans = [scan_file(str(path), size, most) for path in paths]
     found = splits(plans)
     dealt = defaultdict(list)
-    for split in chance.sample(found, len(found)):
-        for part, block in route(split, parts):
+    for segment in chance.sample(found, len(found)):
+        for part, block in route(segment, parts):
             dealt[part].append(block)
     for blocks in dealt.values():
         blocks.sort(key=lambda block: block.first)
     numbers = chance.sample(sorted(dealt), len(dealt))
-    taught = SharedState.together(_sent(lessons(dealt[number], Partition(number, parts))) for number in numbers)
+    taught = SharedState.merged(_sent(lessons(dealt[number], Partition(number, parts))) for number in numbers)
     made: Tables = defaultdict(list)
     for number in numbers:
         of_part = rows(dealt[number], Partition(number, parts), _sent(taught), origins(plans, found), options)

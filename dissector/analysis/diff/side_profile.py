@@ -27,10 +27,10 @@ from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, Leaf
 from dissector.analysis.diff.message_templates import MessageContent, MessageTemplates
 from dissector.analysis.diff.side import DiffSide
 from dissector.core.arrays import Int64
-from dissector.exchange.decoder import api_name
 from dissector.exchange.model import ExchangeMessage
 from dissector.index.exchange_table import Flag, RowKind
 from dissector.protocol.message import read
+from dissector.protocol.schema.loader import api_name
 
 MAX_PENDING: Final = 500
 MAX_VALUES: Final = 64

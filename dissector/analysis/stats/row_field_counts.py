@@ -16,10 +16,10 @@ from dissector.analysis.stats.statistics_pass import StatisticsProgress
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.core.text import duration
-from dissector.exchange.decoder import ACKS_0
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import FieldType, RowField
+from dissector.exchange.row_findings import ACKS_0
 
 ROWS_PER_STEP: Final = 256
 """Rows decoded in one step."""

@@ -1,1 +1,1 @@
-"""Readers, tracers and writers of messages, all made from one plan of a schema's version."""
+"""Schema and version in; compiled reader (values), tracer (spans) out. Both come from one plan."""

@@ -1,4 +1,4 @@
-"""Contents of bytes that have a schema: a prefix of primitives, then messages."""
+"""One format found inside bytes: what stands before it, and the messages that it is made of."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from dissector.protocol.primitives import Primitive
 from dissector.protocol.schema import loader
 
 Scope = Callable[[str], object]
-"""Returns the value of the nearest enclosing field of a name, or None."""
+"""The value of the nearest enclosing field of that name; None where there is none."""
 Values = dict[str, object]
 DECODED: Final = "decoded"
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedMessage:
-    """One message inside bytes. `name` is its field's (``decoded``, or ``header`` and ``body``)."""
+    """A message inside: `name` is what it is called there (``decoded``, or ``header`` and ``body``)."""
 
     name: str
     message: str
@@ -28,15 +28,15 @@ class EmbeddedMessage:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedMessages:
-    """The content of a bytes field. `prefix` are the numbers before the messages: ``("version", INT16)``."""
+    """`prefix` are numbers that stand before the pieces, with their types: ``("version", INT16)``."""
 
     prefix: tuple[tuple[str, Primitive], ...]
     messages: tuple[EmbeddedMessage, ...]
     whole: bool = True
-    """Whether it must end where the bytes end; false for versions newer than the known ones."""
+    """Whether it must end where the bytes end: not so for versions newer than known."""
 
     def read(self, raw: bytes) -> Values | None:
-        """Return the values, those of the prefix first; None if the bytes are something else."""
+        """Its values, numbers of the prefix first; None where the bytes are no such thing."""
         values: Values = {}
         at = 0
         try:
@@ -51,17 +51,17 @@ class EmbeddedMessages:
 
 
 def newest_version(message: str) -> int:
-    """Return the newest known version of a message, of the tables or of `extra_schemas`."""
+    """The newest version that is known of a message, imported or made by hand."""
     return (extra_schemas().get(message) or loader.message(message)).valid_versions.high
 
 
 @lru_cache(maxsize=256)
 def embedded_plan(message: str, version: int) -> StructPlan:
-    """Return the layout of an embedded message."""
+    """The layout of a each."""
     return plan_of(extra_schemas()[message], version) if message in extra_schemas() else plan(message, version)
 
 
 @lru_cache(maxsize=256)
 def embedded_reader(message: str, version: int) -> Reader:
-    """Return the compiled reader of an embedded message."""
+    """The compiled reader of a each."""
     return compile_reader(embedded_plan(message, version))

@@ -1,6 +1,6 @@
-"""Contents of bytes that have no schema of Kafka's, such as SASL tokens and protobuf: a tree of named items.
+"""Formats without a schema: text of logins, protobuf. What is inside is told as parts that tile the bytes.
 
-The items tile the bytes. An item's span includes its delimiter (a comma, a NUL, a length); its value does not.
+A part's span takes in what delimits it (a comma, a NUL, a length); its value does not.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SubtreeItem:
-    """A span of bytes with a name. `items` tile its end; the bytes before them belong to the item itself."""
+    """A stretch of bytes with a name. `parts` tile its end; what stands before them belongs to the part itself."""
 
     name: str
     kind: str
@@ -18,23 +18,23 @@ class SubtreeItem:
     value: object = None
     note: str = ""
     secret: tuple[int, int] | None = None
-    """The span of the bytes to mask."""
+    """Which bytes of it would let somebody else log in."""
     items: tuple["SubtreeItem", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Subtree:
-    """The content of bytes; `name` is the format's."""
+    """Something inside bytes; `name` says what."""
 
     name: str
     items: tuple[SubtreeItem, ...]
     plain: bytes | None = None
-    """The decompressed bytes that the items span, if the bytes are compressed."""
+    """What the parts stand in, where the bytes are compressed."""
     codec: int = 0
-    """Kafka's number of the codec, 0 for none."""
+    """Kafka's number of it."""
 
     def read(self, raw: bytes) -> dict[str, Any]:
-        """Return plain values; a repeated name has a list. `raw` is not read again: the items were made of it."""
+        """As plain values; a name that repeats has a list. `raw` is what the parts were made of."""
         return _values(self.items)
 
 

@@ -72,6 +72,12 @@ def api(api_key: int) -> Api | None:
     return _index().apis.get(api_key)
 
 
+def api_name(api_key: int) -> str:
+    """The API's name, or its number where it is not known."""
+    known = api(api_key)
+    return known.name if known else f"API {api_key}"
+
+
 def api_named(name: str) -> Api | None:
     """The API of that name, or of one that a release gave it; however it is capitalised."""
     wanted = name.lower()

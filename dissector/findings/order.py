@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.findings.framework.recurrence import SECOND
+from dissector.findings.recurring import SECOND
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 
@@ -47,7 +47,7 @@ def turns(session: Indexer, rows: Int64, complete: Bool, now_ns: int, most: int)
     is_open[is_open] = times[request[order][is_open]] > now_ns - PATIENCE_NS
     answered = (request != NO_FRAME) & (table.response.values[rows] != NO_FRAME)
     is_open &= _behind(answered[order], group) < PASSED
-    is_open[is_open] = ~session.is_over(rows[order][is_open], now_ns - CLOSED_NS)
+    is_open[is_open] = ~session.is_closed(rows[order][is_open], now_ns - CLOSED_NS)
     held = np.zeros(len(rows), np.bool_)
     held[order] = _any_upto(is_open, group)
     waiting = in_order(session, rows[held])

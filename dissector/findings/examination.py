@@ -19,13 +19,13 @@ from dissector.core.batches import NEVER
 from dissector.core.store import Store
 from dissector.detection.kafka_detector import Endpoints
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.findings.framework.aggregation import NOTERS, AtOnce, Notes
-from dissector.findings.framework.body_reader import Bodies
-from dissector.findings.framework.detector import NarrowFinder, OverBodies, OverRows
-from dissector.findings.framework.examination_queue import in_order, turns
-from dissector.findings.framework.examined_rows import Rows
-from dissector.findings.framework.open_findings import ALL, MOST, Found
+from dissector.findings.bodies import Bodies
+from dissector.findings.finder import NarrowFinder, OverBodies, OverRows
+from dissector.findings.found import ALL, MOST, Found
+from dissector.findings.notes import NOTERS, AtOnce, Notes
+from dissector.findings.order import in_order, turns
 from dissector.findings.registry import FINDERS
+from dissector.findings.rows import Rows
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.message import Values
@@ -95,9 +95,9 @@ class Examination:
         self._learn()
         session, upto = self._session, len(self._session.table)
         rows = np.concatenate([self._waiting, np.arange(self._examined, upto)])
-        complete = np.ones(len(rows), np.bool_) if final else session.is_settled(rows)
+        complete = np.ones(len(rows), np.bool_) if final else session.is_final(rows)
         ready, passed, self._waiting = turns(session, rows, complete, now_ns, pending)
-        over = np.ones(len(self._passed), np.bool_) if final else session.is_settled(self._passed)
+        over = np.ones(len(self._passed), np.bool_) if final else session.is_final(self._passed)
         ended = np.concatenate([self._passed[over], np.setdiff1d(ready, passed)])
         self._passed, self._examined = np.concatenate([self._passed[~over], passed])[-pending:], upto
         self.waits_from = self._first_packet_of(self._waiting)
@@ -153,7 +153,7 @@ class Examination:
 
     def _learn(self) -> None:
         """Names, and the versions that servers offer."""
-        self._lookup.learn()
+        self._lookup.update_conversation_state()
         if self._generation == self._session.generation:
             return
         self._generation = self._session.generation
@@ -166,7 +166,7 @@ class Examination:
 
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """The versions that the server of a connection said it has, there or elsewhere, by API key."""
-        return self._lookup.offered(connection)
+        return self._lookup.advertised_versions(connection)
 
     @property
     def has_resent(self) -> bool:
@@ -191,7 +191,7 @@ class Examination:
     def closed(self, connection: int) -> tuple[int, bool]:
         """When it was closed, `NEVER` where it was not; and whether the client was the first to do so."""
         time_ns, side = self._flows.closed(connection)
-        return time_ns, side == self._session.recogniser.client(connection)
+        return time_ns, side == self._session.detector.client(connection)
 
     def first_packet(self, connection: int) -> int:
         """The number of its first packet: no other connection of the capture has that."""
@@ -204,4 +204,4 @@ class Examination:
     def topic(self, named: Values) -> str:
         """The name of a topic that a structure names, or else its id."""
         name = named.get("name") or named.get("topic")
-        return str(name or self._session.knowledge.topic_name(str(named.get("topic_id"))))
+        return str(name or self._session.conversation_state.topic_name(str(named.get("topic_id"))))

@@ -1,0 +1,49 @@
+"""Which end of a connection is the client, and both ends as text."""
+
+from functools import lru_cache
+from typing import Final
+
+from dissector.core.batches import NEVER
+from dissector.detection.kafka_detector import NOBODY, Endpoints, KafkaDetector
+
+CACHE_SIZE: Final = 4096
+"""Connections whose ends are kept as text."""
+
+
+class EndpointNames:
+    """Client and server of each connection of the index."""
+
+    def __init__(self, connections: Endpoints, detector: KafkaDetector) -> None:
+        self._connections = connections
+        self._detector = detector
+        self.of = lru_cache(maxsize=CACHE_SIZE)(self._of)
+        """The client's end and the server's, as `host:port`, kept until `clear`."""
+
+    def clear(self) -> None:
+        """Forget the ends, as more of the capture may show who is the client."""
+        self.of.cache_clear()
+
+    def server(self, connection: int) -> str:
+        """The server's end, as `host:port`."""
+        return self.of(connection)[1]
+
+    def client_side(self, connection: int) -> int:
+        """The side of the client, 0 or 1; 0 where nothing shows who it is."""
+        side = self._detector.client(connection)
+        if side == NOBODY:
+            kafka = self._detector.kafka_side(connection)
+            return 0 if kafka is None else 1 - kafka
+        return side
+
+    def closed(self, connection: int) -> tuple[int, bool] | None:
+        """When it was closed, and whether the client closed it first; None where that was not captured."""
+        time_ns, side = self._connections.closed(connection)
+        return None if time_ns == NEVER else (time_ns, side == self.client_side(connection))
+
+    def _of(self, connection: int) -> tuple[str, str]:
+        ends = [
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            for host, port in self._connections.endpoints(connection)
+        ]
+        side = self.client_side(connection)
+        return ends[side], ends[1 - side]

@@ -1,0 +1,58 @@
+"""Frames of the index as messages: bytes from the store, the layout to read them with, secrets masked."""
+
+from dissector.core.store import Store
+from dissector.exchange.index_row import IndexRow
+from dissector.exchange.model import ExchangeMessage
+from dissector.index.frame_table import FrameTable
+from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
+from dissector.protocol.message import MessageLayout, request_layout, response_layout
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.loader import api
+
+
+class MessageDecoder:
+    """Reads frames. A message decodes itself when its fields are first needed."""
+
+    def __init__(self, store: Store, frames: FrameTable, *, show_secrets: bool) -> None:
+        self._store = store
+        self._frames = frames
+        self._show_secrets = show_secrets
+
+    def request(
+        self, row: IndexRow, layout: MessageLayout, context: DecodingContext = EMPTY_CONTEXT
+    ) -> ExchangeMessage:
+        """The request of a row, to be read with a layout."""
+        return self._message(row.request, row.request_address, row.request_size, row.request_time_ns, layout, context)
+
+    def response(
+        self, row: IndexRow, layout: MessageLayout, context: DecodingContext = EMPTY_CONTEXT
+    ) -> ExchangeMessage:
+        """The response of a row, to be read with a layout."""
+        return self._message(
+            row.response, row.response_address, row.response_size, row.response_time_ns, layout, context
+        )
+
+    def request_layout(self, row: IndexRow) -> MessageLayout:
+        """The layout of a request. Of a version newer than those known, the bytes decide whether the newest fits."""
+        is_newer = _is_newer(row.api_key, row.version)
+        return request_layout(row.api_key, row.version, self._frames.read(row.request)[0] if is_newer else b"")
+
+    def response_layout(self, key: int, version: int, frame: int) -> MessageLayout:
+        """The layout of a response to a request of that API and version. The bytes decide for a version newer than
+        those known, and for ApiVersions, the only API whose response may have another version than its request."""
+        needs_bytes = key == ApiKey.API_VERSIONS or _is_newer(key, version)
+        return response_layout(key, version, self._frames.read(frame)[0] if needs_bytes else b"")
+
+    def _message(
+        self, frame: int, address: int, size: int, time_ns: int, layout: MessageLayout, context: DecodingContext
+    ) -> ExchangeMessage:
+        if address >= 0:
+            data, whole = bytes(self._store.read(address, size)), size
+        else:
+            data, whole = self._frames.read(frame)
+        return ExchangeMessage.of_frame(time_ns, size, data, whole, layout, context, show_secrets=self._show_secrets)
+
+
+def _is_newer(key: int, version: int) -> bool:
+    known = api(key)
+    return known is not None and version > known.versions.high

@@ -1,1 +1,0 @@
-"""Detectors of cross-message findings, a module each: what is detected, and its explanation."""
