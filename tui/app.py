@@ -24,7 +24,7 @@ from dissector.capture_session import Capture
 from dissector.core.text import clean
 from tui import settings
 from tui.hangup import end_with_terminal
-from tui.list_columns import COLUMNS
+from tui.list_columns import all_columns
 from tui.messages import ApplyFilter, CaptureFailed, CompareWith, OpenDetail, SavePreference
 from tui.palette import Commands, Palette
 from tui.recents import FILTERS, recent, recent_captures, remember_capture
@@ -166,7 +166,7 @@ class KDissectApp(TypeAhead):
         for text in recent(FILTERS)[:OFFERED]:
             again = partial(screen.post_message, ApplyFilter(text))
             yield SystemCommand(f"Filter: {text}", "Apply this filter again", again)
-        for column in COLUMNS:
+        for column in all_columns():
             toggle = partial(screen.toggle_column, column.name)
             yield SystemCommand(f"Column: {column.name}", "Show or hide this column", toggle)
         for paths in recent_captures()[:OFFERED]:

@@ -140,19 +140,20 @@ def _varint_reading(data: bytes, offset: int) -> str:
 def row_cells(row: ExchangeRow, time: str) -> dict[str, str]:
     """A row's cells by column, cleaned; `time` is how its time is told."""
     name = "" if row.client_id is None else f"{row.client_id}: "
-    return {
-        "No.": str(row.number),
-        "Time": time,
-        "Conn": f"C{row.connection}",
-        "API": clean(row.api),
-        "v": "" if row.version is None else str(row.version),
-        "Corr": "" if row.correlation_id is None else str(row.correlation_id),
-        "Out": "–" if row.request_size is None else size(row.request_size),
-        "In": "–" if row.response_size is None else size(row.response_size),
-        "Latency": "" if row.latency_ns is None else duration(row.latency_ns),
-        "Client": clean(name.removesuffix(": ")),
-        "Info": clean(row.info),
+    cells = {
+        "number": str(row.number),
+        "time": time,
+        "connection": f"C{row.connection}",
+        "api": clean(row.api),
+        "api_version": "" if row.version is None else str(row.version),
+        "correlation_id": "" if row.correlation_id is None else str(row.correlation_id),
+        "request.size": "–" if row.request_size is None else size(row.request_size),
+        "response.size": "–" if row.response_size is None else size(row.response_size),
+        "latency": "" if row.latency_ns is None else duration(row.latency_ns),
+        "client_id": clean(name.removesuffix(": ")),
+        "info": clean(row.info),
     }
+    return {ROW_FIELDS[name].heading: cell for name, cell in cells.items()}
 
 
 def path_cell(exchange: Exchange, name: str) -> str:

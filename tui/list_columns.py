@@ -12,43 +12,62 @@ import re
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from dissector.exchange.row_fields import ROW_FIELDS, FieldType, RowField, row_fields
+
 
 class ListColumn(NamedTuple):
-    """A column; `least` is the list's width from which on it is shown unasked."""
+    """A column; `least` is the list's width from which it is shown by default, None for never."""
 
     name: str
     width: int
-    least: int = 0
+    field: str
+    """The row field, or the path of a field of messages, that it shows."""
+    least: int | None = None
     right: bool = False
-    fact: str = ""
-    """What the index calls it; empty where it has not got it, and rows can't be sorted by it."""
     words: str = ""
 
     @property
     def head(self) -> str:
-        """What stands above it: the last part of a path."""
+        """The heading: of a path its last part."""
         return self.name.rpartition(".")[2] if self.is_path else self.name
 
     @property
     def is_path(self) -> bool:
         """Whether it is a field of messages."""
-        return self.name not in BY_NAME and self.name != INFO
+        return self.field not in ROW_FIELDS
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether rows can be sorted by it."""
+        field = ROW_FIELDS.get(self.field)
+        return field is not None and field.is_indexed and not field.has_several_values
 
 
-COLUMNS: Final = (
-    ListColumn("No.", 7, 0, True, "number", "the row's number"),
-    ListColumn("Time", 11, 60, True, "time_ns", "when it began; t changes how that is told"),
-    ListColumn("Conn", 5, 70, True, "connection", "the TCP connection"),
-    ListColumn("API", 24, 0, False, "api", "the request's name"),
-    ListColumn("v", 3, 0, True, "api_version", "the request's version"),
-    ListColumn("Corr", 8, 110, True, "correlation_id", "the correlation id"),
-    ListColumn("Out", 6, 90, True, "request.size", "bytes of the request"),
-    ListColumn("In", 6, 90, True, "response.size", "bytes of the response"),
-    ListColumn("Latency", 9, 0, True, "latency_ns", "from the request to its response"),
-    ListColumn("Client", 24, 140, False, "client_id", "the client id"),
-)
-BY_NAME: Final = {column.name: column for column in COLUMNS}
 INFO: Final = "Info"
+_LAYOUT: Final = {
+    "number": (7, 0), "time": (11, 60), "connection": (5, 70), "api": (24, 0), "api_version": (3, 0),
+    "correlation_id": (8, 110), "request.size": (6, 90), "response.size": (6, 90), "latency": (9, 0),
+    "client_id": (24, 140),
+}  # fmt: skip
+"""Width, and the width of the list from which a column is shown by default, of the default columns in their order."""
+_WIDTHS: Final = {FieldType.TEXT: 24, FieldType.TIME: 20, FieldType.FINDING: 24}
+_NUMBERS: Final = (
+    FieldType.INTEGER, FieldType.SIZE, FieldType.DURATION, FieldType.TIME, FieldType.CONNECTION,
+)  # fmt: skip
+_WIDTH: Final = 9
+
+
+def all_columns() -> list[ListColumn]:
+    """A column for each row field: the default ones first, in their order."""
+    fields = sorted(row_fields(), key=lambda field: [*_LAYOUT, field.name].index(field.name))
+    return [_column(field) for field in fields if field.heading != INFO]
+
+
+def _column(field: RowField) -> ListColumn:
+    width, least = _LAYOUT.get(field.name, (_WIDTHS.get(field.type, _WIDTH), None))
+    return ListColumn(field.heading, width, field.name, least, field.type in _NUMBERS, field.description)
+
+
 PATH_WIDTH: Final = 20
 LEAST_WIDTH, MOST_WIDTH = 3, 80
 NARROW: Final = {"No.": 5, "Time": 9, "API": 18}
@@ -61,8 +80,9 @@ MARKS_WIDTH: Final = 4
 
 
 def column_of(name: str) -> ListColumn:
-    """A column by its name, or by the path of a field."""
-    return BY_NAME.get(name, ListColumn(name, PATH_WIDTH, words="a field"))
+    """A column by its heading, by any name of a row field, or by the path of a field of messages."""
+    field = ROW_FIELDS.get(name) or next((field for field in row_fields() if field.heading == name), None)
+    return ListColumn(name, PATH_WIDTH, name, words="a field") if field is None else _column(field)
 
 
 @dataclass
@@ -80,11 +100,12 @@ class ListColumns:
         for word in words:
             name, given, width = word.partition("=")
             column = column_of(name)
-            if name not in BY_NAME and not name.startswith(("request.", "response.")):
-                raise ValueError(f"there is no column {name!r}; there are {', '.join(BY_NAME)}, and paths of fields")
+            if column.is_path and not name.startswith(("request.", "response.")):
+                known = ", ".join(each.name for each in all_columns())
+                raise ValueError(f"unknown column {name!r}; there are {known}, and paths of fields")
             if given and not (width.isdecimal() and LEAST_WIDTH <= int(width) <= MOST_WIDTH):
                 raise ValueError(f"column {name!r}: a width is {LEAST_WIDTH} to {MOST_WIDTH}, not {width!r}")
-            chosen[name] = column._replace(width=int(width)) if given else column
+            chosen[column.name] = column._replace(width=int(width)) if given else column
         return cls([*chosen.values()])
 
     def words(self) -> list[str] | None:
@@ -98,10 +119,10 @@ class ListColumns:
         shown = self._automatic(across, time_width) if self.chosen is None else list(self.chosen)
         while shown and _room(shown, across) < LEAST_INFO:
             shown.pop()
-        return [*shown, ListColumn(INFO, max(_room(shown, across), LEAST_INFO))]
+        return [*shown, ListColumn(INFO, max(_room(shown, across), LEAST_INFO), INFO.lower())]
 
     def _automatic(self, across: int, time_width: int) -> list[ListColumn]:
-        columns = [column for column in COLUMNS if across >= column.least]
+        columns = [column for column in all_columns() if column.least is not None and across >= column.least]
         if across < NARROW_BELOW:
             columns = [column._replace(width=NARROW.get(column.name, column.width)) for column in columns]
         return [c._replace(width=max(c.width, time_width)) if c.name == "Time" else c for c in columns]
@@ -113,9 +134,10 @@ class ListColumns:
     def add(self, path: str, shown: list[ListColumn]) -> bool:
         """Show a field, of whichever elements of arrays, beside what is shown; whether it was not yet."""
         path = _INDEX.sub("", path)
-        if any(column.name == path for column in shown):
+        column = column_of(path)
+        if any(each.name == column.name for each in shown):
             return False
-        self.choose([*shown, column_of(path)])
+        self.choose([*shown, column])
         return True
 
 

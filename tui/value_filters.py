@@ -4,12 +4,17 @@ from typing import Final
 
 from dissector.exchange.field_values import plain_path
 from dissector.exchange.model import Exchange
+from dissector.exchange.row_fields import ROW_FIELDS, FieldType
 from dissector.filter import FilterError, cell_expression, expression, parse
 from tui.exchange_model import ExchangeModel
 from tui.labels import path_values
-from tui.list_columns import INFO
+from tui.list_columns import column_of
 
-_MEASURED: Final = ("Time", "Latency")
+_CELLS: Final = (
+    "api", "conn", "client_id", "version", "corr", "latency", "client", "server", "request.size", "response.size",
+)  # fmt: skip
+"""The row fields whose filters are offered for a row."""
+_MEASURED: Final = (FieldType.TIME, FieldType.DURATION)
 _MS: Final = 1_000_000
 
 
@@ -27,13 +32,10 @@ def field_filter(model: ExchangeModel) -> str | None:
 
 def cell_filters(exchange: Exchange) -> list[tuple[str, str]]:
     """The filters for the cells of a row, each with the cell's name; the API first. Findings are cells too."""
-    row = exchange.row
-    cells: list[tuple[str, object]] = [
-        ("api", row.api), ("conn", row.connection), ("client_id", row.client_id), ("version", row.version),
-        ("corr", row.correlation_id), ("latency", row.latency_ns), ("client", row.client), ("server", row.server),
-        ("request.size", row.request_size), ("response.size", row.response_size),
-        *(("finding", code) for code in dict.fromkeys(finding.code for finding in exchange.findings)),
-    ]  # fmt: skip
+    codes = dict.fromkeys(finding.code for finding in exchange.findings)
+    cells = [(name, ROW_FIELDS[name].from_exchange(exchange)) for name in _CELLS] + [
+        ("finding", code) for code in codes
+    ]
     found = []
     for name, value in cells:
         text = cell_expression(name, value) if value is not None else ""
@@ -46,27 +48,27 @@ def column_filter(exchange: Exchange, column: str) -> str | None:
     """The filter for the cell of a row in a column of the list: of several values for one of them, of none that there
     is none; of a time for this and later, of a latency for this and longer, as no two are the same. None where a filter
     can't ask about it."""
-    row = exchange.row
-    if column == "API":
-        return next((text for name, text in cell_filters(exchange) if name == "api"), None)
-    cells: dict[str, tuple[str, object]] = {
-        "No.": ("number", row.number), "Time": ("time", row.time_ns), "Conn": ("conn", row.connection),
-        "v": ("version", row.version), "Corr": ("corr", row.correlation_id), "Out": ("request.size", row.request_size),
-        "In": ("response.size", row.response_size), "Latency": ("latency", _whole(row.latency_ns)),
-        "Client": ("client_id", row.client_id), INFO: ("info", row.info or None),
-    }  # fmt: skip
-    if column in cells:
-        text = cell_expression(*cells[column])
-        texts = [text.replace("==", ">=", 1) if column in _MEASURED else text]
-    else:
+    field = ROW_FIELDS.get(column_of(column).field)
+    if field is None:
         values = path_values(exchange, column)
         texts = [expression(column, values[0])] if values else [f"!{column}", f"{column} == null"]
+    else:
+        name, value = min(field.names, key=len), next(filter(_exists, field.values(exchange)), None)
+        if field.type is FieldType.PRESENCE:
+            texts = [name, f"!{name}"]
+        else:
+            text = cell_expression(name, _whole(value) if field.type is FieldType.DURATION else value)
+            texts = [text.replace("==", ">=", 1) if field.type in _MEASURED else text]
     return next((text for text in texts if _is_filter(text) and parse(text).matches(exchange)), None)
 
 
-def _whole(latency_ns: int | None) -> int | None:
-    """Whole milliseconds where there are some: a filter that is to be read."""
-    return latency_ns if latency_ns is None or latency_ns < _MS else latency_ns // _MS * _MS
+def _exists(value: object) -> bool:
+    return value is not None
+
+
+def _whole(nanoseconds: object) -> object:
+    """Whole milliseconds if there are some: a filter that is to be read."""
+    return nanoseconds // _MS * _MS if isinstance(nanoseconds, int) and nanoseconds >= _MS else nanoseconds
 
 
 def _is_filter(text: str) -> bool:

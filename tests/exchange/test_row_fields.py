@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from dissector.analysis.stats.row_field_counts import group_keys
 from dissector.capture_session import Capture
 from dissector.cli.fields import exchange_lines, index_lines, parse
+from dissector.cli.stats import breakdown
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS, FieldType, RowField, json_fields, row_fields
 from dissector.exchange.to_json import exchange_object, json_line
@@ -17,6 +19,9 @@ from dissector.filter import parse as parse_filter
 from dissector.pipeline.table_schemas import BY_NAME
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
+from tui.labels import path_cell
+from tui.list_columns import ListColumns, column_of
+from tui.value_filters import column_filter
 
 NAMES = [*ROW_FIELDS]
 CAPTURES = ("java", "librdkafka-pipelined")
@@ -166,6 +171,11 @@ def test_a_new_field_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
             assert parse_filter(f"{name} == {value}").matches(exchange)
             assert 3 in rows_of(opened("java"), f"{name} == {value}")
             assert name in [each.text for each in complete(name, len(name))]
+            assert breakdown(name) is field
+            assert group_keys(field, exchange) == [str(value)]
+            assert ListColumns.of([name]).words() == ["µs"]
+            assert column_filter(exchange, "µs") == f"rtt == {value}"
+            assert path_cell(exchange, column_of("µs").field) == str(value)
     finally:
         monkeypatch.undo()
         json_fields.cache_clear()

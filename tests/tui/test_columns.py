@@ -6,16 +6,18 @@ from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.cli.fields import exchange_lines
+from dissector.exchange.row_fields import ROW_FIELDS
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.test_sort import cells_of
 from tui.labels import path_cell
-from tui.list_columns import BY_NAME, COLUMNS, INFO, MARKS_WIDTH, ListColumn, ListColumns
+from tui.list_columns import INFO, MARKS_WIDTH, ListColumn, ListColumns, all_columns, column_of
 from tui.messages import AddColumn
 
-PATHS = st.sampled_from(["request.topics.name", "response.body.error_code", "request.size"])
+PATHS = st.sampled_from(["request.topics.name", "response.body.error_code"])
+NAMES = st.sampled_from([column.name for column in all_columns()])
 WORDS = st.lists(
-    st.builds(lambda name, width: name if width is None else f"{name}={width}", st.sampled_from([*BY_NAME]) | PATHS,
+    st.builds(lambda name, width: name if width is None else f"{name}={width}", NAMES | PATHS,
               st.none() | st.integers(3, 80)),
     unique_by=lambda word: word.partition("=")[0],
 )  # fmt: skip
@@ -73,7 +75,7 @@ async def test_the_menu_hides_shows_moves_and_widens_columns() -> None:
         await screen.pilot.press("home", "down", "J", "plus", "plus")  # Time behind Conn
         await screen.settle()
         assert [column.name for column in screen.list.columns()][:2] == ["Conn", "Time"]
-        assert (await _at(screen, "Time")).width == BY_NAME["Time"].width + 2
+        assert (await _at(screen, "Time")).width == column_of("Time").width + 2
         await screen.pilot.press("minus", "k", "j", "K")
         await screen.settle()
         assert [column.name for column in screen.list.columns()][:2] == ["Time", "Conn"]
@@ -97,7 +99,15 @@ async def test_a_field_becomes_a_column() -> None:
         assert len(screen.list.columns()) == len({column.name for column in screen.list.columns()})
 
 
-def test_every_fact_of_a_column_is_the_indexs() -> None:
+def test_indexed_columns_are_those_of_the_index() -> None:
     with Capture([JAVA]) as capture:
         list(capture.exchanges())
-        assert all(len(capture.columns([column.fact], range(3))[0]) == 3 for column in COLUMNS)
+        indexed = [column for column in all_columns() if column.is_indexed]
+        assert all(len(capture.columns([column.field], range(3))[0]) == 3 for column in indexed)
+
+
+@pytest.mark.parametrize("name", [name for name in ROW_FIELDS if name != "info"])
+def test_any_name_of_a_row_field_is_a_column(name: str) -> None:
+    heading = ROW_FIELDS[name].heading
+    assert ListColumns.of([name, heading]).words() == [heading]
+    assert heading in [column.name for column in all_columns()]

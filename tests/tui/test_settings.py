@@ -31,7 +31,7 @@ def test_it_says_what_the_user_chose() -> None:
         ("theme = 3", "theme is the name"),
         ('colours = "red"', "colours are one of severity"),
         ("time = [1]", "time is one of start"),
-        ('columns = ["Nope"]', "there is no column 'Nope'"),
+        ('columns = ["Nope"]', "unknown column 'Nope'"),
         ("columns = 3", "columns are a list"),
         ("[keys]\na = 3", "keys have a name"),
         ('keys = "x"', "keys have a name"),

@@ -6,15 +6,14 @@ from dissector.capture_session import Capture
 from dissector.exchange.row_fields import ROW_FIELDS
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
-from tui.list_columns import COLUMNS, MARKS_WIDTH
+from tui.list_columns import MARKS_WIDTH, all_columns
 from tui.row_order import reversed_order, sorted_rows
 from tui.screens.menu import Menu
 from tui.widgets.exchange_list import ExchangeList
 
 
-@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
-def test_the_order_is_that_of_the_values_and_what_has_none_is_last(column: object) -> None:
-    fact = next(each.fact for each in COLUMNS if each is column)
+@pytest.mark.parametrize("fact", [column.field for column in all_columns() if column.is_indexed])
+def test_the_order_is_that_of_the_values_and_what_has_none_is_last(fact: str) -> None:
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng"), JAVA]) as capture:
         exchanges = list(capture.exchanges())
         values = [ROW_FIELDS[fact].from_exchange(exchange) for exchange in exchanges]

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from dissector.core.arrays import Int64
-from tui.list_columns import BY_NAME, COLUMNS
+from tui.list_columns import ListColumn, all_columns, column_of
 from tui.row_order import SortOrder, reversed_order, sorted_rows
 from tui.screens.core_screen import CoreScreen
 from tui.screens.menu import Choice, Menu
@@ -16,6 +16,11 @@ from tui.widgets.exchange_list import ExchangeList
 
 _MORE: Final = 1.25
 """So much longer the list is when it is sorted again, while rows come."""
+
+
+def _sortable() -> list[ListColumn]:
+    """The columns that the index has."""
+    return [column for column in all_columns() if column.is_indexed]
 
 
 class SortFeature(CoreScreen):
@@ -33,14 +38,14 @@ class SortFeature(CoreScreen):
 
     def action_sort(self) -> None:
         """Choose what to sort by."""
-        choices = [Choice("Unsorted", "as the rows are numbered"), *(Choice(c.name, c.words) for c in COLUMNS)]
+        choices = [Choice("Unsorted", "as the rows are numbered"), *(Choice(c.name, c.words) for c in _sortable())]
         sorting = self.appearance.sorting
-        at = 0 if sorting is None else 1 + COLUMNS.index(BY_NAME[sorting.column])
+        at = 0 if sorting is None else 1 + [column.name for column in _sortable()].index(sorting.column)
         self.app.push_screen(Menu("Sort by", choices, at), self._sort_chosen)
 
     def _sort_chosen(self, chosen: int | None) -> None:
         if chosen is not None:
-            self._sort(None if chosen == 0 else SortOrder(COLUMNS[chosen - 1].name))
+            self._sort(None if chosen == 0 else SortOrder(_sortable()[chosen - 1].name))
 
     def action_reverse(self) -> None:
         """The other way round; of rows that are not sorted, by their numbers."""
@@ -50,7 +55,7 @@ class SortFeature(CoreScreen):
     def on_exchange_list_head_clicked(self, event: ExchangeList.HeadClicked) -> None:
         """A first click sorts, a second one reverses, a third one gives the first order back."""
         sorting = self.appearance.sorting
-        if event.column not in BY_NAME:
+        if not column_of(event.column).is_indexed:
             self.notify(f"rows can't be sorted by {event.column}: it is not in the index", markup=False, timeout=3)
         elif sorting is None or sorting.column != event.column:
             self._sort(SortOrder(event.column))
@@ -73,7 +78,7 @@ class SortFeature(CoreScreen):
     @work(thread=True, exclusive=True, group="sort")
     def _order(self, column: str) -> None:
         worker = get_current_worker()
-        found = sorted_rows(self.capture, BY_NAME[column].fact, len(self.capture), lambda: worker.is_cancelled)
+        found = sorted_rows(self.capture, column_of(column).field, len(self.capture), lambda: worker.is_cancelled)
         if found is not None:
             call_on_ui(self, self._show_sorted, *found)
 

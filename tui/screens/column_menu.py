@@ -10,7 +10,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from dissector.core.text import clean
-from tui.list_columns import COLUMNS, LEAST_WIDTH, MOST_WIDTH, ListColumn
+from tui.list_columns import LEAST_WIDTH, MOST_WIDTH, ListColumn, all_columns
 from tui.screens.dialog import Dialog
 
 
@@ -38,7 +38,7 @@ class ColumnMenu(Dialog[None]):
     def _take(self, shown: list[ListColumn]) -> None:
         names = {column.name for column in shown}
         self._shown = names
-        self._columns = [*shown, *(column for column in COLUMNS if column.name not in names)]
+        self._columns = [*shown, *(column for column in all_columns() if column.name not in names)]
 
     def compose(self) -> ComposeResult:
         options = OptionList(id="menu", markup=False)

@@ -196,7 +196,7 @@ class ExchangeList(ScrollView, can_focus=True):
         cells = row_cells(row, self._time(position, number, row.time_ns))
         if comment:
             cells[INFO] = f"{COMMENTED} {comment} · {cells[INFO]}".removesuffix(" · ")
-        cells |= {column.name: path_cell(exchange, column.name) for column in columns if column.is_path}
+        cells |= {column.name: path_cell(exchange, column.field) for column in columns if column.name not in cells}
         return self._strip(marks, columns, cells, style, points=chosen)
 
     def _mark(self, number: int, comment: str) -> str:
