@@ -167,7 +167,7 @@ def path_values(exchange: Exchange, name: str) -> list[object]:
         return [ROW_FIELDS[name].from_exchange(exchange)]
     side, *path = name.split(".")
     message = exchange.request if side == "request" else exchange.response
-    if message is None or (exchange.facts.kind != "exchange" and not exchange.is_stored):
+    if message is None or (exchange.fields.kind != "exchange" and not exchange.is_stored):
         return []
     part, *rest = path if path[:1] in (["header"], ["body"]) else ["body", *path]
     body = message.decoded_body if leads_into_bytes(rest) else message.body

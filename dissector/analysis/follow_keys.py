@@ -62,7 +62,7 @@ def _all(exchange: Exchange) -> Iterator[FollowKey]:
         message = getattr(exchange, side)
         if message is not None:
             yield from _KeyWalk(exchange, side, message.context.topic_names).values(message.body, f"{side}.body", "")
-    facts = exchange.facts
+    facts = exchange.fields
     if facts.correlation_id is not None:
         mark = facts.correlation_id.to_bytes(4, "big", signed=True)
         label = f"{facts.correlation_id} on C{facts.connection}"
@@ -115,8 +115,8 @@ class _KeyWalk:
             label = f"{producer} epoch {struct.get('producer_epoch', '?')}"
             yield FollowKey("producer", label, f"{path}.producer_id", (producer.to_bytes(8, "big"),))
         session = struct.get("session_id")
-        if isinstance(session, int) and session and self._exchange.facts.api == "Fetch":
-            label = f"{session} of {self._exchange.facts.server}"
+        if isinstance(session, int) and session and self._exchange.fields.api == "Fetch":
+            label = f"{session} of {self._exchange.fields.server}"
             yield FollowKey("fetch session", label, f"{path}.session_id", (session.to_bytes(4, "big", signed=True),))
 
     def _partitions(self, struct: Mapping[str, Any], path: str, topic: str) -> Iterator[FollowKey]:

@@ -70,7 +70,7 @@ class ExchangeCache:
         if found:
             exchange.mark(found)
         if self._rows.files:
-            facts = exchange.facts
-            number, connection = facts.number + self._rows.entries, facts.connection + self._rows.files
-            exchange.facts = facts._replace(number=number, connection=connection)
+            fields = exchange.fields
+            number, connection = fields.number + self._rows.entries, fields.connection + self._rows.files
+            exchange.fields = fields._replace(number=number, connection=connection)
         return exchange

@@ -130,7 +130,7 @@ def _leads_into_bytes(name: str) -> bool:
 
 def _plain(exchange: Exchange, name: str) -> object:
     told = exchange.request if _side(name) == "request" else exchange.response
-    if told is None or (exchange.facts.kind != "exchange" and not exchange.is_stored):
+    if told is None or (exchange.fields.kind != "exchange" and not exchange.is_stored):
         return None
     return {"header": told.header, "body": told.body, "rest": told.rest or None}
 

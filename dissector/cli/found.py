@@ -100,7 +100,7 @@ def _said(tables: "Tables", fitting: "Filter | None") -> Iterator[Any]:
 def _of_rows(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
     """What was said in exchanges that have a connection."""
     for exchange in exchanges:
-        facts = exchange.facts
+        facts = exchange.fields
         sides = ((exchange.request, True), (exchange.response, False))
         said = [(message, of_client) for message, of_client in sides if message is not None]
         turns = [

@@ -110,7 +110,7 @@ def lines(tables: "Tables", printing: Printing, fitting: "Filter | None", limit:
 
     def made(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
         for exchange in exchanges:
-            yield exchange.facts.number, b"".join(printing.exchanges([exchange], start_ns))
+            yield exchange.fields.number, b"".join(printing.exchanges([exchange], start_ns))
 
     schema = pa.schema([("number", pa.int64()), ("line", pa.binary())])
     found = tables.made(fitting, made, schema, most=limit)

@@ -236,8 +236,8 @@ class ExchangeDecoder:
         row = row._replace(api=UNKNOWN_API, response_size=response.size, info=orphan.message)
         best = claimed(verdict)
         if best is not None:
-            exchange.own_findings += message_rules.MESSAGE_RULES.find(best.layout.api.key, None, response)
-            words = info(None, response, exchange.own_findings, context.topic_names)
+            exchange.row_findings += message_rules.MESSAGE_RULES.find(best.layout.api.key, None, response)
+            words = info(None, response, exchange.row_findings, context.topic_names)
             words = ": ".join(filter(None, (f"by inference, {certainty(verdict)}", words)))
             row = row._replace(api=f"{best.layout.api.name}?", version=best.version, info=words)
         exchange.row = row._replace(severity=worst(exchange.findings))
@@ -254,7 +254,7 @@ class ExchangeDecoder:
         exchange = Exchange(row, key, None, response, [label, *message_rules.MESSAGE_RULES.find(key, None, response)])
         exchange.row = row._replace(
             api=api_name(key), version=version, response_size=response.size,
-            info=info(None, response, exchange.own_findings, context.topic_names), severity=worst(exchange.findings),
+            info=info(None, response, exchange.row_findings, context.topic_names), severity=worst(exchange.findings),
         )  # fmt: skip
         return exchange
 

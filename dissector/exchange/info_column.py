@@ -28,7 +28,7 @@ ERROR_RESPONSE: Final = "error-response"
 
 def first_error(exchange: Exchange) -> str:
     """The name of the first error of a response, with how often it stands there; empty where there is none."""
-    return next((_without_advice(each) for each in exchange.own_findings if each.code == ERROR_RESPONSE), "")
+    return next((_without_advice(each) for each in exchange.row_findings if each.code == ERROR_RESPONSE), "")
 
 
 def _without_advice(finding: Finding) -> str:
@@ -163,6 +163,6 @@ def exchange_info(exchange: Exchange) -> str:
     request = exchange.request
     assert request is not None
     session = "" if request.body.get("topics") else session_words(exchange.fetched)
-    words = info(request, exchange.response, exchange.own_findings, request.context.topic_names)
+    words = info(request, exchange.response, exchange.row_findings, request.context.topic_names)
     words = " · ".join(filter(None, (session, words)))
-    return words or next((finding.message for finding in exchange.own_findings), "")
+    return words or next((finding.message for finding in exchange.row_findings), "")

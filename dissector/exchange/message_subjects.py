@@ -49,7 +49,7 @@ class MessageSubject:
 
     def of(self, exchange: Exchange) -> Iterator[object]:
         """The values of an exchange."""
-        if exchange.facts.kind != "exchange":
+        if exchange.fields.kind != "exchange":
             return
         for message in (exchange.request, exchange.response):
             if message is not None and (paths := self.paths.get(message.shape.body or "")):

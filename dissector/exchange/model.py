@@ -1,4 +1,4 @@
-"""One exchange, looked at: its row in the list, its two messages, its findings. Decoded when asked, kept by nobody."""
+"""One exchange: the fields of its row, its two messages, its findings. Messages are decoded when they are read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,18 +19,18 @@ UNKNOWN_API: Final = "?"
 
 
 class ExchangeRow(NamedTuple):
-    """One line of a list of exchanges. Texts are as the wire has them: not cleaned."""
+    """The fields of a row. Texts are as on the wire: they may hold control characters."""
 
     number: int
-    """From 1, in the order in which requests (or what stands alone) begin."""
+    """From 1, in the order in which rows begin."""
     kind: str
-    """``exchange``, ``gap``, ``unparsed`` or ``tls``; ``batch`` or ``index`` for an entry of a file of Kafka's."""
+    """``exchange``, ``gap``, ``unparsed``, ``tls`` or ``sasl``; ``batch`` or ``index`` for an entry of a Kafka file."""
     time_ns: int
     connection: int
     client: str
     server: str
     api: str
-    """A name with ``?`` behind it, and the version, are inferred: the request is not in the capture."""
+    """A name that ends in ``?`` is inferred, and so is the version: the request is not in the capture."""
     version: int | None
     correlation_id: int | None
     client_id: str | None
@@ -144,62 +144,63 @@ Describe = Callable[["Exchange"], str]
 
 
 class Exchange:
-    """A request and its response; either may not have been seen.
+    """A request and its response; either may be missing.
 
-    `facts` are a row without its words: `info` and `severity` may be missing there, as not every face wants what they
-    take. `describe` gives the words when `row` is first asked for.
+    `fields` are those of `row`, but `info` and `severity` may not be there yet: both bodies have to be decoded for
+    them. `describe` returns the info column when `row` is first read.
     """
 
-    __slots__ = ("_describe", "api_key", "facts", "fetched", "own_findings", "request", "response")
+    __slots__ = ("_describe", "api_key", "fetched", "fields", "request", "response", "row_findings")
 
     def __init__(
         self,
-        facts: ExchangeRow,
+        fields: ExchangeRow,
         api_key: int | None,
         request: ExchangeMessage | None,
         response: ExchangeMessage | None,
-        own_findings: list[Finding] | None = None,
+        row_findings: list[Finding] | None = None,
         describe: Describe | None = None,
     ) -> None:
-        self.facts = facts
+        self.fields = fields
         self.api_key = api_key
         self.request = request
         self.response = response
-        self.own_findings = [] if own_findings is None else own_findings
+        self.row_findings = [] if row_findings is None else row_findings
+        """Findings that are not of one message's bytes alone."""
         self._describe = describe
         self.fetched: dict[str, list[int]] | None = None
-        """What an incremental Fetch asks for: the partitions of its session, by topic. None for all else, and where the
-        session's beginning is not known."""
+        """The partitions of an incremental Fetch's session, by topic. None for other requests, and where the beginning
+        of the session is unknown."""
 
     @property
     def row(self) -> ExchangeRow:
-        """The row, with its words."""
+        """The row, with its info column and severity."""
         if self._describe is not None:
             # Twice as fast as `_replace`.
-            self.facts = ExchangeRow(*self.facts[:-2], info=self._describe(self), severity=worst(self.findings))
+            self.fields = ExchangeRow(*self.fields[:-2], info=self._describe(self), severity=worst(self.findings))
             self._describe = None
-        return self.facts
+        return self.fields
 
     @row.setter
     def row(self, row: ExchangeRow) -> None:
-        self.facts, self._describe = row, None
+        self.fields, self._describe = row, None
 
     def mark(self, findings: list[Finding]) -> None:
-        """Add what rows around it tell: to its findings and, by their codes, to the words of its row."""
+        """Add cross-message findings, and their codes in front of the info column."""
         marks = " ".join(f"[{code}]" for code in dict.fromkeys(finding.code for finding in findings))
         row = self.row
-        self.own_findings += findings
+        self.row_findings += findings
         self.row = row._replace(info=" ".join(filter(None, (marks, row.info))), severity=worst(self.findings))
 
     @property
     def is_stored(self) -> bool:
-        """Whether it was read from a file of Kafka's: what is there stands where a request does."""
-        return self.facts.kind in STORED
+        """Whether it is an entry of one of Kafka's own files: `request` holds the entry then."""
+        return self.fields.kind in STORED
 
     @property
     def findings(self) -> list[Finding]:
-        """Everything worth saying, with paths that begin with ``request`` or ``response``."""
-        findings = list(self.own_findings)
+        """All findings, with paths that begin with ``request`` or ``response``."""
+        findings = list(self.row_findings)
         for name, message in (("request", self.request), ("response", self.response)):
             if message is not None and (found := message.findings):
                 findings += [finding.under(name) for finding in found]
@@ -207,5 +208,5 @@ class Exchange:
 
 
 def worst(findings: list[Finding]) -> Severity | None:
-    """The gravest severity among findings."""
+    """Return the highest severity among findings."""
     return max((f.severity for f in findings), key=_ORDER.index) if findings else None

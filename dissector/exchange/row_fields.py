@@ -103,7 +103,7 @@ class RowField:
 
 def _of_exchange(value: Callable[[ExchangeRow], Value]) -> FromExchange:
     """A value that only exchanges have."""
-    return lambda exchange: value(exchange.facts) if exchange.facts.kind == EXCHANGE else None
+    return lambda exchange: value(exchange.fields) if exchange.fields.kind == EXCHANGE else None
 
 
 def _response_time_ns(row: ExchangeRow) -> int | None:
@@ -114,11 +114,11 @@ def _response_time_ns(row: ExchangeRow) -> int | None:
 
 def _api_keys(exchange: Exchange) -> Iterable[int]:
     """The API's key, also if it is inferred: ``Fetch?`` is Fetch."""
-    if exchange.facts.kind != EXCHANGE:
+    if exchange.fields.kind != EXCHANGE:
         return ()
     key = exchange.api_key
-    if key is None and exchange.facts.api != UNKNOWN_API:
-        known = api_named(exchange.facts.api.removesuffix("?"))
+    if key is None and exchange.fields.api != UNKNOWN_API:
+        known = api_named(exchange.fields.api.removesuffix("?"))
         key = known.key if known else None
     return () if key is None else (key,)
 
@@ -133,7 +133,7 @@ def _codes(exchange: Exchange) -> list[str]:
 
 
 def _sizes(exchange: Exchange) -> list[int]:
-    return [size for size in (exchange.facts.request_size, exchange.facts.response_size) if size is not None]
+    return [size for size in (exchange.fields.request_size, exchange.fields.response_size) if size is not None]
 
 
 def joined(values: Iterable[object]) -> str | None:
@@ -167,32 +167,32 @@ def _true(_number: int) -> str:
 _FIELDS: Final = (
     RowField(
         "kind", "exchange, gap, unparsed, tls, sasl; batch or index in Kafka's files", FieldType.KIND, "Kind",
-        lambda exchange: exchange.facts.kind, (IndexRows.kind,),
+        lambda exchange: exchange.fields.kind, (IndexRows.kind,),
         json_key="kind", table_columns=("kind",),
     ),
     RowField(
         "number", "the row's number, from 1", FieldType.INTEGER, "No.",
-        lambda exchange: exchange.facts.number, (IndexRows.number,),
+        lambda exchange: exchange.fields.number, (IndexRows.number,),
         json_key="number", table_columns=("number",),
     ),
     RowField(
         "connection", "the TCP connection's number, as C3 or 3", FieldType.CONNECTION, "Conn",
-        lambda exchange: exchange.facts.connection, (IndexRows.connection,), aliases=("conn",),
+        lambda exchange: exchange.fields.connection, (IndexRows.connection,), aliases=("conn",),
         json_key="connection", table_columns=("conn",),
     ),
     RowField(
         "client", "the client's address, host:port", FieldType.TEXT, "From",
-        lambda exchange: exchange.facts.client or None, (IndexRows.client,),
+        lambda exchange: exchange.fields.client or None, (IndexRows.client,),
         json_key="client", table_columns=("client",),
     ),
     RowField(
         "server", "the broker's address, host:port; the file of an entry of Kafka's files", FieldType.TEXT, "To",
-        lambda exchange: exchange.facts.server, (IndexRows.server,), aliases=("broker",),
+        lambda exchange: exchange.fields.server, (IndexRows.server,), aliases=("broker",),
         json_key="server", table_columns=("server",),
     ),
     RowField(
         "time", "when the row begins: since the capture's start, or as a date", FieldType.TIME, "Time",
-        lambda exchange: exchange.facts.time_ns, (IndexRows.time,), aliases=("time_ns",),
+        lambda exchange: exchange.fields.time_ns, (IndexRows.time,), aliases=("time_ns",),
         table_columns=("time_ns",),
     ),
     RowField(
@@ -228,21 +228,21 @@ _FIELDS: Final = (
     ),
     RowField(
         "request.time_ns", "when the request was sent", FieldType.TIME, "Requested",
-        lambda exchange: None if exchange.facts.request_size is None else exchange.facts.time_ns,
+        lambda exchange: None if exchange.fields.request_size is None else exchange.fields.time_ns,
         (IndexRows.request_time,),
     ),
     RowField(
         "request.size", "bytes of the request, size prefix included: 8k, 1MiB", FieldType.SIZE, "Out",
-        lambda exchange: exchange.facts.request_size, (IndexRows.request_size,),
+        lambda exchange: exchange.fields.request_size, (IndexRows.request_size,),
         table_columns=("request_size",),
     ),
     RowField(
         "response.time_ns", "when the response was sent", FieldType.TIME, "Responded",
-        lambda exchange: _response_time_ns(exchange.facts), (IndexRows.response_time,),
+        lambda exchange: _response_time_ns(exchange.fields), (IndexRows.response_time,),
     ),
     RowField(
         "response.size", "bytes of the response, size prefix included: 8k, 1MiB", FieldType.SIZE, "In",
-        lambda exchange: exchange.facts.response_size, (IndexRows.response_size,),
+        lambda exchange: exchange.fields.response_size, (IndexRows.response_size,),
         table_columns=("response_size",),
     ),
     RowField(
@@ -252,12 +252,12 @@ _FIELDS: Final = (
     ),
     RowField(
         "request", "whether the request is in the capture", FieldType.PRESENCE, "Request",
-        lambda exchange: "true" if exchange.facts.kind == EXCHANGE and exchange.request is not None else None,
+        lambda exchange: "true" if exchange.fields.kind == EXCHANGE and exchange.request is not None else None,
         (IndexRows.request,), of_exchanges=True, show=_true, table_columns=("request_size",),
     ),
     RowField(
         "response", "whether the response is in the capture", FieldType.PRESENCE, "Response",
-        lambda exchange: "true" if exchange.facts.kind == EXCHANGE and exchange.response is not None else None,
+        lambda exchange: "true" if exchange.fields.kind == EXCHANGE and exchange.response is not None else None,
         (IndexRows.response,), of_exchanges=True, show=_true, table_columns=("response_size",),
     ),
     RowField(

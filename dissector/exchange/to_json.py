@@ -30,7 +30,7 @@ def whole_body(message: ExchangeMessage) -> Values:
 
 def exchange_object(exchange: Exchange, body: Body = whole_body) -> dict[str, Any]:
     """The object, its leaves still Python's; bodies of requests and responses as `body` gives them."""
-    if exchange.facts.kind != "exchange":
+    if exchange.fields.kind != "exchange":
         return _other_object(exchange)
     return {
         **{key: value(exchange) for key, value in json_fields().items()},
@@ -52,22 +52,22 @@ def _findings(exchange: Exchange) -> list[dict[str, str]]:
 
 def _other_object(exchange: Exchange) -> dict[str, Any]:
     """An entry of a file of Kafka's, or what is between frames."""
-    facts = exchange.facts
+    fields = exchange.fields
     findings = {"findings": _findings(exchange)}
     if exchange.is_stored and exchange.request is not None:
-        where = {"kind": facts.kind, "number": facts.number, "file": facts.server, "time_ns": facts.time_ns}
-        return where | {"size": facts.request_size} | exchange.request.body | findings
-    size = facts.request_size if facts.response_size is None else facts.response_size
+        where = {"kind": fields.kind, "number": fields.number, "file": fields.server, "time_ns": fields.time_ns}
+        return where | {"size": fields.request_size} | exchange.request.body | findings
+    size = fields.request_size if fields.response_size is None else fields.response_size
     told = exchange.request or exchange.response
-    token = told.decoded_body if told is not None and facts.kind == "sasl" else {}
+    token = told.decoded_body if told is not None and fields.kind == "sasl" else {}
     head: dict[str, Any] = {
-        "kind": facts.kind,
-        "number": facts.number,
-        "connection": facts.connection,
-        "client": facts.client,
-        "server": facts.server,
-        "direction": "response" if facts.request_size is None else "request",
-        "time_ns": facts.time_ns,
+        "kind": fields.kind,
+        "number": fields.number,
+        "connection": fields.connection,
+        "client": fields.client,
+        "server": fields.server,
+        "direction": "response" if fields.request_size is None else "request",
+        "time_ns": fields.time_ns,
         "size": size,
     }
     return head | token | findings

@@ -145,7 +145,7 @@ def pytest_file(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
 
 
 def _is_whole(exchange: Exchange) -> bool:
-    if exchange.request is None or exchange.api_key is None or exchange.is_stored or exchange.facts.kind != "exchange":
+    if exchange.request is None or exchange.api_key is None or exchange.is_stored or exchange.fields.kind != "exchange":
         return False
     messages = (exchange.request, exchange.response)
     return all(each is None or each.whole == each.size for each in messages) and bool(exchange.request.header)
@@ -155,7 +155,7 @@ def _recorded(exchange: Exchange) -> Iterator[str]:
     assert exchange.request is not None
     header = exchange.request.header
     yield "    Recorded(\n"
-    yield f"        number={exchange.facts.number},\n"
+    yield f"        number={exchange.fields.number},\n"
     yield f"        api_key={exchange.api_key},\n"
     yield f"        api_version={header['request_api_version']},\n"
     yield f"        correlation_id={header['correlation_id']},\n"

@@ -20,7 +20,7 @@ def transcript(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
             continue  # an entry of a file is no frame that somebody sent
         for message, from_client in ((exchange.request, True), (exchange.response, False)):
             if message is not None:
-                yield from frame_lines(message.data, from_client=from_client, connection=exchange.facts.connection)
+                yield from frame_lines(message.data, from_client=from_client, connection=exchange.fields.connection)
                 missing = message.size - len(message.data)
                 if missing:
                     yield f"# {missing:,} bytes of it were not captured"
@@ -28,7 +28,7 @@ def transcript(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
 
 def _words(exchange: Exchange) -> str:
     """What a row is."""
-    facts = exchange.facts
+    facts = exchange.fields
     words = f"{facts.number}: {facts.client} to {facts.server}, {facts.api}"
     words += "" if facts.version is None else f" v{facts.version}"
     words += "" if facts.correlation_id is None else f", correlation id {facts.correlation_id}"

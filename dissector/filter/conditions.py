@@ -205,9 +205,9 @@ class OfBody:
             if message is None:
                 continue
             if exchange.is_stored:
-                if self._in(message, (side, exchange.facts.kind)):
+                if self._in(message, (side, exchange.fields.kind)):
                     return True
-            elif exchange.facts.kind == EXCHANGE and (
+            elif exchange.fields.kind == EXCHANGE and (
                 self._in(message, (side, side)) or self._in(message, (side, message.shape.body or ""))
             ):
                 return True

@@ -211,7 +211,7 @@ def rows_of_kafka_file(path: str, origin: Origin, options: WriteOptions) -> Iter
 
 def _errors(exchange: Exchange) -> list[str]:
     """Return the names of the errors in its response, each once."""
-    if all(finding.code != ERROR_RESPONSE for finding in exchange.own_findings):
+    if all(finding.code != ERROR_RESPONSE for finding in exchange.row_findings):
         return []  # nearly all: so the body is not walked again
     codes = dict.fromkeys(code for code in ERROR.of(exchange) if isinstance(code, int) and code)
     return [error_name(code) for code in codes]

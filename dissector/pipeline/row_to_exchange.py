@@ -60,7 +60,7 @@ class TableExchange(Exchange):
 
     @property
     def findings(self) -> list[Finding]:
-        return self.own_findings
+        return self.row_findings
 
 
 @dataclass

@@ -177,7 +177,7 @@ class Tables:
         rows, narrow = self.exchanges(asked)
         if narrow.is_exact:
             return rows
-        numbers = self.made(asked, lambda exchanges: ((each.facts.number,) for each in exchanges), _NUMBERS)
+        numbers = self.made(asked, lambda exchanges: ((each.fields.number,) for each in exchanges), _NUMBERS)
         return rows.join(numbers, "number", "left_semi")
 
     def made(

@@ -96,7 +96,7 @@ def _values(name: str, exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...
     for exchange in exchanges:
         out, back, has_error, is_unanswered, latency_ns = RowMeasures.of(exchange)
         for place, key in enumerate(group_keys(ROW_FIELDS[name], exchange)):
-            yield exchange.facts.number, place, key, out, back, int(has_error), int(is_unanswered), latency_ns
+            yield exchange.fields.number, place, key, out, back, int(has_error), int(is_unanswered), latency_ns
 
 
 def over_time(tables: Tables, fitting: Filter | None) -> LatencyOverTime | None:
@@ -218,7 +218,7 @@ def _bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: Stati
 
 def _about(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
     for exchange in exchanges:
-        facts = exchange.facts
+        facts = exchange.fields
         if facts.kind != "exchange":
             continue
         for place, (whole, (out, back, error)) in enumerate(record_bytes_by_topic(exchange).items()):
@@ -228,7 +228,7 @@ def _about(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
 
 def _traced(exchanges: Iterator[Exchange]) -> Iterator[tuple[bytes]]:
     for exchange in exchanges:
-        key, version = exchange.api_key, exchange.facts.version
+        key, version = exchange.api_key, exchange.fields.version
         api = ApiVersion(-1, -1) if key is None or version is None else ApiVersion(key, version)
         for side, message in (("request", exchange.request), ("response", exchange.response)):
             if message is not None:

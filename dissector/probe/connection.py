@@ -127,7 +127,7 @@ class BrokerConnection:
             frame = self._exchange_bytes(exchange.row.api, data)
         except ProbeError as error:
             finding = Finding("unanswered", Severity.WARNING, str(error), "request")
-            exchange.own_findings.append(finding)
+            exchange.row_findings.append(finding)
             exchange.row = exchange.row._replace(info=finding.message, severity=finding.severity)
             raise
         now = time.time_ns()

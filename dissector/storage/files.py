@@ -63,7 +63,7 @@ class KafkaFiles:
         """When the first file begins that has times, nanoseconds since 1970; 0 where none has. Entries of some indexes
         have none."""
         firsts = (opened.first for opened in self._opened if len(opened.starts))
-        return next(filter(None, (self.exchange(number).facts.time_ns for number in firsts)), 0)
+        return next(filter(None, (self.exchange(number).fields.time_ns for number in firsts)), 0)
 
     def read(self) -> Iterator[None]:
         """Find all entries of what was taken since the last time, some at a step."""

@@ -16,14 +16,14 @@ def said(exchange: Exchange) -> tuple[object, ...]:
     sides = [
         message and (message.time_ns, message.size, message.data) for message in (exchange.request, exchange.response)
     ]
-    return exchange.facts.time_ns, exchange.facts.client, exchange.facts.server, exchange.facts.api, *sides
+    return exchange.fields.time_ns, exchange.fields.client, exchange.fields.server, exchange.fields.api, *sides
 
 
 def again(path: Path, rows: list[Exchange]) -> list[Exchange]:
     """Rows in their order, written a row at a time, and read."""
     made, packets = PacketWriter(), list[Packet]()
     for each in rows:
-        facts = each.facts
+        facts = each.fields
         made.begin(facts.connection, End.parse(facts.client), End.parse(facts.server))
         packets += made.packets(facts.time_ns)
         for message, of_client in ((each.request, True), (each.response, False)):
@@ -45,7 +45,7 @@ def test_rows_that_were_chosen_come_back(name: str, share: float, tmp_path: Path
     with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
         for _ in capture.read():
             pass
-        rows = [each for each in capture.exchanges() if each.facts.kind == "exchange"]
-    rows = [each for each in rows if random.Random(each.facts.number).random() < share]
+        rows = [each for each in capture.exchanges() if each.fields.kind == "exchange"]
+    rows = [each for each in rows if random.Random(each.fields.number).random() < share]
     found = again(tmp_path / "made.pcapng", rows)
     assert sorted(map(said, found), key=repr) == sorted(map(said, rows), key=repr)

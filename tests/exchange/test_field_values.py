@@ -45,7 +45,7 @@ def test_a_leaf_of_the_tree_has_the_value_that_is_at_its_path(bundled: Path) -> 
 def test_a_record_of_a_compressed_batch_has_its_value(java: Capture) -> None:
     compressed = 0
     for exchange in java.exchanges():
-        if exchange.request is None or exchange.facts.api != "Produce":
+        if exchange.request is None or exchange.fields.api != "Produce":
             continue
         for node in exchange.request.tree.walk():
             if node.source and node.name == "value" and ".headers" not in node.path:

@@ -146,8 +146,8 @@ def test_aliases_and_units_mean_the_same(text: str, expected: str) -> None:
 
 def test_a_bare_number_of_time_ns_is_nanoseconds_since_1970() -> None:
     capture, exchanges = opened("java"), decoded("java")
-    middle = exchanges[30].facts.time_ns
-    expected = [row for row, exchange in enumerate(exchanges) if exchange.facts.time_ns >= middle]
+    middle = exchanges[30].fields.time_ns
+    expected = [row for row, exchange in enumerate(exchanges) if exchange.fields.time_ns >= middle]
     assert rows_of(capture, f"time_ns >= {middle}") == expected
     assert rows_of(capture, f"request.time_ns in {{{middle}..{2**62}}}") == expected
     assert rows_of(capture, f"time_ns >= {middle - capture.start_ns}ns") == expected
@@ -156,7 +156,7 @@ def test_a_bare_number_of_time_ns_is_nanoseconds_since_1970() -> None:
 def test_a_new_field_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     field = RowField(
         "round_trip_us", "microseconds", FieldType.INTEGER, "µs",
-        lambda exchange: None if exchange.facts.latency_ns is None else exchange.facts.latency_ns // 1000,
+        lambda exchange: None if exchange.fields.latency_ns is None else exchange.fields.latency_ns // 1000,
         aliases=("rtt",), json_key="round_trip_us",
     )  # fmt: skip
     json_fields.cache_clear()

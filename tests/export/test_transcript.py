@@ -14,7 +14,7 @@ from tests.traffic import Turn, capture_of, conversation, request, response
 def said(capture: Capture) -> Counter[tuple[object, ...]]:
     """What was said, whenever and by whomever."""
     return Counter(
-        (each.facts.kind, each.facts.api, each.facts.version, each.request and each.request.data,
+        (each.fields.kind, each.fields.api, each.fields.version, each.request and each.request.data,
          each.response and each.response.data)
         for each in capture.exchanges()
     )  # fmt: skip

@@ -70,8 +70,8 @@ def asked(text: str, capture: Capture) -> list[int]:
 
 def is_odd(exchange: Exchange) -> bool:
     """Whether the index alone can't tell all of a row."""
-    sides = exchange.facts.request_size, exchange.facts.response_size
-    return exchange.is_stored or exchange.facts.request_size is None or None not in sides
+    sides = exchange.fields.request_size, exchange.fields.response_size
+    return exchange.is_stored or exchange.fields.request_size is None or None not in sides
 
 
 def bundled(name: str) -> str:

@@ -129,9 +129,9 @@ def is_bytes(path: tuple[str, ...], value: object) -> bool:
 
 
 FIND: list[tuple[str, str, Callable[[Exchange, dict[str, Any]], bool]]] = [
-    ("java", "api == fetch", lambda each, _: each.facts.api == "Fetch"),
-    ("java", "api in {Fetch, 0}", lambda each, _: each.facts.api in ("Fetch", "Produce")),
-    ("java", 'api contains "Offset"', lambda each, _: "Offset" in each.facts.api),
+    ("java", "api == fetch", lambda each, _: each.fields.api == "Fetch"),
+    ("java", "api in {Fetch, 0}", lambda each, _: each.fields.api in ("Fetch", "Produce")),
+    ("java", 'api contains "Offset"', lambda each, _: "Offset" in each.fields.api),
     ("java", "error", lambda each, _: any(finding.code == "error-response" for finding in each.findings)),
     ("java", "error == group_id_not_found", lambda each, _: "GROUP_ID_NOT_FOUND" in each.row.info),
     ("java", "finding == error-response", lambda each, _: any(f.code == "error-response" for f in each.findings)),
@@ -141,17 +141,17 @@ FIND: list[tuple[str, str, Callable[[Exchange, dict[str, Any]], bool]]] = [
     ("java-classic", "topic == java-classic && api == Fetch && request.session_epoch > 0",
      lambda each, _: "java-classic" in (each.fetched or ())),
     ("java", "topic_id_decoded == java-orders", lambda _, value: '"topic_id_decoded": "java-orders"' in value["text"]),
-    ("java", "request.max_wait_ms in {100ms..0.5s}", lambda each, _: each.facts.api == "Fetch"),
+    ("java", "request.max_wait_ms in {100ms..0.5s}", lambda each, _: each.fields.api == "Fetch"),
     ("java", "exists request.topics && api == Metadata",
-     lambda each, value: each.facts.api == "Metadata" and value["request"]["body"]["topics"] is not None),
+     lambda each, value: each.fields.api == "Metadata" and value["request"]["body"]["topics"] is not None),
     ("java", "request.body.topics == null", lambda _, value: value["request"]["body"].get("topics", 0) is None),
     ("java", "records.batches.compression == zstd", lambda _, value: '"compression": "zstd"' in value["text"]),
     ("java", "records.value matches 'order-1\\b'", lambda _, value: b"order-1".hex() in value["text"]),
-    ("java-classic", "metadata_decoded.topics", lambda each, _: each.facts.api == "JoinGroup"),
+    ("java-classic", "metadata_decoded.topics", lambda each, _: each.fields.api == "JoinGroup"),
     ("java-classic", "group == java-classic-group && api == FindCoordinator",
-     lambda each, value: each.facts.api == "FindCoordinator" and value["request"]["body"]["key_type"] == 0),
+     lambda each, value: each.fields.api == "FindCoordinator" and value["request"]["body"]["key_type"] == 0),
     ("java-classic", "request.header.client_id matches '^CONSUMER'",
-     lambda each, _: str(each.facts.client_id).startswith("consumer")),
+     lambda each, _: str(each.fields.client_id).startswith("consumer")),
     ("plain-socket-message-sets", "records.key", lambda _, value: '"key": "' in value["text"]),
 ]  # fmt: skip
 
@@ -173,11 +173,11 @@ def test_partitions_are_told_of_sessions_too() -> None:
 
 def test_times_are_of_the_calendar_or_since_the_start() -> None:
     capture = opened("java")
-    middle = capture.exchange(30).facts.time_ns
+    middle = capture.exchange(30).fields.time_ns
     second = f"{middle // 10**9}"
     day = subprocess.run(["date", "-u", "-d", f"@{second}", "+%Y-%m-%dT%H:%M:%S"], capture_output=True, check=True)
     absolute = f"{day.stdout.decode().strip()}.{middle % 10**9:09d}Z"
-    expected = [n for n in range(len(capture)) if capture.exchange(n).facts.time_ns >= middle]
+    expected = [n for n in range(len(capture)) if capture.exchange(n).fields.time_ns >= middle]
     assert asked(f"time >= {absolute}", capture) == expected
     assert asked(f"time >= {middle - capture.start_ns}ns", capture) == expected
     assert asked(f"time in {{{absolute}..2100-01-01}}", capture) == expected
@@ -220,7 +220,7 @@ def test_rows_of_which_the_index_can_not_tell_all_are_looked_at(tmp_path: Path, 
     hello = bytes.fromhex("16030100050100000100") * 4
     tls = conversation([Turn(True, hello), Turn(False, hello)], client=("10.0.0.9", 5000))
     capture = opened(capture_of(tmp_path, packets + tls))
-    assert len({capture.exchange(row).facts.kind for row in range(len(capture))}) > 1
+    assert len({capture.exchange(row).fields.kind for row in range(len(capture))}) > 1
     asked(text, capture)
 
 
@@ -253,5 +253,5 @@ def test_tshark_finds_the_same(ours: str, theirs: str) -> None:
     expected = {(port, number) for line in told for port, _, numbers in (line.partition("\t"),)
                 for number in numbers.split(",")}  # fmt: skip
     capture = opened("java")
-    found = [capture.exchange(row).facts for row in asked(ours, capture)]
+    found = [capture.exchange(row).fields for row in asked(ours, capture)]
     assert {(facts.client.rpartition(":")[2], str(facts.correlation_id)) for facts in found} == expected

@@ -48,7 +48,7 @@ def test_what_is_behind_the_last_row_asked_for_is_not_decoded(monkeypatch: pytes
 
     def watched(self: Capture, rows: object) -> object:
         for exchange in at(self, rows):
-            looked_at.append(exchange.facts.number)
+            looked_at.append(exchange.fields.number)
             yield exchange
 
     monkeypatch.setattr(selection, "STEP", -1.0)
@@ -79,7 +79,7 @@ def test_only_apis_that_can_fit_are_decoded(text: str, apis: set[str], monkeypat
 
     def watched(self: Capture, rows: object) -> object:
         for exchange in at(self, rows):
-            looked_at.add(exchange.facts.api)
+            looked_at.add(exchange.fields.api)
             yield exchange
 
     capture = opened("java")

@@ -50,9 +50,9 @@ def error_of(text: str) -> FilterError | None:
 
 
 ATOMS = {
-    "api == Fetch": lambda each: each.facts.api == "Fetch",
-    "latency > 3ms": lambda each: (each.facts.latency_ns or 0) > 3_000_000,
-    "corr < 5": lambda each: each.facts.correlation_id < 5,
+    "api == Fetch": lambda each: each.fields.api == "Fetch",
+    "latency > 3ms": lambda each: (each.fields.latency_ns or 0) > 3_000_000,
+    "corr < 5": lambda each: each.fields.correlation_id < 5,
     "exists response": lambda each: each.response is not None,
     "error": lambda each: any(finding.code == "error-response" for finding in each.findings),
 }

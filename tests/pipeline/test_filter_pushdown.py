@@ -74,7 +74,7 @@ def test_what_columns_leave_open_is_asked_of_each_row(ingested: Ingested, text: 
 
     tables = Tables(ingested.spark, ingested.folder)
     schema = pa.schema([("number", pa.int64()), ("conn", pa.int64())])
-    made = tables.made(parse(text), lambda some: ((e.facts.number, e.facts.connection) for e in some), schema)
+    made = tables.made(parse(text), lambda some: ((e.fields.number, e.fields.connection) for e in some), schema)
     with Capture(ingested.captures) as capture:
         for step in (capture.read(), capture.examine()):
             for _ in step:

@@ -74,11 +74,11 @@ def test_who_produces_to_a_topic(ingested: Ingested, exchanges: list[Exchange]) 
     rows = asked(ingested, "Who produces to a topic, with which version of which client")
     records: Counter[str | None] = Counter()
     for each in exchanges:
-        if each.facts.api == "Produce" and each.request is not None:
+        if each.fields.api == "Produce" and each.request is not None:
             for topic in each.request.decoded_body["topic_data"]:
                 if "java-orders" in (topic.get("name"), topic.get("topic_id_decoded")):
                     batches = [batch for part in topic["partition_data"] for batch in part["records"]["batches"]]
-                    records[each.facts.client_id] += sum(len(batch["records"]) for batch in batches)
+                    records[each.fields.client_id] += sum(len(batch["records"]) for batch in batches)
     assert records
     assert {row.client_id: row.records for row in rows} == dict(records)
     assert {row.software_name for row in rows} == {"apache-kafka-java"}
@@ -91,8 +91,8 @@ def test_who_asks_in_removed_versions(ingested: Ingested, exchanges: list[Exchan
     found = {(row.client_id, row.api, row.api_version): row.requests for row in rows}
     low = {"Fetch": 4, "Produce": 3, "ListOffsets": 1, "OffsetCommit": 2, "OffsetFetch": 1}
     wanted = Counter(
-        (each.facts.client_id, each.facts.api, each.facts.version) for each in exchanges
-        if each.facts.version is not None and each.facts.version < low.get(each.facts.api, 0)
+        (each.fields.client_id, each.fields.api, each.fields.version) for each in exchanges
+        if each.fields.version is not None and each.fields.version < low.get(each.fields.api, 0)
     )  # fmt: skip
     assert {(api, version) for _, api, version in found} == {("Fetch", 3), ("Produce", 2)}
     assert found == dict(wanted)
@@ -103,8 +103,8 @@ def test_who_asks_in_removed_versions(ingested: Ingested, exchanges: list[Exchan
 def test_the_slowest_fetches(ingested: Ingested, exchanges: list[Exchange]) -> None:
     rows = asked(ingested, "The slowest fetches")
     beyond = [
-        each.facts.latency_ns / 1e6 - body(each, "request")["max_wait_ms"] for each in exchanges
-        if each.facts.api == "Fetch" and each.facts.latency_ns is not None
+        each.fields.latency_ns / 1e6 - body(each, "request")["max_wait_ms"] for each in exchanges
+        if each.fields.api == "Fetch" and each.fields.latency_ns is not None
     ]  # fmt: skip
     assert [row.beyond_ms for row in rows] == pytest.approx(sorted(beyond, reverse=True)[:20])
 
@@ -116,9 +116,9 @@ def test_how_restless_groups_are(ingested: Ingested, exchanges: list[Exchange]) 
     joins: Counter[str] = Counter()
     generations: dict[str, set[int]] = {}
     for each in exchanges:
-        if each.facts.api in ("JoinGroup", "LeaveGroup", "ConsumerGroupHeartbeat"):
+        if each.fields.api in ("JoinGroup", "LeaveGroup", "ConsumerGroupHeartbeat"):
             group = body(each, "request")["group_id"]
-            joins[group] += each.facts.api == "JoinGroup"
+            joins[group] += each.fields.api == "JoinGroup"
             answer = body(each, "response")
             number = answer.get("generation_id", answer.get("member_epoch", -1))
             generations.setdefault(group, set()).update({number} - {-1, None})
@@ -135,7 +135,7 @@ def test_which_errors_whom(ingested: Ingested, exchanges: list[Exchange]) -> Non
 
     rows = asked(ingested, "Which errors whom")
     wanted = Counter(
-        (error_name(code), each.facts.api, each.facts.client_id)
+        (error_name(code), each.fields.api, each.fields.client_id)
         for each in exchanges for code in {code for code in ERROR.of(each) if isinstance(code, int) and code}
     )  # fmt: skip
     assert {(row.error, row.api, row.client_id): row.times for row in rows} == dict(wanted)

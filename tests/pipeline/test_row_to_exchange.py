@@ -46,7 +46,7 @@ def pairs(path: Path, *, frames: bool = False, records: bool = True) -> Iterator
                 rows.append({column.name: row.get(column.name) for column in BY_NAME["exchanges"].columns})
         for number, (row, original) in enumerate(zip(rows, capture.exchanges(), strict=True)):
             bodies = {name: as_variant(row[name]) for name in ("request", "response", "rest")}
-            beside = {"number": number + 1, "conn": original.facts.connection, "path": str(path)}
+            beside = {"number": number + 1, "conn": original.fields.connection, "path": str(path)}
             yield original, exchange_of_row(row | bodies | beside | {"findings": findings[row["packet"], row["start"]]})
 
 
@@ -115,7 +115,7 @@ def test_what_no_cell_had_room_for_is_missing_and_not_made_up(monkeypatch: pytes
         for side in ("request", "response"):
             if side not in lost:
                 assert row[side] == whole[side]
-            elif row[side]["body"] and original.facts.api in ("Produce", "Fetch"):
+            elif row[side]["body"] and original.fields.api in ("Produce", "Fetch"):
                 large += 1
                 assert row[side]["size"] == whole[side]["size"]
                 assert left_of(row[side]["body"]) == left_of(whole[side]["body"])

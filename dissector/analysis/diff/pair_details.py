@@ -89,14 +89,14 @@ class PairDecoder:
         return self._names.key(side, self._sides[side].key(row))
 
     def _version(self, side: int, row: int | None) -> int | None:
-        return None if row is None else self._exchange(side, row).facts.version
+        return None if row is None else self._exchange(side, row).fields.version
 
     def _fields(self, side: int, exchange: Exchange, part: str) -> MessageFields:
         message = exchange.request if part == "request" else exchange.response
         fields: MessageFields = defaultdict(list)
         if message is not None:
             for path, value in message_leaves(message):
-                canonical = canonical_path(f"{exchange.facts.api}{part.capitalize()}", path)
+                canonical = canonical_path(f"{exchange.fields.api}{part.capitalize()}", path)
                 if canonical is not None:
                     fields[self._names.path(side, canonical)].append((path, self._names.value(side, value)))
         return fields

@@ -153,7 +153,7 @@ class SideProfile:
     def key(self, number: int) -> MatchingKey:
         """Return the matching key of the exchange in row `number`, from 0."""
         exchange = self.side.capture.exchange(number)
-        row = exchange.facts
+        row = exchange.fields
         assert exchange.request is not None
         subject = subject_of(row.api, exchange.request.body)
         error = first_error(exchange.response) if exchange.response is not None else 0
@@ -175,7 +175,7 @@ class SideProfile:
             if row.kind == RowKind.EXCHANGE and row.request_size >= 0:
                 self._add_exchange(row, *frames)
             else:
-                kind = capture.exchange(number).facts.kind
+                kind = capture.exchange(number).fields.kind
                 self.skipped["responses without a request" if kind == "exchange" else kind] += 1
 
     def _add_exchange(self, row: ProfiledRow, request_frame: bytes, response_frame: bytes) -> None:

@@ -125,10 +125,10 @@ def _events(found: IndexColumns) -> tuple[Int32, Bool, Int64]:
 def _words(exchange: Exchange, is_request: bool) -> str:
     """What one side of an exchange is about."""
     message = exchange.request if is_request else exchange.response
-    if message is None or exchange.facts.kind != _EXCHANGE:
+    if message is None or exchange.fields.kind != _EXCHANGE:
         return exchange.row.info
     names = message.context.topic_names
-    return info(message, None, [], names) if is_request else info(None, message, exchange.own_findings, names)
+    return info(message, None, [], names) if is_request else info(None, message, exchange.row_findings, names)
 
 
 def _lanes(capture: Capture, found: IndexColumns) -> tuple[tuple[Lane, ...], Int32, Int32]:

@@ -39,8 +39,8 @@ class RowMeasures(NamedTuple):
     @classmethod
     def of(cls, exchange: Exchange) -> "RowMeasures":
         """The measures of one row."""
-        row = exchange.facts
-        codes = {finding.code for finding in exchange.own_findings}
+        row = exchange.fields
+        codes = {finding.code for finding in exchange.row_findings}
         is_missing = row.kind == "exchange" and row.request_size is not None and row.response_size is None
         return cls(
             row.request_size or 0, row.response_size or 0, ERROR_RESPONSE in codes,

@@ -154,7 +154,7 @@ class StatisticsPass:
 
     def _body(self, exchange: Exchange) -> None:
         """Count what bodies say: errors, topics, partitions."""
-        facts = exchange.facts
+        facts = exchange.fields
         if facts.kind != _EXCHANGE:
             return
         statistics = self.statistics
@@ -178,7 +178,7 @@ class StatisticsPass:
     def _fields(self, exchange: Exchange) -> None:
         """Trace an exchange of the sample."""
         asked = exchange.request is not None
-        version = exchange.facts.version if asked else None
+        version = exchange.fields.version if asked else None
         for side in ("request", "response"):
             message = getattr(exchange, side)
             if message is not None:
@@ -199,7 +199,7 @@ def _signed(number: int) -> int:
 def _error_codes(exchange: Exchange) -> set[int]:
     """The error codes of a response, each once; which has none was looked at already."""
     response = exchange.response
-    if response is None or not any(each.code == ERROR_RESPONSE for each in exchange.own_findings):
+    if response is None or not any(each.code == ERROR_RESPONSE for each in exchange.row_findings):
         return set()
     structs = structs_with(response.shape, response.body, ERROR_CODES)
     return {code for struct in structs for name in ERROR_CODES if isinstance(code := struct.get(name), int) and code}

@@ -50,13 +50,13 @@ class GroupTimelines:
     def take(self, exchange: Exchange) -> None:
         """Learn from an exchange; they come in the order of rows."""
         asked = _body(exchange, "request")
-        if exchange.facts.api == FIND_COORDINATOR:
+        if exchange.fields.api == FIND_COORDINATOR:
             self._find_coordinator(exchange, asked)
             return
         group = asked.get("group_id")
-        take = self._take.get(exchange.facts.api)
+        take = self._take.get(exchange.fields.api)
         if take is not None and isinstance(group, str) and group:
-            timeline = self._timeline(group, _KINDS.get(exchange.facts.api))
+            timeline = self._timeline(group, _KINDS.get(exchange.fields.api))
             if timeline is not None:
                 take(exchange, timeline)
 
@@ -200,7 +200,7 @@ def _names(exchange: Exchange) -> Mapping[str, str]:
 
 
 def _event(exchange: Exchange, timeline: Timeline, what: str, member: object, words: str) -> TimelineEvent:
-    facts = exchange.facts
+    facts = exchange.fields
     name = timeline.member(member if isinstance(member, str) else "", facts.client_id)
     error = first_error(exchange) if exchange.response is not None else "unanswered"
     return TimelineEvent(facts.number - 1, facts.time_ns, what, name, words, error)

@@ -38,7 +38,7 @@ class TransactionTimelines:
 
     def take(self, exchange: Exchange) -> None:
         """Learn from an exchange; they come in the order of rows."""
-        take = self._take.get(exchange.facts.api)
+        take = self._take.get(exchange.fields.api)
         if take is not None and exchange.request is not None:
             take(exchange, exchange.request.body)
 
@@ -141,7 +141,7 @@ def _partitions(exchange: Exchange, topics: object) -> str:
 
 
 def _event(exchange: Exchange, timeline: Timeline, words: str) -> TimelineEvent:
-    facts = exchange.facts
+    facts = exchange.fields
     error = first_error(exchange) if exchange.response is not None else "unanswered"
     who = timeline.member(facts.client_id or "", facts.client_id)
     return TimelineEvent(facts.number - 1, facts.time_ns, facts.api, who, words, error)

@@ -17,9 +17,10 @@ Frame = tuple[bool, int, int, ExchangeMessage]
 def frames_of(path: Path) -> list[Frame]:
     """Every whole frame of a capture with its request."""
     with Capture([str(path)], show_secrets=True) as capture:
-        exchanges = [each for each in capture.exchanges() if each.facts.kind == "exchange" and each.request is not None]
+        rows = [each for each in capture.exchanges() if each.fields.kind == "exchange"]
+        exchanges = [each for each in rows if each.request is not None]
     return [
-        (message is each.request, each.api_key or 0, each.facts.version or 0, message)
+        (message is each.request, each.api_key or 0, each.fields.version or 0, message)
         for each in exchanges
         for message in (each.request, each.response)
         if message is not None and len(message.data) == message.size

@@ -29,7 +29,7 @@ def opened(*paths: str) -> Capture:
 
 def frames_of(exchange: Exchange) -> list[tuple[int, bool, int]]:
     """Row, side and time of each of its frames."""
-    facts = exchange.facts
+    facts = exchange.fields
     number = facts.number - 1
     if facts.kind == "exchange":
         found = [(True, exchange.request), (False, exchange.response)]

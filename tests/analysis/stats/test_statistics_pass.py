@@ -169,7 +169,7 @@ def test_a_field_has_the_bytes_of_its_nodes_in_the_tree() -> None:
         statistics = counted(capture)
         nodes = [
             node
-            for exchange in capture.exchanges() if exchange.facts.api == "Produce" and exchange.request is not None
+            for exchange in capture.exchanges() if exchange.fields.api == "Produce" and exchange.request is not None
             for node in exchange.request.tree.walk() if node.path.endswith(".records") and node.source == 0
         ]  # fmt: skip
     sample = statistics.fields.kinds[MessageKind(KEYS["Produce"], 13, "request")]

@@ -136,7 +136,7 @@ def test_no_recording_has_an_event_twice_or_out_of_time(bundled: object) -> None
             for phase in timeline.phases:
                 assert [event.number for event in phase.events] == sorted(event.number for event in phase.events)
                 for event in phase.events:
-                    assert capture.exchange(event.number).facts.time_ns == event.time_ns
+                    assert capture.exchange(event.number).fields.time_ns == event.time_ns
 
 
 def test_a_capture_without_groups_has_none(tmp_path: object) -> None:

@@ -123,7 +123,7 @@ def test_internal_records_are_still_what_they_were() -> None:
     with Capture([str(PCAPS / "kraft-quorum.pcapng")]) as capture:
         redactor, kinds = Redactor(), set()
         for exchange in capture.exchanges():
-            if exchange.response is not None and exchange.facts.api == "Fetch":
+            if exchange.response is not None and exchange.fields.api == "Fetch":
                 made = trace(redactor.frame(exchange.response.traced), exchange.response.shape)
                 kinds |= {node.note for node in made.tree.walk() if node.note.endswith(" v0")}
     assert any("Record" in kind for kind in kinds)

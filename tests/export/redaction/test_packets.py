@@ -53,7 +53,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def told(exchange: Exchange) -> tuple[Any, ...]:
     """What is the same in a redacted capture: all of a row but words."""
-    facts = exchange.facts
+    facts = exchange.fields
     return (
         facts.kind, facts.time_ns, facts.api, facts.version, facts.correlation_id, facts.request_size,
         facts.response_size, facts.latency_ns, [(each.code, each.severity, each.path) for each in exchange.findings],
@@ -129,9 +129,9 @@ def test_addresses_are_others_and_ports_are_not(tmp_path: Path) -> None:
     assert bytes((203, 0, 114, 9)) not in data
     with Capture([str(out)]) as capture:
         [exchange] = capture.exchanges()
-    assert exchange.facts.client.startswith("192.168.")
-    assert exchange.facts.client.endswith(":40001")
-    assert exchange.facts.server.endswith(":9092")
+    assert exchange.fields.client.startswith("192.168.")
+    assert exchange.fields.client.endswith(":40001")
+    assert exchange.fields.server.endswith(":9092")
 
 
 def test_some_exchanges_bring_nothing_of_the_others(tmp_path: Path) -> None:
