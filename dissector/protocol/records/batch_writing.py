@@ -1,4 +1,4 @@
-"""A record batch of magic 2, from its values to its bytes; the way back from `objects`."""
+"""Encodes a record batch of magic 2 from the object that `to_json` makes of it."""
 
 import struct
 from typing import Final
@@ -18,7 +18,7 @@ _HEAD: Final = struct.Struct(">hiqqqhii")
 
 
 def batch_bytes(value: Values) -> bytes:
-    """The bytes of a batch. Raises `EncodeError`."""
+    """Return the bytes of a batch. Raises `EncodeError`."""
     try:
         head = _head(value)
         body = head + _section(value, head)
@@ -33,7 +33,7 @@ def batch_bytes(value: Values) -> bytes:
 
 
 def _head(value: Values) -> bytes:
-    """The header from the attributes on; what is not given is as a producer would have it."""
+    """Return the header from the attributes on. Missing fields get the values that a producer would send."""
     records = structs(value, "records") if value.get("records") is not None else ()
     times = [integer(record, "timestamp", -1) for record in records]
     return _HEAD.pack(
@@ -55,22 +55,23 @@ def _offset_deltas(value: Values) -> list[int]:
 
 
 def _section(value: Values, head: bytes) -> bytes:
-    """The records as they go on the wire: a compressed section as it stands, while it holds just these."""
+    """Return the records section. The original compressed section is used again if it has the same records."""
     codec = integer(value, "attributes", 0) & CODEC_MASK
-    kept = raw(value, "compressed" if codec else "data")
+    original = raw(value, "compressed" if codec else "data")
     if value.get("records") is None:
-        return kept or b""
-    if codec and kept is not None and _holds_the_same(value, head, kept):
-        return kept
+        return original or b""
+    if codec and original is not None and _has_same_records(value, head, original):
+        return original
     if codec not in CODECS:
         raise EncodeError(f"codec {codec} is not known", "attributes")
     return CODECS[codec].compress(_plain(value, head))
 
 
-def _holds_the_same(value: Values, head: bytes, kept: bytes) -> bool:
+def _has_same_records(value: Values, head: bytes, section: bytes) -> bool:
     start = _START.pack(integer(value, "base_offset", 0), 0, 0, 2, 0)
     try:
-        return record_objects(Batch.read(start + head + kept), frame_budget()) == with_bytes(structs(value, "records"))
+        records = record_objects(Batch.read(start + head + section), frame_budget())
+        return records == with_bytes(structs(value, "records"))
     except (DecompressionError, WireError):
         return False
 

@@ -1,4 +1,4 @@
-"""What the APIs are about, in a few groups: for colours and statistics. Facts of Kafka's protocol, by API key."""
+"""APIs in a few groups by subject, for colors and statistics."""
 
 from typing import Final
 
@@ -42,11 +42,11 @@ API_GROUPS: Final[dict[str, tuple[int, ...]]] = {
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, ApiKey.UNREGISTER_CONTROLLER,
     ),
 }  # fmt: skip
-"""The rest is administration."""
+"""Groups of APIs. All other APIs are administration."""
 OTHER_GROUP: Final = "admin"
 _GROUP_OF_API: Final = {key: api_group for api_group, keys in API_GROUPS.items() for key in keys}
 
 
 def api_group(api_key: int) -> str:
-    """Produce's is ``produce``, JoinGroup's ``groups``; of an API that nobody knows ``admin``, as of most."""
+    """Return the group of an API: ``produce`` for Produce, ``groups`` for JoinGroup, ``admin`` for unknown ones."""
     return _GROUP_OF_API.get(api_key, OTHER_GROUP)

@@ -1,14 +1,14 @@
-"""What numbers on the wire are called: ``operation: 3`` is ``READ``.
+"""Names of numbers in fields: ``operation: 3`` is ``READ``.
 
-`enums.json` is printed from Apache's own classes by `make schemas`; `enum_additions.json` has by hand, each with its
-source, what no enum there says, and adds to an imported one where both have its name. `enum_fields.json` says which
-field has which enum. Error codes (`errors.json`) and API keys (the index of tables) are enums like all others.
+`enums.json` is printed from Apache's classes by `make schemas`. `enum_additions.json` is written by hand, each entry
+with its source: enums that Apache has no class for, and members to add to imported enums. `enum_fields.json` maps
+fields to enums. Error codes (`errors.json`) and API keys (the index of tables) are enums like all others.
 
 Invariants:
-  * an unknown number is no mistake, a newer release may have sent it: it has the name ``UNKNOWN(42)``;
-  * where only some numbers are special (``members`` is ``special``: a timestamp of -2, an epoch of -1), all others mean
-    themselves and have no name;
-  * a field's name means one enum within a message, wherever it stands there.
+  * an unknown number is not an error, as a newer release may have sent it: its name is ``UNKNOWN(42)``;
+  * if only some numbers are special (``members`` is ``special``: a timestamp of -2, an epoch of -1), the others are
+    plain numbers without a name;
+  * within a message, fields of the same name have the same enum.
 """
 
 from collections.abc import Mapping
@@ -30,14 +30,14 @@ BITS_OF_INT32: Final = 32
 
 
 class MemberKind(StrEnum):
-    """What the names of an enum are to its numbers."""
+    """Which numbers of an enum have names."""
 
     ALL = "all"
-    """Every number has a name, or is unknown."""
+    """All; a number without a name is unknown."""
     SPECIAL = "special"
-    """Some numbers have one; the others are just numbers."""
+    """Some; the others are plain numbers."""
     BITS = "bits"
-    """A set: bit n stands for number n of another enum. Numbers that have a name are no sets."""
+    """A bit set: bit n stands for number n of another enum. Numbers with a name are not sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class _Enum:
     members: MemberKind
     names: Mapping[int, str]
     bits: Mapping[int, str]
-    """Of `BITS` only: the names by the number of the bit."""
+    """For `BITS`: names by number of the bit."""
 
 
 def name_of(enum: str, number: int) -> str:
-    """``READ`` for 3, ``READ, WRITE`` for a set, ``UNKNOWN(42)`` for an unknown number, nothing for a plain one."""
+    """Return ``READ`` for 3, ``READ, WRITE`` for a set, ``UNKNOWN(42)`` if unknown, ``""`` for a plain number."""
     found = _enums()[enum]
     name = found.names.get(number)
     if name is not None:
@@ -64,37 +64,39 @@ def name_of(enum: str, number: int) -> str:
 
 
 def number_of(enum: str, name: str) -> int | None:
-    """The number of a name, whatever its case: what a filter compares with. Of a set's member, its bit's value."""
+    """Return the number of a name, whatever its case, for filters. For a member of a set, the value of its bit."""
     return _numbers(enum).get(name.casefold())
 
 
 def members(enum: str) -> Mapping[int, str]:
-    """All names by their numbers; of a set, the names of its bits by their values too."""
+    """Return all names by number; for a set, also the names of its bits by value."""
     found = _enums()[enum]
     return MappingProxyType({**{1 << n: name for n, name in found.bits.items()}, **found.names})
 
 
 def enums() -> tuple[str, ...]:
-    """The names of all enums."""
+    """Return the names of all enums."""
     return tuple(_enums())
 
 
 @lru_cache(maxsize=8192)
 def enum_of(message: str, path: str) -> str | None:
-    """The enum of a field, by its message's name in the tables and its way there: ``("CreateAclsRequest",
-    "creations[0].operation")``. None: its numbers are just numbers, or its values no numbers at all."""
+    """Return the enum of a field by message and path: ``("CreateAclsRequest", "creations[0].operation")``.
+
+    None if its values are plain numbers, or not numbers.
+    """
     last = path.rpartition(".")[2].partition("[")[0]
     field = f"{message}.{last}"
     return next((enum for pattern, enum in field_patterns().items() if fnmatchcase(field, pattern)), None)
 
 
 def field_patterns() -> Mapping[str, str]:
-    """Patterns of ``Message.field`` with the enum of the fields that match; no field matches two."""
+    """Return the enums by patterns of ``Message.field``; no field matches two patterns."""
     return _field_tables()[0]
 
 
 def plain_fields() -> Mapping[str, str]:
-    """Patterns of fields that look like enums and are none, each with the reason."""
+    """Return patterns of fields that look like enums and are not, each with the reason."""
     return _field_tables()[1]
 
 
@@ -105,7 +107,7 @@ def _numbers(enum: str) -> dict[str, int]:
 
 @cache
 def _enums() -> dict[str, _Enum]:
-    """Imported ones, with the facts added to them; then those that other tables have."""
+    """Return imported enums with their additions, then error codes and API keys."""
     found: dict[str, _Enum] = {}
     for file in ("enums.json", "enum_additions.json"):
         try:

@@ -1,8 +1,8 @@
-"""Kafka's error codes: their names, whether a client may try again, and what it should do.
+"""Kafka's errors: their names, whether a client may retry, and what it should do.
 
-`errors.json` is printed by Apache's own class (`org.apache.kafka.common.protocol.Errors` of the newest release that
-the tables have), by `make schemas`; `error_advice.json` is ours, kept by hand, by the errors' names. An unknown
-code is no mistake here: a newer broker may have sent it.
+`make schemas` prints `errors.json` from Apache's class (`org.apache.kafka.common.protocol.Errors` of the newest
+imported release). `error_advice.json` is written by hand, by names of errors. An unknown code is not a mistake: a
+newer broker may have sent it.
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ EXPECTED_ERRORS: Final = frozenset((
     ("ApiVersionsResponse", ErrorCode.UNSUPPORTED_VERSION),
     ("JoinGroupResponse", ErrorCode.MEMBER_ID_REQUIRED),
 ))  # fmt: skip
-"""Errors that are steps of the protocol, each with the message that bears it: UNSUPPORTED_VERSION, to which a client
-asks again lower (KIP-511), and MEMBER_ID_REQUIRED, to which a new member joins again with its id (KIP-394)."""
+"""Errors that are steps of the protocol, each with its response: after UNSUPPORTED_VERSION a client asks again in a
+lower version (KIP-511), after MEMBER_ID_REQUIRED a new member joins again with its id (KIP-394)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
-    """An error as it stands on the wire (`code`, int16) and in Kafka's sources (`name`).
+    """An error: its code on the wire (int16) and its name in Kafka's sources.
 
-    `advice` is one sentence on what it means for a client and what the client, or who runs it, should do.
+    `advice` is one sentence on what it means for a client, and what the client or its operator should do.
     """
 
     code: int
@@ -35,31 +35,31 @@ class ErrorInfo:
 
 
 def error_name(code: int) -> str:
-    """``NONE`` for 0, ``UNKNOWN_TOPIC_OR_PARTITION`` for 3, ``UNKNOWN(1234)`` for what this release does not know."""
+    """Return ``NONE`` for 0, ``UNKNOWN_TOPIC_OR_PARTITION`` for 3, ``UNKNOWN(1234)`` for unknown codes."""
     found = known_errors().get(code)
     return found.name if found else f"UNKNOWN({code})"
 
 
 def is_retriable(code: int) -> bool:
-    """Whether Kafka's own client would try again. False for codes that this release does not know."""
+    """Return whether Kafka's client would retry. False for unknown codes."""
     found = known_errors().get(code)
     return found is not None and found.retriable
 
 
 def is_expected(message: str | None, code: int) -> bool:
-    """Whether an error of this message is a step of the protocol, and nothing has gone wrong."""
+    """Return whether an error is a normal step of the protocol in this message."""
     return (message, code) in EXPECTED_ERRORS
 
 
 def advice(code: int) -> str:
-    """What an error asks of a client. Nothing for success, and for codes that this release does not know."""
+    """Return what an error asks of a client. Empty for success and for unknown codes."""
     found = known_errors().get(code)
     return found.advice if found and code else ""
 
 
 @cache
 def known_errors() -> dict[int, ErrorInfo]:
-    """Every known error by its code, in the order of the codes."""
+    """Return every known error by code, in the order of codes."""
     rows, sentences = read_json("errors.json"), read_json("error_advice.json")
     try:
         found = {

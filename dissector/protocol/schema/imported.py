@@ -1,6 +1,6 @@
-"""The releases that a user imported, each a folder of tables in the user's data folder (`importer.keep` puts it there).
+"""Releases that a user imported: folders of tables in the user's data folder, written by `importer.user_releases`.
 
-``$XDG_DATA_HOME/kdissect/schemas/4.5.0/`` has what `schema/tables` has. Without that variable the folder is
+``$XDG_DATA_HOME/kdissect/schemas/4.5.0/`` is structured as `schema/tables`. Without that variable the data folder is
 ``~/.local/share``, on macOS ``~/Library/Application Support``.
 """
 
@@ -20,27 +20,27 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
 def is_label(text: str) -> bool:
-    """Whether a release may be called so: the name becomes a folder's."""
+    """Return whether a release may have this name, which becomes a folder's."""
     return _LABEL.fullmatch(text) is not None
 
 
 def folder() -> Path:
-    """Where imported releases are kept. Raises `SchemaError` for a user without a home."""
-    given = os.environ.get("XDG_DATA_HOME", "")
+    """Return the folder of imported releases. Raises `SchemaError` if the user has no home."""
+    data_home = os.environ.get("XDG_DATA_HOME", "")
     try:
-        if Path(given).is_absolute():  # the rule for these variables: what is relative does not count
-            base = Path(given)
+        if Path(data_home).is_absolute():  # the XDG specification: relative paths are ignored
+            base = Path(data_home)
         elif sys.platform == "darwin":
             base = Path.home() / "Library" / "Application Support"
         else:
             base = Path.home() / ".local" / "share"
     except RuntimeError as error:
-        raise SchemaError("there is no home folder to keep imported releases in; set XDG_DATA_HOME") from error
+        raise SchemaError("there is no home folder for imported releases; set XDG_DATA_HOME") from error
     return base / "kdissect" / "schemas"
 
 
 def labels() -> tuple[str, ...]:
-    """The imported releases; none where there is no folder that could be read."""
+    """Return the names of imported releases; none if their folder can't be read."""
     try:
         return tuple(sorted(each.name for each in folder().iterdir() if is_label(each.name) and each.is_dir()))
     except (OSError, SchemaError):
@@ -48,12 +48,12 @@ def labels() -> tuple[str, ...]:
 
 
 def imported_releases() -> tuple[ImportedRelease, ...]:
-    """All imported releases; of each only its index is read. Raises `SchemaError`, which says how to be rid of it."""
+    """Return all imported releases; only their indexes are read. Raises `SchemaError`, which says how to remove one."""
     return tuple(imported_release(label) for label in labels())
 
 
 def imported_release(label: str) -> ImportedRelease:
-    """One imported release. Raises `SchemaError`."""
+    """Return one imported release. Raises `SchemaError`."""
     where = folder() / label
     return ImportedRelease(
         label, read_entries(_json(where / "index.json", label), _named(label)), lambda n: _table(label, n)

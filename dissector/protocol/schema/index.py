@@ -1,4 +1,4 @@
-"""What can be known of a message without reading its table: the rows of an `index.json`."""
+"""The rows of an `index.json`: what is known of a message without reading its table."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,12 +6,12 @@ from typing import Final
 from dissector.protocol.schema.model import NONE, MessageSchema, SchemaError, Versions
 
 PAIRED_TYPES: Final = ("request", "response")
-"""The types whose `api_key` is an API's."""
+"""The message types that make up an API, in pairs; only their `api_key` is an API's."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A message as an index has it."""
+    """A message in an index."""
 
     name: str
     type: str
@@ -24,7 +24,7 @@ class IndexEntry:
 
 
 def read_entries(raw: object, where: str) -> dict[str, IndexEntry]:
-    """The entries of an index by name. Raises `SchemaError`."""
+    """Return the entries of an index by name. Raises `SchemaError`."""
     try:
         assert isinstance(raw, dict)
         return {row["name"]: _entry(row) for row in raw["messages"]}
@@ -47,7 +47,7 @@ def _entry(row: dict[str, str]) -> IndexEntry:
 
 
 def index_entry(message: MessageSchema) -> IndexEntry:
-    """The entry that an index has for a message."""
+    """Return the entry of a message."""
     return IndexEntry(
         name=message.name,
         type=message.type,

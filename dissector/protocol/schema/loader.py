@@ -1,11 +1,11 @@
-"""The tables, as messages: read when first asked for, once; releases that a user imported are laid over them.
+"""Loads the tables as messages, each once and when first needed, and overlays releases that a user imported.
 
 Invariants:
-  * start-up reads `tables/index.json` alone (what every message is called and which versions it has); a table is read
-    when its message is first needed;
-  * what is returned is shared and immutable;
+  * start-up reads only `tables/index.json` (names and versions of all messages); a table is read when its message is
+    first needed;
+  * returned objects are shared and immutable;
   * a mistake in a table or in the index is a `SchemaError` that names the file, at load;
-  * an import adds APIs, messages and versions; what the tables have of one stays (`overlay`).
+  * an import adds APIs, messages and versions, and never changes those of the tables (`overlay`).
 """
 
 from collections.abc import Iterable
@@ -22,9 +22,7 @@ from dissector.protocol.schema.table import message_of
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """All entries by name, the APIs by key, files of alternative layouts by message; the shipped entries by themselves,
-    and what imports add to them.
-    """
+    """All entries by name, APIs by key, files of alternative layouts by message; shipped entries, and the overlay."""
 
     entries: dict[str, IndexEntry]
     apis: dict[int, Api]
@@ -35,9 +33,9 @@ class _Index:
 
 @cache
 def message(name: str) -> MessageSchema:
-    """The message of that name, Kafka's: ``FetchRequest``, ``RequestHeader``, ``ConsumerProtocolSubscription``.
+    """Return a message by Kafka's name: ``FetchRequest``, ``RequestHeader``, ``ConsumerProtocolSubscription``.
 
-    All its versions are there; the fields of one that was imported are those of `schema`.
+    It has all versions; `schema` has the fields of an imported version. Raises KeyError.
     """
     index = _index()
     if name not in index.entries:
@@ -49,7 +47,7 @@ def message(name: str) -> MessageSchema:
 
 @cache
 def schema(name: str, version: int) -> MessageSchema:
-    """The message as that lays it out which has the version: the tables, or an imported release."""
+    """Return the message from the source that has the version: the tables, or an imported release."""
     index = _index()
     entry = index.shipped.get(name)
     if entry is not None and entry.valid_versions.contains(version):
@@ -58,17 +56,17 @@ def schema(name: str, version: int) -> MessageSchema:
 
 
 def request(api_key: int) -> MessageSchema:
-    """The request of an API. An unknown key is a KeyError."""
+    """Return the request of an API. Raises KeyError for an unknown key."""
     return message(_index().apis[api_key].request)
 
 
 def response(api_key: int) -> MessageSchema:
-    """The response of an API. An unknown key is a KeyError."""
+    """Return the response of an API. Raises KeyError for an unknown key."""
     return message(_index().apis[api_key].response)
 
 
 def api(api_key: int) -> Api | None:
-    """The API of that key, or None."""
+    """Return the API of that key, or None."""
     return _index().apis.get(api_key)
 
 
@@ -79,27 +77,27 @@ def api_name(api_key: int) -> str:
 
 
 def api_named(name: str) -> Api | None:
-    """The API of that name, or of one that a release gave it; however it is capitalised."""
+    """Return the API of that name or alias, whatever its case, or None."""
     wanted = name.lower()
     return next((each for each in apis() if wanted in (n.lower() for n in (each.name, *each.aliases))), None)
 
 
 def apis() -> tuple[Api, ...]:
-    """All APIs, by key."""
+    """Return all APIs, in the order of keys."""
     return tuple(_index().apis.values())
 
 
 def entries() -> tuple[IndexEntry, ...]:
-    """Every message that there is a table of, by name; reads no table."""
+    """Return the index entries of all messages, in the order of names. Reads no table."""
     return tuple(_index().entries.values())
 
 
 @cache
 def alternatives(name: str, version: int) -> tuple[MessageSchema, ...]:
-    """Other layouts that a release put on the wire under the same version of that message; mostly none.
+    """Return other layouts that a release used for the same version of a message; mostly none.
 
-    The number alone can't tell them apart: the layout that consumes the frame exactly is the right one. Each has the
-    message's name; its `valid_versions` are the versions that it is another layout of.
+    The version does not tell them apart: the layout that consumes the frame exactly is the right one. Each has the
+    message's name; its `valid_versions` are the versions for which it is another layout.
     """
     tables = (_table(f"alternatives/{file}") for file in _index().alternatives.get(name, ()))
     return tuple(table for table in tables if table.valid_versions.contains(version))
@@ -115,7 +113,7 @@ def _index() -> _Index:
 
 
 def try_import(release: ImportedRelease) -> Overlay:
-    """What the tables would be overlaid with if this release were imported too. Raises `SchemaError`."""
+    """Return the overlay as it would be with this release imported, too. Raises `SchemaError`."""
     return _assembled([*(each for each in imported_releases() if each.label != release.label), release]).overlay
 
 
@@ -129,13 +127,13 @@ def _assembled(releases: Iterable[ImportedRelease]) -> _Index:
             others[row["name"]] = (*others.get(row["name"], ()), row["file"])
     except (AssertionError, KeyError, TypeError) as error:
         raise SchemaError(f"tables/index.json: is not an index of tables: {error!r}") from error
-    over = overlay(shipped, _table, releases)
-    entries = shipped | {name: index_entry(message) for name, message in over.messages.items()}
-    return _Index(dict(sorted(entries.items())), _apis(entries), others, shipped, over)
+    overlaid = overlay(shipped, _table, releases)
+    entries = shipped | {name: index_entry(message) for name, message in overlaid.messages.items()}
+    return _Index(dict(sorted(entries.items())), _apis(entries), others, shipped, overlaid)
 
 
 def _apis(entries: dict[str, IndexEntry]) -> dict[int, Api]:
-    """The APIs, in the order of their keys. A request and its response share the key and the versions."""
+    """Return the APIs in the order of keys. A request and its response have the same key and versions."""
     requests, responses = (
         {e.api_key: e for e in entries.values() if e.type == kind and e.api_key is not None} for kind in PAIRED_TYPES
     )
@@ -143,9 +141,9 @@ def _apis(entries: dict[str, IndexEntry]) -> dict[int, Api]:
         raise SchemaError(f"API keys {sorted(requests.keys() ^ responses.keys())} lack a request or a response")
     found: dict[int, Api] = {}
     for key, each in sorted(requests.items()):
-        answer = responses[key]
-        if answer.valid_versions != each.valid_versions:
-            raise SchemaError(f"{each.name} and {answer.name} have other versions")
+        response = responses[key]
+        if response.valid_versions != each.valid_versions:
+            raise SchemaError(f"{each.name} and {response.name} have different versions")
         high = each.valid_versions.high
         found[key] = Api(
             key=key,
@@ -155,7 +153,7 @@ def _apis(entries: dict[str, IndexEntry]) -> dict[int, Api]:
             deprecated_versions=each.deprecated_versions,
             unstable_versions=Versions(high, high) if each.latest_version_unstable else NONE,
             request=each.name,
-            response=answer.name,
+            response=response.name,
             aliases=tuple(alias.removesuffix("Request") for alias in each.aliases),
         )
     return found

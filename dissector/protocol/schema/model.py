@@ -1,12 +1,12 @@
-"""What a message schema says, as values: versions, fields, messages, APIs.
+"""Message schemas as values: versions, fields, messages, APIs.
 
-The vocabulary is that of the JSON files under ``clients/src/main/resources/common/message`` in Apache Kafka (KIP-482
-for flexible versions and tags); names here are the same, in Python's spelling.
+The terms are those of the JSON files under ``clients/src/main/resources/common/message`` in Apache Kafka (KIP-482 for
+flexible versions and tags), in Python's spelling.
 
 Invariants:
   * everything is immutable and shared: a message is read from its table once;
   * common structs are resolved: a field whose type is a struct has that struct's fields in `Field.fields`;
-  * ranges of fields may be open (``3+``); a message's `valid_versions` never is.
+  * version ranges of fields may be open (``3+``); a message's `valid_versions` never are.
 """
 
 import re
@@ -33,7 +33,7 @@ class Versions:
 
     @staticmethod
     def parse(text: str) -> "Versions":
-        """``"0"``, ``"1-4"``, ``"3+"`` or ``"none"``. Anything else is a ValueError."""
+        """Parse ``"0"``, ``"1-4"``, ``"3+"`` or ``"none"``. Raises ValueError for anything else."""
         if text == "none":
             return NONE
         found = re.fullmatch(r"(\d+)(?:(\+)|-(\d+))?", text, re.ASCII)
@@ -67,20 +67,20 @@ class Versions:
 
 
 NONE: Final = Versions(0, -1)
-"""No version at all."""
+"""No version."""
 
 
 def snake_name(name: str) -> str:
-    """``SessionTimeoutMs`` -> ``session_timeout_ms``, as on Kafka's protocol page.
+    """Convert ``SessionTimeoutMs`` to ``session_timeout_ms``, as on Kafka's protocol page.
 
-    Same result as ``toSnakeCase`` of Apache's MessageGenerator: an underscore stands where a capital follows what is
-    not a capital, so a run of capitals stays one word.
+    As ``toSnakeCase`` of Apache's MessageGenerator, it puts an underscore before a capital that follows a character
+    that is not one, so a run of capitals is one word.
     """
     return re.sub(r"(?<=[^A-Z])(?=[A-Z])", "_", name).lower()
 
 
 def camel_name(name: str) -> str:
-    """``SessionTimeoutMs`` -> ``sessionTimeoutMs``, as Apache's JSON converters write it."""
+    """Convert ``SessionTimeoutMs`` to ``sessionTimeoutMs``, as Apache's JSON converters write it."""
     return name[:1].lower() + name[1:]
 
 
@@ -88,8 +88,8 @@ def camel_name(name: str) -> str:
 class Field:
     """A field of a message or struct. `type` is Kafka's: ``int32``, ``[]string``, ``[]FetchTopic``, ``EpochEndOffset``.
 
-    `default` is as the table has it, None where it has none (null is written ``"null"``); `flexible_versions` is None
-    unless the field is an exception to its message's. `aliases` are names that older releases have for it.
+    `default` is as in the table, None if it has none (null is written ``"null"``); `flexible_versions` is None unless
+    the field is an exception to its message's. `aliases` are names in older releases.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Field:
     aliases: tuple[str, ...] = ()
     fields: tuple["Field", ...] = ()
 
-    # Kept, not computed at each call: every compiled reader and every tree node asks for it.
+    # Computed once: every compiled reader and every tree node uses it.
     snake_name: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -115,7 +115,7 @@ class Field:
 
     @property
     def camel_name(self) -> str:
-        """The name in Kafka's own JSON."""
+        """The name in Kafka's JSON."""
         return camel_name(self.name)
 
     @property
@@ -124,7 +124,7 @@ class Field:
 
     @property
     def element_type(self) -> str:
-        """The type of an array's elements; of anything else its own."""
+        """The type of an array's elements; for other fields, `type`."""
         return self.type.removeprefix("[]")
 
 
@@ -133,9 +133,9 @@ class MessageSchema:
     """The schema of a message in all its versions.
 
     `type` is ``request``, ``response``, ``header`` or ``data`` (other jars have ``metadata``, ``coordinator-key``,
-    ``coordinator-value``, whose `api_key` is a record type); `api_key` is None where the schema file has none.
-    `deprecated_versions` are those that the newest release deprecates or no longer has; `releases` says which release
-    of Kafka has which versions. `common_structs` names the structs that the table keeps apart from the fields.
+    ``coordinator-value``, whose `api_key` is a record type); `api_key` is None if the schema file has none.
+    `deprecated_versions` are those that the newest release deprecates or no longer has; `releases` are the versions by
+    release of Kafka. `common_structs` are the structs that the table defines apart from the fields.
     """
 
     name: str
@@ -153,14 +153,14 @@ class MessageSchema:
 
     @property
     def unstable_versions(self) -> Versions:
-        """The latest version, where the newest release says that it may still change."""
+        """The latest version, if it may still change according to the newest release."""
         high = self.valid_versions.high
         return Versions(high, high) if self.latest_version_unstable else NONE
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A request and its response: `name` is the request's without ``Request``. `request` and `response` are names."""
+    """A request and its response, by name. `name` is the request's without ``Request``."""
 
     key: int
     name: str

@@ -1,9 +1,9 @@
-"""Imported releases laid over the shipped tables: what they have and the tables have not, in whole or in some version.
+"""Overlays the shipped tables with messages and versions that only imported releases have.
 
-Schemas are not mixed: a version that the tables have is the tables', any other is laid out by the first import that has
-it. What can't be told from the tables so (`Overlay.left_out`) is left out and the rest taken: an import breaks nothing.
+Schemas are not mixed: a version that the tables have is the tables'; any other is the first import's that has it. A
+message whose versions can't be combined is omitted, with the reason in `Overlay.left_out`: an import breaks nothing.
 
-A request or response is known by its API key: one that goes by another name in an import is the same message.
+Requests and responses are identified by API key, so one with another name in an import is the same message.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from dissector.protocol.schema.model import LATEST, NONE, MessageSchema, Version
 
 @dataclass(frozen=True, slots=True)
 class ImportedRelease:
-    """A release that a user imported; its tables are read one by one, when something in them is new."""
+    """A release that a user imported. A table of it is read only if something in it is new."""
 
     label: str
     entries: Mapping[str, IndexEntry]
@@ -24,22 +24,22 @@ class ImportedRelease:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """What imports add. `messages` say which versions a message has now; its fields may be of the tables' alone."""
+    """What imports add. `messages` have all versions; their fields may be those of the tables only."""
 
     messages: dict[str, MessageSchema] = field(default_factory=dict)
     sources: dict[str, list[MessageSchema]] = field(default_factory=dict)
-    """The schemas of versions that the tables have not, by message."""
+    """The schemas of versions that the tables lack, by message."""
     releases: dict[str, dict[str, Versions]] = field(default_factory=dict)
-    """The imported releases of every message."""
+    """Versions by message and imported release."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """Messages whose new versions could not be taken, and why."""
+    """Messages whose new versions were omitted, and why."""
 
     def source(self, name: str, version: int) -> MessageSchema | None:
-        """The schema that lays out a version that the tables have not."""
+        """Return the schema of a version that the tables lack."""
         return next((each for each in self.sources.get(name, ()) if each.valid_versions.contains(version)), None)
 
     def leave_out(self, name: str, reason: str) -> None:
-        """Take nothing of a message."""
+        """Omit a message."""
         self.messages.pop(name, None)
         self.sources.pop(name, None)
         self.left_out[name] = reason
@@ -48,7 +48,7 @@ class Overlay:
 def overlay(
     shipped: Mapping[str, IndexEntry], table: Callable[[str], MessageSchema], imported: Iterable[ImportedRelease]
 ) -> Overlay:
-    """Lay imported releases over the tables, of which `shipped` is the index. Raises `SchemaError` for damaged ones."""
+    """Overlay the tables, whose index is `shipped`, with imported releases. Raises `SchemaError` for damaged ones."""
     result = Overlay()
     names = {(e.type, e.api_key): e.name for e in shipped.values() if e.type in PAIRED_TYPES}
     for release in imported:
@@ -72,11 +72,11 @@ def _renamed(message: MessageSchema, name: str) -> MessageSchema:
 
 
 def _add(result: Overlay, known: MessageSchema | None, other: MessageSchema) -> None:
-    """Add what is new of a message."""
+    """Add the new versions of a message."""
     if known is None:
         result.messages[other.name] = other
     elif (known.type, known.api_key) != (other.type, other.api_key):
-        result.leave_out(other.name, "another message of the tables is called so")
+        result.leave_out(other.name, "the tables have another message of this name")
         return
     else:
         try:
@@ -88,7 +88,7 @@ def _add(result: Overlay, known: MessageSchema | None, other: MessageSchema) -> 
 
 
 def _extended(known: MessageSchema, other: MessageSchema) -> MessageSchema:
-    """`known` with the versions of `other` too. Raises ValueError where they can't be told as ranges."""
+    """Return `known` with the versions of `other`, too. Raises ValueError if they don't form one range."""
     valid = _range({*known.valid_versions, *other.valid_versions})
 
     def both(ours: Versions, theirs: Versions) -> Versions:
@@ -120,7 +120,7 @@ def _range(versions: set[int]) -> Versions:
 
 
 def _check_pairs(result: Overlay, shipped: Mapping[str, IndexEntry]) -> None:
-    """A request and its response go together: where one is missing or has other versions, neither is taken."""
+    """Omit a request and its response if one is missing or their versions differ."""
     now: dict[str, MessageSchema | IndexEntry] = {**shipped, **result.messages}
     keys = {each.api_key for each in result.messages.values() if each.type in PAIRED_TYPES}
     for key in keys:

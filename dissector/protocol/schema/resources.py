@@ -1,4 +1,4 @@
-"""The JSON files that ship beside the schema code: each read whole; what can't be read is a `SchemaError`."""
+"""Reads the JSON files of this package. A file that can't be read is a `SchemaError`."""
 
 import json
 from importlib.resources import files
@@ -8,7 +8,7 @@ from dissector.protocol.schema.model import SchemaError
 
 
 def read_json(path: str) -> Any:
-    """A file of this package, by its path in it (``errors.json``, ``tables/index.json``)."""
+    """Return the content of a file, by its path in this package (``errors.json``, ``tables/index.json``)."""
     try:
         return json.loads(files("dissector.protocol.schema").joinpath(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -1,11 +1,10 @@
-"""A table (the JSON of one message) to a `MessageSchema`, and every check that a table must pass.
+"""Reads a table (the JSON of one message) as a `MessageSchema`, with all checks that a table must pass.
 
 Invariants:
-  * whatever is wrong with a table is a `SchemaError` here, with the table's and the field's name: nothing is found out
-    later, inside a decode;
-  * a key that this file does not know is a mistake, not ignored: a new Kafka release may have given it a meaning;
-  * names are plain words (they become file names, and words of generated code), and what a table may cost is bounded:
-    people import tables that are not ours.
+  * every mistake in a table is a `SchemaError` here, with the names of table and field, and not a failure in a decode;
+  * an unknown key is a mistake and not ignored: a new Kafka release may have given it a meaning;
+  * names are plain words (they become file names, and names in generated code), and the size of a schema is bounded:
+    users import tables that are not ours.
 """
 
 import re
@@ -32,7 +31,7 @@ _FIELD_KEYS: Final = frozenset((
 
 MOST_VERSIONS: Final = 1_000
 MOST_FIELDS: Final = 10_000
-"""Fields of a message, those of a common struct counted at each use."""
+"""Fields of a message; those of a common struct count at each use."""
 MOST_DEPTH: Final = 12
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 
@@ -40,12 +39,12 @@ Table = Mapping[str, object]
 
 
 def message_of(table: object, where: str) -> MessageSchema:
-    """The message that a table describes; `where` names the table in errors (a file's name)."""
+    """Return the message of a table; `where` names the table in errors (a file's name)."""
     return _Reader(where).message(table)
 
 
 class _Reader:
-    """One table's reading: holds the common structs and the place for errors."""
+    """Reads one table; has its common structs, and its name for errors."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -63,7 +62,7 @@ class _Reader:
         if not valid or str(valid).endswith("+"):
             self._fail("(message)", f"validVersions {valid} must be a closed range")
         if valid.high >= MOST_VERSIONS:
-            self._fail("(message)", f"validVersions {valid} are more than can be believed")
+            self._fail("(message)", f"validVersions {valid} are too many")
         self._flexible = self._versions(table, "flexibleVersions", "(message)")
         for each in self._list(table, "commonStructs", "(message)"):
             struct = self._table(each, frozenset(("name", "versions", "fields")), "commonStructs")
@@ -229,7 +228,7 @@ class _Reader:
 
 
 def _is_valid_default(kind: str, default: Default) -> bool:
-    """Whether a default can be read as what it is the default of."""
+    """Return whether a default is a value of its field's type."""
     if default is None or kind not in FIXED_TYPES or kind == "uuid":
         return True
     if kind == "bool":

@@ -72,7 +72,11 @@ def test_two_imports_of_the_same_news_are_one(tmp_path: Path) -> None:
         (haunt()[:1], "HauntRequest", "do not have the same versions"),
         (newer_heartbeat()[:1], "HeartbeatRequest", "do not have the same versions"),
         ([{**each, "validVersions": "7-8"} for each in newer_heartbeat()], "HeartbeatRequest", "are not one range"),
-        ([{**newer_heartbeat()[0], "type": "data"}], "HeartbeatRequest", "another message of the tables is called so"),
+        (
+            [{**newer_heartbeat()[0], "type": "data"}],
+            "HeartbeatRequest",
+            "the tables have another message of this name",
+        ),
     ],
 )
 def test_what_can_not_be_taken_is_left_out_and_the_rest_is_not(

@@ -1,1 +1,1 @@
-"""The importer: Kafka's jars in, tables out. Run with every new Kafka release, and for releases that a user imports."""
+"""The importer: makes tables from Kafka's jars, for every new Kafka release and for releases that a user imports."""

@@ -1,4 +1,4 @@
-"""A release that is not shipped, from its jars into the user's data folder: read, tried, kept; or refused whole."""
+"""Imports a release from its jars into the user's data folder: completely, or not at all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from dissector.protocol.schema.model import MessageSchema, SchemaError, Versions
 
 @dataclass(frozen=True, slots=True)
 class ImportedNames:
-    """What an import brought: versions that are new, those that could not be taken, those that the tables have and lay
-    out otherwise."""
+    """The result of an import: versions that are new, those that were omitted, and those that the tables have in another
+    layout."""
 
     label: str
     count: int
@@ -28,7 +28,7 @@ class ImportedNames:
 
 
 def import_user_release(jars: Sequence[Path], name: str | None) -> ImportedNames:
-    """Import the jars of one release. Raises `SchemaError`."""
+    """Import the jars of one release under `name` (by default its version). Raises `SchemaError`."""
     label = name or _label(jars)
     if not is_label(label):
         raise SchemaError(f"{label}: a release's name has letters, digits, and . _ + - in it")
@@ -51,7 +51,7 @@ def import_user_release(jars: Sequence[Path], name: str | None) -> ImportedNames
 
 
 def _known(theirs: MessageSchema) -> MessageSchema | None:
-    """What the tables have of a message: of an API's by its key, of any other by its name."""
+    """Return the tables' message: for requests and responses by API key, for others by name."""
     known = api(theirs.api_key) if theirs.type in PAIRED_TYPES and theirs.api_key is not None else None
     if known is not None:
         return message(known.request if theirs.type == "request" else known.response)
@@ -62,23 +62,23 @@ def _label(jars: Sequence[Path]) -> str:
     found = {version for jar in jars if (version := version_of(jar))}
     if len(found) == 1:
         return found.pop()
-    told = f"they are of {' and '.join(sorted(found))}" if found else "no jar says of which release it is"
-    raise SchemaError(f"{jars[0].name}: {told}: --name gives the release a name")
+    reason = f"they are of {' and '.join(sorted(found))}" if found else "no jar names its release"
+    raise SchemaError(f"{jars[0].name}: {reason}: --name gives the release a name")
 
 
 def _new_versions(theirs: MessageSchema, ours: MessageSchema | None) -> list[int]:
-    """The versions that the tables have not."""
+    """Return the versions that the tables lack."""
     return [v for v in theirs.valid_versions if ours is None or not ours.valid_versions.contains(v)]
 
 
 def _changed_versions(theirs: MessageSchema, ours: MessageSchema) -> list[int]:
-    """The versions that the tables lay out otherwise."""
+    """Return the versions that have another layout in the tables."""
     both = ours.valid_versions.intersect(theirs.valid_versions)
     return [v for v in both if next(version_differences(schema(ours.name, v), theirs, v), None)]
 
 
 def _with_versions(name: str, versions: list[int]) -> str:
-    """A message and some of its versions, ``FetchRequest v0-3, v5``; empty where there are none."""
+    """Return a message and its versions, ``FetchRequest v0-3, v5``; empty if there are none."""
     runs: list[Versions] = []
     for version in versions:
         if runs and runs[-1].high == version - 1:

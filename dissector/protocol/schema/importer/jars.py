@@ -1,14 +1,14 @@
-"""Message schemas out of Kafka's jars: facts only, in the form that a table has.
+"""Reads message schemas from Kafka's jars, without prose, in the form of a table.
 
-A jar is a zip file; every ``.json`` file under a ``message`` folder of it is a schema: JSON with ``//`` comment lines
-(``common/message`` in kafka-clients and the coordinators' jars, ``message`` in kafka-storage), and so is every one
-under ``metadata`` (kafka-metadata).
+A jar is a zip file. Every ``.json`` file in a ``message`` folder is a schema: JSON with ``//`` comment lines
+(``common/message`` in kafka-clients and the coordinators' jars, ``message`` in kafka-storage). So is every one under
+``metadata`` (kafka-metadata).
 
 Invariants:
-  * no prose leaves this file: ``about`` and comments are dropped;
-  * a message that has no version left (``"validVersions": "none"``, as keys 4-7 in 4.0) is not there;
+  * prose is dropped here: ``about`` and comments;
+  * a message without versions (``"validVersions": "none"``, as keys 4-7 in 4.0) is skipped;
   * two jars of one release may not have the same message;
-  * whatever is wrong with a jar is a `SchemaError`, and what is read of one is bounded: jars come from strangers.
+  * every problem of a jar is a `SchemaError`, and what is read is bounded, as jars are untrusted input.
 """
 
 import json
@@ -30,19 +30,19 @@ _JSON: Final = json.JSONDecoder()
 _FLAGS: Final = ("ignorable", "mapKey", "zeroCopy", "latestVersionUnstable")
 _DAMAGE: Final = (OSError, ValueError, EOFError, KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile,
                   zlib.error)  # fmt: skip
-"""What reading a broken or encrypted zip file raises."""
+"""Exceptions from a broken or encrypted zip file."""
 
 LARGEST_SCHEMA: Final = 1 << 20
 MOST_SCHEMAS: Final = 2_000
 LARGEST_DIRECTORY: Final = 32 << 20
-"""Bytes of a zip file's list of names: room for a quarter of a million."""
+"""Bytes of a zip file's directory: room for a quarter of a million names."""
 _END: Final = b"PK\x05\x06"
 _END_SIZE: Final = 22
 _LONGEST_COMMENT: Final = 0xFFFF
 
 
 def read_release(label: str, jars: Iterable[Path]) -> Release:
-    """All messages in the jars of one release. `label` is its version as people write it: ``4.4.0``."""
+    """Return all messages in the jars of one release. `label` is its version: ``4.4.0``."""
     messages: dict[str, MessageSchema] = {}
     for jar in jars:
         for message in _schemas(jar):
@@ -55,7 +55,7 @@ def read_release(label: str, jars: Iterable[Path]) -> Release:
 
 
 def version_of(jar: Path) -> str | None:
-    """The release that a jar says it is of (kafka-clients does), or None."""
+    """Return the release named in a jar (as in kafka-clients), or None."""
     with _opened(jar) as archive:
         names = archive.namelist()
         text = _text(archive, _VERSION_FILE) if _VERSION_FILE in names else ""
@@ -64,18 +64,18 @@ def version_of(jar: Path) -> str | None:
 
 
 def _schemas(jar: Path) -> list[MessageSchema]:
-    """The messages of a jar, by name."""
+    """Return the messages of a jar, in the order of names."""
     with _opened(jar) as archive:
         names = sorted(name for name in archive.namelist() if _SCHEMA.fullmatch(name))
         if len(names) > MOST_SCHEMAS:
-            raise SchemaError(f"{jar.name}: {len(names):,} schemas are more than can be believed")
+            raise SchemaError(f"{jar.name}: {len(names):,} schemas are too many")
         texts = {name: _text(archive, name) for name in names}
     messages = (schema_of(text, f"{jar.name}: {Path(name).name}") for name, text in texts.items())
     return [message for message in messages if message is not None]
 
 
 def _opened(jar: Path) -> zipfile.ZipFile:
-    """A jar as a zip file, its directory checked before it is read."""
+    """Open a jar as a zip file, after checking the size of its directory."""
     try:
         if not jar.exists():
             raise SchemaError(f"{jar}: no such file")
@@ -96,7 +96,7 @@ def _text(archive: zipfile.ZipFile, name: str) -> str:
     jar = Path(archive.filename or "").name
     try:
         if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError("compressed in a way that jars are not")
+            raise ValueError("compressed with a method that jars don't use")
         with archive.open(name) as file:
             data = file.read(LARGEST_SCHEMA + 1)
         if len(data) > LARGEST_SCHEMA:
@@ -107,17 +107,17 @@ def _text(archive: zipfile.ZipFile, name: str) -> str:
 
 
 def schema_of(text: str, where: str) -> MessageSchema | None:
-    """A message from the text of Kafka's schema file, or None where it has no version left."""
+    """Return the message of a schema file of Kafka's, or None if it has no versions."""
     try:
         plain = _COMMENT.sub("", text)
-        # What stands after the object is not looked at, as by Kafka's own generator: a file of 2.8 ends in `}}`.
+        # Text after the object is ignored, as Kafka's generator does: a file of 2.8 ends in `}}`.
         raw, _ = _JSON.raw_decode(plain, len(plain) - len(plain.lstrip()))
         if isinstance(raw, dict) and raw.get("validVersions") == "none":
             return None
-        facts = _without_prose(raw)
-        if isinstance(facts, dict):
-            facts.setdefault("flexibleVersions", "none")  # Kafka before 3.0 may leave it out
-        return message_of(facts, where)
+        table = _without_prose(raw)
+        if isinstance(table, dict):
+            table.setdefault("flexibleVersions", "none")  # optional before Kafka 3.0
+        return message_of(table, where)
     except json.JSONDecodeError as error:
         raise SchemaError(f"{where}: line {error.lineno}: {error.msg}") from error
     except (ValueError, RecursionError) as error:
@@ -125,19 +125,19 @@ def schema_of(text: str, where: str) -> MessageSchema | None:
 
 
 def _without_prose(raw: object) -> object:
-    """Without prose, and with what Kafka's own generator lets a file leave out or spell otherwise made plain.
+    """Return a value of a schema file without prose, and with variants normalized that Kafka's generator accepts.
 
-    A few files have tags as text (``"tag": "0"``) or flags (``"ignorable": "true"``), and a tagged field may lack
-    `versions`: they are its tagged ones.
+    A few files have tags (``"tag": "0"``) or flags (``"ignorable": "true"``) as text. A tagged field may lack
+    `versions`, which are then its tagged ones.
     """
     if isinstance(raw, list):
         return [_without_prose(each) for each in raw]
     if not isinstance(raw, dict):
         return raw
-    facts = {key: _without_prose(value) for key, value in raw.items() if key != "about"}
-    if isinstance(tag := facts.get("tag"), str) and tag.isdecimal():
-        facts["tag"] = int(tag)
-    facts |= {flag: facts[flag] == "true" for flag in _FLAGS if facts.get(flag) in ("true", "false")}
-    if "versions" not in facts and "taggedVersions" in facts:
-        facts["versions"] = facts["taggedVersions"]
-    return facts
+    table = {key: _without_prose(value) for key, value in raw.items() if key != "about"}
+    if isinstance(tag := table.get("tag"), str) and tag.isdecimal():
+        table["tag"] = int(tag)
+    table |= {flag: table[flag] == "true" for flag in _FLAGS if table.get(flag) in ("true", "false")}
+    if "versions" not in table and "taggedVersions" in table:
+        table["versions"] = table["taggedVersions"]
+    return table

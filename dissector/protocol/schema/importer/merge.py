@@ -1,11 +1,11 @@
-"""One message out of the same message in several releases, so that no version of it is lost.
+"""Merges the same message of all releases into one, so that no version is lost.
 
-Invariants (`proof` checks them on every import; they are not taken on trust):
-  * a version that only one release has keeps that release's layout;
-  * a version that several have keeps the newest one's layout.
+Invariants (`merge_check` verifies them on every import):
+  * a version in only one release keeps that release's layout;
+  * a version in more than one keeps the newest release's layout.
 
-A field's range says "from this version on", so what a release no longer has must be put back into the ranges of the
-newest one: 4.x says ``3+`` of fields that 3.9 has from version 0.
+A field's range means "from this version on" within the versions of its release, so older versions have to be added to
+the ranges of the newest release: 4.x has ``3+`` for fields that 3.9 has since version 0.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from dissector.protocol.schema.model import LATEST, NONE, Field, MessageSchema, 
 
 
 def merge_releases(releases: list[Release]) -> dict[str, MessageSchema]:
-    """Every message of the releases, which stand oldest first."""
+    """Return every message of the releases, which are given oldest first."""
     merged: dict[str, MessageSchema] = {}
     for release in releases:
         for name, message in release.messages.items():
@@ -30,7 +30,7 @@ def merge_releases(releases: list[Release]) -> dict[str, MessageSchema]:
 
 
 def merge(older: MessageSchema, newer: MessageSchema) -> MessageSchema:
-    """The message with the versions of both; where both have a version, as `newer` has it."""
+    """Return the message with the versions of both; a version in both is as in `newer`."""
     if (older.api_key, older.type) != (newer.api_key, newer.type):
         raise SchemaError(f"{newer.name}: key or type changed: {older.api_key} {older.type} was another message")
     ranges = _Ranges(newer.name, older.valid_versions, newer.valid_versions)
@@ -39,7 +39,7 @@ def merge(older: MessageSchema, newer: MessageSchema) -> MessageSchema:
     return replace(
         newer,
         valid_versions=ranges.valid,
-        # What the newest release no longer has is as deprecated as can be.
+        # Versions that the newest release no longer has count as deprecated.
         deprecated_versions=ranges.of(older.valid_versions, newer.deprecated_versions, "deprecatedVersions"),
         flexible_versions=flexible,
         fields=fields.merge(older.fields, newer.fields, ""),
@@ -55,7 +55,7 @@ def _union(older: Iterable[str], newer: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Ranges:
-    """Merges ranges: what `newer` says of its versions, and what `older` says of the others."""
+    """Merges ranges: those of `newer` for its versions, those of `older` for all others."""
 
     name: str
     older: Versions
@@ -69,10 +69,10 @@ class _Ranges:
         chosen = {v for v in self.newer if newer.contains(v)}
         chosen |= {v for v in self.older if older.contains(v) and not self.newer.contains(v)}
         valid = set(self.valid)
-        for kept in (newer, older):
-            # Kafka's own text is kept where it says the same: `0+` reads better than what could be computed.
-            if {v for v in valid if kept.contains(v)} == chosen:
-                return kept
+        for original in (newer, older):
+            # Kafka's range is used if it means the same: `0+` reads better than a computed one.
+            if {v for v in valid if original.contains(v)} == chosen:
+                return original
         found = self._range(chosen, what)
         return Versions(found.low, LATEST) if newer.high == LATEST and found.high == max(valid) else found
 
@@ -95,7 +95,7 @@ class _Fields:
     flexible: Versions
 
     def merge(self, older: tuple[Field, ...], newer: tuple[Field, ...], above: str) -> tuple[Field, ...]:
-        """The fields of both, in an order that is both's order: a field that is gone stands after the one before it."""
+        """Return the fields of both, in the order of both: a removed field follows the one that was before it."""
         known = {each.name: each for each in older}
         names = {each.name for each in newer}
         merged = [
@@ -107,14 +107,14 @@ class _Fields:
             if each.name in names:
                 at = 1 + next(i for i, m in enumerate(merged) if m.name == each.name)
                 continue
-            kept = self._only(each, None, above)
-            if kept.versions:
-                merged.insert(at, kept)
+            removed = self._only(each, None, above)
+            if removed.versions:
+                merged.insert(at, removed)
                 at += 1
         return tuple(merged)
 
     def _only(self, older: Field | None, newer: Field | None, above: str) -> Field:
-        """A field that one of the releases lacks: it is in no version of that release."""
+        """Return a field that one of the releases lacks, without the versions of that release."""
         field = older or newer
         assert field is not None
         versions = self.ranges.of(

@@ -1,10 +1,10 @@
-"""The proof that merging lost nothing: every version of every release, laid out from the merged schema, is the same.
+"""Verifies a merge: the layout of every version of every release is the same in the merged schema.
 
 Invariants:
-  * the merged messages have exactly the versions that the releases have together;
-  * for each version of each release the merged layout equals the release's own, or `resolutions.json` names the
-    disagreement and the release's layout is kept as an alternative;
-  * nothing is assumed of how the merge works: it is judged by its result.
+  * the merged messages have exactly the versions of all releases together;
+  * for each version of each release, the merged layout equals the release's, or `resolutions.json` has the
+    disagreement and the release's layout becomes an alternative;
+  * only the result of the merge is used, and nothing of how it works.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from dissector.protocol.schema.model import NONE, MessageSchema, SchemaError
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A version that `release` lays out in another way than the merged schema, which follows `winner`."""
+    """A version whose layout in `release` differs from the merged schema, which is that of `winner`."""
 
     message: str
     version: int
@@ -36,7 +36,7 @@ class Disagreement:
 
 
 def disagreements(releases: list[Release], merged: Mapping[str, MessageSchema]) -> list[Disagreement]:
-    """Every difference between what the releases (oldest first) say and what the merged messages say."""
+    """Return every difference between the releases (oldest first) and the merged messages."""
     _check_versions(releases, merged)
     return [
         Disagreement(name, version, release.label, _winner(releases, name, version), difference)
@@ -48,7 +48,7 @@ def disagreements(releases: list[Release], merged: Mapping[str, MessageSchema]) 
 
 
 def _winner(releases: list[Release], name: str, version: int) -> str:
-    """The newest release that has the version."""
+    """Return the newest release that has the version."""
     having = [r.label for r in releases if name in r.messages and r.messages[name].valid_versions.contains(version)]
     return having[-1]
 
@@ -66,10 +66,10 @@ def _check_versions(releases: list[Release], merged: Mapping[str, MessageSchema]
 def alternatives(
     releases: list[Release], found: list[Disagreement], resolutions: tuple[OtherLayout, ...]
 ) -> tuple[list[Alternative], list[Disagreement], list[OtherLayout]]:
-    """The layouts that the decisions keep, the disagreements that none names, and the decisions that name none."""
+    """Return the alternative layouts, the disagreements without a resolution, and the resolutions of nothing."""
     by_label = {release.label: release for release in releases}
     differing = {(d.message, d.release, d.version) for d in found}
-    kept: list[Alternative] = []
+    chosen: list[Alternative] = []
     stale: list[OtherLayout] = []
     named: set[tuple[str, str, int]] = set()
     for each in resolutions:
@@ -79,7 +79,7 @@ def alternatives(
             continue
         named |= keys
         theirs = by_label[each.release].messages[each.message]
-        kept.append(
+        chosen.append(
             Alternative(
                 replace(
                     theirs,
@@ -91,4 +91,4 @@ def alternatives(
                 each.release,
             )
         )
-    return kept, [d for d in found if (d.message, d.release, d.version) not in named], stale
+    return chosen, [d for d in found if (d.message, d.release, d.version) not in named], stale

@@ -1,4 +1,4 @@
-"""What the importer takes in: one release of Kafka, or of a fork of it."""
+"""The input of the importer: one release of Kafka, or of a fork of it."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dissector.protocol.schema.model import MessageSchema
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What one release of Kafka has: its messages by name."""
+    """The messages of a release by name."""
 
     label: str
     messages: dict[str, MessageSchema]

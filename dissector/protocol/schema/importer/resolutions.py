@@ -1,12 +1,11 @@
-"""How disagreements between releases are settled: `resolutions.json`, and its renames carried out.
+"""Resolutions of disagreements between releases, from `resolutions.json`.
 
-Two releases may give the same version of a message other names or another layout. A person decides, once, here:
-  * ``renamed``: the newest name wins, the old one (``was``) stays as an alias. ``field`` is the path with new names; an
-    entry without it renames the message itself;
-  * ``otherLayout``: the newest layout wins; that of ``release`` is kept as an alternative table of ``versions``.
+Two releases may have different names or layouts for the same version of a message. A person decides in that file:
+  * ``renamed``: the newest name wins, the old one (``was``) becomes an alias. ``field`` is the path with new names; an
+    entry without it renames the message;
+  * ``otherLayout``: the newest layout wins; that of ``release`` becomes an alternative table for ``versions``.
 
-Invariant: every entry is needed. One that matches no disagreement is stale and stops the import, so the file never
-says more than the releases do.
+Invariant: every entry is needed. One that matches no disagreement is stale and stops the import.
 """
 
 import json
@@ -19,7 +18,7 @@ from dissector.protocol.schema.model import Field, MessageSchema, SchemaError, V
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """A field (or, with an empty path, a message) that an older release calls `was`."""
+    """A field, or a message if `path` is empty, whose name in an older release is `was`."""
 
     message: str
     was: str
@@ -31,7 +30,7 @@ class Renamed:
 
 @dataclass(frozen=True, slots=True)
 class OtherLayout:
-    """Versions that mean another layout in `release` than in the newest release that has them."""
+    """Versions whose layout in `release` differs from that in the newest release that has them."""
 
     message: str
     versions: Versions
@@ -43,14 +42,14 @@ class OtherLayout:
 
 @dataclass(frozen=True, slots=True)
 class Resolutions:
-    """All decisions."""
+    """All resolutions."""
 
     renamed: tuple[Renamed, ...] = ()
     other_layouts: tuple[OtherLayout, ...] = ()
 
 
 def read_resolutions(text: str) -> Resolutions:
-    """The decisions out of the text of `resolutions.json`."""
+    """Parse the text of `resolutions.json`. Raises `SchemaError`."""
     try:
         raw = json.loads(text)
         renamed = [_renamed(**row) for row in raw.pop("renamed", ())]
@@ -71,7 +70,7 @@ def _other_layout(*, message: str, versions: str, release: str) -> OtherLayout:
 
 
 def rename(releases: list[Release], renamed: Iterable[Renamed]) -> tuple[list[Release], list[Renamed]]:
-    """The releases (oldest first) under the newest names, and the renames that matched no disagreement."""
+    """Return the releases (oldest first) with the newest names, and the renames that matched no disagreement."""
     found = list(releases)
     stale: list[Renamed] = []
     for each in renamed:
@@ -83,7 +82,7 @@ def rename(releases: list[Release], renamed: Iterable[Renamed]) -> tuple[list[Re
 
 
 def _disagree(before: list[Release], after: list[Release], entry: Renamed) -> bool:
-    """Whether a version that carried the old name carries the new name in another, newer release."""
+    """Return whether a version that had the old name has the new name in a newer release."""
     old: set[int] = set()
     for was, now in zip(before, after, strict=True):
         if was is not now:
@@ -94,7 +93,7 @@ def _disagree(before: list[Release], after: list[Release], entry: Renamed) -> bo
 
 
 def _versions(release: Release, entry: Renamed) -> set[int]:
-    """The versions in which a release has the (new) name."""
+    """Return the versions in which a release has the new name."""
     message = release.messages.get(entry.message)
     if message is None:
         return set()
@@ -130,7 +129,7 @@ def _rename_field(release: Release, entry: Renamed) -> Release:
 
 
 def _renamed_in(fields: tuple[Field, ...], path: tuple[str, ...], was: str) -> tuple[Field, ...]:
-    """The fields with `was` under the last name of `path`; the very same tuple where there is nothing to rename."""
+    """Return the fields with `was` renamed to the last name of `path`; the same tuple if there is nothing to rename."""
     names = {field.name for field in fields}
     if len(path) == 1:
         if was not in names or path[0] in names:

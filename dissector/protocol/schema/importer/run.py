@@ -1,9 +1,9 @@
-"""The whole import: releases in, tables out, or a report of what a person has to decide first.
+"""The import of all releases: writes the tables, or reports what a person has to decide first.
 
-    read_release -> rename (resolutions) -> merge_releases -> disagreements (the proof) -> alternatives (resolutions)
+    read_release -> rename (resolutions) -> merge_releases -> disagreements -> alternatives (resolutions)
     -> write_tables
 
-Invariant: tables are written after the proof, or not at all.
+Invariant: tables are written after `merge_check` found no unresolved disagreement, or not at all.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,28 +23,28 @@ SCHEMA_FOLDER: Final = Path(__file__).parent.parent
 
 
 class UnresolvedError(SchemaError):
-    """Releases disagree and `resolutions.json` doesn't say how, or it says more than they disagree on."""
+    """A disagreement between releases is not in `resolutions.json`, or an entry there is stale."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What an import found: messages by name, and other layouts of some of their versions."""
+    """The result of an import: messages by name, and alternative layouts of some versions."""
 
     messages: dict[str, MessageSchema]
     alternatives: tuple[Alternative, ...]
 
 
 def merged(releases: list[Release], resolutions: Resolutions) -> ImportResult:
-    """The union of the releases (oldest first), proved; an `UnresolvedError` lists all that stands in the way."""
+    """Return the verified union of the releases (oldest first). Raises `UnresolvedError`, which lists all conflicts."""
     named, stale_renames = rename(releases, resolutions.renamed)
     messages = merge_releases(named)
-    kept, unresolved, stale_layouts = alternatives(named, disagreements(named, messages), resolutions.other_layouts)
+    chosen, unresolved, stale_layouts = alternatives(named, disagreements(named, messages), resolutions.other_layouts)
     stale = [*stale_renames, *stale_layouts]
     if unresolved or stale:
         lines = [f"  {each}" for each in unresolved]
         lines += [f"  resolutions.json: stale, no releases disagree so: {each}" for each in stale]
         raise UnresolvedError("\n".join(["not imported, resolutions.json must decide:", *lines]))
-    return ImportResult(messages, tuple(kept))
+    return ImportResult(messages, tuple(chosen))
 
 
 def import_jars(jars: Mapping[str, Iterable[Path]], folder: Path = SCHEMA_FOLDER) -> ImportResult:
@@ -57,7 +57,7 @@ def import_jars(jars: Mapping[str, Iterable[Path]], folder: Path = SCHEMA_FOLDER
 
 
 def with_current_names(release: Release) -> Release:
-    """A release by itself, its fields and messages under the names that the tables use."""
+    """Return a release with the names that the tables use for fields and messages."""
     resolutions = read_resolutions((SCHEMA_FOLDER / "resolutions.json").read_text(encoding="utf-8"))
     [renamed], _ = rename([release], resolutions.renamed)
     return renamed

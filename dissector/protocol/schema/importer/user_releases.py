@@ -1,4 +1,4 @@
-"""Imported releases put into the user's data folder, taken out whole, and removed."""
+"""Saves, loads and removes imported releases in the user's data folder."""
 
 import shutil
 import tempfile
@@ -14,20 +14,20 @@ from dissector.protocol.schema.overlay import ImportedRelease
 
 
 def stored(label: str) -> Release:
-    """An imported release, all of it. Raises `SchemaError`."""
+    """Load all of an imported release. Raises `SchemaError`."""
     found = imported_release(label)
     return Release(label, {name: found.table(name) for name in found.entries})
 
 
 def in_memory(release: Release) -> ImportedRelease:
-    """A release that is not kept (yet)."""
+    """Return a release that is not saved (yet) as an imported one."""
     return ImportedRelease(
         release.label, {m.name: index_entry(m) for m in release.messages.values()}, release.messages.__getitem__
     )
 
 
 def labelled(release: Release) -> Release:
-    """The release with its name in its messages, as tables have it."""
+    """Return the release with its label in `releases` of its messages, as in tables."""
     return Release(
         release.label,
         {name: replace(m, releases={release.label: m.valid_versions}) for name, m in release.messages.items()},
@@ -35,7 +35,7 @@ def labelled(release: Release) -> Release:
 
 
 def save(release: Release) -> Path:
-    """Keep a release, in the place of one of the same name; all of it or nothing. The folder that it is in."""
+    """Save a release, completely or not at all, and replace one of the same name. Return its folder."""
     place = folder() / release.label
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def save(release: Release) -> Path:
 
 
 def remove(label: str) -> bool:
-    """Forget a release; whether there was one."""
+    """Remove a release; return whether there was one."""
     if label not in labels():
         return False
     place = folder() / label

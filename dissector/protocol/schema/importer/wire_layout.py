@@ -1,8 +1,8 @@
-"""What one version of a message looks like on the wire: the thing that a merge must not change.
+"""The wire layout of one version of a message, which a merge must not change.
 
-Invariant: two schemas have equal layouts for a version exactly when their readers and writers do the same bytes for it
-and call the values the same. What does not show there (names of structs, `ignorable`, `entityType`, how a range or a
-default is spelled) is not in a layout.
+Invariant: two schemas have equal layouts for a version exactly if their readers and writers use the same bytes and the
+same names for it. Everything else (names of structs, `ignorable`, `entityType`, how a range or a default is spelled)
+is not in a layout.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from dissector.protocol.schema.table import FIXED_TYPES, VARIABLE_TYPES
 class FieldLayout:
     """A field in one version.
 
-    `type` is a plain type, ``struct``, or ``[]`` and one of them; `compact` says that its length is a varint.
+    `type` is a primitive type, ``struct``, or ``[]`` and one of these; `compact` means that its length is a varint.
     """
 
     name: str
@@ -35,7 +35,7 @@ class FieldLayout:
 
 @dataclass(frozen=True, slots=True)
 class LayoutDifference:
-    """One thing that two layouts of the same version say differently. `path` is ``Topics.Partitions.LeaderEpoch``."""
+    """One difference between two layouts of the same version. `path` is as in ``Topics.Partitions.LeaderEpoch``."""
 
     path: str
     ours: str
@@ -43,7 +43,7 @@ class LayoutDifference:
 
 
 def wire_layout(message: MessageSchema, version: int) -> tuple[FieldLayout, ...]:
-    """The fields of a version in wire order; tagged ones stand where the schema has them."""
+    """Return the fields of a version in wire order; tagged ones are where the schema has them."""
     return _slots(message, message.fields, version)
 
 
@@ -54,14 +54,14 @@ def _slots(message: MessageSchema, fields: tuple[Field, ...], version: int) -> t
         element = field.element_type
         plain = element in FIXED_TYPES or element in VARIABLE_TYPES
         sized = field.is_array or not plain or element in VARIABLE_TYPES
-        own = field.flexible_versions
+        exception = field.flexible_versions
         nullable = field.nullable_versions.contains(version)
         return FieldLayout(
             name=field.name,
             type=("[]" if field.is_array else "") + (element if plain else "struct"),
             nullable=nullable,
             tag=field.tag if field.tagged_versions.contains(version) else None,
-            compact=sized and flexible and (own is None or own.contains(version)),
+            compact=sized and flexible and (exception is None or exception.contains(version)),
             default=default_of(field),
             fields=_slots(message, field.fields, version),
         )
@@ -70,24 +70,24 @@ def _slots(message: MessageSchema, fields: tuple[Field, ...], version: int) -> t
 
 
 def default_of(field: Field) -> str | int | bool | None:
-    """The default as a value: ``"0x10"`` and 16 are the same, and so are "none given" and the type's own default."""
-    given = field.default
-    if given == "null":
+    """Return the default as a value: ``"0x10"`` and 16 are the same, and so are a missing default and the type's zero."""
+    default = field.default
+    if default == "null":
         return None
     if field.is_array or field.type in ("bytes", "records", "uuid") or field.fields:
-        return given or ""
+        return default or ""
     if field.type == "string":
-        return given or ""
+        return default or ""
     if field.type == "bool":
-        return given in (True, "true")
+        return default in (True, "true")
     if field.type == "float64":
-        return str(float(given or 0))
-    return int(given, 0) if isinstance(given, str) else int(given or 0)
+        return str(float(default or 0))
+    return int(default, 0) if isinstance(default, str) else int(default or 0)
 
 
 def version_differences(ours: MessageSchema, theirs: MessageSchema, version: int) -> Iterator[LayoutDifference]:
-    """What two schemas say differently of a version."""
-    # Apart from the fields, for a flexible version ends in tags and has another header even if it has no fields.
+    """Yield the differences between two schemas of a version."""
+    # Compared apart from the fields: a flexible version has tags and another header even without fields.
     flexible = [str(m.flexible_versions.contains(version)) for m in (ours, theirs)]
     if flexible[0] != flexible[1]:
         yield LayoutDifference("(flexible)", flexible[0], flexible[1])
@@ -97,9 +97,9 @@ def version_differences(ours: MessageSchema, theirs: MessageSchema, version: int
 def differences(
     ours: tuple[FieldLayout, ...], theirs: tuple[FieldLayout, ...], above: str = ""
 ) -> Iterator[LayoutDifference]:
-    """Everything that stands differently, deepest name first found; nothing exactly when the layouts are equal.
+    """Yield the differences between two layouts; none exactly if they are equal.
 
-    A tagged field that only ours have is no difference: who lacks a tag skips it, who has it reads messages without.
+    A tagged field in `ours` only is not a difference: readers skip unknown tags and accept missing ones.
     """
     mine = {slot.name: slot for slot in ours}
     other = {slot.name: slot for slot in theirs}

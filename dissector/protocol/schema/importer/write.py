@@ -1,9 +1,9 @@
-"""Tables as text: one field a line, so that a release's diff reads as what the release changed.
+"""Writes tables as text: one field per line, so that the diff of a release shows what it changed.
 
 Invariants:
-  * the same messages give the same bytes, whatever order they come in;
-  * what is written reads back as the very same message (`message_of`), or nothing is written;
-  * a folder of tables holds what was imported and no more: tables of messages that are gone are removed.
+  * the same messages give the same bytes, in whatever order they are given;
+  * a table reads back as the same message (`message_of`), or nothing is written;
+  * tables of messages that no longer exist are removed from the folder.
 """
 
 import json
@@ -17,7 +17,7 @@ from dissector.protocol.schema.table import message_of
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another layout of versions that a message has: what `release` put on the wire under the same numbers."""
+    """Another layout of some versions of a message: that of `release`."""
 
     message: MessageSchema
     release: str
@@ -28,7 +28,7 @@ class Alternative:
 
 
 def write_tables(folder: Path, messages: Iterable[MessageSchema], alternatives: Iterable[Alternative] = ()) -> None:
-    """Write every message's table, the alternatives' tables and the index; remove tables of anything else."""
+    """Write the tables of all messages and alternatives and the index; remove all other tables."""
     found = sorted(messages, key=lambda m: m.name)
     others = sorted(alternatives, key=lambda a: a.file)
     texts = {f"{m.name}.json": table_text(m) for m in found}
@@ -44,7 +44,7 @@ def write_tables(folder: Path, messages: Iterable[MessageSchema], alternatives: 
 
 
 def table_text(message: MessageSchema) -> str:
-    """The table of a message."""
+    """Return the text of a message's table."""
     common = _common_structs(message)
     head = _message_head(message)
     lines = ["{", *(f"  {json.dumps(key)}: {_plain(value)}," for key, value in head.items())]
@@ -130,13 +130,13 @@ def _field_head(field: Field) -> dict[str, object]:
 
 
 def _index_text(messages: list[MessageSchema], alternatives: list[Alternative]) -> str:
-    """What the loader needs to know of every message before it reads any table."""
+    """Return the text of the index: what the loader needs of every message before it reads a table."""
     rows = []
     for message in messages:
         head = _message_head(message)
-        kept = ("apiKey", "type", "name", "aliases", "validVersions", "deprecatedVersions", "flexibleVersions",
+        keys = ("apiKey", "type", "name", "aliases", "validVersions", "deprecatedVersions", "flexibleVersions",
                 "latestVersionUnstable")  # fmt: skip
-        rows.append(_plain({key: head[key] for key in kept if key in head}))
+        rows.append(_plain({key: head[key] for key in keys if key in head}))
     others = [
         _plain({"name": a.message.name, "versions": str(a.message.valid_versions), "file": a.file})
         for a in alternatives
