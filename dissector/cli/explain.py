@@ -42,7 +42,7 @@ def explain(word: str, version: str | None) -> int:
         number = subject.version(version)
     except UnknownTargetError as error:
         near = get_close_matches(word.lower(), CODES, n=MOST_NEAR)
-        return complain(f"nothing is called {word!r}; near it: {', '.join(near)}" if near else str(error))
+        return complain(f"nothing is called {word!r}; did you mean {', '.join(near)}?" if near else str(error))
     return print_lines(_page(subject, number))
 
 

@@ -40,7 +40,7 @@ def test_there_are_pages_of_other_things_too(page: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["ftch"], "nothing is called 'ftch'; near it: Fetch"),
+        (["ftch"], "nothing is called 'ftch'; did you mean Fetch"),
         (["Fetch", "99"], "Fetch has no version 99: there are 0-18"),
         (["records", "2"], "records have no versions"),
     ],

@@ -1,1 +1,1 @@
-"""What the tables know of a message, told to people: its layout, its bytes as a picture, its history, an example."""
+"""Explains messages for people: their layout, a diagram of their bytes, their history, an example."""

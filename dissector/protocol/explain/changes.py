@@ -1,7 +1,7 @@
-"""What one layout has that another has not: between two versions of a message, or two releases of one version.
+"""Changes between two layouts: of two versions of a message, or of one version in two releases.
 
-Only what shows on the wire or in the values counts. That every length becomes a varint in a flexible version is one
-change of the whole, not one a field.
+Only changes on the wire or in the values count. That all lengths become varints in a flexible version is one change of
+the message, and not one per field.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from dissector.protocol.schema.model import MessageSchema
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference. `path` is the field's, from the message's root; empty for the message as a whole."""
+    """One change. `path` is the field's, from the message's root; empty for the message as a whole."""
 
     path: str
     words: str
@@ -26,7 +26,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class VersionChanges:
-    """One version of a message, seen from the version before it."""
+    """The changes of one version of a message since the version before it."""
 
     version: int
     marks: tuple[str, ...]
@@ -36,7 +36,7 @@ class VersionChanges:
 
 
 def history(message: MessageSchema) -> Iterator[VersionChanges]:
-    """Every version of a message, oldest first."""
+    """Yield the changes of every version of a message, oldest first."""
     before: StructPlan | None = None
     for version in message.valid_versions:
         now = plan(message.name, version)
@@ -52,7 +52,7 @@ def history(message: MessageSchema) -> Iterator[VersionChanges]:
 
 
 def changes(older: StructPlan, newer: StructPlan) -> Iterator[Change]:
-    """Every difference, the whole's first, then by field in wire order."""
+    """Yield all changes, those of the whole first, then by field in wire order."""
     if older.flexible != newer.flexible:
         yield Change("", "flexible: compact lengths and tagged fields" if newer.flexible else "no longer flexible")
     yield from _fields(older, newer, "")
@@ -69,19 +69,19 @@ def _fields(older: StructPlan, newer: StructPlan, above: str) -> Iterator[Change
     for name, field in was.items():
         if name not in now:
             yield Change(above + name, f"removed (was {_description(field)})")
-    kept = [[f.name for f in plan.fields if f.name in was and f.name in now] for plan in (older, newer)]
-    if sorted(kept[0]) == sorted(kept[1]) and kept[0] != kept[1]:
-        yield Change(above.removesuffix("."), f"order: {', '.join(kept[0])} became {', '.join(kept[1])}")
+    orders = [[f.name for f in plan.fields if f.name in was and f.name in now] for plan in (older, newer)]
+    if sorted(orders[0]) == sorted(orders[1]) and orders[0] != orders[1]:
+        yield Change(above.removesuffix("."), f"order: {', '.join(orders[0])} became {', '.join(orders[1])}")
 
 
 def _field_changes(was: FieldPlan, now: FieldPlan, path: str, *, same_form: bool) -> Iterator[Change]:
-    """What became of a field."""
+    """Yield the changes of a field that both layouts have."""
     old, new = _kind(was.type), _kind(now.type)
     if old != new:
         yield Change(path, f"{old} became {new}")
         return
     if _nullable(was.type) != _nullable(now.type):
-        yield Change(path, "may be null" if _nullable(now.type) else "may not be null any more")
+        yield Change(path, "may be null" if _nullable(now.type) else "may no longer be null")
     if was.tag != now.tag:
         yield Change(path, "no longer tagged" if now.tag is None else f"became tagged, tag {now.tag}")
     if same_form and _compact(was.type) != _compact(now.type):
@@ -110,7 +110,7 @@ def _compact(plan: TypePlan) -> bool:
 
 
 def _kind(plan: TypePlan) -> str:
-    """The type without its form: the same whether compact or not, nullable or not, whatever a structure is called."""
+    """Return the type without its form: whether it is compact or nullable, and the name of a structure."""
     if isinstance(plan, ArrayPlan):
         return f"ARRAY of {_kind(plan.element)}"
     if isinstance(plan, StructPlan):

@@ -1,7 +1,7 @@
-"""A layout as a picture, in the manner of RFCs: rows of 32 bits, a box a field.
+"""Draws a layout as in RFCs: rows of 32 bits, a box per field.
 
-A box with slashes for sides is as long as its content; what follows it begins a row of its own. A structure is drawn
-once, below what holds it. Every line fits 80 columns.
+A box with slashes as sides has a variable length; the next box begins a new row. A structure is drawn once, below the
+one that contains it. Every line fits 80 columns.
 """
 
 import textwrap
@@ -14,7 +14,7 @@ from dissector.protocol.explain.field_rows import struct_of, type_words
 ROW: Final = 4
 """Bytes in a row."""
 BYTE: Final = 16
-"""Characters that a byte is wide, one border included."""
+"""Characters per byte, one border included."""
 WIDTH: Final = ROW * BYTE + 1
 RULER: Final = (
     " 0                   1                   2                   3",
@@ -23,14 +23,14 @@ RULER: Final = (
 
 
 class Box(NamedTuple):
-    """What is drawn: `size` bytes, or None where the length is the content's."""
+    """A box to draw. `size` is in bytes, or None for a variable length."""
 
     words: str
     size: int | None
 
 
 class _BoxPiece(NamedTuple):
-    """The part of a box that lies in one row."""
+    """The part of a box in one row."""
 
     box: int
     words: str
@@ -41,7 +41,7 @@ _Row = list[_BoxPiece] | str
 
 
 def diagram(plan: StructPlan) -> Iterator[str]:
-    """The pictures of a structure and of all that it holds, under a ruler of bits."""
+    """Yield the lines of a structure and of all structures in it, below a ruler of bits."""
     yield from RULER
     yield from _pictures(plan)
 
@@ -83,7 +83,7 @@ def _box(field: FieldPlan) -> Box:
 
 
 def draw(boxes: Sequence[Box]) -> Iterator[str]:
-    """The boxes, one after the other."""
+    """Yield the lines of boxes, one after the other."""
     above: _Row | None = None
     for row in _rows(boxes):
         yield _border(above, row)
@@ -111,18 +111,18 @@ def _rows(boxes: Sequence[Box]) -> Iterator[_Row]:
 
 
 def _cut(box: Box, room: int) -> list[tuple[int, str]]:
-    """A box's sizes row by row; its words stand in the first of the widest pieces."""
-    left, sizes = box.size or 0, []
-    while left:
-        sizes.append(min(left, room))
-        left -= sizes[-1]
+    """Return a box's sizes row by row; its words are in the first of the widest pieces."""
+    remaining, sizes = box.size or 0, []
+    while remaining:
+        sizes.append(min(remaining, room))
+        remaining -= sizes[-1]
         room = ROW
     widest = sizes.index(max(sizes))
     return [(size, box.words if at == widest else "") for at, size in enumerate(sizes)]
 
 
 def _border(above: _Row | None, below: _Row | None) -> str:
-    """The line between two rows, open where a box goes on."""
+    """Return the line between two rows, open where a box continues."""
     width = max(_width(above), _width(below))
     line = ["+" if at % 2 == 0 else "-" for at in range(width)]
     for at in range(1, width - 1):
@@ -139,7 +139,7 @@ def _width(row: _Row | None) -> int:
 
 
 def _box_at(row: _Row | None, column: int) -> int | None:
-    """The box that a column of a fixed row lies in, its sides left out."""
+    """Return the box at a column of a row, or None at its sides and outside."""
     for piece in row if isinstance(row, list) else ():
         if column < BYTE * piece.size:
             return piece.box if column else None
@@ -162,7 +162,7 @@ def _text(row: _Row) -> Iterator[str]:
 
 
 def _wrapped(name: str, width: int) -> list[str]:
-    """A name in lines that fit, broken after underscores where it can be."""
+    """Return a name in lines that fit, broken after underscores if possible."""
     lines = [""]
     for part in name.replace("_", "_ ").split():
         if lines[-1] and len(lines[-1]) + len(part) > width:

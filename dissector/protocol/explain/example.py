@@ -1,7 +1,7 @@
-"""A worked example: modest made-up values, the frame that the encoder makes of them, and its tree.
+"""Makes an example of a message: invented values, their frame from our encoder, and its tree.
 
-The values are guessed from fields' names, so that a new message needs nothing here; every structure shows its first
-tagged field.
+The values depend on fields' names, so that a new message needs no entry here. Every structure has its first tagged
+field.
 """
 
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ _INTEGERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Bytes, and the tree that explains them."""
+    """Bytes and their tree."""
 
     data: bytes
     tree: Node
 
 
 def example(message: MessageSchema, version: int) -> Example:
-    """A whole frame for requests and responses; of anything else its own bytes."""
+    """Return a frame for requests and responses, and the message's bytes for anything else."""
     body = write(message.name, version, _struct(plan(message.name, version)))
     key = message.api_key
     if message.type == "request" and key is not None:
@@ -59,7 +59,7 @@ def example(message: MessageSchema, version: int) -> Example:
 
 
 def _alone(message: MessageSchema, version: int, data: bytes) -> Node:
-    """The tree of what stands in no frame of its own."""
+    """Return the tree of a message outside of frames."""
     root = Node(message.name, "", "STRUCT", 0, len(data))
     records = RecordTracer([ByteSource(0, message.name, data)], frame_budget())
     Tracer(data, 0, len(data), records).struct(plan(message.name, version), root)
@@ -105,7 +105,7 @@ def _scalar(name: str, kind: ScalarPlan) -> object:
 
 
 def example_batch() -> bytes:
-    """One batch (magic 2) of one record with a header."""
+    """Return a batch (magic 2) of one record with a header."""
     headers = [{"key": "trace", "value": "0102"}]
     record = {"timestamp": 1_790_000_000_000, "key": b"order-1".hex(), "value": b"2 apples".hex(), "headers": headers}
     return batch_bytes({"base_offset": 42, "partition_leader_epoch": 5, "records": [record]})

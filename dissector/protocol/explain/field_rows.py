@@ -1,4 +1,4 @@
-"""A layout as lines for a table: one a field, in wire order, elements of arrays and structures one step further in."""
+"""A layout as rows of a table: one per field, in wire order; fields of elements and structures are one level deeper."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from dissector.protocol.schema.model import snake_name
 
 
 class FieldRow(NamedTuple):
-    """A field of one version. `default` is empty where the schema states none and the field is always on the wire."""
+    """A field of one version. `default` is empty if the schema has none and the field is always on the wire."""
 
     depth: int
     name: str
@@ -18,12 +18,12 @@ class FieldRow(NamedTuple):
     tag: int | None
     default: str
     versions: str
-    """All versions that have it."""
+    """All versions that have the field."""
     aliases: tuple[str, ...]
 
 
 def field_rows(plan: StructPlan, depth: int = 0) -> Iterator[FieldRow]:
-    """The fields of a structure, tagged ones last."""
+    """Yield the fields of a structure, tagged ones last."""
     for field in (*plan.fields, *plan.tagged):
         yield _line(field, depth)
         inner = struct_of(field.type)
@@ -32,14 +32,14 @@ def field_rows(plan: StructPlan, depth: int = 0) -> Iterator[FieldRow]:
 
 
 def struct_of(plan: TypePlan) -> StructPlan | None:
-    """The structure that a value is, or holds."""
+    """Return the structure of a value or of its elements, or None."""
     if isinstance(plan, ArrayPlan):
         return struct_of(plan.element)
     return plan if isinstance(plan, StructPlan) else None
 
 
 def type_words(plan: TypePlan) -> str:
-    """The wire's type with what it holds: ``COMPACT_ARRAY of FetchTopic``."""
+    """Return the wire type with its element type: ``COMPACT_ARRAY of FetchTopic``."""
     if isinstance(plan, ArrayPlan):
         element = plan.element.name if isinstance(plan.element, StructPlan) else wire_type(plan.element)
         return f"{wire_type(plan)} of {element}"
@@ -57,7 +57,7 @@ def _line(field: FieldPlan, depth: int) -> FieldRow:
 
 
 def default_words(field: FieldPlan) -> str:
-    """What the field holds where nobody sets it, if the schema says so or the wire may lack it."""
+    """Return the field's default as text; empty if the schema has none and the field is always on the wire."""
     if field.schema.default is None and field.tag is None:
         return ""
     value = default(field)

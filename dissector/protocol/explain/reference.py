@@ -1,7 +1,7 @@
-"""What is no message and yet on the wire: primitive types, record batches, which header stands where.
+"""Reference of everything on the wire but messages: primitive types, record batches, versions of headers.
 
-Sizes, layouts and codecs come from the code that reads them; the words beside them are ours, after Kafka's protocol
-guide, KIP-482 (compact types, tagged fields), KIP-98 (batches), KIP-32 (timestamps), KIP-82 (headers of records).
+Sizes, layouts and codecs come from the code that reads them. The descriptions are ours, after Kafka's protocol guide,
+KIP-482 (compact types, tagged fields), KIP-98 (batches), KIP-32 (timestamps), KIP-82 (headers of records).
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from dissector.protocol.schema.model import Api, Versions
 
 
 class TypeLine(NamedTuple):
-    """A primitive type: how it is laid out, and a value with its bytes."""
+    """A primitive type: its layout, and a value with its bytes."""
 
     name: str
     words: str
@@ -47,8 +47,8 @@ _NULL: Final = {"": "length -1: null", "COMPACT_": "length 0: null"}
 
 
 def primitive_lines() -> Iterator[TypeLine]:
-    """All primitive types, arrays last; the bytes are the encoder's."""
-    for each in {kind.name: kind for kind in PRIMITIVES}.values():  # records are called the same if null is allowed
+    """Yield all primitive types, arrays last; the bytes are the encoder's."""
+    for each in {kind.name: kind for kind in PRIMITIVES}.values():  # nullable records have the same name
         yield _primitive(each)
     for compact in (False, True):
         name = "UNSIGNED_VARINT count + 1" if compact else "INT32 count"
@@ -108,12 +108,12 @@ MESSAGE_SET_FIELDS: Final = (
 
 
 def batch_boxes() -> list[Box]:
-    """A record batch as it is drawn."""
+    """Return the boxes of a record batch."""
     return [*(Box(name, size) for name, _, size in HEADER_FIELDS), Box("records, compressed as one where it is", None)]
 
 
 def message_boxes(magic: int) -> list[Box]:
-    """A message of an old message set as it is drawn."""
+    """Return the boxes of a message of magic 0 or 1."""
     sizes = {"INT64": 8, "INT32": 4, "UINT32": 4, "INT8": 1}
     fields = [(name, kind) for name, kind, _ in MESSAGE_SET_FIELDS if magic or name != "timestamp"]
     return [
@@ -123,7 +123,7 @@ def message_boxes(magic: int) -> list[Box]:
 
 
 class HeaderLine(NamedTuple):
-    """Versions of an API that have the same two headers before them."""
+    """Versions of an API that have the same headers."""
 
     api: Api
     versions: Versions
@@ -132,7 +132,7 @@ class HeaderLine(NamedTuple):
 
 
 def header_lines() -> Iterator[HeaderLine]:
-    """Which headers stand before which versions, API by API."""
+    """Yield the versions of headers, API by API."""
     for api in apis():
         both = [(request_header_version(api.key, v), response_header_version(api.key, v), v) for v in api.versions]
         for (request, response), run in groupby(both, lambda each: each[:2]):

@@ -1,7 +1,7 @@
-"""What one release of Kafka has that another has not: messages, versions, fields.
+"""The difference between two releases of Kafka: messages, versions, fields.
 
-A release is one of those that the tables were made from, one that a user imported, or the jar of any. Fields whose new
-names `resolutions.json` has decided on go by them on both sides: that is no difference.
+A release is one that the tables were made from, one that a user imported, or a jar. Fields that `resolutions.json`
+renames have their new names on both sides, so a rename is not a difference.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ from dissector.protocol.schema.model import NONE, SchemaError, Versions
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSide:
-    """A release: the versions of its messages, and how it lays out each."""
+    """A release: the versions, types and layouts of its messages."""
 
     label: str
     versions: Mapping[str, Versions]
@@ -32,7 +32,7 @@ class ReleaseSide:
 
 @dataclass(frozen=True, slots=True)
 class MessageDiff:
-    """A message that differs. `was` or `now` is empty where only one side has it; `steps` are changes by version."""
+    """A message that differs. `was` or `now` is empty if one side lacks it; `steps` are changes by version."""
 
     name: str
     was: Versions
@@ -49,14 +49,14 @@ class MessageDiff:
 
 
 def release_side(text: str) -> ReleaseSide:
-    """The release that somebody names: a jar that is there, an imported release, a known one. Raises `SchemaError`."""
+    """Return a release by name: an imported release, a known one, or the path of a jar. Raises `SchemaError`."""
     if text in labels():
         return _of_release(stored(text))
     if text in known_releases():
         return _shipped(text)
     if Path(text).exists() or "/" in text or text.endswith(".jar"):
         return _of_release(read_release(Path(text).name, [Path(text)]))
-    raise SchemaError(f"{text}: neither a jar nor a release that is known: there are {', '.join(known_releases())}")
+    raise SchemaError(f"{text}: neither a jar nor a known release: there are {', '.join(known_releases())}")
 
 
 def _shipped(label: str) -> ReleaseSide:
@@ -81,12 +81,12 @@ def _of_release(release: Release) -> ReleaseSide:
 
 
 def kinds(of: ReleaseSide) -> set[str]:
-    """The types of message that a release has: the jar of the clients has none of those that brokers keep."""
+    """Return the types of messages in a release: the jar of the clients lacks those that brokers store."""
     return {of.types[name] for name in of.versions}
 
 
 def diff(one: ReleaseSide, other: ReleaseSide) -> Iterator[MessageDiff]:
-    """Every message that differs, by name; of types that both sides have, as a jar may be a part of a release."""
+    """Yield every message that differs, by name. Types that one side lacks are skipped, as a jar may be incomplete."""
     both = kinds(one) & kinds(other)
     for name in sorted(one.versions.keys() | other.versions.keys()):
         if (one.types if name in one.versions else other.types)[name] not in both:
@@ -100,7 +100,7 @@ def diff(one: ReleaseSide, other: ReleaseSide) -> Iterator[MessageDiff]:
 def _steps(
     one: ReleaseSide, other: ReleaseSide, name: str, was: Versions, now: Versions
 ) -> Iterator[tuple[int, tuple[Change, ...]]]:
-    """Of versions that both have, what differs; of new ones, what they changed against the one before."""
+    """Yield the differences of common versions, and the changes of new versions since the ones before them."""
     for version in now:
         if was.contains(version):
             found = tuple(changes(one.plan(name, version), other.plan(name, version)))

@@ -1,12 +1,13 @@
-"""What somebody asked about: an API by name, key or alias, or one message by its name.
+"""Finds what to explain: an API by name, key or alias, or a message by name.
 
-Case, underscores and hyphens don't count: ``fetch``, ``offset_commit``, ``FETCHREQUEST`` and ``1`` are all understood.
+Case, underscores and hyphens don't matter: ``fetch``, ``offset_commit``, ``FETCHREQUEST`` and ``1`` are all found.
 """
 
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
+from dissector.protocol.schema.index import PAIRED_TYPES
 from dissector.protocol.schema.loader import api, apis, entries, message
 from dissector.protocol.schema.model import Api, MessageSchema
 
@@ -14,12 +15,12 @@ MOST_NEAR: Final = 4
 
 
 class UnknownTargetError(Exception):
-    """Nothing is called so, or has that version. Its text is one plain line."""
+    """There is no API, message or version of this name. The text is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainTarget:
-    """An API with both its messages, or one message; `api` is None for what belongs to none."""
+    """An API with its two messages, or one message; `api` is None for a message of no API."""
 
     name: str
     api: Api | None
@@ -27,14 +28,14 @@ class ExplainTarget:
 
     @property
     def newest_stable(self) -> int:
-        """The newest version that may not change any more; the newest of all where there is no such."""
+        """The newest version that can no longer change, or else the newest of all."""
         first = self.messages[0]
         high = first.valid_versions.high
         unstable = self.api.unstable_versions if self.api else first.unstable_versions
         return high - 1 if unstable.contains(high) and high > first.valid_versions.low else high
 
     def version(self, text: str | None) -> int:
-        """The version that somebody wrote (``12``, ``v12``), or the newest stable one. Raises `UnknownTargetError`."""
+        """Parse a version (``12``, ``v12``); None is the newest stable one. Raises `UnknownTargetError`."""
         if text is None:
             return self.newest_stable
         valid = self.messages[0].valid_versions
@@ -45,7 +46,7 @@ class ExplainTarget:
 
 
 def find_target(word: str) -> ExplainTarget:
-    """What is called `word`. Raises `UnknownTargetError` with the nearest right names."""
+    """Return the target called `word`. Raises `UnknownTargetError`, which suggests similar names."""
     if word.isascii() and word.isdigit():
         found = api(int(word[:6]))
         if found is None:
@@ -64,12 +65,12 @@ def _of_api(found: Api) -> ExplainTarget:
 
 def _of_message(name: str) -> ExplainTarget:
     found = message(name)
-    own = api(found.api_key) if found.type in ("request", "response") and found.api_key is not None else None
-    return ExplainTarget(name, own, (found,))
+    of_api = api(found.api_key) if found.type in PAIRED_TYPES and found.api_key is not None else None
+    return ExplainTarget(name, of_api, (found,))
 
 
 def _names() -> dict[str, Api | str]:
-    """Everything that can be asked for, folded; an API's own name wins over aliases of others."""
+    """Return all targets by normalized name; the name of an API wins over aliases of others."""
     found: dict[str, Api | str] = {}
     for each in apis():
         for alias in each.aliases:
@@ -87,7 +88,7 @@ def _suggestions(word: str, names: dict[str, Api | str]) -> str:
     if not near:
         return "the names are those of Kafka's protocol page, such as Fetch or FetchRequest"
     subjects = [names[name] for name in near[:MOST_NEAR]]
-    return "near it: " + ", ".join(dict.fromkeys(s.name if isinstance(s, Api) else s for s in subjects))
+    return f"did you mean {', '.join(dict.fromkeys(s.name if isinstance(s, Api) else s for s in subjects))}?"
 
 
 def _normalized(name: str) -> str:

@@ -1,1 +1,1 @@
-"""What a response is whose request nobody saw: layouts that its bytes fit, and how well."""
+"""Infers the API and version of responses whose request is missing, from their bytes."""

@@ -1,8 +1,7 @@
-"""What is known of a conversation before a response is looked at: how likely each layout is, in bits.
+"""Priors: how likely each layout is, in bits, by what is known of the conversation before a response is read.
 
-A connection has few APIs and one version of each, what its broker offers bounds the versions, the other connections of
-the capture are of the same kind; where nothing is known, some APIs are every client's daily work and the newest
-versions the most used.
+A connection uses few APIs and one version of each, its broker's advertised versions bound the versions, and other
+connections of the capture are similar. If nothing is known, usual APIs and newest versions are the most likely.
 """
 
 import math
@@ -20,19 +19,19 @@ Pair = tuple[int, int]
 """An API key and a version."""
 
 FREQUENT: Final = frozenset((ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.HEARTBEAT, ApiKey.API_VERSIONS))
-"""Produce, Fetch, Metadata, Heartbeat, ApiVersions: most of what goes over any wire."""
+"""Most of all traffic."""
 COMMON: Final = frozenset((
     ApiKey.LIST_OFFSETS, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP,
     ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP, ApiKey.SASL_HANDSHAKE, ApiKey.INIT_PRODUCER_ID, ApiKey.SASL_AUTHENTICATE,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
 ))  # fmt: skip
-"""What else consumers, producers and logins send."""
+"""Other APIs of consumers, producers and logins."""
 LESS_COMMON: Final = frozenset((
     ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN,
     ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.DESCRIBE_CONFIGS, ApiKey.DESCRIBE_CLUSTER,
     ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.STREAMS_GROUP_HEARTBEAT,
 ))  # fmt: skip
-"""Transactions, share and streams groups, the commonest of what administrators do."""
+"""APIs of transactions, share and streams groups, and the most common ones of administration."""
 RELATED_APIS: Final = (
     frozenset((
         ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP,
@@ -60,36 +59,36 @@ RELATED_APIS: Final = (
 )  # fmt: skip
 """APIs that are used together: groups, transactions, share groups and their state, quorums, administration."""
 RELATED_WEIGHT: Final = 0.6
-"""What an API gains by an exchange of its family, shared by all of them."""
+"""The weight that an exchange gives to its related APIs, all together."""
 AGE: Final = 0.75
-"""How likely a version is beside the next newer one."""
+"""The probability of a version relative to the next newer one."""
 DOUBT: Final = 0.7
-"""The power that shares are taken to: what was often seen is likelier than what was not, but not by as much as counts
-say. Measured on the bundled captures, so that what is called likely mostly is."""
+"""The exponent applied to shares: frequent APIs are more likely, but by less than their counts suggest. Tuned on the
+bundled captures, so that an inference called likely mostly is right."""
 NEVER: Final = 1e-4
-"""How likely a version is that the broker does not offer, beside itself where it does."""
-OWN, OTHERS, ANYBODY = 1.0, 4.0, 2.0
-"""What counts how much: an exchange of the connection; the rest of the capture; Kafka in general."""
+"""The probability of a version that the broker does not advertise, relative to an advertised one."""
+CONNECTION_WEIGHT, CAPTURE_WEIGHT, GENERAL_WEIGHT = 1.0, 4.0, 2.0
+"""Weights: of an exchange of the connection, of the rest of the capture, of Kafka traffic in general."""
 
 
 @dataclass(frozen=True)
 class InferenceEvidence:
-    """What is known for the responses of one connection."""
+    """What is known for inferring the responses of one connection."""
 
     seen: Mapping[Pair, float] = field(default_factory=dict)
-    """How often the connection has them, by paired exchanges."""
+    """Counts of the connection's exchanges."""
     elsewhere: Mapping[Pair, float] = field(default_factory=dict)
-    """How often all connections have them."""
+    """Counts of all connections' exchanges."""
     offered: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """Versions that the broker has, by API key; empty where it did not say."""
+    """The broker's advertised versions by API key; empty if not captured."""
     words: Set[str] = frozenset()
-    """Names and ids that the capture has elsewhere."""
+    """Names and ids that occur elsewhere in the capture."""
     first: bool = False
     """Whether the response is the first one of its connection."""
 
     @cached_property
     def odds(self) -> tuple[tuple[float, ResponseLayout], ...]:
-        """The layouts, the most likely first, each with the bits that it costs to name it."""
+        """The layouts, the most likely first, each with the bits of its prior."""
         apis = {layout.api for layout in layouts()}
         weights = {api.key: self._versions(api, self._share(api) ** DOUBT) for api in apis}
         found = [(sum(weights[each.api.key][v] for v in each.versions), each) for each in layouts()]
@@ -97,41 +96,49 @@ class InferenceEvidence:
         return tuple(sorted(((-math.log2(w / total), each) for w, each in found), key=lambda pair: pair[0]))
 
     def newest(self, layout: ResponseLayout) -> int:
-        """The version that a layout is named by: the one that is the most likely here, of equals the newest."""
+        """Return the most likely version of a layout, of equal ones the newest."""
         weights = self._versions(layout.api, 1.0)
         return max(layout.versions, key=lambda version: (weights[version], version))
 
     def _share(self, api: Api) -> float:
-        """How much an API has of what the connection says."""
+        """Return the weight of an API on the connection."""
         if self.first and api.key == ApiKey.API_VERSIONS:
-            return 10 * (OWN * sum(self.seen.values()) + OTHERS + ANYBODY)
-        own, others = sum(self._own.get(api.key, {}).values()), sum(self._others.get(api.key, {}).values())
-        return OWN * own + OTHERS * others + ANYBODY * _usual(api) + RELATED_WEIGHT * self._kin.get(api.key, 0.0)
+            return 10 * (CONNECTION_WEIGHT * sum(self.seen.values()) + CAPTURE_WEIGHT + GENERAL_WEIGHT)
+        own, others = (
+            sum(self._seen_versions.get(api.key, {}).values()),
+            sum(self._elsewhere_versions.get(api.key, {}).values()),
+        )
+        return (
+            CONNECTION_WEIGHT * own
+            + CAPTURE_WEIGHT * others
+            + GENERAL_WEIGHT * _usual(api)
+            + RELATED_WEIGHT * self._related_weights.get(api.key, 0.0)
+        )
 
     @cached_property
-    def _kin(self) -> dict[int, float]:
-        """How much of what is known is of the family of each API, told out to its members."""
+    def _related_weights(self) -> dict[int, float]:
+        """The weight that each API gets from exchanges of related APIs."""
         found: dict[int, float] = {}
-        for family in RELATED_APIS:
-            own = sum(sum(self._own.get(key, {}).values()) for key in family)
-            others = sum(sum(self._others.get(key, {}).values()) for key in family)
-            found |= dict.fromkeys(family, (OWN * own + OTHERS * others) / len(family))
+        for related in RELATED_APIS:
+            own = sum(sum(self._seen_versions.get(key, {}).values()) for key in related)
+            others = sum(sum(self._elsewhere_versions.get(key, {}).values()) for key in related)
+            found |= dict.fromkeys(related, (CONNECTION_WEIGHT * own + CAPTURE_WEIGHT * others) / len(related))
         return found
 
     @cached_property
-    def _own(self) -> dict[int, dict[int, float]]:
+    def _seen_versions(self) -> dict[int, dict[int, float]]:
         return _by_key(self.seen, 1.0)
 
     @cached_property
-    def _others(self) -> dict[int, dict[int, float]]:
-        """As shares of everything."""
+    def _elsewhere_versions(self) -> dict[int, dict[int, float]]:
+        """As shares of all exchanges."""
         return _by_key(self.elsewhere, sum(self.elsewhere.values()))
 
     def _versions(self, api: Api, share: float) -> dict[int, float]:
-        """An API's share, told out to its versions."""
-        own, others = self._own.get(api.key, {}), self._others.get(api.key, {})
+        """Return an API's share, distributed over its versions."""
+        own, others = self._seen_versions.get(api.key, {}), self._elsewhere_versions.get(api.key, {})
         low, high = self.offered.get(api.key, (0, -1)) if self.offered else (0, api.versions.high)
-        top = max(api.versions.low, min(high, api.versions.high))  # what a broker offers may be damaged
+        top = max(api.versions.low, min(high, api.versions.high))  # advertised versions may be damaged
         plain = {v: AGE ** abs(top - v) for v in api.versions}
         scale = 0.1 / sum(plain.values())
         weights = {v: scale * plain[v] + own.get(v, 0.0) + others.get(v, 0.0) for v in plain}

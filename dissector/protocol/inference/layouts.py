@@ -1,7 +1,6 @@
-"""Every layout that a response can have: versions of one API that share one stand together.
+"""All layouts that a response can have. Versions of an API with the same layout are one candidate.
 
-The bytes can't tell such versions apart, so they are one candidate. Alternative layouts of a version stand by
-themselves.
+The bytes don't distinguish such versions. Alternative layouts of a version are separate candidates.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from dissector.protocol.schema.model import Api
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResponseLayout:
-    """How the responses of some versions of an API stand on the wire."""
+    """The layout of responses of some versions of an API."""
 
     api: Api
     versions: tuple[int, ...]
@@ -23,14 +22,14 @@ class ResponseLayout:
     header_version: int
     plan: StructPlan
     other: int
-    """0, or which of the version's alternatives it is."""
+    """0, or the number of the version's alternative layout."""
     least: int
-    """The fewest bytes that a body of it has."""
+    """Bytes of the smallest body."""
 
 
 @cache
 def layouts() -> tuple[ResponseLayout, ...]:
-    """All of them. The first call reads the tables of all responses."""
+    """Return all layouts. The first call reads the tables of all responses."""
     found: list[ResponseLayout] = []
     for api in apis():
         groups: dict[tuple[int, StructPlan, int], list[int]] = {}

@@ -1,7 +1,7 @@
-"""Versions newer than the tables: whether the newest known layout reads such a message sensibly.
+"""Tests whether the newest known layout fits a message of a newer version.
 
-A new version often adds only tagged fields, or none, or a field at the end. Where it does more, reading goes astray,
-and what it then finds costs about what mere bytes do, or can't be.
+A new version often adds only tagged fields, nothing, or a field at the end. If it changes more, the known layout
+reads nonsense, which costs about as many bits as random bytes, or can't be valid.
 """
 
 from typing import Final
@@ -11,15 +11,15 @@ from dissector.protocol.inference.scoring import InconclusiveError, LayoutMismat
 
 BEGIN: Final = 4
 RATE: Final = 6.0
-"""Bits a byte that a body may cost; mere bytes cost 8."""
+"""Bits per byte that a body may cost; random bytes cost 8."""
 START: Final = 16.0
-"""Bits that it may cost beside them: short bodies vary more."""
+"""Bits that it may cost in addition: short bodies vary more."""
 MOST_REST: Final = 24
-"""Bytes after the newest known layout that new fields may be."""
+"""Bytes that may follow the newest known layout, as new fields."""
 
 
 def reads_as(data: bytes, header: str, header_version: int, body: str, version: int) -> bool:
-    """Whether a frame reads sensibly as that version of a message, with a little left at most."""
+    """Return whether a frame fits that version of a message, with at most `MOST_REST` bytes behind it."""
     end = len(data)
     start = Scorer(data, BEGIN, end, RATE * end + 100, frozenset())
     try:

@@ -1,7 +1,7 @@
-"""How many bits a number takes in a field of that name: few for what Kafka's fields mostly hold, many for the unlikely.
+"""The cost in bits of a number in a field: low for values that are usual in that field, high for unlikely ones.
 
-Bits are -log2 of a probability, so they add up over the fields of a frame and compare between layouts of the same
-bytes. What no real broker sends is `ABSURD`: dearer than the bytes themselves.
+Bits are -log2 of a probability. They add up over the fields of a frame, and can be compared between layouts of the
+same bytes. A value that no real broker sends costs `ABSURD`, which is more than the bytes themselves.
 """
 
 import math
@@ -14,17 +14,17 @@ from dissector.protocol.schema.errors import known_errors
 
 ABSURD: Final = 40.0
 _MILLENNIUM: Final = 946_684_800_000
-"""The year 2000 in milliseconds: Kafka is younger."""
+"""The year 2000 in milliseconds, before Kafka."""
 _CENTURY: Final = 100 * 365 * 86_400_000
 _LONGEST_THROTTLE: Final = 3_600_000
 _UNNAMED: Final = 0x5EEDED
-"""A number that no enum names: what it is called tells whether numbers without a name are normal."""
+"""A number without a name in all enums. Its display name shows whether an enum allows unnamed numbers."""
 
 Bits = Callable[[int], float]
 
 
 def plain(value: int, width: int) -> float:
-    """A number that just counts: small ones are the most likely, -1 is Kafka's "none", others below 0 are odd."""
+    """Return the cost of a plain number: small ones are likely, -1 is Kafka's "none", other negative ones are odd."""
     if value >= 0:
         return min(2.0 * value.bit_length(), 8.0 * width) + 1.5
     return 4.0 if value == -1 else 8.0 * width + 10
@@ -51,7 +51,7 @@ def _time(value: int) -> float:
 
 
 def _in_enum(enum: str, width: int) -> Bits:
-    """The cost by the names of an enum."""
+    """Return the costs of numbers of an enum."""
     known = members(enum)
     closed = name_of(enum, _UNNAMED).startswith("UNKNOWN(")
     each = math.log2(len(known)) + 0.5
@@ -66,7 +66,7 @@ def _in_enum(enum: str, width: int) -> Bits:
 
 @lru_cache(maxsize=8192)
 def bits_of(message: str, field: str, kind: str, width: int) -> Bits:
-    """What a number takes in that field of that message; `kind` is its type on the wire."""
+    """Return the costs of numbers in a field of a message; `kind` is the wire type, `width` its size in bytes."""
     if kind == "bool":
         return lambda value: 1.0 if value in (0, 1) else ABSURD
     if field == "throttle_time_ms":

@@ -1,12 +1,12 @@
-"""How well bytes fit a layout, in bits: what it would take to write them down, knowing what Kafka's fields mostly hold.
+"""Scores how well bytes fit a layout, in bits: the length of the bytes in a code made for usual values of the fields.
 
 The right layout makes a frame cheap (error codes are 0, strings are names, counts fit); a wrong one reads lengths as
-strings and pays for it. As all layouts weigh the same bytes, a difference of n bits says 2^n to 1.
+strings, which is expensive. As all layouts score the same bytes, a difference of n bits means odds of 2^n to 1.
 
 Invariants:
-  * nothing is built from the bytes but numbers; a layout that can't be right is left at the first field that shows it;
-  * no more than `STEPS` fields are looked at: for a longer frame the rest is reckoned at the rate so far, and whether
-    the layout ends where the frame ends is left to the compiled reader, once, for who still may win.
+  * only numbers are built from the bytes, and an impossible layout is dropped at the first field that shows it;
+  * at most `STEPS` fields are scored. For a longer frame the rest is extrapolated, and whether the layout ends where
+    the frame ends is checked by the compiled reader, once, for layouts that still may win.
 """
 
 import struct
@@ -26,34 +26,34 @@ from dissector.protocol.inference.number_costs import ABSURD, bits_of, plain
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
 STEPS: Final = 600
-"""Fields that are looked at."""
+"""The most fields that are scored."""
 LONGEST_VARINT: Final = 5
 LONGEST_CHARACTER: Final = 4
 LONGEST_LOOK: Final = 4096
-"""Bytes of a value that are looked at."""
+"""The most bytes of a value that are scored."""
 KNOWN_WORD: Final = 8.0
-"""What a name or an id takes that the capture has elsewhere."""
+"""The cost of a name or id that occurs elsewhere in the capture."""
 RECORDS_GAIN: Final = 60.0
-"""How much less a blob takes that begins as record batches do: eight bytes of it are what they must be."""
+"""The discount of bytes that begin like a record batch, of which eight bytes are determined."""
 MAGIC_AT: Final = 16
 _STRUCTS: Final = {name: struct.Struct(">" + code) for name, (code, _) in SCALARS.items()} | {
     "bool": struct.Struct("B")
 }
-"""A boolean is read as the byte it is: only 0 and 1 are sent for one."""
+"""A boolean is read as a byte, as only 0 and 1 are valid."""
 _NAMELIKE: Final = bytes(range(0x30, 0x3A)) + bytes(range(0x61, 0x7B)) + bytes(range(0x41, 0x5B)) + b"._-"
 _PRINTABLE: Final = bytes(range(0x20, 0x7F))
 
 
 class LayoutMismatchError(Exception):
-    """The bytes can't be that: a length runs past the end, or it costs more than it may."""
+    """The bytes don't fit: a length runs past the end, or the cost exceeds its limit."""
 
 
 class InconclusiveError(Exception):
-    """As many fields as are looked at, or the end of what was captured."""
+    """The limit of fields was reached, or the end of the captured bytes."""
 
 
 class Scorer:
-    """Weighs messages from `at` on, up to `end`: `data` may end before, where the rest was not captured."""
+    """Scores messages from `at` to `end`; `data` may end earlier, if the rest was not captured."""
 
     def __init__(self, data: bytes, at: int, end: int, most: float, words: Set[str]) -> None:
         self._data = data
@@ -67,7 +67,7 @@ class Scorer:
         self.bits = 0.0
 
     def message(self, plan: StructPlan) -> None:
-        """A header or a body. Raises `LayoutMismatchError` or `InconclusiveError`."""
+        """Score a header or a body. Raises `LayoutMismatchError` or `InconclusiveError`."""
         self._message = plan.name
         try:
             self._struct(plan)
@@ -78,10 +78,10 @@ class Scorer:
     def _pay(self, bits: float) -> None:
         self.bits += bits
         if self.bits > self._most:
-            raise LayoutMismatchError("dearer than another layout")
+            raise LayoutMismatchError("costs more than another layout")
 
     def _step(self, size: int) -> int:
-        """Where `size` bytes begin that are about to be looked at."""
+        """Advance by `size` bytes; return the offset of the first."""
         at = self.at
         if at + size > self._end:
             raise LayoutMismatchError("runs past the end")
@@ -96,7 +96,7 @@ class Scorer:
         return value
 
     def _length(self, plan: VariablePlan | ArrayPlan, kind: str) -> int:
-        """A length or count; -1 for null, where there may be one."""
+        """Read a length or count; -1 is null, if that is allowed."""
         if plan.compact:
             size = self._uvarint() - 1
         else:

@@ -1,6 +1,6 @@
-"""A response without its request: the layouts that it may have, the most plausible first, and how sure that is.
+"""Infers the layout of a response whose request is missing: candidates, the most likely first, and the confidence.
 
-By Bayes: what a layout costs to name (`evidence`) and what the bytes cost under it (`weigh`).
+By Bayes' theorem: the prior of a layout (`evidence`), and the likelihood of the bytes under it (`scoring`), in bits.
 """
 
 import math
@@ -16,49 +16,49 @@ from dissector.protocol.inference.layouts import ResponseLayout
 from dissector.protocol.inference.scoring import InconclusiveError, LayoutMismatchError, Scorer
 
 BEGIN: Final = 4
-"""Where the header stands in a frame."""
+"""Offset of the header in a frame."""
 MARGIN: Final = 20.0
-"""Bits that a layout may cost more than the best so far: beyond them it has less than a millionth."""
+"""Bits that a layout may cost more than the best so far; above, its share is less than a millionth."""
 CHANCE: Final = 8.0
-"""Bits a byte that a frame costs as mere bytes: what costs more under every layout fits them by chance."""
+"""Bits per byte of random bytes. A frame that costs more under every layout fits them by chance."""
 LEAST_SHARE: Final = 0.005
 CLEAR: Final = 6.0
-"""Bits that the best layout must be ahead of those of other APIs for the bytes to tell them apart."""
+"""Bits by which the best layout must beat those of other APIs for the bytes to distinguish them."""
 POSSIBLE: Final = 1e-5
-"""The share from which another API counts in that."""
+"""The share from which another API counts as a rival."""
 
 
 class Confidence(StrEnum):
-    """How sure it is, in words."""
+    """The confidence in an inference."""
 
     SURE = "sure"
     LIKELY = "likely"
     GUESS = "a guess"
     NONE = "undecided"
-    """Several fit as well as each other, or none does."""
+    """More than one API fits about equally well, or none does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A layout that fits. `share` is how likely it is, of 1."""
+    """A layout that fits. `share` is its probability."""
 
     layout: ResponseLayout
     version: int
-    """The one of its versions that it is named by."""
+    """The most likely of the layout's versions."""
     share: float
 
 
 @dataclass(frozen=True, slots=True)
 class InferenceVerdict:
-    """What a response may be, the most likely first; empty where nothing fits."""
+    """Candidates for the layout of a response, the most likely first; empty if nothing fits."""
 
     candidates: tuple[Candidate, ...]
     is_distinct: bool = False
-    """Whether the bytes themselves tell the first one's API from others; else it is only the likelier one."""
+    """Whether the bytes distinguish the first candidate's API from others; else only its prior does."""
 
     @property
     def share(self) -> float:
-        """How likely the first one's API is: its other layouts say the same with other words."""
+        """The probability of the first candidate's API, over all its layouts."""
         first = self.candidates[0].layout.api.key if self.candidates else None
         return sum(each.share for each in self.candidates if each.layout.api.key == first)
 
@@ -74,7 +74,7 @@ UNDECIDED: Final = InferenceVerdict(())
 
 
 class _ScoredLayout(NamedTuple):
-    """A layout that fits: its bits, and those of them that the bytes cost."""
+    """A layout that fits: its total bits, and those of the bytes alone (`fit`)."""
 
     layout: ResponseLayout
     bits: float
@@ -82,7 +82,7 @@ class _ScoredLayout(NamedTuple):
 
 
 def infer_response(data: bytes, whole: int, size: int, evidence: InferenceEvidence) -> InferenceVerdict:
-    """What a response frame may be; `data` is captured up to `whole`, the frame has `size` bytes on the wire."""
+    """Infer the layout of a response frame of `size` bytes on the wire, of which the first `whole` were captured."""
     chance = CHANCE * (size - BEGIN)
     weighed = sorted(_scored_layouts(data[:whole], size, evidence, chance), key=lambda each: each.bits)
     if not weighed:
@@ -103,7 +103,7 @@ def infer_response(data: bytes, whole: int, size: int, evidence: InferenceEviden
 
 
 def _scored_layouts(data: bytes, size: int, evidence: InferenceEvidence, best: float) -> Iterator[_ScoredLayout]:
-    """Layouts that fit, with their bits; those far behind the best, or what `best` is to begin with, left out."""
+    """Yield the layouts that fit, except those far behind the best one; `best` is the initial limit in bits."""
     headers = [_header(data, size, version) for version in (0, 1)]
     for named, layout in evidence.odds:
         header = headers[layout.header_version]
@@ -126,7 +126,7 @@ def _scored_layouts(data: bytes, size: int, evidence: InferenceEvidence, best: f
 
 
 def _header(data: bytes, size: int, version: int) -> Scorer | None:
-    """The header, weighed; None where it can't be one."""
+    """Return the scorer behind the header; None if the bytes can't be one."""
     scorer = Scorer(data, BEGIN, size, math.inf, frozenset())
     try:
         scorer.message(plan("ResponseHeader", version))
@@ -136,7 +136,7 @@ def _header(data: bytes, size: int, version: int) -> Scorer | None:
 
 
 def _reads(data: bytes, at: int, layout: ResponseLayout) -> bool:
-    """Whether a layout whose body begins at `at` ends where the frame ends."""
+    """Return whether a layout whose body begins at `at` ends where the frame ends."""
     try:
         return reader(layout.api.response, layout.versions[-1], layout.other)(data, at, len(data))[1] == len(data)
     except DECODE_ERRORS:

@@ -95,7 +95,8 @@ def test_an_api_is_found_by_any_of_its_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "words"), [("ftch", "near it: Fetch"), ("999", "no API has the key 999"), ("\x1b", "the names are those")]
+    ("word", "words"),
+    [("ftch", "did you mean Fetch"), ("999", "no API has the key 999"), ("\x1b", "the names are those")],
 )
 def test_what_is_not_found_gets_the_nearest_names(word: str, words: str) -> None:
     with pytest.raises(UnknownTargetError, match=words):

@@ -16,8 +16,7 @@ from dissector.protocol.schema.model import MessageSchema, SchemaError, Versions
 
 @dataclass(frozen=True, slots=True)
 class ImportedNames:
-    """The result of an import: versions that are new, those that were omitted, and those that the tables have in another
-    layout."""
+    """The result of an import: new versions, omitted ones, and those that have another layout in the tables."""
 
     label: str
     count: int

@@ -70,7 +70,7 @@ def _slots(message: MessageSchema, fields: tuple[Field, ...], version: int) -> t
 
 
 def default_of(field: Field) -> str | int | bool | None:
-    """Return the default as a value: ``"0x10"`` and 16 are the same, and so are a missing default and the type's zero."""
+    """Return the default as a value: ``"0x10"`` is the same as 16, and a missing default as the type's zero."""
     default = field.default
     if default == "null":
         return None
