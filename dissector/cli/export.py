@@ -45,7 +45,7 @@ def export(
     with Capture(files, ports=ports, show_secrets=show_secrets) as capture:
         asks_findings = fitting is not None and fitting.asks_findings
         read_with_progress(capture)
-        if form is ExportFormat.JSON or asks_findings:
+        if form.entry.needs_findings or asks_findings:
             examine_with_progress(capture)
         for problem in capture.problems:
             complain(problem.message)

@@ -1,38 +1,114 @@
-"""The forms that exchanges are shared in, and the endings of files that have them."""
+"""The formats of exports: one entry each, from the name of `kdissect export -f` to the function that produces it.
 
+A new format is an entry of `ExportFormat` and a module that produces it. The command's choices, the file suffixes and
+the screen's menu derive from the entries. Producers import their modules when they run, as commands that export nothing
+import this one too.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from dissector.capture_session import Capture
+    from dissector.export.exporter import ExportRequest
+
+Producer = Callable[["Capture", Sequence[int], "ExportRequest"], Iterator[bytes]]
+"""Takes a capture that has been read, rows of it (from 0, ascending) and the request; yields the pieces of the file."""
+
+
+def _pcapng(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
+    from dissector.conversation import pcapng
+    from dissector.core.text import counted
+    from dissector.export.packets import carrying_packets
+
+    comment = f"kdissect export: {counted(len(rows), 'row')} of {', '.join(capture.names)}"
+    return pcapng(carrying_packets(capture, rows, request.comments), comment)
+
+
+def _transcript(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
+    from dissector.export.transcript import transcript
+
+    return (f"{line}\n".encode() for line in transcript(capture, rows))
+
+
+def _json(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
+    from dissector.exchange.to_json import json_line
+
+    return (json_line(capture.exchange(row)) for row in rows)
+
+
+def _mermaid(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
+    from dissector.analysis.sequence_diagram import render_mermaid, sequence_diagram
+
+    yield render_mermaid(sequence_diagram(capture, rows)).encode()
+
+
+def _svg(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
+    from dissector.analysis.sequence_diagram import render_svg, sequence_diagram
+
+    yield render_svg(sequence_diagram(capture, rows)).encode()
+
+
+def _pytest(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
+    from dissector.export.pytest_file import pytest_file
+
+    return (piece.encode() for piece in pytest_file(capture, rows))
+
+
+def _command(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
+    from dissector.export.command_line import show_command
+
+    yield f"{show_command(capture.names, request.chosen, request.filter)}\n".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class FormatEntry:
+    """All about one format."""
+
+    name: str
+    """As `kdissect export -f` takes it."""
+    label: str
+    """In the screen's menu."""
+    description: str
+    suffixes: tuple[str, ...]
+    """Of its files, with the dot; the first one is the default."""
+    produce: Producer
+    needs_packets: bool = False
+    """Whether it copies packets, so that the files of the capture are read again."""
+    needs_findings: bool = False
+    """Whether the capture must have been examined for findings."""
+    can_redact: bool = True
 
 
 class ExportFormat(StrEnum):
-    """What is written."""
+    """A format of exports; its value is the entry's name."""
 
-    PCAPNG = "pcapng"
-    TRANSCRIPT = "transcript"
-    JSON = "json"
-    MERMAID = "mermaid"
-    SVG = "svg"
-    PYTEST = "pytest"
-    COMMAND = "command"
+    PCAPNG = FormatEntry(
+        "pcapng", "Capture", "pcapng: the original packets, with comments", (".pcapng",), _pcapng, needs_packets=True
+    )
+    TRANSCRIPT = FormatEntry(
+        "transcript", "Transcript", "the bytes in hex, to read or to paste", (".txt", ".hex"), _transcript
+    )
+    JSON = FormatEntry("json", "JSON", "one object per line, as show prints", (".json", ".ndjson"), _json,
+                       needs_findings=True)  # fmt: skip
+    MERMAID = FormatEntry("mermaid", "Mermaid", "a sequence diagram as text", (".mmd",), _mermaid)
+    SVG = FormatEntry("svg", "SVG", "a sequence diagram as a picture", (".svg",), _svg)
+    PYTEST = FormatEntry("pytest", "pytest", "a test that replays the bytes", (".py",), _pytest)
+    COMMAND = FormatEntry(
+        "command", "Command", "a command that shows the same exchanges", (".sh",), _command, can_redact=False
+    )
+
+    entry: FormatEntry
+
+    def __new__(cls, entry: FormatEntry) -> "ExportFormat":
+        member = str.__new__(cls, entry.name)
+        member._value_ = entry.name
+        member.entry = entry
+        return member
 
 
-SUFFIXES: Final = MappingProxyType(
-    {
-        ".pcapng": ExportFormat.PCAPNG,
-        ".txt": ExportFormat.TRANSCRIPT,
-        ".hex": ExportFormat.TRANSCRIPT,
-        ".json": ExportFormat.JSON,
-        ".ndjson": ExportFormat.JSON,
-        ".mmd": ExportFormat.MERMAID,
-        ".svg": ExportFormat.SVG,
-        ".py": ExportFormat.PYTEST,
-        ".sh": ExportFormat.COMMAND,
-    }
-)
-"""The first one of a form is the usual one."""
-
-
-def suffix_of(form: ExportFormat) -> str:
-    """How the name of a file of this form ends, with the dot."""
-    return next(name for name, each in SUFFIXES.items() if each is form)
+SUFFIXES: Final = MappingProxyType({suffix: each for each in ExportFormat for suffix in each.entry.suffixes})
+"""The format of a file by its suffix."""

@@ -17,9 +17,9 @@ from dissector.analysis.stats import (
     ApiError,
     ApiVersion,
     ClientSoftware,
-    ConnectionEnds,
     MessageKind,
     Statistics,
+    StatsConnection,
     TopicPartition,
     VersionUse,
 )
@@ -68,7 +68,7 @@ def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -
         made.connections,
         rows,
         ("conn", "client", "server"),
-        lambda row: ConnectionEnds(row.conn, row.client, row.server),
+        lambda row: StatsConnection(row.conn, row.client, row.server),
     )
     asked = rows.where(f.col("api_key").isNotNull()).withColumn("error", f.lit(0))  # which is told by API and client
     _take(made.uses, asked, (*_CLIENT, "server", *_API), lambda row: VersionUse(_client(row), row.server, *_api(row)))

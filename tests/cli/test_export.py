@@ -85,7 +85,7 @@ def test_rows_have_the_same_numbers_once_redacted() -> None:
 def test_what_can_not_be_redacted_is_one_line(tmp_path: Path) -> None:
     segment = str(next((PCAPS / "segments").rglob("*.log")))
     for words, code, said in (
-        ((JAVA, "-f", "command", "-w", "-"), 2, b"a command shows the file as it is"),
+        ((JAVA, "-f", "command", "-w", "-"), 2, b"a command can't be redacted"),
         (("-", "-f", "json", "-w", "-"), 2, b"reads a capture twice"),
         ((segment, "-f", "json", "-w", "-"), 1, b"no packets carried"),
     ):

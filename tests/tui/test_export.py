@@ -17,12 +17,12 @@ from dissector.capture_session import Capture
 from dissector.core.text import size
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
-from tui.features.export import FORMS
+from tui.features.export import FORMATS
 from tui.screens.main_screen import MainScreen
 from tui.screens.write_dialog import WriteDialog
 
 SASL = str(PCAPS / "java-sasl-plain.pcapng")
-NAMES = [choice.name for _, choice in FORMS]
+NAMES = [each.entry.label for each in FORMATS]
 
 
 @pytest.fixture(autouse=True)

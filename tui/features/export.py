@@ -9,21 +9,13 @@ from textual import work
 from textual.binding import Binding, BindingType
 
 from dissector.export.command_line import format_rows
-from dissector.export.formats import ExportFormat, suffix_of
+from dissector.export.formats import ExportFormat
 from tui.features.whole_capture import NeedsWholeCapture
 from tui.screens.menu import Choice, Menu
 from tui.screens.prompt import Prompt
 from tui.screens.write_dialog import Notify, WriteDialog
 
-FORMS: Final = (
-    (ExportFormat.PCAPNG, Choice("Capture", "pcapng: the very packets, commented")),
-    (ExportFormat.TRANSCRIPT, Choice("Transcript", "the bytes in hex, to read or to paste")),
-    (ExportFormat.JSON, Choice("JSON", "an object a line, as show prints them")),
-    (ExportFormat.MERMAID, Choice("Mermaid", "a sequence diagram as text")),
-    (ExportFormat.SVG, Choice("SVG", "a sequence diagram as a picture")),
-    (ExportFormat.PYTEST, Choice("pytest", "a test that replays the bytes")),
-    (ExportFormat.COMMAND, Choice("Command", "a line that shows the same exchanges")),
-)
+FORMATS: Final = tuple(ExportFormat)
 REDACTED: Final = Choice("Redacted", "contents, names and secrets replaced")
 
 
@@ -52,15 +44,14 @@ class ExportFeature(NeedsWholeCapture):
         wanted = await self._asked_rows()
         if wanted is None:
             return
-        at = await self.app.push_screen_wait(Menu("Write as", [choice for _, choice in FORMS]))
+        choices = [Choice(each.entry.label, each.entry.description) for each in FORMATS]
+        at = await self.app.push_screen_wait(Menu("Write as", choices))
         if at is None:
             return
-        form = FORMS[at][0]
-        whole = Choice(
-            "As it is", "all bytes, secrets too" if form is ExportFormat.PCAPNG else "as the screen shows it"
-        )
+        form = FORMATS[at]
+        whole = Choice("As it is", "all bytes, secrets too" if form.entry.needs_packets else "as the screen shows it")
         kinds = Menu("What is in it", [whole, REDACTED])
-        redact = 0 if form is ExportFormat.COMMAND else await self.app.push_screen_wait(kinds)
+        redact = await self.app.push_screen_wait(kinds) if form.entry.can_redact else 0
         if redact is None:
             return
         name = self._offered_name(wanted.called, form, redact=bool(redact))
@@ -87,7 +78,7 @@ class ExportFeature(NeedsWholeCapture):
         path = Path(self.capture.names[0])
         stem = "live" if path.parent == Path("/dev/fd") else path.stem  # of what is captured there is but a number
         of = re.sub(r"[^\w.-]", "-", stem)[:60].lstrip("-.") or "capture"
-        return f"{of}-{called}{'-redacted' if redact else ''}{suffix_of(form)}"
+        return f"{of}-{called}{'-redacted' if redact else ''}{form.entry.suffixes[0]}"
 
     def _writing(self, path: Path, wanted: _RowSelection, form: ExportFormat, *, redact: bool) -> WriteDialog:
         capture, marks = self.capture, self.appearance.marks
@@ -97,8 +88,8 @@ class ExportFeature(NeedsWholeCapture):
         def pieces(said: Notify) -> Iterator[bytes]:
             from dissector.export.exporter import ExportRequest, export_rows
 
-            if form is ExportFormat.JSON:
-                for _ in capture.examine():  # JSON has the findings too
+            if form.entry.needs_findings:
+                for _ in capture.examine():
                     pass
             return export_rows(capture, wanted.rows, ExportRequest(form, redact, chosen, comments=comments), said)
 

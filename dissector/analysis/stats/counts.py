@@ -22,7 +22,7 @@ class ClientSoftware(NamedTuple):
     software_version: str = ""
 
 
-class ConnectionEnds(NamedTuple):
+class StatsConnection(NamedTuple):
     """A TCP connection: its number in the capture, and `host:port` of its ends."""
 
     number: int

@@ -11,9 +11,9 @@ from dissector.analysis.stats.counts import (
     ApiError,
     ApiVersion,
     ClientSoftware,
-    ConnectionEnds,
     CountsByKey,
     ExchangeCounts,
+    StatsConnection,
     TopicPartition,
     VersionSpan,
     VersionUse,
@@ -31,7 +31,7 @@ class Statistics:
     total: ExchangeCounts = field(default_factory=ExchangeCounts)
     apis: CountsByKey[ApiVersion] = field(default_factory=CountsByKey)
     clients: CountsByKey[ClientSoftware] = field(default_factory=CountsByKey)
-    connections: CountsByKey[ConnectionEnds] = field(default_factory=CountsByKey)
+    connections: CountsByKey[StatsConnection] = field(default_factory=CountsByKey)
     topics: CountsByKey[str] = field(default_factory=CountsByKey)
     """Exchanges that name a topic in a field of their own, or whose fetch session has it; bytes are those of its
     records, errors those of the topic or its partitions."""

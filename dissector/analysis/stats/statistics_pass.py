@@ -15,7 +15,7 @@ from dissector.analysis.stats.counts import (
     ApiError,
     ApiVersion,
     ClientSoftware,
-    ConnectionEnds,
+    StatsConnection,
     TopicPartition,
     VersionSpan,
     VersionUse,
@@ -116,8 +116,8 @@ class StatisticsPass:
         self._use(clients, servers, found)
         self._sampling.take(rows, apis, found, statistics.fields)
 
-    def _connection(self, number: int) -> ConnectionEnds:
-        return ConnectionEnds(number, *self._capture.connections.ends(number))
+    def _connection(self, number: int) -> StatsConnection:
+        return StatsConnection(number, *self._capture.connections.ends(number))
 
     def _ends(self, found: IndexColumns) -> tuple[Int64, Int64]:
         """The client and the server of each row, as numbers; what servers offer is noted."""
@@ -165,7 +165,7 @@ class StatisticsPass:
             client = ClientSoftware(facts.client_id, *self._capture.connections.software(facts.connection))
             for tally in (
                 statistics.total, statistics.apis.of(api), statistics.clients.of(client),
-                statistics.connections.of(ConnectionEnds(facts.connection, facts.client, facts.server)),
+                statistics.connections.of(StatsConnection(facts.connection, facts.client, facts.server)),
             ):  # fmt: skip
                 tally.errors += 1
         for code in codes:
