@@ -205,7 +205,7 @@ class Reader:
         done = self._format.done if self._format else 0
         if done - self._let_go_at >= BATCH_BYTES // 2:
             self._let_go_at = done
-            self._store.let_go()
+            self._store.release_pages()
 
     def _recognise(self) -> bool:
         """Tell the format; whether it is known, which it is not before enough has come."""

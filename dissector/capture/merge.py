@@ -174,7 +174,7 @@ class Merged:
             link_type=column("link_type").astype(np.uint16),
             comments=comments,
         )
-        self._store.let_go()
+        self._store.release_pages()
 
     def close(self) -> None:
         """Let go of what was merged."""

@@ -119,7 +119,7 @@ class PartReader:
                 self._spool.data, self._spool.base, number, time_ns, at + np.cumsum(captured) - captured, captured,
                 length, link_type.astype(np.uint16),
             )  # fmt: skip
-            self._store.let_go()
+            self._store.release_pages()
 
     def close(self) -> None:
         """Let go of the spool."""

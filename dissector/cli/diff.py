@@ -20,7 +20,7 @@ from dissector.cli.outcome import NEGATIVE, complain
 from dissector.cli.progress import read_with_progress
 from dissector.cli.show import nothing_found
 from dissector.cli.tables import are_tables, is_folder
-from dissector.core.garbage_collection import collecting_seldom
+from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
 from dissector.filter import Filter
 
@@ -54,7 +54,7 @@ def compare(
     if misuse := _misuse(len(files), chosen, matches):
         return complain(misuse)
     filters = [wanted(text, option) for text, option in zip(chosen, ("--a", "--b"), strict=True)]
-    with collecting_seldom(), ExitStack() as stack:
+    with infrequent_collection(), ExitStack() as stack:
         captures = [stack.enter_context(Capture([file], ports=ports)) for file in files]
         sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), filters, strict=True)]
         connections = tuple((int(fits[1]), int(fits[2])) for fits in found if fits)
@@ -94,7 +94,7 @@ def _tables(
     if len(asked) < len(files) or len(files) < 2 or is_chosen:
         return complain("of tables, sides are TABLES:NAME, two or more, a client id's or a capture's, and nothing else")
     print(AS_A_WHOLE, file=sys.stderr)
-    with collecting_seldom(), sides(asked, on) as found, ExitStack() as stack:
+    with infrequent_collection(), sides(asked, on) as found, ExitStack() as stack:
         captures = [stack.enter_context(Capture([each.path], ports=each.ports, topics=each.topics)) for each in found]
         for capture in captures:
             read_with_progress(capture)

@@ -15,7 +15,7 @@ from dissector.cli.tables import are_tables
 from dissector.cli.tables import show as show_tables
 from dissector.cli.whole_file import WholeFile
 from dissector.cli.workers import WorkerError
-from dissector.core.garbage_collection import collecting_seldom
+from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.text import counted
 
 
@@ -35,7 +35,7 @@ def show(
     printing, fitting = Printing.of(form, fields), wanted(filter)
     if are_tables(files, on, (asked, ports, show_secrets)):
         return show_tables(files[0], on, printing, limit, fitting)
-    with collecting_seldom(), Capture(files, response_to=asked, ports=ports, show_secrets=show_secrets) as capture:
+    with infrequent_collection(), Capture(files, response_to=asked, ports=ports, show_secrets=show_secrets) as capture:
         try:
             if capture.pipeline.grows:
                 printed = bool(follow(capture, printing, sys.stdout.buffer, limit, wanted=fitting))

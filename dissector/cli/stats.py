@@ -29,7 +29,7 @@ from dissector.cli.progress import examine_with_progress, read_with_progress, st
 from dissector.cli.show import nothing_found
 from dissector.cli.tables import are_tables, opened, summary, told_empty
 from dissector.core.arrays import Int64
-from dissector.core.garbage_collection import collecting_seldom
+from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
 from dissector.core.text import counted, duration, size
 from dissector.exchange.row_fields import ROW_FIELDS, RowField
@@ -85,7 +85,7 @@ def stats(
         return complain("--plot: the pictures are always the same ones: without --by and --format")
     if are_tables(files, on, (asked, ports)):
         return _of_tables(files[0], on, table, form, fitting, plot=plot)
-    with collecting_seldom(), Capture(files, response_to=asked, ports=ports) as capture:
+    with infrequent_collection(), Capture(files, response_to=asked, ports=ports) as capture:
         read_with_progress(capture)
         for problem in capture.problems:
             complain(problem.message)

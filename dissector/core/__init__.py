@@ -1,1 +1,1 @@
-"""What every stage shares: batches between stages, the byte store, growable columns, limits, text made safe."""
+"""What all stages share: their contract, batches between them, the byte store, growable columns, limits, safe text."""

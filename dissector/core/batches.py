@@ -1,13 +1,13 @@
-"""The values that pass between stages. Columns, not objects: one row of numpy arrays per packet, segment, run, frame.
+"""The batches that pass between stages. Columns, not objects: one row of numpy arrays per packet, segment, run, frame.
 
-    capture -> PacketBatch -> transport -> RunBatch -> framing -> FrameBatch -> session
+    capture -> PacketBatch -> transport -> RunBatch -> framing -> FrameBatch -> index
 
 Conventions, true of every batch:
-  * all columns of a batch have the same length `(n,)`; rows are immutable once handed on;
+  * all columns of a batch have the same length `(n,)`; rows are immutable once passed on;
   * times are int64 nanoseconds since 1970; sizes are bytes;
   * an `address` is a position in the capture's `Store`; bytes are located, never copied;
   * a `direction` is `2 * connection + side`; side 0 is the end that sent the connection's first packet in the capture;
-    who is the client is the session's business;
+    `detection` finds out which one is the client;
   * a packet number counts from 0 over the whole capture.
 """
 
@@ -22,30 +22,30 @@ NOWHERE: Final = -1
 """The address of bytes that the capture does not have."""
 
 NEVER: Final = 1 << 62
-"""The time of what did not happen, nanoseconds."""
+"""A time, or a packet number, behind all others: of what did not happen."""
 
 
 @dataclass(frozen=True, slots=True)
 class PacketBatch:
-    """Up to `limits.BATCH_PACKETS` packets as they stand in one region of the store."""
+    """Up to `limits.BATCH_PACKETS` packets in one region of the store."""
 
     data: UInt8
     """The whole region, usually a mapped file: `(bytes,)`."""
     base: int
     """The store's address of `data[0]`."""
     number: Int64
-    """Packet numbers, ascending; of a part of a capture some are left out."""
+    """Packet numbers, ascending; a capture partition does not have all."""
     time_ns: Int64
     offset: Int64
-    """Where the packet's first captured byte stands in `data`."""
+    """The offset of the packet's first captured byte in `data`."""
     captured: Int64
-    """Bytes that the capture has of it."""
+    """Bytes captured."""
     length: Int64
-    """Bytes that it had on the wire."""
+    """Bytes on the wire."""
     link_type: UInt16
-    """LINKTYPE_ number of the interface that it was seen on."""
+    """LINKTYPE_ number of the interface."""
     comments: Mapping[int, str] = field(default_factory=dict)
-    """What somebody wrote on packets, by row."""
+    """Comments on packets, by row."""
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -67,14 +67,14 @@ class SegmentBatch:
     size: Int64
     """Payload bytes captured."""
     missing: Int64
-    """Payload bytes that were sent after these and cut off by the snap length."""
+    """Payload bytes behind these that the snap length cut off."""
 
     def __len__(self) -> int:
         return len(self.packet)
 
 
 class RunKind(IntEnum):
-    """What a row of a `RunBatch` is: bytes, or the reason why there are none."""
+    """The kind of a row of a `RunBatch`: bytes, or the reason why there are none."""
 
     DATA = 0
     LOST = 1
@@ -86,7 +86,7 @@ class RunKind(IntEnum):
 class RunBatch:
     """Contiguous pieces of byte streams: each direction's rows are in stream order and tile it without overlap.
 
-    A gap stands in band, as a row with address `NOWHERE`. Stream offsets count from 0 at the first byte after SYN, or
+    A gap is in band, as a row with address `NOWHERE`. Stream offsets count from 0 at the first byte after SYN, or
     at the first byte seen where the capture began in the middle.
     """
 
@@ -97,7 +97,7 @@ class RunBatch:
     address: Int64
     size: Int64
     time_ns: Int64
-    """Of the packet that made it readable in order, or that showed that it is missing."""
+    """Of the packet that made the bytes contiguous, or that showed that they are missing."""
     packet: Int64
 
     def __len__(self) -> int:
@@ -105,18 +105,18 @@ class RunBatch:
 
 
 class FrameKind(IntEnum):
-    """What a row of a `FrameBatch` is."""
+    """The kind of a row of a `FrameBatch`."""
 
     FRAME = 0
     GAP = 1
-    """Bytes that the capture lacks, outside of any frame that is known."""
+    """Missing bytes, outside of any known frame."""
     UNPARSED = 2
     """Bytes that were skipped to find the next frame, or the rest of a stream that ended inside a size prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameBatch:
-    """Size-prefixed frames (and, in band, what is none), each direction's rows in stream order."""
+    """Size-prefixed frames and, in band, gaps and unparsed bytes; each direction's rows in stream order."""
 
     direction: Int64
     kind: UInt8
@@ -128,9 +128,9 @@ class FrameBatch:
     """Of the packet with its first byte."""
     packet: Int64
     piece: Int64
-    """Row of its first piece in `piece_address`; its last one is before the next row's first: `(n + 1,)`."""
+    """Index of each row's first piece in `piece_address`, and the end of the last one: `(n + 1,)`."""
     piece_address: Int64
-    """`NOWHERE` for a piece that the capture lacks."""
+    """`NOWHERE` for a missing piece."""
     piece_size: Int64
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""A finding: something legal but odd, or damaged, said in one plain line and tied to where it was seen.
+"""A finding: one plain line about something odd or damaged, and its place.
 
 Findings are values, never exceptions. `path` names a field of the exchange (``response.body.topics[0].error_code``),
 or a part of it (``request``), or is empty for the exchange as a whole.
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a reader should care. The order is that of Wireshark's expert information."""
+    """How serious a finding is. The order is that of Wireshark's expert information."""
 
     NOTE = "note"
     WARNING = "warning"
@@ -18,7 +18,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing worth saying. `code` is stable and can be filtered on; `message` is for people."""
+    """One finding. `code` is stable and can be filtered on; `message` is for people."""
 
     code: str
     severity: Severity
@@ -26,5 +26,5 @@ class Finding:
     path: str = ""
 
     def under(self, prefix: str) -> "Finding":
-        """The same finding, its path seen from one level further up."""
+        """Return the same finding with a prefix to its path."""
         return Finding(self.code, self.severity, self.message, f"{prefix}.{self.path}" if self.path else prefix)

@@ -1,21 +1,24 @@
-"""How often a command that reads and prints looks for cycles: seldom. Reading makes columns, and decoded rows hang
-together without cycles: looking for some takes up to a fifth of the time, and finds next to nothing."""
+"""Infrequent garbage collection for commands that read and print.
+
+Reading makes columns, and decoded rows have no cycles: collection takes up to a fifth of the time, and frees next to
+nothing.
+"""
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-COLLECT_AFTER: Final = 500_000
+COLLECTION_THRESHOLD: Final = 500_000
 """Objects between two collections."""
 
 
 @contextmanager
-def collecting_seldom() -> Iterator[None]:
-    """Collect seldom while the context lasts. Not for the screen, nor for who uses the library: they go on."""
-    usual = gc.get_threshold()
-    gc.set_threshold(COLLECT_AFTER)
+def infrequent_collection() -> Iterator[None]:
+    """Collect infrequently within the context. Not for the screen, nor in the library: these run for long."""
+    threshold = gc.get_threshold()
+    gc.set_threshold(COLLECTION_THRESHOLD)
     try:
         yield
     finally:
-        gc.set_threshold(*usual)
+        gc.set_threshold(*threshold)

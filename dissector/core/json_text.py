@@ -1,4 +1,4 @@
-"""Values of messages as JSON's text: bytes as lower-case hex, and whatever the wire had in them harmless to a terminal.
+"""Values of messages as JSON text: bytes as lower-case hex, and nothing that could act on a terminal.
 
 Text that is not UTF-8 has its bytes as ``\\xNN``; integers beyond 64 bits stay integers.
 """
@@ -12,20 +12,21 @@ from dissector.core.text import HOSTILE
 
 
 def dumps(value: Any, *, indented: bool = False) -> bytes:
-    """A value of dicts, lists and what fields hold, on one line, or indented by two spaces."""
+    """Return a value of dicts, lists and field values as JSON, on one line or indented by two spaces."""
     option = orjson.OPT_INDENT_2 if indented else 0
     try:
         text = orjson.dumps(value, default=bytes.hex, option=option)
     except orjson.JSONEncodeError:
-        # Lone surrogates stand for bytes that are not UTF-8, and damaged times may leave 64 bits: rare, so only now is
-        # every value looked at.
+        # Lone surrogates stand for bytes that are not UTF-8, and damaged times may exceed 64 bits. Both are rare, so
+        # values are checked only here.
         text = orjson.dumps(encodable(value), default=bytes.hex, option=option)
     return text if text.isascii() and b"\x7f" not in text else HOSTILE.sub(_escaped, text.decode()).encode()
 
 
 def _escaped(match: re.Match[str]) -> str:
-    """A hostile character as JSON's own escape: the same value to a program, harmless to a terminal. Line feeds are of
-    the indentation: those of values are escaped already."""
+    """Return a hostile character as a JSON escape: the same value to a program, harmless to a terminal.
+
+    Line feeds are those of the indentation: those of values are escaped already."""
     units = match.group().encode("utf-16-be")
     return (
         match.group()
@@ -35,7 +36,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def encodable(value: Any) -> Any:
-    """The value with all that JSON's encoder refuses in another way: lone surrogates, integers beyond 64 bits."""
+    """Return the value with replacements for what the encoder refuses: lone surrogates, integers beyond 64 bits."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:

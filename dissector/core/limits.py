@@ -1,90 +1,89 @@
-"""Every bound in one place: what one hostile or broken input may cost at most.
+"""All bounds in one place: what a hostile or broken input may cost at most.
 
-A cap that is hit is told as a finding or a gap, never as an exception and never silently.
+A cap that is hit becomes a finding or a gap, never an exception, and never stays silent.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 BATCH_PACKETS: Final = 65_536
-"""Packets in one `PacketBatch`: large enough for column code to win, small enough for progress to be smooth."""
+"""Packets in one `PacketBatch`: large enough for column code to pay off, small enough for progress to be smooth."""
 
 FIRST_PACKETS: Final = 4_096
-"""Packets in the first batch of a file: a screen has its first rows at once. The next ones are twice as large each."""
+"""Packets in the first batch of a file, so that a screen has rows at once. Each following batch is twice as large."""
 
 BATCH_BYTES: Final = 32 << 20
-"""Bytes of the file that one `PacketBatch` spans: what of a mapped file becomes resident before it is let go of."""
+"""Bytes of the file that one `PacketBatch` spans: what of a mapped file is resident before pages are released."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Caps on what is held and believed. Sizes in bytes; one instance is handed down from the face."""
+    """Caps on what is held and believed. Sizes in bytes. A `Capture` gets one instance."""
 
     spooled_bytes: int = 64 << 30
-    """Of one pipe or compressed file that go to temporary files; past it the rest is not read."""
+    """Bytes of one pipe or compressed file in temporary files; the rest is not read."""
 
     skipped_bytes: int = 256 << 20
-    """Searched for the next packet behind damaged bytes; past it the rest of the file is left."""
+    """Bytes searched for the next packet behind damage; past it the rest of the file is not read."""
 
     notes: int = 10_000
-    """Comments of one file that are kept, and as many names of hosts; past it they are counted."""
+    """Comments of one file that are kept, and as many names of hosts; the others are counted."""
 
     note_bytes: int = 4 << 10
-    """Kept of one comment or name."""
+    """Bytes kept of one comment or name."""
 
     frame_size: int = 128 << 20
     """A size prefix above this is not believed (brokers default to `socket.request.max.bytes` = 100 MiB)."""
 
     out_of_order_bytes: int = 4 << 20
-    """Held back for one direction while a hole may still be filled; past it the hole is a gap."""
+    """Bytes held back for one direction while a hole may still be filled; past it the hole is a gap."""
 
     out_of_order_packets: int = 4_096
     """How many later packets of the capture a hole may wait for its bytes."""
 
     acknowledged_packets: int = 64
-    """How many later packets of the capture a hole may wait once the peer has acknowledged its bytes: captures show an
-    acknowledgement before what it answers, where several queues of a network card feed them."""
+    """How many later packets of the capture a hole may wait once the peer has acknowledged its bytes. Where the queues
+    of a network card are captured in parallel, an acknowledgement may come before its bytes."""
 
-    resent: int = 100_000
-    """Stretches of streams that TCP sent again, or brought late, that are remembered; past it they are counted."""
+    retransmissions: int = 100_000
+    """Retransmitted and delayed stretches of streams that are recorded; the others are counted."""
 
     connections: int = 262_144
-    """Connections open at a time that are told apart from new ones; past it those idle for longest are forgotten."""
+    """Open connections in the lookup table; past it those idle for longest are evicted."""
 
     remembered_packets: int = BATCH_PACKETS
-    """For so many later packets of the capture, and up to twice as many, a connection that has ended is known to late
-    and repeated packets of it."""
+    """How many later packets of the capture, and up to twice as many, a connection that has ended stays in the lookup
+    table, for its late and repeated packets."""
 
     fragment_bytes: int = 4 << 20
-    """Held back of IP datagrams of which some fragments have not come yet, at each depth of tunnels; past it the oldest
-    are given up."""
+    """Bytes held of incomplete IP datagrams, at each depth of tunnels; past it the oldest are dropped."""
 
     undecided_bytes: int = 64 << 10
-    """Held of what a server says while its client has not said enough to tell whether it speaks Kafka."""
+    """Bytes held of a direction while its peer has not sent enough to classify the connection."""
 
     resync_bytes: int = 1 << 20
-    """Half of what is searched for a frame before the search moves on, or gives up where Kafka is but a guess."""
+    """Half of the bytes searched for a frame before the search moves on, or gives up where Kafka is only possible."""
 
     held_runs: int = 4_000_000
-    """Runs (pieces of streams, some 40 bytes each) held of all directions until frames are complete or found; past it
-    those that have waited longest come out as they are: half of them, as not Kafka or as unparsed bytes."""
+    """Runs (pieces of streams, some 40 bytes of memory each) held of all directions until frames are complete or found.
+    Past it half of them, the oldest, are released as unparsed bytes or as not Kafka."""
 
-    strangers: int = 10_000
-    """Rows for connections on Kafka's port that speak something else; past it they are counted in one finding."""
+    non_kafka_connections: int = 10_000
+    """Rows for connections on Kafka's port that are not Kafka; the others are counted in one finding."""
 
     pending_requests: int = 100_000
-    """Requests that wait for a response, of all connections; past it the oldest stay unanswered."""
+    """Pending requests of all connections; past it the oldest stay without a response."""
 
     decompressed_size: int = 64 << 20
-    """Bytes that one compressed record section may become."""
+    """Decompressed bytes of one compressed record section."""
 
     decompressed_frame_size: int = 256 << 20
-    """Bytes that all compressed sections of one frame may become."""
+    """Decompressed bytes of all compressed sections of one frame."""
 
     packed_records: int = 20_000
-    """Records that the compressed sections of one frame may hold beyond one for each of their bytes on the wire: so
-    that what a frame costs grows with its size, and not with what a compressor can promise. Real records, which differ
-    in offset and time, take more than a byte."""
+    """Records that the compressed sections of one frame may have beyond one for each of their bytes on the wire, so
+    that the cost of a frame grows with its size and not with its compression ratio. Real records, which differ in
+    offset and time, take more than a byte."""
 
 
 DEFAULT: Final = Limits()

@@ -1,11 +1,11 @@
-"""Where captured bytes live: regions (files mapped to memory, blocks made in memory) under one address space.
+"""The store of captured bytes: regions (mapped files, blocks of memory) in one address space.
 
-An address is a plain int64, so columns can hold it. Payload is located, never copied, until somebody looks at it.
+An address is a plain int64, so columns can hold it. Payload is located, and not copied until it is read.
 
 Invariants:
-  * an address, once given out, means the same bytes for the life of the store; a region may grow, within its room;
+  * an address means the same bytes for the life of the store; a region may grow, within its room;
   * regions do not overlap; every region starts on a new multiple of `ALIGN`, so that small regions stay apart;
-  * what is resident of mapped files is let go of now and then: memory is flat, however much was read.
+  * resident pages of mapped files are released now and then: memory stays flat, however much is read.
 """
 
 import mmap
@@ -18,20 +18,20 @@ from dissector.core.arrays import Int64, UInt8
 
 ALIGN: Final = 1 << 12
 ROOM: Final = 1 << 42
-"""Addresses kept for a region that grows: more than any disk gives it."""
+"""Addresses reserved for a region that grows: more than any disk has."""
 FAULT: Final = 1 << 16
-"""Bytes that one look at a mapped file makes resident: the kernel brings the pages around it along."""
+"""Bytes that one read of a mapped file makes resident: the kernel reads the pages around it, too."""
 RESIDENT: Final = 1 << 26
-"""Bytes looked at before mapped files are let go of."""
+"""Bytes read before pages of mapped files are released."""
 
 
 class Excerpt(NamedTuple):
     """Some of a store's bytes."""
 
     end: int
-    """Behind all addresses of the store."""
+    """An address behind all regions of the store."""
     pieces: list[tuple[int, bytes]]
-    """Address and bytes, ascending and apart from each other."""
+    """Address and bytes, ascending; they do not overlap."""
 
 
 class Store:
@@ -41,16 +41,16 @@ class Store:
         self._bases: list[int] = []
         self._regions: list[memoryview] = []
         self._end = 0
-        self._looked_at = 0
+        self._read_bytes = 0
 
     def add(self, region: memoryview | bytes) -> int:
-        """Take in a buffer and return the address of its first byte. The buffer must not change or shrink."""
+        """Add a buffer and return the address of its first byte. The buffer must not change or shrink."""
         base = self.reserve(len(region))
         self.fill(base, memoryview(region))
         return base
 
     def reserve(self, room: int = ROOM) -> int:
-        """The address of a region that is empty still, and may grow to `room` bytes."""
+        """Return the address of a new, empty region that may grow to `room` bytes."""
         base = self._end
         self._bases.append(base)
         self._regions.append(memoryview(b""))
@@ -58,23 +58,23 @@ class Store:
         return base
 
     def fill(self, base: int, region: memoryview) -> None:
-        """The region at `base` has grown: the same bytes again, and more behind them, maybe mapped elsewhere."""
+        """Replace the region at `base` by a longer one: the same bytes and more, perhaps mapped elsewhere."""
         self._regions[bisect_right(self._bases, base) - 1] = region.cast("B") if len(region) else memoryview(b"")
 
     def read(self, address: int, size: int) -> memoryview:
-        """`size` bytes at `address`, without a copy. They lie in one region."""
+        """Return `size` bytes at `address`, without a copy. They lie in one region."""
         at = bisect_right(self._bases, address) - 1
         start = address - self._bases[at]
         view = self._regions[at][start : start + size]
         if len(view) != size:
             raise IndexError(f"{size} bytes at address {address} run past their region")
-        self._looked_at += size + FAULT
-        if self._looked_at > RESIDENT:
-            self.let_go()
+        self._read_bytes += size + FAULT
+        if self._read_bytes > RESIDENT:
+            self.release_pages()
         return view
 
     def gather(self, addresses: Int64, width: int) -> UInt8:
-        """The `width` bytes at each address, `(n, width)`; past a region's end its last byte is repeated."""
+        """Return the `width` bytes at each address, `(n, width)`. Past a region's end its last byte is repeated."""
         result = np.empty((len(addresses), width), np.uint8)
         regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
         for at in np.flatnonzero(np.bincount(regions)).tolist():
@@ -84,7 +84,7 @@ class Store:
         return result
 
     def excerpt(self, address: Int64, size: Int64) -> "Excerpt":
-        """The bytes at these addresses, `(n,)`, copied: each once, those that stand together in one piece."""
+        """Copy the bytes at these addresses, `(n,)`: each once, adjacent ones in one piece."""
         order = np.argsort(address, kind="stable")
         starts, ends = address[order], np.maximum.accumulate((address + size)[order])
         begins = np.flatnonzero(np.concatenate([[True], starts[1:] > ends[:-1]])[: len(starts)])
@@ -95,8 +95,7 @@ class Store:
 
     @classmethod
     def of(cls, excerpt: "Excerpt") -> "Store":
-        """A store that has an excerpt's bytes at their addresses, and no others; what is added comes behind all that
-        the other one had."""
+        """Make a store that has an excerpt's bytes, at their addresses. New regions come behind all of the original."""
         store = cls()
         for address, data in excerpt.pieces:
             store._bases.append(address)
@@ -105,19 +104,19 @@ class Store:
         return store
 
     def _used(self) -> int:
-        """The first address, a multiple of `ALIGN`, behind all that is there: room that nothing grew into is free."""
+        """Return the first multiple of `ALIGN` behind all bytes. Room into which no region grew is free."""
         last = self._bases[-1] + len(self._regions[-1]) if self._bases else self._end
         return (last + 2 * ALIGN) // ALIGN * ALIGN
 
-    def let_go(self) -> None:
-        """Drop what is resident of mapped files; it comes back from the page cache when somebody looks again."""
-        self._looked_at = 0
+    def release_pages(self) -> None:
+        """Release the resident pages of mapped files; reading brings them back from the page cache."""
+        self._read_bytes = 0
         for view in self._regions:
             if isinstance(view.obj, mmap.mmap):
                 view.obj.madvise(mmap.MADV_DONTNEED)
 
     def release(self) -> None:
-        """Let go of every region, so that mapped files can be closed."""
+        """Release all regions, so that mapped files can be closed."""
         for view in self._regions:
             view.release()
         self._regions.clear()
@@ -125,7 +124,7 @@ class Store:
 
 
 def _windows(data: UInt8, starts: Int64, width: int) -> UInt8:
-    """The `width` bytes from each start on; each is copied as a whole, but near the end, where there are too few."""
+    """Return the `width` bytes from each start on, each copied at once, except near the end."""
     last = len(data) - width
     if last < 0 or (starts > last).any():
         return data.take(starts[:, None] + np.arange(width), mode="clip")

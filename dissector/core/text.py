@@ -1,8 +1,8 @@
-"""Words from the wire made safe for terminals, markup, file names and logs, and numbers turned to text.
+"""Text from the wire made safe for terminals, markup, file names and logs; numbers as text.
 
-`clean` is the one gate: whatever came out of a capture, or is named after something in one, passes it before a person
-sees it. It leaves printable text alone; C0 and DEL become control pictures; C1, bidi, zero-width, line separators and
-surrogates become visible ``\\u{…}``. Markup is a matter of the widget: print what it returns with markup off.
+All text that comes from a capture passes `clean` before it is shown. Printable text stays as it is; C0 and DEL become
+control pictures; C1, bidi, zero-width, line separators and surrogates become visible ``\\u{…}``. Markup is not escaped:
+widgets must show the text with markup off.
 """
 
 import re
@@ -12,7 +12,7 @@ HOSTILE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000e0000-\U000e0fff]"
 )
-"""What a terminal might act on, or not show: one character of it."""
+"""A character that a terminal might act on, or not show."""
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -23,17 +23,17 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` with every character made visible that could move, hide, reorder or colour what a terminal shows."""
+    """Make every character visible that could move, hide, reorder or color what a terminal shows."""
     return text if text.isascii() and text.isprintable() else HOSTILE.sub(_visible, text)
 
 
-def counted(count: int, what: str, several: str = "") -> str:
-    """So many of something, in English: ``1 row``, ``1,204 rows``; `several` where that is not just an s more."""
-    return f"{count:,} {what if count == 1 else several or what + 's'}"
+def counted(count: int, what: str, plural: str = "") -> str:
+    """Return a count with its noun: ``1 row``, ``1,204 rows``; `plural` where that is not the noun and an s."""
+    return f"{count:,} {what if count == 1 else plural or what + 's'}"
 
 
 def duration(ns: int) -> str:
-    """Nanoseconds for people: ``812 µs``, ``2.0 ms``, ``1.250 s``."""
+    """Format nanoseconds: ``812 µs``, ``2.0 ms``, ``1.250 s``."""
     if ns < 0:
         return f"-{duration(-ns)}"
     if ns < 1_000_000:
@@ -44,7 +44,7 @@ def duration(ns: int) -> str:
 
 
 def size(count: int) -> str:
-    """A count of bytes for people, four characters or fewer where it can be: ``142``, ``8.1k``, ``3.2M``."""
+    """Format a count of bytes, in four characters or fewer where possible: ``142``, ``8.1k``, ``3.2M``."""
     if count < 1_000:
         return str(count)
     for unit, scale in (("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)):
@@ -54,7 +54,7 @@ def size(count: int) -> str:
 
 
 def seconds(ns: int) -> str:
-    """A time relative to the capture's first packet, in seconds with microseconds."""
+    """Format a time relative to the capture's first packet, in seconds with microseconds."""
     sign = "-" if ns < 0 else ""
     whole, rest = divmod(abs(ns), 1_000_000_000)
     return f"{sign}{whole}.{rest // 1_000:06d}"
@@ -64,7 +64,7 @@ BLOCKS: Final = " ▏▎▍▌▋▊▉█"
 
 
 def bar(share: float, width: int) -> str:
-    """A bar of `width` cells at most; anything more than nothing is seen."""
+    """Draw a bar of at most `width` cells. Any share above 0 is visible."""
     eighths = max(round(share * width * 8), 1 if share > 0 else 0)
     whole, rest = divmod(min(eighths, width * 8), 8)
     return ("█" * whole + (BLOCKS[rest] if rest else "")).ljust(width)

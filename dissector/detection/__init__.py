@@ -1,1 +1,1 @@
-"""Whether bytes are Kafka, which end is the client, and which other protocol they are."""
+"""Protocol detection: which connections are Kafka, which end is the client, and what the others are."""

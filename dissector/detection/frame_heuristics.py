@@ -1,8 +1,8 @@
-"""How requests and responses of Kafka begin: what tells a frame's head from other bytes.
+"""How requests and responses of Kafka begin: what distinguishes a frame's head from other bytes.
 
-A request has an API key that is known, a version in range, and a client id that fits; a response has the id of a
-request that waits. Responses to correlation ids below 2**16 read as Produce requests: so a Produce request must have
-its acks where they belong.
+A request has a known API key, a version in range, and a plausible client id; a response has the correlation id of a
+pending request. Responses with correlation ids below 2**16 read as Produce requests: so a Produce request must have
+plausible acks, too.
 """
 
 import codecs
@@ -20,25 +20,25 @@ from dissector.protocol.schema.loader import apis
 
 REQUEST_HEAD: Final = 14
 HEAD: Final = 64
-"""Bytes that are looked at to tell a request by its header and client id."""
+"""Bytes that are read to recognize a request by its header and client id."""
 NEWER_VERSIONS: Final = 3
 """A client newer than the tables may use versions this far past those known."""
 PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 _PRODUCE, _METADATA = 0, 3
-"""Of their versions 0 the one begins as requests of ZooKeeper do, the other as those of PostgreSQL."""
+"""APIs whose version 0 begins like requests of ZooKeeper, and like those of PostgreSQL."""
 _LOW_SIZE: Final = (1 << 24) - 1
-"""Frames up to this size begin with a zero, as the least other protocols do."""
+"""Frames up to this size begin with a zero, which few other protocols do."""
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]*")
 _SERIES: Final = 3
-"""Responses in a row by which they are told on any port."""
+"""Responses in a row that are recognized on any port."""
 _LONG_SERIES: Final = 6
-"""As many in one segment."""
+"""The same where they are all in one segment."""
 _STEP: Final = 16
-"""How much ids go up by at the most: a client may count for all its connections."""
+"""The largest step between correlation ids: a client may count over all its connections."""
 _LONGEST_NAME: Final = 1 << 10
-"""A client id longer than this is not looked for where a frame's place is lost."""
+"""The longest client id that a search accepts."""
 _NEAR: Final = 1 << 12
-"""How far the ids of a connection may be apart."""
+"""The largest distance between correlation ids of one connection."""
 _LEAST_RESPONSE: Final = 6
 """A correlation id and an error code."""
 _ACKS: Final = (b"\xff\xff", b"\0\0", b"\0\x01")
@@ -54,8 +54,8 @@ _NONE, _FAIR, _STRONG = FrameEvidence.NONE, FrameEvidence.FAIR, FrameEvidence.ST
 class RequestHeuristics:
     """How requests begin."""
 
-    alone = True
-    inside = True
+    one_is_enough = True
+    within_segments = True
 
     def __init__(self, largest: int) -> None:
         self._largest = largest
@@ -75,8 +75,8 @@ class RequestHeuristics:
         return fits
 
     def plain(self, heads: UInt8, sizes: Int64) -> Bool:
-        """Which heads, `(n, HEAD)`, of which so many bytes are there, are requests that no other protocol's beginning
-        can be taken for: with a client id that is plain text."""
+        """Which heads, `(n, HEAD)`, of which `sizes` bytes are there, are requests without doubt: they have a client id
+        of plain text, and no other protocol begins like them."""
         size, word = np.ascontiguousarray(heads[:, :8]).view(">i4").astype(np.int64).T
         length = np.ascontiguousarray(heads[:, 12:14]).view(">i2").reshape(-1).astype(np.int64)
         name = np.arange(HEAD - REQUEST_HEAD) < length[:, None]
@@ -97,13 +97,13 @@ class RequestHeuristics:
             return _NONE
         if is_named(head):
             return _STRONG
-        return _FAIR if head[4:6] != PRODUCE or produces(head) else _NONE
+        return _FAIR if head[4:6] != PRODUCE or has_produce_body(head) else _NONE
 
-    def together(self, heads: list[bytes], ends: int) -> bool:
+    def are_consistent(self, heads: list[bytes], ends: int) -> bool:
         return True
 
     def is_request(self, head: bytes) -> bool:
-        """Whether a known API in a known version, with a size and a client id that make sense."""
+        """Whether a head has a known API in a known version, and a plausible size and client id."""
         versions = self._versions.get(int.from_bytes(head[4:6], "big"))
         if versions is None or not versions[0] <= int.from_bytes(head[6:8], "big") <= versions[1]:
             return False
@@ -114,7 +114,7 @@ class RequestHeuristics:
         return int.from_bytes(head[4:6], "big") in self._versions
 
     def is_header(self, head: bytes) -> bool:
-        """Whether size and client id of a request make sense."""
+        """Whether a head has the size and client id of a request."""
         if len(head) < REQUEST_HEAD:
             return False
         size = int.from_bytes(head[:4], "big", signed=True)
@@ -123,60 +123,62 @@ class RequestHeuristics:
 
 
 class ResponseHeuristics:
-    """How responses begin: with the id of a request that was seen before. Another id, near those that wait, may answer
-    a request that was not seen; where the connection is not `known` to be Kafka's, several with ids that go up may."""
+    """How responses begin: with the correlation id of a pending request.
 
-    alone = False
-    inside = True
+    Another id near those may belong to a request that was not captured. Where the connection is not `known` to be
+    Kafka, only a series of rising ids is accepted."""
 
-    def __init__(self, waiting: Mapping[int, int], *, known: bool) -> None:
+    one_is_enough = False
+    within_segments = True
+
+    def __init__(self, pending: Mapping[int, int], *, known: bool) -> None:
         self._known = known
-        self._waiting = waiting
-        self._ids = np.fromiter(waiting, np.int64, len(waiting)) & 0xFFFFFFFF
-        self._near = range(min(waiting) - _NEAR, max(waiting) + _NEAR) if waiting else range(1 << 31)
+        self._pending = pending
+        self._ids = np.fromiter(pending, np.int64, len(pending)) & 0xFFFFFFFF
+        self._near = range(min(pending) - _NEAR, max(pending) + _NEAR) if pending else range(1 << 31)
 
     def strong(self, words: Int64, lengths: Int64) -> Bool:
         return np.isin(words, self._ids)
 
     def judge(self, head: bytes, packet: int) -> FrameEvidence:
         identifier = int.from_bytes(head[4:8], "big", signed=True)
-        asked = self._waiting.get(identifier)
-        if asked is not None and asked < packet:
+        requested = self._pending.get(identifier)
+        if requested is not None and requested < packet:
             return _STRONG
         possible = identifier in self._near and int.from_bytes(head[:4], "big") >= _LEAST_RESPONSE
         return _FAIR if possible else _NONE
 
-    def together(self, heads: list[bytes], ends: int) -> bool:
-        return (self._known or _is_series(heads, ends)) and _go_up(heads, _NEAR)
+    def are_consistent(self, heads: list[bytes], ends: int) -> bool:
+        return (self._known or _is_series(heads, ends)) and _ids_rise(heads, _NEAR)
 
 
 class EitherHeuristics:
-    """How frames begin on a port that says nothing: where segments begin, as a request with a client's name (if this
-    side `may_ask`) or as responses."""
+    """How frames begin on a port that is not Kafka's: at the start of a segment, as a request with a client id (if this
+    side may be the client) or as responses."""
 
-    alone = False
-    inside = False
+    one_is_enough = False
+    within_segments = False
 
-    def __init__(self, requests: RequestHeuristics, *, may_ask: bool) -> None:
+    def __init__(self, requests: RequestHeuristics, *, may_be_client: bool) -> None:
         self._requests = requests
-        self._may_ask = may_ask
+        self._may_be_client = may_be_client
 
     def strong(self, words: Int64, lengths: Int64) -> Bool:
         return np.ones(len(words), np.bool_)
 
     def judge(self, head: bytes, packet: int) -> FrameEvidence:
-        if self._may_ask and self._requests.judge(head, packet) is _STRONG:
+        if self._may_be_client and self._requests.judge(head, packet) is _STRONG:
             return _STRONG
         return _FAIR if head[4] <= 0x7F else _NONE
 
-    def together(self, heads: list[bytes], ends: int) -> bool:
-        """Responses whose ids go up."""
-        return _is_series(heads, ends) and _go_up(heads, _STEP) and not _is_zookeeper(heads)
+    def are_consistent(self, heads: list[bytes], ends: int) -> bool:
+        """Whether these are responses with rising ids."""
+        return _is_series(heads, ends) and _ids_rise(heads, _STEP) and not _is_zookeeper(heads)
 
 
 def _is_zookeeper(heads: list[bytes]) -> bool:
-    """Whether frames with ids are those of ZooKeeper: its requests have an operation and a path behind the id, its
-    replies a transaction id, which is never 0 and goes up, and an error, mostly 0."""
+    """Whether frames with ids are ZooKeeper's: its requests have an operation and a path behind the id, its replies a
+    transaction id, which is never 0 and rises, and an error, mostly 0."""
     if any(head[16:17] == b"/" and head[12:14] == bytes(2) for head in heads):
         return True
     transactions = [int.from_bytes(head[8:16], "big") for head in heads]
@@ -184,8 +186,8 @@ def _is_zookeeper(heads: list[bytes]) -> bool:
 
 
 def is_cut_short(head: bytes) -> bool:
-    """Whether more bytes must tell if this is a request: of Produce without a client's name even those behind its
-    header."""
+    """Whether more bytes are needed to decide if this is a request. For Produce without a client id these include the
+    beginning of its body."""
     if len(head) < REQUEST_HEAD:
         return head[:1] in (b"", b"\0")
     nameless = head[4:6] == PRODUCE and head[12:14] in (b"\xff\xff", b"\0\0")
@@ -193,27 +195,27 @@ def is_cut_short(head: bytes) -> bool:
 
 
 def _is_series(heads: list[bytes], ends: int) -> bool:
-    """Whether frames are so many that chance is out of the question. Three are, if they end several segments: three in
-    one segment are found in small integers, of which other protocols are full."""
+    """Whether there are enough frames to rule out chance: three, if they end more than one segment. Three in one
+    segment are found among the small integers of which other protocols are full."""
     return len(heads) >= (_SERIES if ends > 1 else _LONG_SERIES)
 
 
-def _go_up(heads: list[bytes], most: int) -> bool:
-    """Whether each response's correlation id is above that of the one before it, by so much at the most."""
+def _ids_rise(heads: list[bytes], most: int) -> bool:
+    """Whether correlation ids rise from response to response, by at most `most`."""
     ids = [int.from_bytes(head[4:8], "big") for head in heads]
     return all(0 < two - one <= most for one, two in pairwise(ids))
 
 
 def is_named(head: bytes) -> bool:
-    """Whether a request names its client; one of Produce must have what its body begins with, too."""
+    """Whether a request has a client id; Produce must have a plausible body, too."""
     length = int.from_bytes(head[12:14], "big", signed=True)
     if length <= 0 or not is_printable(head):
         return False
-    return head[4:6] != PRODUCE or produces(head)
+    return head[4:6] != PRODUCE or has_produce_body(head)
 
 
-def produces(head: bytes) -> bool:
-    """Whether what stands behind the client id reads as the body of a Produce request, as far as `head` goes: a
+def has_produce_body(head: bytes) -> bool:
+    """Whether what follows the client id reads as the body of a Produce request, as far as `head` has it: a
     transactional id from version 3 on, acks from -1 to 1, a timeout of less than hours, topics."""
     at = REQUEST_HEAD + max(0, int.from_bytes(head[12:14], "big", signed=True))
     version = int.from_bytes(head[6:8], "big")
@@ -230,11 +232,11 @@ def produces(head: bytes) -> bool:
     body = at + max(0, length)
     if length == 0 or length < -1 or body + _LEAST_BODY > 4 + int.from_bytes(head[:4], "big"):
         return False
-    return _is_text(head[at:body]) and _is_produced(head[body : body + 13], flexible=version >= 9)
+    return _is_text(head[at:body]) and _is_produce_body(head[body : body + 13], flexible=version >= 9)
 
 
-def _is_produced(body: bytes, *, flexible: bool) -> bool:
-    """Whether acks, timeout, and number and name of topics make sense, as far as `body` goes."""
+def _is_produce_body(body: bytes, *, flexible: bool) -> bool:
+    """Whether acks, timeout, and number and name of topics are plausible, as far as `body` has them."""
     if (len(body) >= 2 and body[:2] not in _ACKS) or body[2:3] > b"\0":
         return False
     if flexible:
@@ -244,8 +246,8 @@ def _is_produced(body: bytes, *, flexible: bool) -> bool:
 
 
 def is_printable(head: bytes) -> bool:
-    """Whether the client id has no control characters. Where a frame's place is a guess it must not; where it is
-    known a hostile one may."""
+    """Whether the client id has no control characters. A search requires it; where a frame's place is known a hostile
+    client id is accepted."""
     length = max(0, int.from_bytes(head[12:14], "big", signed=True))
     return _is_text(head[14 : 14 + length])
 

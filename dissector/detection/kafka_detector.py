@@ -1,16 +1,16 @@
-"""Who speaks Kafka, and which end is the client.
+"""Which connections are Kafka, and which end is the client.
 
 The client is the side that sent the SYN, else the one that is not on a known port, else the one whose bytes read as
-requests. That the bytes are Kafka at all is told by content, on any port:
+requests. Kafka is recognized by content, on any port:
 
-  * a connection whose beginning was seen, by the header of its first request (known API key, version in range, sane
-    client id);
-  * one that was in progress already, by frames that a search finds (`framing/resync.py`). Elsewhere than on Kafka's
-    ports they must say more, as other protocols have size prefixes too: requests must name their client, responses
-    be several with ids that go up by little.
+  * a connection whose beginning was captured, by the header of its first request (known API key, version in range,
+    plausible client id);
+  * one that was in progress already, by frames that a search finds (`framing/resynchronizer.py`). On other ports than
+    Kafka's more is required, as other protocols have size prefixes too: requests need a client id, responses a series
+    of ids that rise in small steps.
 
-What is none of it is left alone, and counted by name where its first bytes tell (`strangers`). A port that the user
-says is Kafka's is believed whatever its content, unless that is TLS.
+Other connections are not framed, only counted by name (`other_protocols`). On a port that the user gives, the server is
+Kafka whatever its content, unless that is TLS.
 """
 
 from collections import Counter
@@ -29,22 +29,22 @@ from dissector.detection.frame_heuristics import (
     EitherHeuristics,
     RequestHeuristics,
     ResponseHeuristics,
+    has_produce_body,
     is_cut_short,
     is_named,
     is_printable,
-    produces,
 )
-from dissector.detection.other_protocols import OtherProtocol as Spoken
+from dissector.detection.other_protocols import OtherProtocol
 from dissector.framing import Classification, FrameEvidence, FrameHeuristics
 
 KAFKA_PORTS: Final = frozenset({9092})
-NOBODY: Final = -1
+NO_CLIENT: Final = -1
 Outstanding = Callable[[int], Mapping[int, int]]
-"""Correlation ids of a connection's requests that wait for a response, each with the packet of the oldest."""
+"""Correlation ids of a connection's pending requests, each with the packet of the oldest."""
 
 
-class Endpoints(Protocol):
-    """What this module asks of the connection table."""
+class Connections(Protocol):
+    """The connections of a capture. `transport.ConnectionTable` implements it."""
 
     def __len__(self) -> int:
         """How many connections there are."""
@@ -68,120 +68,124 @@ class Endpoints(Protocol):
         """The time of its first packet."""
 
     def closed(self, connection: int) -> tuple[int, int]:
-        """The time of its first FIN or RST, a very large number where none was seen; and the side that sent it."""
+        """The time of its first FIN or RST, `NEVER` where none was captured; and the side that sent it."""
 
     def open(self) -> Int64:
-        """Connections of which something may come, ascending."""
+        """Connections of which more may come, ascending."""
 
     def ended(self, connection: int) -> tuple[int, int]:
         """Which of the flags FIN and RST side 0 and side 1 have sent; 0 where none."""
 
 
 class KafkaDetector:
-    """Decides for each direction; remembers the client's side of each connection that speaks Kafka. `ports` are those
-    that the user says are Kafka's."""
+    """Classifies directions, and keeps the client's side of each Kafka connection. `ports` are those that the user says
+    are Kafka's. Implements `framing.Detector`."""
 
     def __init__(
-        self, flows: Endpoints, limits: Limits, outstanding: Outstanding, ports: Set[int] = frozenset()
+        self, connections: Connections, limits: Limits, outstanding: Outstanding, ports: Set[int] = frozenset()
     ) -> None:
-        self._flows = flows
-        self._ports_of = lru_cache(maxsize=1024)(flows.ports)
+        self._connections = connections
+        self._ports_of = lru_cache(maxsize=1024)(connections.ports)
         self._ports = ports
         self._outstanding = outstanding
         self._requests = RequestHeuristics(limits.frame_size)
-        self.client_side = Column(np.int8, NOBODY)
-        """Side of each connection's client, `NOBODY` where it does not speak Kafka, as far as is known."""
-        self.spoken = Column(np.uint8)
-        """What each connection speaks that does not speak Kafka, as `strangers.Protocol`."""
+        self.client_side = Column(np.int8, NO_CLIENT)
+        """The side of each connection's client, `NO_CLIENT` where it is not known to be Kafka."""
+        self.other_protocol = Column(np.uint8)
+        """An `OtherProtocol` for each connection that is not Kafka."""
 
-    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
-        """What a direction is of which `head` is seen first."""
+    def classify(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
+        """Classify a direction by its first bytes."""
         connection, side = divmod(direction, 2)
         self._grow(connection + 1)
-        if self.client_side.values[connection] != NOBODY:
-            return self._verdict_known(connection, side, head, from_start=from_start)
-        if self.spoken.values[connection] >= Spoken.UNKNOWN and self._flows.syn_side(connection) >= 0:
+        if self.client_side.values[connection] != NO_CLIENT:
+            return self._classify_known(connection, side, head, from_start=from_start)
+        if (
+            self.other_protocol.values[connection] >= OtherProtocol.UNKNOWN
+            and self._connections.syn_side(connection) >= 0
+        ):
             return Classification.OTHER
-        return self._verdict_unknown(connection, side, head, from_start=from_start, final=final)
+        return self._classify_unknown(connection, side, head, from_start=from_start, final=final)
 
-    def begin(self, directions: Int64, heads: UInt8, sizes: Int64) -> Bool:
-        """Connections whose first bytes are their opener's, and plainly a request, and the answers to them."""
+    def classify_starts(self, directions: Int64, heads: UInt8, sizes: Int64) -> Bool:
+        """Return which directions plainly begin with a request of the connection's opener, or with a response to it."""
         connection, side = directions >> 1, directions & 1
         self._grow(int(connection.max()) + 1)
-        opener = self._flows.syn_sides(connection)
+        opener = self._connections.syn_sides(connection)
         first = np.zeros(len(directions), np.bool_)
         first[np.unique(connection, return_index=True)[1]] = True
-        opens = first & (opener == side) & (self.spoken.values[connection] == Spoken.NOTHING)
+        opens = first & (opener == side) & (self.other_protocol.values[connection] == OtherProtocol.NO_DATA)
         opens[opens] = self._requests.plain(heads[opens], sizes[opens])
         self.client_side.values[connection[opens]] = side[opens]
-        self.spoken.values[connection[opens]] = Spoken.DOUBTFUL
+        self.other_protocol.values[connection[opens]] = OtherProtocol.UNDETERMINED
         frames: Bool = opens | ((opener >= 0) & (self.client_side.values[connection] == 1 - side))
         return frames
 
     def _grow(self, connections: int) -> None:
-        self.spoken.grow(connections)
+        self.other_protocol.grow(connections)
         self.client_side.grow(connections)
 
-    def _verdict_known(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Classification:
-        """Of a connection that speaks Kafka: frames begin where its stream begins, else they are searched for."""
-        if not from_start or self._flows.syn_side(connection) < 0:
+    def _classify_known(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Classification:
+        """Classify a direction of a Kafka connection: framed from the start of its stream, else after a search."""
+        if not from_start or self._connections.syn_side(connection) < 0:
             return Classification.SEARCH
-        asks = self.client_side.values[connection] == side
-        return Classification.SEARCH if asks and not self.is_request(head) else Classification.FRAMES
+        is_client = self.client_side.values[connection] == side
+        return Classification.SEARCH if is_client and not self.is_request(head) else Classification.FRAMES
 
-    def _verdict_unknown(
+    def _classify_unknown(
         self, connection: int, side: int, head: bytes, *, from_start: bool, final: bool
     ) -> Classification:
-        opener = self._flows.syn_side(connection)
+        opener = self._connections.syn_side(connection)
         begins = from_start and opener >= 0
-        if self._is_stranger(connection, head, begins=begins, asks=opener == side):
+        if self._is_other_protocol(connection, head, begins=begins, is_client=opener == side):
             return Classification.OTHER
-        server = self._said_server(connection)
+        server = self._server_on_given_port(connection)
         if opener == side and not final and is_cut_short(head):
             return Classification.UNDECIDED
-        asks = opener == side or (opener < 0 and self.kafka_side(connection) != side)
-        if asks and self._is_first(connection, side, head):
+        is_client = opener == side or (opener < 0 and self.kafka_side(connection) != side)
+        if is_client and self._is_first(connection, side, head):
             self.client_side.values[connection] = side
             return Classification.FRAMES
         if begins and opener == side:
-            return self._verdict_at_start(connection, side)
+            return self._classify_without_request(connection, side)
         if server is not None:
             self.client_side.values[connection] = 1 - server
-            return self._verdict_known(connection, side, head, from_start=from_start)
+            return self._classify_known(connection, side, head, from_start=from_start)
         if begins and self.kafka_side(connection) == side:
-            return self._verdict_of_silence(connection, side, head) if final else Classification.UNDECIDED
-        return Classification.PERHAPS
+            return self._classify_without_client(connection, side, head) if final else Classification.UNDECIDED
+        return Classification.POSSIBLE
 
-    def _verdict_of_silence(self, connection: int, side: int, head: bytes) -> Classification:
-        """Of a server on Kafka's port of which all was captured, but nothing of what its client said: the ports are
-        believed, unless its first bytes are no response."""
+    def _classify_without_client(self, connection: int, side: int, head: bytes) -> Classification:
+        """Classify a server on Kafka's port of which all was captured, but nothing of its client.
+
+        It is Kafka, unless its first bytes are no response."""
         if ResponseHeuristics({}, known=True).judge(head, 0) is FrameEvidence.NONE:
-            return Classification.PERHAPS
+            return Classification.POSSIBLE
         self.client_side.values[connection] = 1 - side
         return Classification.FRAMES
 
-    def _is_stranger(self, connection: int, head: bytes, *, begins: bool, asks: bool) -> bool:
-        """Whether a connection is known not to be Kafka; what it is by the looks of it is noted."""
-        spoken = other_protocols.other_protocol(head)
-        if spoken is None or (spoken is Spoken.ZOOKEEPER and not asks):
-            spoken = Spoken(max(Spoken.DOUBTFUL, int(self.spoken.values[connection])))
-        self.spoken.values[connection] = spoken
-        if spoken <= Spoken.UNKNOWN or not begins:
+    def _is_other_protocol(self, connection: int, head: bytes, *, begins: bool, is_client: bool) -> bool:
+        """Whether a connection is known not to be Kafka. Records what its first bytes look like."""
+        other_protocol = other_protocols.recognize(head)
+        if other_protocol is None or (other_protocol is OtherProtocol.ZOOKEEPER and not is_client):
+            other_protocol = OtherProtocol(max(OtherProtocol.UNDETERMINED, int(self.other_protocol.values[connection])))
+        self.other_protocol.values[connection] = other_protocol
+        if other_protocol <= OtherProtocol.UNKNOWN or not begins:
             return False
-        return spoken is Spoken.TLS or self._said_server(connection) is None
+        return other_protocol is OtherProtocol.TLS or self._server_on_given_port(connection) is None
 
-    def _verdict_at_start(self, connection: int, side: int) -> Classification:
-        """Of a client whose first bytes are no request."""
-        if self._said_server(connection) == 1 - side:
+    def _classify_without_request(self, connection: int, side: int) -> Classification:
+        """Classify a client whose first bytes are no request."""
+        if self._server_on_given_port(connection) == 1 - side:
             self.client_side.values[connection] = side
             return Classification.SEARCH
-        if self.spoken.values[connection] == Spoken.DOUBTFUL:
-            self.spoken.values[connection] = Spoken.UNKNOWN
+        if self.other_protocol.values[connection] == OtherProtocol.UNDETERMINED:
+            self.other_protocol.values[connection] = OtherProtocol.UNKNOWN
         return Classification.OTHER
 
     def _is_first(self, connection: int, side: int, head: bytes) -> bool:
-        """Whether a request at the beginning of what was seen is enough to take a connection for Kafka."""
-        if self._flows.syn_side(connection) != side:
+        """Whether a request at the beginning of what was captured makes a connection Kafka."""
+        if self._connections.syn_side(connection) != side:
             return self.is_request(head) and is_named(head)
         if self._is_newer_request(connection, head):
             return True
@@ -190,83 +194,89 @@ class KafkaDetector:
             return False
         if head[4:6] != PRODUCE or is_named(head):
             return True
-        return trusted and (produces(head) or (head[12:14] != bytes(2) and is_printable(head)))
+        return trusted and (has_produce_body(head) or (head[12:14] != bytes(2) and is_printable(head)))
 
-    def found(self, direction: int, head: bytes) -> None:
-        """A frame was found in a direction that was perhaps Kafka's; it begins with `head`."""
+    def confirm(self, direction: int, head: bytes) -> None:
+        """Take note that a frame, which begins with `head`, was found in a direction that was possibly Kafka."""
         connection, side = divmod(direction, 2)
         server = self.kafka_side(connection)
         if server is None:
             server = 1 - side if self._requests.judge(head, 0) is FrameEvidence.STRONG else side
         self.client_side.values[connection] = 1 - server
 
-    def expects(self, direction: int) -> bool:
-        """Whether to go on searching: on Kafka's port, unless it looks like another protocol."""
+    def is_probably_kafka(self, direction: int) -> bool:
+        """Whether to go on searching: on Kafka's port, unless the bytes look like another protocol."""
         connection = direction >> 1
-        return self.kafka_side(connection) is not None and self.spoken.values[connection] == Spoken.DOUBTFUL
+        return (
+            self.kafka_side(connection) is not None
+            and self.other_protocol.values[connection] == OtherProtocol.UNDETERMINED
+        )
 
-    def _said_server(self, connection: int) -> int | None:
-        """The side that is the server because the user says so."""
+    def _server_on_given_port(self, connection: int) -> int | None:
+        """The side on a port that the user gave, None where neither or both are."""
         return self._side_on(connection, self._ports) if self._ports else None
 
     def kafka_side(self, connection: int) -> int | None:
-        """The one side that is on a port of Kafka's."""
-        said = self._said_server(connection)
+        """The side on a port of Kafka's, None where there is no such side."""
+        said = self._server_on_given_port(connection)
         return self._side_on(connection, KAFKA_PORTS) if said is None else said
 
     def _side_on(self, connection: int, ports: Set[int]) -> int | None:
         one, other = self._ports_of(connection)
         if (one in ports) != (other in ports):
             return 0 if one in ports else 1
-        opener = self._flows.syn_side(connection) if one in ports else -1
+        opener = self._connections.syn_side(connection) if one in ports else -1
         return None if opener < 0 else 1 - opener
 
     def client(self, connection: int) -> int:
-        """The side of a connection's client, `NOBODY` where it is not known to speak Kafka."""
-        return int(self.client_side.values[connection]) if connection < len(self.client_side) else NOBODY
+        """The side of a connection's client, `NO_CLIENT` where it is not known to speak Kafka."""
+        return int(self.client_side.values[connection]) if connection < len(self.client_side) else NO_CLIENT
 
-    def asks(self, direction: int) -> bool:
-        """Whether a direction is a client's, as far as can be told."""
+    def is_client(self, direction: int) -> bool:
+        """Whether a direction is a client's, as far as is known."""
         connection, side = divmod(direction, 2)
         client = self.client(connection)
-        return self.kafka_side(connection) != side if client == NOBODY else client == side
+        return self.kafka_side(connection) != side if client == NO_CLIENT else client == side
 
-    def heads(self, direction: int) -> FrameHeuristics:
+    def heuristics(self, direction: int) -> FrameHeuristics:
         """How frames of this direction begin."""
         connection = direction >> 1
-        known = self.client(connection) != NOBODY
+        known = self.client(connection) != NO_CLIENT
         if not known and self.kafka_side(connection) is None:
-            return EitherHeuristics(self._requests, may_ask=self._flows.syn_side(connection) in (-1, direction & 1))
-        if self.asks(direction):
+            return EitherHeuristics(
+                self._requests, may_be_client=self._connections.syn_side(connection) in (-1, direction & 1)
+            )
+        if self.is_client(direction):
             return self._requests
         return ResponseHeuristics(self._outstanding(connection), known=known)
 
-    def strangers(self) -> list[int]:
+    def non_kafka_connections(self) -> list[int]:
         """Connections on Kafka's port with data that is not Kafka's."""
-        others = (self.spoken.values != Spoken.NOTHING) & (self.client_side.values == NOBODY)
+        others = (self.other_protocol.values != OtherProtocol.NO_DATA) & (self.client_side.values == NO_CLIENT)
         return [c for c in np.flatnonzero(others).tolist() if self.kafka_side(c) is not None]
 
     def protocols(self) -> dict[str, int]:
-        """How many connections speak what, the most frequent first."""
-        others = self.spoken.values[self.client_side.values == NOBODY]
+        """How many connections have which protocol, the most frequent first."""
+        others = self.other_protocol.values[self.client_side.values == NO_CLIENT]
         counts: Counter[str] = Counter()
         for number, count in zip(*np.unique(others, return_counts=True), strict=True):
-            counts[Spoken(number).words] += int(count)
-        counts["Kafka"] = len(self.spoken) - len(others)
-        counts[Spoken.NOTHING.words] += len(self._flows) - len(self.spoken)
+            counts[OtherProtocol(number).label] += int(count)
+        counts["Kafka"] = len(self.other_protocol) - len(others)
+        counts[OtherProtocol.NO_DATA.label] += len(self._connections) - len(self.other_protocol)
         return {name: count for name, count in counts.most_common() if count}
 
     def reads_as_request(self, head: bytes) -> bool:
-        """Whether bytes begin with a request whose client id is fit to print."""
+        """Whether bytes begin with a request whose client id is printable."""
         return self.is_request(head) and is_printable(head)
 
     def is_request(self, head: bytes) -> bool:
-        """Whether bytes begin with a request that one of the known APIs has."""
+        """Whether bytes begin with a request of a known API."""
         return self._requests.is_request(head)
 
     def _is_newer_request(self, connection: int, head: bytes) -> bool:
-        """Whether bytes at the start of a connection begin with a request of an API or version that is not known: it
-        must be below 16 MB, its client have a name, and its API be known unless the server is on Kafka's port."""
+        """Whether bytes at the start of a connection begin with a request of an unknown API or version.
+
+        It must be below 16 MB and have a client id, and its API must be known unless the server is on Kafka's port."""
         requests = self._requests
         if not requests.is_header(head) or not is_named(head) or max(head[4], head[6]) > 0x7F or head[0]:
             return False

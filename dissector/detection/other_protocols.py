@@ -1,7 +1,7 @@
-"""Protocols that are not Kafka, told by their first bytes: for counting them by name.
+"""Recognizes protocols other than Kafka by their first bytes, to count them by name.
 
-Each signature is what the protocol's own specification has every connection begin with, long enough not to be met by
-chance. Invariant: no Kafka request begins so.
+Each signature is what every connection begins with by the protocol's specification, long enough to rule out chance.
+Invariant: no Kafka request matches one.
 """
 
 import re
@@ -10,14 +10,14 @@ from typing import Final
 
 
 class OtherProtocol(IntEnum):
-    """What a TCP connection speaks."""
+    """The protocol of a TCP connection that is not Kafka, as far as known."""
 
-    NOTHING = 0
-    """No data was seen."""
-    DOUBTFUL = 1
-    """Nothing that tells, so far."""
+    NO_DATA = 0
+    """No data was captured."""
+    UNDETERMINED = 1
+    """Not decided yet."""
     UNKNOWN = 2
-    """Not Kafka; what it is nobody asked."""
+    """Not Kafka, and none of those below."""
     TLS = 3
     HTTP = 4
     HTTP2 = 5
@@ -33,14 +33,14 @@ class OtherProtocol(IntEnum):
     SMB = 15
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """Its name for people."""
         return _NAMES.get(self, self.name)
 
 
 _NAMES: Final = {
-    OtherProtocol.NOTHING: "without data",
-    OtherProtocol.DOUBTFUL: "unknown",
+    OtherProtocol.NO_DATA: "without data",
+    OtherProtocol.UNDETERMINED: "unknown",
     OtherProtocol.UNKNOWN: "unknown",
     OtherProtocol.HTTP2: "HTTP/2",
     OtherProtocol.ZOOKEEPER: "ZooKeeper",
@@ -81,11 +81,11 @@ _SIGNATURES: Final = {
     OtherProtocol.SMB: rb"\0...[\xfe\xff]SMB",
 }
 _ANY: Final = re.compile(
-    b"|".join(b"(?P<%s>%s)" % (protocol.name.encode(), words) for protocol, words in _SIGNATURES.items()), re.DOTALL
+    b"|".join(b"(?P<%s>%s)" % (protocol.name.encode(), pattern) for protocol, pattern in _SIGNATURES.items()), re.DOTALL
 )
 
 
-def other_protocol(head: bytes) -> OtherProtocol | None:
-    """The protocol whose connections begin with `head`, or None."""
+def recognize(head: bytes) -> OtherProtocol | None:
+    """Return the protocol whose connections begin with `head`, or None."""
     match = _ANY.match(head)
     return OtherProtocol[str(match.lastgroup)] if match else None

@@ -9,7 +9,7 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
-from dissector.detection.kafka_detector import Endpoints
+from dissector.detection.kafka_detector import Connections
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.exchange import message_rules, row_findings
 from dissector.exchange.endpoint_names import EndpointNames
@@ -42,7 +42,7 @@ class ExchangeDecoder:
         self,
         indexer: Indexer,
         store: Store,
-        connections: Endpoints,
+        connections: Connections,
         ignored_bytes: Callable[[int], int],
         response_to: tuple[int, int] | None,
         *,
@@ -296,7 +296,9 @@ class ExchangeDecoder:
         connection = row.connection - 1
         side = self._endpoints.client_side(connection)
         sizes = [self._ignored_bytes(2 * connection + each) for each in (side, 1 - side)]
-        finding = row_findings.non_kafka(kind, OtherProtocol(int(self._indexer.detector.spoken.values[connection])))
+        finding = row_findings.non_kafka(
+            kind, OtherProtocol(int(self._indexer.detector.other_protocol.values[connection]))
+        )
         row = row._replace(
             request_size=sizes[0], response_size=sizes[1], info=finding.message, severity=finding.severity
         )

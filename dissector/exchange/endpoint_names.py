@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 from dissector.core.batches import NEVER
-from dissector.detection.kafka_detector import NOBODY, Endpoints, KafkaDetector
+from dissector.detection.kafka_detector import NO_CLIENT, Connections, KafkaDetector
 
 CACHE_SIZE: Final = 4096
 """Connections whose ends are kept as text."""
@@ -13,7 +13,7 @@ CACHE_SIZE: Final = 4096
 class EndpointNames:
     """Client and server of each connection of the index."""
 
-    def __init__(self, connections: Endpoints, detector: KafkaDetector) -> None:
+    def __init__(self, connections: Connections, detector: KafkaDetector) -> None:
         self._connections = connections
         self._detector = detector
         self.of = lru_cache(maxsize=CACHE_SIZE)(self._of)
@@ -30,7 +30,7 @@ class EndpointNames:
     def client_side(self, connection: int) -> int:
         """The side of the client, 0 or 1; 0 where nothing shows who it is."""
         side = self._detector.client(connection)
-        if side == NOBODY:
+        if side == NO_CLIENT:
             kafka = self._detector.kafka_side(connection)
             return 0 if kafka is None else 1 - kafka
         return side

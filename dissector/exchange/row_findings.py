@@ -48,7 +48,7 @@ def _non_kafka_words(kind: RowKind, protocol: OtherProtocol) -> str:
     if kind is RowKind.TLS:
         return "encrypted: TLS"
     if protocol > OtherProtocol.UNKNOWN:
-        return f"{protocol.words} on Kafka's port, not Kafka"
-    if protocol is OtherProtocol.DOUBTFUL:
+        return f"{protocol.label} on Kafka's port, not Kafka"
+    if protocol is OtherProtocol.UNDETERMINED:
         return "on Kafka's port, but no Kafka frame was recognized in it"
     return "on Kafka's port, but not Kafka"

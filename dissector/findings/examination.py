@@ -17,7 +17,7 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
 from dissector.core.store import Store
-from dissector.detection.kafka_detector import Endpoints
+from dissector.detection.kafka_detector import Connections
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.findings.bodies import Bodies
 from dissector.findings.finder import NarrowFinder, OverBodies, OverRows
@@ -46,7 +46,7 @@ class Examination:
     noted, for who has the notes of all parts. Of a part all findings are kept."""
 
     def __init__(
-        self, session: Indexer, store: Store, lookup: ExchangeDecoder, flows: Endpoints, resent: Retransmissions, *,
+        self, session: Indexer, store: Store, lookup: ExchangeDecoder, flows: Connections, resent: Retransmissions, *,
         part: bool = False,
     ) -> None:  # fmt: skip
         self._session = session

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.core.columns import Column, Numbers
+from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.seen import Place
@@ -98,7 +98,7 @@ class Found:
         self._kept: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
         """Both by code."""
-        self._summaries: Numbers[FindingSummary] = Numbers()
+        self._summaries: ValueNumbers[FindingSummary] = ValueNumbers()
         self._summaries.of(NO_FINDINGS)
         self._numbers = Column(np.uint32)
         self._taken: dict[int, Place] = {}

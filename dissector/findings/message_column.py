@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.core.columns import Column, Numbers
+from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange import message_rules
@@ -75,7 +75,7 @@ class MessageFindingColumn:
         self._pairs: dict[int, int] = {}
         """Number of the summary, by the contents of the request and those of the response."""
         self._numbers = Column(np.uint16)
-        self._summaries: Numbers[FindingSummary] = Numbers()
+        self._summaries: ValueNumbers[FindingSummary] = ValueNumbers()
         self._summaries.of(UNKNOWN)
         self._summaries.of(NO_FINDINGS)
         self._process = os.getpid()

@@ -1,4 +1,4 @@
-"""Byte streams cut into size-prefixed frames; finding the next frame after a gap. Knows nothing of Kafka's messages."""
+"""Byte streams split into size-prefixed frames, and resynchronized after gaps. Knows nothing of Kafka's messages."""
 
 from dissector.framing.detector import Classification, Detector
 from dissector.framing.frame_search import FrameEvidence, FrameHeuristics

@@ -1,4 +1,4 @@
-"""What framing asks of who knows Kafka: whether a direction is Kafka's, and where its first frame begins."""
+"""The interface to protocol detection: whether a direction is Kafka, and how its frames begin."""
 
 from enum import IntEnum
 from typing import Protocol
@@ -11,36 +11,39 @@ class Classification(IntEnum):
     """What a direction is."""
 
     UNDECIDED = 0
-    """More bytes, or the other direction, must tell."""
-    PERHAPS = 1
+    """More bytes, or those of the other direction, are needed."""
+    POSSIBLE = 1
     """Kafka, if a frame is found in it."""
     FRAMES = 2
-    """Kafka, a frame begins here."""
+    """Kafka; a frame begins here."""
     SEARCH = 3
-    """Kafka, but its place is lost, or the capture began in the middle of a frame."""
+    """Kafka, but where the next frame begins is unknown: after a gap, or as the capture began inside a frame."""
     OTHER = 4
     """Not Kafka: its bytes are not framed."""
 
 
 class Detector(Protocol):
-    """Knows Kafka from other protocols."""
+    """Distinguishes Kafka from other protocols. `detection.kafka_detector` implements it."""
 
-    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
-        """What a direction is of which `head` is seen first; `from_start` if the stream began with it, `final` if
-        there is no more to wait for."""
+    def classify(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
+        """Classify a direction by its first bytes.
 
-    def begin(self, directions: Int64, heads: UInt8, sizes: Int64) -> Bool:
-        """Of directions that begin here, in the order of their packets, those that columns tell to be frames: of others
-        the verdict is asked for. `heads` is `(n, HEAD)`, `sizes` says how many of these bytes are there, and more."""
+        `from_start`: the stream began with `head`. `final`: there is nothing more to wait for."""
 
-    def asks(self, direction: int) -> bool:
-        """Whether a direction is a client's, as far as can be told."""
+    def classify_starts(self, directions: Int64, heads: UInt8, sizes: Int64) -> Bool:
+        """Return which directions plainly begin with a frame, `(n,)`. For the others `classify` is called.
 
-    def heads(self, direction: int) -> FrameHeuristics:
-        """How frames of this direction begin, for finding one."""
+        Directions are in the order of their first packets. `heads` is `(n, HEAD)`; `sizes` are the bytes available,
+        `(n,)`, more than `HEAD` included."""
 
-    def expects(self, direction: int) -> bool:
-        """Whether to go on searching a direction in which no frame was found for long."""
+    def is_client(self, direction: int) -> bool:
+        """Whether a direction is a client's, as far as is known."""
 
-    def found(self, direction: int, head: bytes) -> None:
-        """A frame was found in a direction that was perhaps Kafka's; it begins with `head`."""
+    def heuristics(self, direction: int) -> FrameHeuristics:
+        """Return how frames of this direction begin, for a search."""
+
+    def is_probably_kafka(self, direction: int) -> bool:
+        """Whether to go on searching a direction in which no frame was found in a whole window."""
+
+    def confirm(self, direction: int, head: bytes) -> None:
+        """Take note that a frame, which begins with `head`, was found in a direction that was possibly Kafka."""

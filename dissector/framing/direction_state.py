@@ -1,7 +1,6 @@
-"""What framing knows of every direction: what it is, how far it is cut, what of it is held.
+"""The state of every direction: its classification, how far it is framed, and what is held of it.
 
-Shared by those who decide what directions are (`deciding`), cut them (`cutting`, `splitter`) and find lost places
-(`seeking`).
+Shared by `framer`, `classifier`, `frame_splitter` and `resynchronizer`.
 """
 
 from typing import Final
@@ -15,65 +14,65 @@ from dissector.framing.frame_rows import FrameRow, FrameRows
 from dissector.framing.frame_search import FrameSearch
 from dissector.framing.pending_stream import PendingStream
 
-_UNTOLD: Final = 8
-"""Rows kept of what was passed over before a direction is known to be Kafka."""
-_UNDECIDED, _PERHAPS, _OTHER = Classification.UNDECIDED, Classification.PERHAPS, Classification.OTHER
+_MOST_PENDING_ROWS: Final = 8
+"""Rows of skipped bytes that are kept until a direction is known to be Kafka."""
+_UNDECIDED, _POSSIBLE, _OTHER = Classification.UNDECIDED, Classification.POSSIBLE, Classification.OTHER
 """Bound once: members of an enum are slow to look up."""
 
 
 class DirectionState:
-    """Of all directions."""
+    """The state of all directions, as columns and dicts by direction."""
 
     def __init__(self) -> None:
         self.mode = Column(np.uint8, _UNDECIDED)
-        """What each direction is, as `Classification`."""
+        """A `Classification` each."""
         self.next = Column(np.int64, 0)
-        """Where the next frame begins, for directions of which nothing is held."""
+        """Stream offset of the next frame, for directions of which nothing is held."""
         self.ignored = Column(np.int64, 0)
-        """Bytes of those that are not Kafka's."""
+        """Bytes of each direction that is not Kafka."""
         self.held: dict[int, PendingStream] = {}
         self.searches: dict[int, FrameSearch] = {}
-        self.untold: dict[int, list[FrameRow]] = {}
-        """What was passed over of directions that are perhaps Kafka's."""
-        self.stirred: set[int] = set()
-        """Directions to search anew: more of them, or of their peer, is known."""
-        self.ended = False
-        self.over: set[int] = set()
-        """Directions of which nothing more will come, though the capture goes on."""
+        self.pending_rows: dict[int, list[FrameRow]] = {}
+        """Rows of skipped bytes, of directions that are possibly Kafka: emitted once they are known to be."""
+        self.needs_search: set[int] = set()
+        """Directions to search again, as there are more bytes, or more is known of their peer."""
+        self.is_flushed = False
+        self.ended_directions: set[int] = set()
+        """Directions whose connection ended while the capture goes on."""
         self.rows = FrameRows()
 
     def grow(self, directions: int) -> None:
-        """Make room for so many."""
+        """Make room for this many directions."""
         for column in (self.mode, self.next, self.ignored):
             column.grow(directions)
 
-    def is_over(self, direction: int) -> bool:
-        """Whether nothing more will come of a direction."""
-        return self.ended or direction in self.over
+    def has_ended(self, direction: int) -> bool:
+        """Whether nothing more comes of a direction."""
+        return self.is_flushed or direction in self.ended_directions
 
     def skip(self, direction: int, stream: PendingStream, kind: FrameKind, size: int) -> None:
-        """Pass over bytes: a row, which is kept back while nobody knows whether this is Kafka."""
+        """Skip bytes. They become a row, which stays pending while the direction is only possibly Kafka."""
         if not size:
             return
         row = FrameRow(direction, kind, stream.at, size, stream.run().seen, stream.pieces(size))
         stream.advance(size)
-        if self.mode.values[direction] != _PERHAPS:
+        if self.mode.values[direction] != _POSSIBLE:
             self.rows.add(row)
             return
-        untold = self.untold.setdefault(direction, [])
-        untold.append(row)
-        if len(untold) > _UNTOLD:
-            self.ignored.values[direction] += untold.pop(0).size
+        pending_rows = self.pending_rows.setdefault(direction, [])
+        pending_rows.append(row)
+        if len(pending_rows) > _MOST_PENDING_ROWS:
+            self.ignored.values[direction] += pending_rows.pop(0).size
 
-    def leave(self, direction: int) -> None:
-        """A direction is not Kafka's."""
+    def reject(self, direction: int) -> None:
+        """Classify a direction as not Kafka, and drop what is held of it."""
         self.mode.values[direction] = _OTHER
         stream = self.held.pop(direction, None)
         held = stream.end - stream.at if stream else 0
-        self.ignored.values[direction] += held + sum(row.size for row in self.untold.pop(direction, ()))
+        self.ignored.values[direction] += held + sum(row.size for row in self.pending_rows.pop(direction, ()))
         self.searches.pop(direction, None)
 
-    def tell(self, direction: int) -> None:
-        """What was passed over is of a direction that is Kafka's."""
-        for row in self.untold.pop(direction, ()):
+    def emit_pending_rows(self, direction: int) -> None:
+        """Emit the rows of skipped bytes: the direction is Kafka."""
+        for row in self.pending_rows.pop(direction, ()):
             self.rows.add(row)

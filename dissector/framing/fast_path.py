@@ -1,11 +1,11 @@
 """The fast path of framing: whole frames of every direction of a batch at once, many a segment or many rows a frame.
 
-Nearly every segment begins with a frame. So every run is walked as if it did, all runs side by side, a frame a round;
-then each direction is followed from where it stands, and of the runs that it comes to at their first byte the frames
-are taken as they are. What frames go over the end of their run is looked up by stream offset.
+Nearly every segment begins with a frame. So every run is split as if it did, all runs side by side, a frame a round;
+then each direction is followed from its position: where that is the first byte of a run, the frames found in the run
+are used. Frames that cross the end of their run are located by stream offset.
 
-A direction is followed up to where the columns can't tell: a gap between frames, a size that can't be, a frame that is
-not all there. From there on `stream` has it.
+A direction is followed up to a gap between frames, a size that is impossible, or a frame that is incomplete. From there
+on its runs are held as a `PendingStream`.
 """
 
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ from dissector.core.batches import FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.store import Store
 from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 
-FEW: Final = 24
-"""Runs from which on it is cheaper to walk one after the other (measured: a round costs as much as 30 frames)."""
+FEW_RUNS: Final = 24
+"""Below this many runs it is cheaper to split one after the other (measured: a round costs as much as 30 frames)."""
 
 
 class FastPathStop(NamedTuple):
-    """How far a direction was followed: `offset` in its stream, which row `row` of the batch holds."""
+    """How far a direction was followed: a stream offset, and the row of the batch that has it."""
 
     row: int
     offset: int
@@ -31,7 +31,7 @@ class FastPathStop(NamedTuple):
 
 @dataclass(slots=True)
 class _Frames:
-    """Frames found, by the row they begin in: single ones by arrays, those over several rows one by one."""
+    """Frames found, by the row they begin in: those within a row as arrays, those across rows one by one."""
 
     row: list[Int64] = field(default_factory=list)
     start: list[Int64] = field(default_factory=list)
@@ -41,7 +41,7 @@ class _Frames:
 
 
 class FastPath:
-    """The runs of one batch, walked. `largest` is the largest frame believed, its prefix included."""
+    """Frames of the runs of one batch. `largest` is the largest size that is believed, its prefix included."""
 
     def __init__(self, store: Store, runs: RunBatch, largest: int) -> None:
         self._store = store
@@ -53,14 +53,16 @@ class FastPath:
         self._frames = _Frames()
 
     def _walk(self) -> None:
-        """Every run from its first byte on: `_offset` is where its whole frames end, `_tail` the size of the frame
-        that begins there and goes on in the next run, 0 where that is not known."""
+        """Split every run from its first byte on.
+
+        `_offset` is where its complete frames end; `_tail` is the size of the frame that begins there and goes on in
+        the next run, 0 where unknown."""
         runs = self._runs
         self._offset = np.zeros(len(runs), np.int64)
         self._tail = np.zeros(len(runs), np.int64)
         found: list[tuple[Int64, Int64, Int64]] = []
         active = np.flatnonzero(self._data & (runs.size >= PREFIX))
-        while len(active) > FEW:
+        while len(active) > FEW_RUNS:
             offset = self._offset[active]
             words = self._store.gather(runs.address[active] + offset, PREFIX)
             size = words.view(">i4").reshape(-1).astype(np.int64) + PREFIX
@@ -78,7 +80,7 @@ class FastPath:
         self._plain = self._data & (self._offset == runs.size)
 
     def _walk_one(self, row: int, offset: int) -> tuple[Int64, Int64, Int64]:
-        """The whole frames of a run from `offset` on; leaves where they end, as `_walk` does."""
+        """Return the complete frames of a run from `offset` on, and set `_offset` and `_tail` as `_walk` does."""
         size = int(self._runs.size[row])
         data = self._store.read(int(self._runs.address[row]), size)
         offsets, sizes = [], []
@@ -97,7 +99,7 @@ class FastPath:
         return np.full(len(sizes), row), np.array(offsets, np.int64), np.array(sizes, np.int64)
 
     def follow(self, lows: Int64, highs: Int64, offsets: Int64) -> list[FastPathStop]:
-        """Follow directions, each of rows `low` to `high` from a stream offset on; how far each one came."""
+        """Follow directions from stream offsets on, each in its rows `low` to before `high`. Return where they stop."""
         taken = np.zeros(len(self._runs) + 1, np.int64)
         uneven = np.append(np.flatnonzero(~self._plain), len(self._runs))
         nexts = uneven[np.searchsorted(uneven, lows)]
@@ -118,7 +120,7 @@ class FastPath:
         return stops
 
     def _follow(self, row: int, high: int, at: int, taken: Int64, uneven: Int64) -> FastPathStop:
-        """One direction. In `taken` the rows of which the frames found count are marked: +1 at the first, -1 after."""
+        """Follow one direction. Rows whose frames count are marked in `taken`: +1 at the first, -1 after the last."""
         starts, ends = self._runs.start, self._ends
         while row < high:
             if at == starts[row]:
@@ -150,7 +152,7 @@ class FastPath:
         return FastPathStop(row, at)
 
     def _size_across(self, row: int, high: int, at: int) -> int:
-        """Of a frame whose prefix goes over the end of a run; 0 where it is not there or can't be."""
+        """The size of a frame whose prefix crosses the end of a run; 0 where it is incomplete or impossible."""
         prefix = b""
         while row < high and self._data[row] and len(prefix) < PREFIX:
             inside = at - int(self._runs.start[row])
@@ -162,7 +164,7 @@ class FastPath:
         return size if LEAST_FRAME <= size <= self._largest else 0
 
     def _has_head(self, row: int, high: int, at: int, size: int) -> bool:
-        """Whether a frame's beginning is there: else it is none that can be told."""
+        """Whether enough of a frame's beginning was captured to recognize it."""
         need = at + min(size, LEAST_HEAD)
         while row < high and self._data[row] and self._ends[row] < need:
             row += 1
@@ -174,7 +176,7 @@ class FastPath:
         self._frames.size.append(size)
 
     def frames(self) -> FrameBatch:
-        """What the directions followed have, in no order."""
+        """Return the frames of the directions followed, in no order."""
         runs, found = self._runs, self._frames
         row, start, size = (np.concatenate([*parts, _NONE]) for parts in (found.row, found.start, found.size))
         spans = np.array(found.spans, np.int64).reshape(-1, 4)

@@ -24,7 +24,7 @@ class FrameRow(NamedTuple):
 
 
 class FrameRows:
-    """Rows in the making; `batch` gives them as columns and starts anew."""
+    """Collects rows; `batch` returns them as columns and starts an empty collection."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, int, int, int, int, int]] = []
@@ -33,17 +33,17 @@ class FrameRows:
         self._batches: list[FrameBatch] = []
 
     def add(self, row: FrameRow) -> None:
-        """One row."""
+        """Add one row."""
         self._rows.append((row.direction, row.kind, row.start, row.size, *row.seen))
         self._pieces += row.pieces
         self._counts.append(len(row.pieces))
 
     def add_batch(self, frames: FrameBatch) -> None:
-        """Rows that are columns already."""
+        """Add rows that are columns already."""
         self._batches.append(frames)
 
     def batch(self) -> FrameBatch:
-        """All rows so far, each direction's in stream order."""
+        """Return all rows so far, each direction's in stream order."""
         batches = [self._one_by_one(), *(frames for frames in self._batches if len(frames))]
         self._rows, self._pieces, self._counts, self._batches = [], [], [], []
         return _ordered(_joined(batches))

@@ -1,12 +1,12 @@
-"""Finding the next frame in bytes whose beginning is lost, by content.
+"""Finds the next frame by content, in bytes whose frame boundaries are unknown.
 
-A place is a candidate where a size prefix that can be true stands and what follows reads as a frame's head. Its chain
-- the frames that follow it, each beginning where the one before it ends - must then go on to where a segment ends, as
-nearly every sender ends a frame there, or for so many heads that chance is out of the question. What is enough depends
-on how much the heads say (`FrameEvidence`) and on whether the chain begins where a segment begins.
+A candidate is an offset with a plausible size prefix, followed by what reads as a frame's head. Its chain - the frames
+that follow it, each beginning where the one before it ends - must then reach the end of a segment, where nearly every
+sender ends a frame, or have so many heads that chance is ruled out. What is enough depends on how strong the heads are
+(`FrameEvidence`) and on whether the chain begins where a segment begins.
 
-Better to skip a frame than to invent one. Of several candidates the one whose chain is sure first wins: it does not
-matter in what portions the bytes came.
+Better to skip a frame than to invent one. The candidate whose chain is certain at the lowest offset wins, so it makes
+no difference in which batches the bytes came.
 """
 
 from enum import IntEnum
@@ -21,20 +21,20 @@ from dissector.framing.pending_stream import PendingStream
 from dissector.framing.sizes import HEAD, LEAST_FRAME
 
 _CHAIN: Final = 3
-"""Strong heads in a row that need no segment's end."""
+"""Strong heads in a row that suffice without the end of a segment."""
 _NEVER: Final = -1
 _LATER: Final = -2
 _NOWHERE: Final[Int64] = np.zeros((2, 0), np.int64)
 
 
 class FrameEvidence(IntEnum):
-    """How far what follows a size prefix speaks for a frame."""
+    """How strongly the bytes behind a size prefix indicate a frame."""
 
     NONE = 0
     FAIR = 1
-    """Nothing speaks against it."""
+    """Nothing contradicts it."""
     STRONG = 2
-    """Hardly by chance."""
+    """Unlikely by chance."""
 
 
 _NONE, _STRONG = FrameEvidence.NONE, FrameEvidence.STRONG
@@ -44,48 +44,48 @@ _NONE, _STRONG = FrameEvidence.NONE, FrameEvidence.STRONG
 class FrameHeuristics(Protocol):
     """How frames of one direction begin."""
 
-    alone: bool
-    """Whether one strong head is enough in the middle of a segment, if its frame ends with a segment."""
-    inside: bool
-    """Whether frames may begin in the middle of segments at all."""
+    one_is_enough: bool
+    """Whether one strong head suffices in the middle of a segment, if its frame ends with a segment."""
+    within_segments: bool
+    """Whether frames may begin in the middle of segments."""
 
     def strong(self, words: Int64, lengths: Int64) -> Bool:
-        """Which places strong heads may have, by the four bytes behind the size prefix (API key and version, or
+        """Which offsets may have strong heads, by the four bytes behind the size prefix (API key and version, or
         correlation id) and the two at 12 (the client id's length, in requests)."""
 
     def judge(self, head: bytes, packet: int) -> FrameEvidence:
-        """What speaks for a frame that begins with `head`, size prefix included, in packet number `packet`."""
+        """The evidence for a frame that begins with `head`, size prefix included, in packet number `packet`."""
 
-    def together(self, heads: list[bytes], ends: int) -> bool:
-        """Whether the heads of frames that follow each other fit each other: enough, even of heads that are not strong,
-        where the frames begin and end with segments; `ends` of these are where a frame of them ends."""
+    def are_consistent(self, heads: list[bytes], ends: int) -> bool:
+        """Whether the heads of frames in sequence are consistent. That suffices, even for heads that are not strong,
+        where the frames begin and end with segments; `ends` of them end with one."""
 
 
 class FrameSearch:
-    """The search in one direction. Bytes are looked at once, candidates until they are decided."""
+    """The search in one direction. Bytes are scanned once; candidates are kept until they are decided."""
 
     def __init__(self, at: int) -> None:
-        self._looked = at
-        """Stream offset before which all candidates are known."""
+        self._scanned = at
+        """The stream offset up to which bytes are scanned."""
         self._candidates = _NOWHERE
-        """Those not decided yet, ascending, each with the offset that must be in view before a look can decide it."""
+        """Offsets of undecided candidates, ascending; and the offsets that must be reached to decide them: `(2, n)`."""
 
     def find(
         self, stream: PendingStream, store: Store, heads: FrameHeuristics, limits: Limits, *, end: int, closed: bool
     ) -> int | None:
-        """The stream offset of a frame before offset `end`; None where none can be told yet. `closed`: nothing will
-        come behind it."""
-        look = _Look(stream, store, heads, limits, end=end, closed=closed)
+        """Return the stream offset of a frame before `end`, or None where there is none yet. `closed`: nothing follows
+        `end`."""
+        window = _Window(stream, store, heads, limits, end=end, closed=closed)
         upto = end - LEAST_FRAME + 1
         candidates = self._candidates[:, np.searchsorted(self._candidates[0], stream.at) :]
-        if upto > self._looked:
-            candidates = np.hstack((candidates, look.candidates(max(self._looked, stream.at), upto)))
-            self._looked = upto
+        if upto > self._scanned:
+            candidates = np.hstack((candidates, window.candidates(max(self._scanned, stream.at), upto)))
+            self._scanned = upto
         best: tuple[int, int] | None = None
         waiting = candidates[1] > end
         for n in np.flatnonzero(~waiting).tolist():
             at = int(candidates[0, n])
-            sure = look.resolve(at)
+            sure = window.resolve(at)
             if sure == _LATER:
                 waiting[n] = True
             elif sure != _NEVER and (best is None or (sure, at) < best):
@@ -94,8 +94,8 @@ class FrameSearch:
         return best[1] if best else None
 
 
-class _Look:
-    """One look at the bytes of a stream up to `end`."""
+class _Window:
+    """The bytes of a stream up to `end`, as far as they are there now."""
 
     def __init__(
         self, stream: PendingStream, store: Store, heads: FrameHeuristics, limits: Limits, *, end: int, closed: bool
@@ -108,8 +108,8 @@ class _Look:
         self._closed = closed
 
     def candidates(self, low: int, high: int) -> Int64:
-        """Where a frame may begin from offset `low` on and before `high`, by size prefix and the word behind it; and
-        what must be in view to decide each, `(2, n)`. One in the middle of a segment is nothing without its end."""
+        """Offsets from `low` on and before `high` where a frame may begin, by size prefix and the word behind it; and
+        the offsets that must be reached to decide them, `(2, n)`. Inside a segment that is the frame's end."""
         starts, sizes = self._stream.segments(low, high)
         starts = starts[sizes >= LEAST_FRAME]
         data = (
@@ -119,7 +119,7 @@ class _Look:
             return _NOWHERE
         raw = np.frombuffer(data, np.uint8)
         starts = starts[starts - low <= len(data) - LEAST_FRAME]
-        if not self._heads.inside:
+        if not self._heads.within_segments:
             prefixes = _word(raw, starts - low)
             fits = (prefixes >= LEAST_FRAME - 4) & (prefixes <= self._limits.frame_size)
             return np.stack((starts[fits], starts[fits]))
@@ -137,28 +137,28 @@ class _Look:
         return np.stack((at, np.where(aligned[offsets[here]], at, at + 4 + prefixes[here])))
 
     def resolve(self, at: int) -> int:
-        """The offset at which a candidate's chain is sure; `_NEVER`, or `_LATER` where more bytes must tell."""
+        """The offset at which a candidate's chain is certain; `_NEVER`, or `_LATER` where more bytes are needed."""
         first = self._stream.run(at - self._stream.at)
         aligned = first.start == at and first.size >= LEAST_FRAME
         here, boundaries, strong = at, 0, True
         heads: list[bytes] = []
         while True:
             if here > self._end:
-                good = strong and (aligned or (len(heads) > 1 and self._heads.alone))
-                # One head without its frame's end is little: ids below 256 are what small integers and zeros read as.
-                good &= self._heads.alone or len(heads) > 1 or heads[0][4:7] != bytes(3)
+                good = strong and (aligned or (len(heads) > 1 and self._heads.one_is_enough))
+                # One head without the end of its frame is weak: small integers and zeros read as ids below 256.
+                good &= self._heads.one_is_enough or len(heads) > 1 or heads[0][4:7] != bytes(3)
                 good |= (
                     aligned
                     and self._closed
                     and self._ends_segment(here)
-                    and self._heads.together(heads, boundaries + 1)
+                    and self._heads.are_consistent(heads, boundaries + 1)
                 )
                 return self._cut(here - at, at, good=good)
             if heads and self._ends_segment(here):
                 boundaries += 1
                 exact = first.start + first.size == here
-                fitting = aligned and (exact or boundaries >= 2) and self._heads.together(heads, boundaries)
-                if fitting or (strong and (aligned or self._heads.alone)):
+                fitting = aligned and (exact or boundaries >= 2) and self._heads.are_consistent(heads, boundaries)
+                if fitting or (strong and (aligned or self._heads.one_is_enough)):
                     return here
             head = self._stream.peek(self._store, min(HEAD, self._end - here), here - self._stream.at) or b""
             evidence = self._judge(head, here)
@@ -168,20 +168,20 @@ class _Look:
             heads.append(head)
             if not (aligned or strong):
                 return _NEVER
-            if len(heads) == _CHAIN and strong and self._heads.together(heads, boundaries):
+            if len(heads) == _CHAIN and strong and self._heads.are_consistent(heads, boundaries):
                 return here + LEAST_FRAME
             here += 4 + int.from_bytes(head[:4], "big")
 
     def _cut(self, size: int, at: int, *, good: bool) -> int:
-        """What is to be thought of a chain whose last frame goes on behind the bytes that are there. A large size is
-        believed when many bytes came in one piece that do not speak against it: in few, zeros read as one."""
+        """Judge a chain whose last frame goes on behind `end`. A large size is believed only with many contiguous bytes
+        behind it: among few, zeros read as one."""
         large = size > self._limits.resync_bytes
         if self._closed:
             return self._end if good and not large else _NEVER
         return at + LEAST_FRAME if good and large and self._end - at > self._limits.resync_bytes else _LATER
 
     def _ends_segment(self, offset: int) -> bool:
-        """Whether a segment ends right before an offset; tiny ones say nothing, but where the bytes end with them."""
+        """Whether a segment ends right before an offset. Tiny ones do not count, unless the bytes end with them."""
         run = self._stream.run(offset - 1 - self._stream.at)
         large = run.size >= LEAST_FRAME or (self._closed and offset == self._end)
         return run.start + run.size == offset and large
@@ -193,6 +193,6 @@ class _Look:
 
 
 def _word(raw: UInt8, offsets: Int64) -> Int64:
-    """The four bytes at each offset as a number."""
+    """The four bytes at each offset, as a number."""
     words: UInt32 = np.ndarray((len(raw) - 3,), ">u4", raw, strides=(1,))
     return words[offsets].astype(np.int64)

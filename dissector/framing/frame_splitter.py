@@ -1,4 +1,4 @@
-"""Frames cut off a stream that is held, one after the other, as far as they are there: the careful way."""
+"""Splits held streams into frames one by one: the slow path, for what `fast_path` cannot do in columns."""
 
 import struct
 from itertools import takewhile
@@ -17,7 +17,7 @@ _SIZE: Final = struct.Struct(">i")
 
 
 class FrameSplitter:
-    """Cuts. Where the place is lost the direction's mode says so, and it is stirred."""
+    """Splits streams. Where a size prefix is lost, the direction's mode becomes `SEARCH`."""
 
     def __init__(self, store: Store, limits: Limits, state: DirectionState) -> None:
         self._store = store
@@ -25,7 +25,7 @@ class FrameSplitter:
         self._state = state
 
     def split(self, direction: int, stream: PendingStream) -> None:
-        """Cut off all frames that are there; what is left stays held. Where the place is lost the search is up."""
+        """Emit all frames that are complete; the rest stays held. Where a size prefix is lost a search is due."""
         while stream.at < stream.end:
             self._split_run(direction, stream)
             missing = stream.gap()
@@ -35,7 +35,7 @@ class FrameSplitter:
                 break
             else:
                 size = self._frame_size(stream)
-                if size == 0 and not self._state.is_over(direction):
+                if size == 0 and not self._state.has_ended(direction):
                     return
                 fits = LEAST_FRAME <= size <= PREFIX + self._limits.frame_size
                 if fits or (size == PREFIX and _stands_alone(stream)):
@@ -43,13 +43,13 @@ class FrameSplitter:
                         return
                     continue
             self._state.mode.values[direction] = Classification.SEARCH
-            self._state.stirred.add(direction)
+            self._state.needs_search.add(direction)
             return
         self._state.next.values[direction] = stream.at
         self._state.held.pop(direction, None)
 
     def _split_run(self, direction: int, stream: PendingStream) -> None:
-        """The frames that lie whole in the run that comes next: the common case of several frames a segment."""
+        """Emit the frames that are complete within the next run: often a segment has more than one."""
         run = stream.run()
         if run.address == NOWHERE:
             return
@@ -65,14 +65,14 @@ class FrameSplitter:
         stream.advance(offset - first)
 
     def _frame_size(self, stream: PendingStream) -> int:
-        """Of the frame that begins here, prefix included; 0 where the prefix is not all there yet, -1 if it is lost."""
+        """The size of the frame that begins here, with its prefix; 0 where that is incomplete, -1 where it is lost."""
         prefix = stream.peek(self._store, PREFIX) or b""
         if len(prefix) == PREFIX:
             return PREFIX + int.from_bytes(prefix, "big", signed=True)
         return 0 if stream.end - stream.at < PREFIX else -1
 
     def _frame(self, direction: int, stream: PendingStream, size: int) -> bool:
-        if stream.end - stream.at < size and not self._state.is_over(direction):
+        if stream.end - stream.at < size and not self._state.has_ended(direction):
             stream.need = stream.at + size
             return False
         pieces = stream.pieces(size)
@@ -86,11 +86,11 @@ class FrameSplitter:
 
 
 def _intact(pieces: list[Piece]) -> int:
-    """Bytes before the first hole."""
+    """Bytes before the first gap."""
     return sum(size for _, size in takewhile(lambda piece: piece[0] != NOWHERE, pieces))
 
 
 def _stands_alone(stream: PendingStream) -> bool:
-    """Whether a size of 0 is all that a segment has: an empty frame, with which a broker of old ended a PLAIN login."""
+    """Whether a size of 0 is all that a segment has: the empty frame with which old brokers end a PLAIN login."""
     run = stream.run()
     return run.start == stream.at and run.size == PREFIX

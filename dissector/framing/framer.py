@@ -1,17 +1,16 @@
-"""The framing stage: runs in, frames out. Every direction's bytes cut at Kafka's 4-byte size prefixes.
+"""The framing stage: splits the runs of every direction at Kafka's 4-byte size prefixes.
 
 Invariants, each a property test:
-  * the rows of a direction (frames, gaps, unparsed bytes) tile its stream, from where it was taken for Kafka;
-  * any way of cutting the stream into runs and batches gives the same frames;
+  * the rows of a direction (frames, gaps, unparsed bytes) tile its stream, from where it was classified as Kafka;
+  * any cutting of the stream into runs and batches gives the same frames;
   * a frame of which bytes are missing is still one row; framing goes on at its end. Only where a size prefix is lost is
-    the next frame searched for (`resync`), and what was skipped is a row;
+    the next frame searched for, and the skipped bytes are a row;
   * what is held is bounded: a search sees two windows of `limits.resync_bytes`, and all directions together hold
     `limits.held_runs`.
 
-What is whole in the columns goes the fast way (`chains`). What is held for more is cut one by one (`cutting`), once it
-is known what the direction is (`deciding`), and is found again where its place is lost (`seeking`). All share `state`.
-
-Who speaks Kafka, and what a frame's head looks like, a `Detector` says: `session` has one.
+`fast_path` splits what is complete in the columns. The rest is held: `classifier` finds out what a direction is,
+`frame_splitter` splits it frame by frame, `resynchronizer` searches for the next frame. All share `direction_state`.
+A `Detector` knows how Kafka's frames look; `detection` has it.
 """
 
 from collections.abc import Iterator
@@ -32,23 +31,23 @@ from dissector.framing.pending_stream import PendingStream
 from dissector.framing.resynchronizer import Resynchronizer
 from dissector.framing.sizes import PREFIX
 
-_UNDECIDED, _PERHAPS, _FRAMES, _SEARCH, _OTHER = Classification
+_UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _OTHER = Classification
 """Bound once: members of an enum are slow to look up."""
 
 
 class Framer:
-    """Frames every direction of a capture."""
+    """Frames every direction of a capture. A `Stage`."""
 
-    def __init__(self, store: Store, recogniser: Detector, limits: Limits) -> None:
+    def __init__(self, store: Store, detector: Detector, limits: Limits) -> None:
         self._store = store
-        self._recogniser = recogniser
+        self._detector = detector
         self._limits = limits
         self._state = DirectionState()
-        self._cutter = FrameSplitter(store, limits, self._state)
-        self._decider = Classifier(store, recogniser, limits, self._state, self._cutter)
-        self._seeker = Resynchronizer(store, recogniser, limits, self._state, self._cutter, self._decider)
+        self._splitter = FrameSplitter(store, limits, self._state)
+        self._classifier = Classifier(store, detector, limits, self._state, self._splitter)
+        self._resynchronizer = Resynchronizer(store, detector, limits, self._state, self._splitter, self._classifier)
         self._held_runs = 0
-        """At most so many runs are held: what is left behind is subtracted when it matters."""
+        """An upper bound on the runs held: those framed since are subtracted when it matters."""
 
     def feed(self, batch: RunBatch) -> list[FrameBatch]:
         """Return the frames that these runs complete. Runs of one direction stand together, in stream order."""
@@ -62,30 +61,30 @@ class Framer:
         return self._search_all()
 
     def _end_connections(self, connections: Int64) -> None:
-        ending = set(connections.tolist()) if self._state.held or self._state.untold else set()
-        self._state.over = {
-            direction for direction in (*self._state.held, *self._state.untold) if direction >> 1 in ending
+        ending = set(connections.tolist()) if self._state.held or self._state.pending_rows else set()
+        self._state.ended_directions = {
+            direction for direction in (*self._state.held, *self._state.pending_rows) if direction >> 1 in ending
         }
-        self._end(self._state.over)
+        self._end(self._state.ended_directions)
 
     def flush(self) -> Iterator[FrameBatch]:
         """Return all that is held: the capture ends."""
-        if not self._state.ended:
-            self._state.ended = True
-            self._end({*self._state.held, *self._state.untold})
+        if not self._state.is_flushed:
+            self._state.is_flushed = True
+            self._end({*self._state.held, *self._state.pending_rows})
         return self._search_all()
 
     def _frame(self, runs: RunBatch) -> None:
         if len(runs):
             self._state.grow((int(runs.direction.max()) | 1) + 1)
             firsts = np.flatnonzero(np.diff(runs.direction, prepend=-1))
-            self._decider.recognise(runs, firsts)
-            left = self._follow(runs, firsts, np.append(firsts[1:], len(runs)))
+            self._classifier.classify_starts(runs, firsts)
+            left = self._frame_in_columns(runs, firsts, np.append(firsts[1:], len(runs)))
             for low, high in left:
-                self._take(runs, low, high)
-            self._decider.decide([int(runs.direction[low]) for low, _ in left])
+                self._hold(runs, low, high)
+            self._classifier.classify([int(runs.direction[low]) for low, _ in left])
             if self._held_runs > self._limits.held_runs:
-                self._let_go()
+                self._release_oldest()
 
     def _search_all(self) -> Iterator[FrameBatch]:
         """Search all directions that lost their place and changed since.
@@ -97,10 +96,10 @@ class Framer:
 
     def _search(self) -> FrameBatch:
         """Search directions that changed, those of clients first, until there are frames."""
-        for asking in (True, False):
-            for direction in sorted(d for d in self._state.stirred if self._recogniser.asks(d) == asking):
-                self._state.stirred.discard(direction)
-                self._seeker.seek(direction)
+        for is_client in (True, False):
+            for direction in sorted(d for d in self._state.needs_search if self._detector.is_client(d) == is_client):
+                self._state.needs_search.discard(direction)
+                self._resynchronizer.resynchronize(direction)
             found = self._state.rows.batch()
             if len(found):
                 return found
@@ -117,9 +116,9 @@ class Framer:
 
     def held_regions(self) -> Int64:
         """Addresses and sizes of what is held, `(2, n)`."""
-        untold = [piece for rows in self._state.untold.values() for row in rows for piece in row.pieces]
-        told_later = np.array(untold, np.int64).reshape(-1, 2).T
-        held = [stream.places() for stream in self._state.held.values()]
+        pending_rows = [piece for rows in self._state.pending_rows.values() for row in rows for piece in row.pieces]
+        told_later = np.array(pending_rows, np.int64).reshape(-1, 2).T
+        held = [stream.held_regions() for stream in self._state.held.values()]
         return np.concatenate([told_later[:, told_later[0] != NOWHERE], *held], axis=1)
 
     def oldest_pending(self, after_ns: int = -1) -> Position:
@@ -128,16 +127,16 @@ class Framer:
         return oldest_position(np.array(held, np.int64).reshape(-1, 2).T, after_ns)
 
     def _end(self, directions: set[int]) -> None:
-        """No more bytes will come of them."""
+        """Classify and split what is held of directions of which nothing more comes."""
         held = sorted(direction for direction in directions if direction in self._state.held)
-        self._decider.decide(sorted(held, key=self._recogniser.asks, reverse=True))
+        self._classifier.classify(sorted(held, key=self._detector.is_client, reverse=True))
         for direction in held:
             if direction in self._state.held and self._state.mode.values[direction] == _FRAMES:
-                self._cutter.split(direction, self._state.held[direction])
-        self._state.stirred |= directions
+                self._splitter.split(direction, self._state.held[direction])
+        self._state.needs_search |= directions
 
-    def _follow(self, runs: RunBatch, lows: Int64, highs: Int64) -> list[tuple[int, int]]:
-        """The common case, at once: whole frames, as far as columns can tell. Rows that are left, by direction."""
+    def _frame_in_columns(self, runs: RunBatch, lows: Int64, highs: Int64) -> list[tuple[int, int]]:
+        """Split complete frames in columns, the common case. Return the remaining rows of each direction."""
         lows = lows.copy()
         direction = runs.direction[lows]
         if self._state.held:
@@ -150,9 +149,9 @@ class Framer:
         if self._state.held:
             fast &= ~np.isin(direction, np.fromiter(self._state.held, np.int64))
         if fast.any():
-            chains = FastPath(self._store, runs, PREFIX + self._limits.frame_size)
-            stops = chains.follow(lows[fast], highs[fast], at[fast])
-            self._state.rows.add_batch(chains.frames())
+            fast_path = FastPath(self._store, runs, PREFIX + self._limits.frame_size)
+            stops = fast_path.follow(lows[fast], highs[fast], at[fast])
+            self._state.rows.add_batch(fast_path.frames())
             lows[fast], self._state.next.values[direction[fast]] = np.array(stops, np.int64).T
         other = self._state.mode.values[direction] == _OTHER
         last = highs[other] - 1
@@ -161,7 +160,7 @@ class Framer:
         return list(zip(lows[left].tolist(), highs[left].tolist(), strict=True))
 
     def _catch_up(self, runs: RunBatch, low: int, high: int) -> int:
-        """Give a direction of which something is held what that needs, and no more: the row to go on with."""
+        """Add to a held stream the rows that complete its next frame, and no more. Return the row to go on with."""
         direction = int(runs.direction[low])
         ends = runs.start[low:high] + runs.size[low:high]
         first = low
@@ -170,7 +169,7 @@ class Framer:
             if stream is None:
                 break
             upto = min(high, max(low, first + int(np.searchsorted(ends, stream.need))) + 1)
-            self._take(runs, low, upto)
+            self._hold(runs, low, upto)
             low = upto
             if (
                 self._state.mode.values[direction] == _FRAMES
@@ -182,8 +181,8 @@ class Framer:
                 return upto - 1
         return low
 
-    def _take(self, runs: RunBatch, low: int, high: int) -> None:
-        """Rows of one direction go the careful way."""
+    def _hold(self, runs: RunBatch, low: int, high: int) -> None:
+        """Hold rows of one direction, and split them one by one."""
         direction = int(runs.direction[low])
         mode = int(self._state.mode.values[direction])
         stream = self._state.held.get(direction)
@@ -191,21 +190,21 @@ class Framer:
             stream = self._state.held[direction] = PendingStream(int(self._state.next.values[direction]))
         stream.extend(runs, low, high)
         self._held_runs += high - low
-        if mode in (_SEARCH, _PERHAPS):
-            self._state.stirred.add(direction)
+        if mode in (_SEARCH, _POSSIBLE):
+            self._state.needs_search.add(direction)
         elif mode == _FRAMES and stream.end >= stream.need:
-            self._cutter.split(direction, stream)
+            self._splitter.split(direction, stream)
 
-    def _let_go(self) -> None:
-        """Too much is held: those that have waited longest come out as they are."""
+    def _release_oldest(self) -> None:
+        """Release the streams held for longest, as unparsed bytes or not Kafka, where too much is held."""
         self._held_runs = sum(map(len, self._state.held.values()))
         if self._held_runs <= self._limits.held_runs:
             return
         for direction in sorted(self._state.held, key=lambda d: self._state.held[d].run().seen[1]):
             stream = self._state.held[direction]
             self._held_runs -= len(stream)
-            if self._state.mode.values[direction] in (_UNDECIDED, _PERHAPS):
-                self._state.leave(direction)
+            if self._state.mode.values[direction] in (_UNDECIDED, _POSSIBLE):
+                self._state.reject(direction)
             else:
                 self._state.mode.values[direction] = _SEARCH
                 self._state.searches.pop(direction, None)

@@ -1,4 +1,4 @@
-"""What is not framed yet of one direction: its runs, in order, and the walk over them.
+"""What is not framed yet of one direction: its runs, in order.
 
 Only positions are held, never bytes: 40 bytes a run. A frame of 100 MB costs a few megabytes until its end is there.
 """
@@ -17,11 +17,11 @@ from dissector.core.store import Store
 Piece = tuple[int, int]
 """Address (or `NOWHERE`) and size."""
 _TIDY: Final = 4096
-"""Runs left behind before they are forgotten."""
+"""Framed runs that are kept before they are dropped."""
 
 
 class PendingRun(NamedTuple):
-    """Bytes that one packet brought."""
+    """Bytes that one packet completed."""
 
     start: int
     size: int
@@ -44,14 +44,14 @@ class PendingStream:
         self._first = 0
         self.at = at
         self.need = 0
-        """Nothing can be done before the stream reaches this offset."""
+        """The stream offset at which the frame that begins at `at` ends, where known: no use in splitting before."""
 
     def __len__(self) -> int:
         """Runs held."""
         return len(self._start) - self._first
 
     def extend(self, runs: RunBatch, low: int, high: int) -> None:
-        """Take in rows `low` to `high` of a batch, all of this direction."""
+        """Append rows `low` to before `high` of a batch, all of this direction."""
         rows = slice(low, high)
         if not self._start:
             self.at = max(self.at, int(runs.start[low]))
@@ -62,7 +62,7 @@ class PendingStream:
         ):  # fmt: skip
             column.frombytes(values.astype(np.int64).tobytes())
 
-    def places(self) -> Int64:
+    def held_regions(self) -> Int64:
         """Addresses and sizes of the runs held that the capture has, `(2, n)`."""
         both = np.array([self._address[self._first :], self._size[self._first :]], np.int64).reshape(2, -1)
         return both[:, both[0] != NOWHERE]
@@ -73,16 +73,16 @@ class PendingStream:
         return self._start[-1] + self._size[-1] if self._start else self.at
 
     def _row(self, offset: int) -> int:
-        """The run in which an offset stands; the last one for those behind it."""
+        """The row of the run with an offset; the last one for offsets behind it."""
         row = bisect_right(self._start, offset, lo=self._first) - 1
         return max(row, self._first)
 
     def pieces(self, size: int, after: int = 0) -> list[Piece]:
-        """Where the next `size` bytes are, from `after` bytes behind `at` on; fewer where the stream ends."""
+        """Locate the next `size` bytes, from `after` bytes behind `at` on; fewer where the stream ends."""
         return list(self._walk(size, after))
 
     def _walk(self, size: int, after: int) -> Iterator[Piece]:
-        """Piece by piece: who looks as far as the next gap does not pay for what comes after it."""
+        """Piece by piece: a caller that stops at a gap does not pay for what comes after it."""
         at = self.at + after
         row = self._row(at)
         while size > 0 and row < len(self._start):
@@ -96,7 +96,7 @@ class PendingStream:
             row += 1
 
     def peek(self, store: Store, size: int, after: int = 0) -> bytes | None:
-        """The next bytes, `size` or as many as come before a gap or the end; None right before a gap."""
+        """Read the next bytes: `size`, or as many as come before a gap or the end; None right before a gap."""
         parts: list[memoryview] = []
         for address, length in self._walk(size, after):
             if address == NOWHERE:
@@ -105,12 +105,12 @@ class PendingStream:
         return b"".join(parts)
 
     def run(self, after: int = 0) -> PendingRun:
-        """The run that stands `after` bytes behind `at`."""
+        """The run `after` bytes behind `at`."""
         row = self._row(self.at + after)
         return PendingRun(self._start[row], self._size[row], self._address[row], (self._time[row], self._packet[row]))
 
     def intact(self, most: int) -> tuple[int, bool]:
-        """The stream offset where bytes end, at a gap or with the stream, or `most` where they go on; is it a gap?"""
+        """The stream offset at which bytes end, at most `most`; and whether a gap ends them."""
         end = self.at
         for row in range(self._row(self.at), len(self._start)):
             if self._address[row] == NOWHERE:
@@ -121,7 +121,7 @@ class PendingStream:
         return end, False
 
     def segments(self, low: int, high: int) -> tuple[Int64, Int64]:
-        """Segments that begin from stream offset `low` on and before `high`: where they begin, and their size."""
+        """Stream offsets and sizes of the segments that begin from `low` on and before `high`."""
         first = bisect_right(self._start, low - 1, lo=self._first)
         last = bisect_right(self._start, high - 1, lo=first)
         return np.array(self._start[first:last], np.int64), np.array(self._size[first:last], np.int64)
@@ -135,7 +135,7 @@ class PendingStream:
         return at - self.at
 
     def advance(self, size: int) -> None:
-        """Leave `size` bytes behind."""
+        """Move `at` by `size` bytes, and drop runs that are framed."""
         self.at += size
         last = len(self._start)
         self._first = self._row(self.at) if self._start else 0

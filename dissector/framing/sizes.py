@@ -1,4 +1,4 @@
-"""How many bytes it takes: of a frame, and to tell one."""
+"""Sizes of frames, and of what is needed to recognize one, in bytes."""
 
 from typing import Final
 
@@ -7,6 +7,6 @@ PREFIX: Final = 4
 LEAST_FRAME: Final = 8
 """A prefix and a correlation id."""
 LEAST_HEAD: Final = 14
-"""Without so many bytes at its beginning (or all of it) nothing can be told of a frame: it is `UNPARSED`."""
+"""A frame of which fewer bytes at its beginning are there (or less than all of it) is `UNPARSED`."""
 HEAD: Final = 64
-"""Bytes that a recogniser is shown."""
+"""First bytes of a direction or frame that a `Detector` gets."""

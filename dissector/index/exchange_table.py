@@ -113,7 +113,7 @@ class ExchangeTable:
                 for column in self._columns:
                     column.values[rows] = column.values[rows][order]
             for column in (*self._columns, starts, self._stood):
-                column.let_go()
+                column.release_pages()
 
     def rows_after_sort(self, rows: Int64) -> Int64:
         """Where rows are after `settle` that were at `rows` before it."""

@@ -15,7 +15,7 @@ from dissector.core.limits import Limits
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.detection.frame_heuristics import HEAD
-from dissector.detection.kafka_detector import Endpoints, KafkaDetector
+from dissector.detection.kafka_detector import Connections, KafkaDetector
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.index.acks import awaited
 from dissector.index.bare_sasl_tokens import BareTokens
@@ -33,12 +33,12 @@ _ROW_KINDS = np.array([RowKind.EXCHANGE, RowKind.GAP, RowKind.UNPARSED], np.uint
 class Indexer:
     """Pairs frames; owns the index."""
 
-    def __init__(self, store: Store, flows: Endpoints, limits: Limits, ports: Set[int] = frozenset()) -> None:
+    def __init__(self, store: Store, flows: Connections, limits: Limits, ports: Set[int] = frozenset()) -> None:
         self._store = store
         self._flows = flows
         self._pairing = Pairing(limits.pending_requests)
         self.detector = KafkaDetector(flows, limits, self._pairing.outstanding, ports)
-        self._most_strangers = limits.strangers
+        self._most_non_kafka = limits.non_kafka_connections
         self.omitted_non_kafka = 0
         """Connections on Kafka's port that are not Kafka and have no row: there are too many."""
         self.frames = FrameTable(store)
@@ -235,10 +235,10 @@ class Indexer:
 
     def _not_kafka(self) -> None:
         """Connections on Kafka's port that speak something else: a row each, up to a limit."""
-        others = self.detector.strangers()
-        self.omitted_non_kafka = max(0, len(others) - self._most_strangers)
-        told = np.array(others[: self._most_strangers], np.int64)
-        tls = self.detector.spoken.values[told] == OtherProtocol.TLS
+        others = self.detector.non_kafka_connections()
+        self.omitted_non_kafka = max(0, len(others) - self._most_non_kafka)
+        told = np.array(others[: self._most_non_kafka], np.int64)
+        tls = self.detector.other_protocol.values[told] == OtherProtocol.TLS
         packets = np.array([self._flows.first_packet(connection) for connection in told.tolist()], np.int64)
         self.table.add(told, packets, kind=np.where(tls, RowKind.TLS, RowKind.UNPARSED))
 

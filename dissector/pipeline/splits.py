@@ -26,8 +26,8 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
 from dissector.pipeline.file_scan import FileScan, PacketRange
-from dissector.transport.partitions import parts_of
-from dissector.transport.routing import Routing
+from dissector.transport.partitions import partitions_of
+from dissector.transport.routing import PacketRouter
 
 BLOCK_PACKETS: Final = 8_192
 """Packets of a block at the most."""
@@ -158,11 +158,11 @@ def _no_packets(name: str, data: object) -> bool:
 def route(segment: InputSplit, parts: int) -> Iterator[RoutedBlock]:
     """The packets of a segment that may be Kafka's, for so many parts."""
     store = Store()
-    routing = Routing(store, DEFAULT)
+    routing = PacketRouter(store, DEFAULT)
     tally = CaptureTally(ignored=routing.ignored)
     for batch in batches(segment, store, tally):
         row, pair, fragment = routing.route(batch)
-        part = parts_of(pair, parts)
+        part = partitions_of(pair, parts)
         order = np.argsort(part, kind="stable")
         edges = np.searchsorted(part[order], np.arange(parts + 1))
         for number in range(parts):

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dissector.core.garbage_collection import collecting_seldom
+from dissector.core.garbage_collection import infrequent_collection
 from dissector.pipeline.arrow import arrow_schema, column
 from dissector.pipeline.folder import opened
 from dissector.pipeline.partition_rows import TALLIES
@@ -54,7 +54,7 @@ _ARROW: Final = pa.schema([("table", pa.string()), ("path", pa.string()), ("rows
 
 def write_rows(rows: Iterable[TableRow], uri: str) -> Iterator[StagedFile]:
     """Write rows of tables to files of a folder; all of them when it ends."""
-    with collecting_seldom(), _StagingFiles(uri) as files:
+    with infrequent_collection(), _StagingFiles(uri) as files:
         for name, row in rows:
             if name == TALLIES:
                 assert isinstance(row, dict)

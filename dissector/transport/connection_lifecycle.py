@@ -1,13 +1,13 @@
-"""How connections begin and end: initial sequence numbers (ISN), who opened, FIN and RST, and when it is over.
+"""How connections begin and end: initial sequence numbers (ISN), the side that opened, FIN and RST.
 
-A pair of endpoints is used again and again. Another connection begins
-  * with a SYN that does not repeat the ISN of its side, or a SYN|ACK of a side whose ISN is known to be another one:
-    the SYN before it is not in the capture. But both sides may open one at once (RFC 9293, 3.5);
-  * after the end (an RST, or a FIN of either side) with bytes that stand far from where that side ended: the handshake
-    is not in the capture. What stands near is late, or sent again.
+A pair of endpoints has many connections, one after the other. The next one begins
+  * with a SYN that does not repeat the ISN of its side, or with a SYN|ACK of a side whose known ISN differs: the SYN
+    before it was not captured. But both sides may open one connection at once (RFC 9293, 3.5);
+  * after the end (an RST, or a FIN of each side), with bytes whose sequence number is far from where that side ended:
+    the handshake was not captured. Bytes near it are late, or sent again.
 
-`ConnectionLifecycle` holds that rule twice, row by row (`take`) and as columns (`odd`, `note`): the columns show that
-most pairs do nothing unusual. The others go row by row.
+`ConnectionLifecycle` implements these rules twice: in columns (`record`), where most pairs do nothing unusual, and row
+by row (`record_row`) for the others.
 """
 
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ RST: Final = 4
 ACK: Final = 16
 UNKNOWN: Final = -1
 OPEN: Final = 1 << 62
-"""The packet with which a connection ended that has not."""
+"""`end_packet` of a connection that has not ended."""
 NEAR: Final = 1 << 24
-"""Bytes around the end of a side within which what comes later is still of the same connection."""
+"""Distance from the end of a side, in bytes, up to which later bytes are of the same connection."""
 _MASK: Final = 0xFFFFFFFF
 _HALF: Final = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRows:
-    """Segments, as columns beside each other."""
+    """Columns of segments."""
 
     entry: Int64
     """Of the pair."""
@@ -44,7 +44,7 @@ class SegmentRows:
     seq: Int64
     ack: Int64
     size: Int64
-    """Payload bytes, with those cut off."""
+    """Payload bytes, with those cut off by the snap length."""
     packet: Int64
     time_ns: Int64
 
@@ -57,24 +57,24 @@ class ConnectionLifecycle:
 
     def __init__(self) -> None:
         self.syn_side = Column(np.int8, UNKNOWN)
-        self.over = Column(np.int64, OPEN)
-        """The packet with which it ended."""
+        self.end_packet = Column(np.int64, OPEN)
+        """The packet with which each ended, or `OPEN`."""
         self.flags = Column(np.uint8)
-        """FIN and RST seen, by direction."""
+        """FIN and RST captured, by direction."""
         self._isn = Column(np.int64, UNKNOWN)
         self._end = Column(np.int64, UNKNOWN)
         """By direction: the sequence number after the FIN or the RST, or after what came later."""
 
     def grow(self, connections: int) -> None:
-        """Make room for so many."""
+        """Make room for this many connections."""
         self.syn_side.grow(connections)
-        self.over.grow(connections)
+        self.end_packet.grow(connections)
         for column in (self.flags, self._isn, self._end):
             column.grow(2 * connections)
 
     def put_in_order(self, before: int, order: Int64) -> None:
-        """Number the connections from `before` on anew: `order` has their old numbers, counted from there."""
-        for column in (self.syn_side, self.over):
+        """Renumber the connections from `before` on: `order` has their old numbers, counted from there."""
+        for column in (self.syn_side, self.end_packet):
             column.values[before:] = column.values[before:][order]
         for column in (self.flags, self._isn, self._end):
             rows = column.values[2 * before :].reshape(-1, 2)
@@ -82,39 +82,40 @@ class ConnectionLifecycle:
 
     # Row by row.
 
-    def begins(self, number: int, side: int, row: tuple[int, ...], *, first: bool) -> bool:
-        """Whether a row (flags, seq, ack, size, packet) begins another connection; `first` if it is the first one of
-        the connection that is there."""
+    def begins_another(self, number: int, side: int, row: tuple[int, ...], *, first: bool) -> bool:
+        """Whether a row (flags, seq, ack, size, packet) begins another connection.
+
+        `first`: it is the first row of this one."""
         flags, seq, _, size, packet = row
         direction = 2 * number + side
         if flags & (SYN | RST) == SYN:
             mine = int(self._isn.values[direction])
             if mine != UNKNOWN:
                 return mine != seq
-            both_open = self._isn.values[direction ^ 1] != UNKNOWN and self.over.values[number] == OPEN
+            both_open = self._isn.values[direction ^ 1] != UNKNOWN and self.end_packet.values[number] == OPEN
             return not flags & ACK and not first and not both_open
-        late = size > 0 and packet > self.over.values[number]
+        late = size > 0 and packet > self.end_packet.values[number]
         return late and not _near(int(self._end.values[direction]), seq)
 
-    def take(self, number: int, side: int, row: tuple[int, ...]) -> None:
-        """Note what a row of this connection tells."""
+    def record_row(self, number: int, side: int, row: tuple[int, ...]) -> None:
+        """Record one row of this connection."""
         flags, seq, ack, size, packet = row
         direction = 2 * number + side
         if flags & (SYN | RST) == SYN:
-            self._note_opening(number, side, seq, (ack - 1) & _MASK if flags & ACK else UNKNOWN)
+            self._record_opening(number, side, seq, (ack - 1) & _MASK if flags & ACK else UNKNOWN)
         if flags & (FIN | RST):
             self.flags.values[direction] |= flags & (FIN | RST)
-            over = flags & RST or self.flags.values[direction] & self.flags.values[direction ^ 1] & FIN
-            if over and self.over.values[number] == OPEN:
-                self.over.values[number] = packet
-        elif not size or packet <= self.over.values[number]:
+            end_packet = flags & RST or self.flags.values[direction] & self.flags.values[direction ^ 1] & FIN
+            if end_packet and self.end_packet.values[number] == OPEN:
+                self.end_packet.values[number] = packet
+        elif not size or packet <= self.end_packet.values[number]:
             return
         self._end.values[direction] = (seq + size + (flags & FIN)) & _MASK
 
-    def _note_opening(self, number: int, side: int, isn: int, answered: int) -> None:
+    def _record_opening(self, number: int, side: int, isn: int, answered: int) -> None:
         of_side, of_peer = 2 * number + side, 2 * number + 1 - side
         if answered != UNKNOWN and self._isn.values[of_peer] not in (UNKNOWN, answered):
-            return  # the answer to an attempt that is over
+            return  # answers an earlier attempt
         self._isn.values[of_side] = isn
         if answered != UNKNOWN:
             self._isn.values[of_peer] = answered
@@ -123,18 +124,18 @@ class ConnectionLifecycle:
 
     # As columns.
 
-    def note(self, rows: SegmentRows, connection: Int64, direction: Int64, first: Bool) -> Int64:
-        """Note what rows tell, where that is the usual. `first` marks the first rows of new pairs. Of what pairs
-        nothing was noted, as there is something unusual to see: their entries."""
+    def record(self, rows: SegmentRows, connection: Int64, direction: Int64, first: Bool) -> Int64:
+        """Record the rows of pairs that do nothing unusual; return the entries of the others, of which nothing is
+        recorded. `first` marks the first rows of new pairs."""
         openings = _Openings(rows, first)
         endings = _Endings(self, rows, connection, direction)
-        odd = unique(np.concatenate([openings.odd, endings.odd]))
-        self._note_openings(rows, direction, openings, odd)
-        endings.note(odd)
-        return odd
+        unusual = unique(np.concatenate([openings.unusual, endings.unusual]))
+        self._record_openings(rows, direction, openings, unusual)
+        endings.record(unusual)
+        return unusual
 
-    def _note_openings(self, rows: SegmentRows, direction: Int64, openings: "_Openings", odd: Int64) -> None:
-        usual = openings.rows[~np.isin(rows.entry[openings.rows], odd)]
+    def _record_openings(self, rows: SegmentRows, direction: Int64, openings: "_Openings", unusual: Int64) -> None:
+        usual = openings.rows[~np.isin(rows.entry[openings.rows], unusual)]
         side = direction[usual]
         answers = (rows.flags[usual] & ACK) != 0
         self._isn.values[side] = rows.seq[usual]
@@ -142,12 +143,12 @@ class ConnectionLifecycle:
         self.syn_side.values[side >> 1] = (side & 1) ^ answers
 
     def ends(self) -> Column:
-        """Where each side ended, by direction."""
+        """The sequence number at which each side ended, by direction."""
         return self._end
 
 
 class _Openings:
-    """SYNs: a pair's first row, and the answer to it, are the usual; so is each of them repeated at once."""
+    """SYNs. Usual are a pair's first row and the answer to it, and each of them repeated at once."""
 
     def __init__(self, rows: SegmentRows, first: Bool) -> None:
         syn = np.flatnonzero((rows.flags & (SYN | RST)) == SYN)
@@ -162,60 +163,60 @@ class _Openings:
         answers[1:] &= ((rows.flags[syn[:-1]] & ACK) == 0) & ((rows.flags[syn[1:]] & ACK) != 0)
         answers[1:] &= ((rows.ack[syn[1:]] - 1) & _MASK) == rows.seq[syn[:-1]]
         self.rows: Int64 = syn
-        self.odd: Int64 = unique(entry[~(opens | answers)])
+        self.unusual: Int64 = unique(entry[~(opens | answers)])
 
 
 class _Endings:
-    """FINs, RSTs, and bytes after the end: the usual is that those stand near it."""
+    """FINs, RSTs, and bytes after the end. Usual are bytes near it."""
 
-    def __init__(self, lives: ConnectionLifecycle, rows: SegmentRows, connection: Int64, direction: Int64) -> None:
-        self._lives = lives
+    def __init__(self, lifecycle: ConnectionLifecycle, rows: SegmentRows, connection: Int64, direction: Int64) -> None:
+        self._lifecycle = lifecycle
         self._entry = rows.entry
         self._direction = direction
         self._closing = np.flatnonzero((rows.flags & (FIN | RST)) != 0)
         self._flags = rows.flags[self._closing] & (FIN | RST)
-        self._numbers, self._over = self._when(connection, rows.packet)
-        over = lives.over.values[connection]
+        self._numbers, self._end_packets = self._when(connection, rows.packet)
+        end_packet = lifecycle.end_packet.values[connection]
         if len(self._numbers):
             at = np.minimum(np.searchsorted(self._numbers, connection), len(self._numbers) - 1)
-            over = np.where(self._numbers[at] == connection, self._over[at], over)
-        late = np.flatnonzero((rows.size > 0) & (rows.packet > over))
+            end_packet = np.where(self._numbers[at] == connection, self._end_packets[at], end_packet)
+        late = np.flatnonzero((rows.size > 0) & (rows.packet > end_packet))
         marks = unique(np.concatenate([self._closing, late]))
         self._marks = marks = marks[np.argsort(direction[marks], kind="stable")]
         self._ends = (rows.seq[marks] + rows.size[marks] + (rows.flags[marks] & FIN)) & _MASK
         before = np.empty_like(self._ends)
         before[1:] = self._ends[:-1]
         firsts = np.diff(direction[marks], prepend=-1) != 0
-        before[firsts] = lives.ends().values[direction[marks[firsts]]]
+        before[firsts] = lifecycle.ends().values[direction[marks[firsts]]]
         far = np.isin(marks, late) & (rows.flags[marks] & (SYN | RST) != SYN) & ~_near_all(before, rows.seq[marks])
-        self.odd: Int64 = unique(rows.entry[marks[far]])
+        self.unusual: Int64 = unique(rows.entry[marks[far]])
 
     def _when(self, connection: Int64, packet: Int64) -> tuple[Int64, Int64]:
-        """The connections that close, and the packets with which they are over."""
+        """The connections that close, and the packets with which they end."""
         numbers, which = np.unique(connection[self._closing], return_inverse=True)
         side = self._direction[self._closing] & 1
         when = packet[self._closing]
-        seen = self._lives.flags.values
+        seen = self._lifecycle.flags.values
         fin = np.full((len(numbers), 2), OPEN, np.int64)
         for of in (0, 1):
             fin[(seen[2 * numbers + of] & FIN) != 0, of] = UNKNOWN
-        rst = self._lives.over.values[numbers]
+        rst = self._lifecycle.end_packet.values[numbers]
         ends, resets = (self._flags & FIN) != 0, (self._flags & RST) != 0
         np.minimum.at(fin, (which[ends], side[ends]), when[ends])
         np.minimum.at(rst, which[resets], when[resets])
         both = fin.max(axis=1)
         return numbers, np.minimum(rst, np.where(both == UNKNOWN, OPEN, both))
 
-    def note(self, odd: Int64) -> None:
-        """Note them, but not those of `odd` pairs."""
-        lives, direction = self._lives, self._direction
-        closing = ~np.isin(self._entry[self._closing], odd)
+    def record(self, unusual: Int64) -> None:
+        """Record those of pairs that are not `unusual`."""
+        lifecycle, direction = self._lifecycle, self._direction
+        closing = ~np.isin(self._entry[self._closing], unusual)
         of = direction[self._closing[closing]]
-        np.bitwise_or.at(lives.flags.values, of, self._flags[closing].astype(np.uint8))
+        np.bitwise_or.at(lifecycle.flags.values, of, self._flags[closing].astype(np.uint8))
         usual = np.isin(self._numbers, of >> 1)
-        lives.over.values[self._numbers[usual]] = self._over[usual]
-        marks = ~np.isin(self._entry[self._marks], odd)
-        lives.ends().values[direction[self._marks[marks]]] = self._ends[marks]
+        lifecycle.end_packet.values[self._numbers[usual]] = self._end_packets[usual]
+        marks = ~np.isin(self._entry[self._marks], unusual)
+        lifecycle.ends().values[direction[self._marks[marks]]] = self._ends[marks]
 
 
 def _as_before(column: npt.NDArray[np.generic]) -> Bool:

@@ -1,11 +1,11 @@
-"""Connections: 4-tuples of a capture, numbered; a 4-tuple used again is another connection.
+"""The table of connections: 4-tuples of a capture, numbered. A 4-tuple used again is another connection.
 
 Invariants:
-  * endpoints are kept whole, never hashed to something that can collide;
+  * endpoints are compared whole, never by a hash that can collide;
   * side 0 of a connection sent its first packet in the capture;
-  * what is looked up grows with the connections that are open, not with those seen: what ended is forgotten some
-    packets later, and so are the longest idle where too many are open. It happens when the capture comes to a multiple
-    of `limits.remembered_packets`, so batches make no difference. Of a connection forgotten there stay its columns.
+  * the lookup table grows with the connections that are open, not with those seen: connections that ended are evicted
+    some packets later, and so are those idle for longest where too many are open. This happens at packets that are
+    multiples of `limits.remembered_packets`, so batches make no difference. Columns of evicted connections stay.
 """
 
 from collections.abc import Iterator
@@ -26,18 +26,18 @@ from dissector.transport.endpoint_index import WORDS, EndpointIndex, pairs_of
 __all__ = ["ACK", "FIN", "RST", "SYN", "ConnectionTable", "UInt8"]
 
 _EVICTED: Final = 1 << 20
-"""Of so many pairs that were forgotten although they were open it is known when they come again."""
+"""Open pairs that were evicted, of which hashes are kept to count those that come again."""
 
 
 class ConnectionTable:
-    """All connections seen."""
+    """All connections of a capture."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._pairs = EndpointIndex()
-        self._lives = ConnectionLifecycle()
+        self._lifecycle = ConnectionLifecycle()
         self._key = Column(f"V{8 * WORDS}")
-        """Both ends, as `pairs` has them."""
+        """Both ends, as in `EndpointIndex`."""
         self._higher = Column(np.bool_)
         """Whether side 0 is the higher end of the pair."""
         self._packet = Column(np.int64)
@@ -47,16 +47,16 @@ class ConnectionTable:
         self._period = 0
         self._closed: list[Int64] = []
         self._evicted: UInt64 = np.zeros(0, np.uint64)
-        """Hashes of the pairs that were forgotten although they were open, newest last."""
+        """Hashes of the pairs that were evicted while they were open, newest last."""
         self.resumed = 0
-        """Connections that were forgotten while they were open, and then went on as new ones."""
+        """Connections that were evicted while they were open, and then continued as new ones."""
 
     def __len__(self) -> int:
         return len(self._packet)
 
     @property
     def known(self) -> int:
-        """Pairs of endpoints that are looked up now."""
+        """Pairs of endpoints in the lookup table."""
         return len(self._pairs)
 
     def endpoints(self, connection: int) -> tuple[tuple[str, int], tuple[str, int]]:
@@ -74,11 +74,11 @@ class ConnectionTable:
 
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
-        return int(self._lives.syn_side.values[connection])
+        return int(self._lifecycle.syn_side.values[connection])
 
     def syn_sides(self, connections: Int64) -> Int64:
         """The same for many, `(n,)`."""
-        return self._lives.syn_side.values[connections]
+        return self._lifecycle.syn_side.values[connections]
 
     def first_packet(self, connection: int) -> int:
         """The number of its first packet."""
@@ -90,7 +90,7 @@ class ConnectionTable:
 
     def ended(self, connection: int) -> tuple[int, int]:
         """Which of the flags `FIN` and `RST` side 0 and side 1 have sent."""
-        flags = self._lives.flags.values
+        flags = self._lifecycle.flags.values
         return int(flags[2 * connection]), int(flags[2 * connection + 1])
 
     def closed(self, connection: int) -> tuple[int, int]:
@@ -98,11 +98,11 @@ class ConnectionTable:
         return int(self._closed_ns.values[connection]), int(self._closed_by.values[connection])
 
     def open(self) -> Int64:
-        """Connections of which something may come, ascending."""
+        """Connections of which more may come, ascending."""
         return np.sort(self._pairs.connection)
 
     def take_closed(self) -> Int64:
-        """Connections of which nothing can come any more since the last call: forgotten, or replaced by another."""
+        """Return connections of which nothing more can come since the last call: evicted, or replaced by another."""
         closed = np.concatenate([np.zeros(0, np.int64), *self._closed])
         self._closed.clear()
         return closed
@@ -111,30 +111,32 @@ class ConnectionTable:
         self, source: tuple[UInt8, Int64], destination: tuple[UInt8, Int64],
         flags: Int64, seq: Int64, ack: Int64, size: Int64, packet: Int64, time_ns: Int64,
     ) -> Int64:  # fmt: skip
-        """The direction of each segment, of which `size` bytes are payload; connections that are new are entered."""
+        """Return the direction of each segment; add new connections. `size` is that of the payload."""
         keys, higher = pairs_of(*source, *destination)
         direction = np.empty(len(packet), np.int64)
         for part in self._periods(packet):
             columns = [column[part] for column in (flags, seq, ack, size, packet, time_ns)]
             direction[part] = self._part(keys[part], higher[part], *columns)
-        self._note_closing(np.flatnonzero(flags & (FIN | RST)), direction, time_ns)
+        self._record_closing(np.flatnonzero(flags & (FIN | RST)), direction, time_ns)
         return direction
 
-    def _note_closing(self, rows: Int64, direction: Int64, time_ns: Int64) -> None:
-        """Note the first FIN or RST of each connection."""
-        rows = rows[self._closed_ns.values[direction[rows] >> 1] == NEVER][::-1]  # of several, the last one counts
+    def _record_closing(self, rows: Int64, direction: Int64, time_ns: Int64) -> None:
+        """Record the first FIN or RST of each connection."""
+        rows = rows[self._closed_ns.values[direction[rows] >> 1] == NEVER][
+            ::-1
+        ]  # numpy assigns the last of equal indices
         connection = direction[rows] >> 1
         self._closed_ns.values[connection] = time_ns[rows]
         self._closed_by.values[connection] = direction[rows] & 1
 
     def _periods(self, packet: Int64) -> Iterator[slice]:
-        """The rows between two places where connections are forgotten, which happens on the way."""
+        """Rows between two evictions; evicts connections on the way."""
         period = packet // self._limits.remembered_packets
         cuts = [*np.flatnonzero(np.diff(period, prepend=-1)).tolist(), len(packet)]
         for low, high in pairwise(cuts):
             if period[low] > self._period:
                 self._period = int(period[low])
-                self._forget(self._period * self._limits.remembered_packets)
+                self._evict(self._period * self._limits.remembered_packets)
             yield slice(low, high)
 
     def _part(
@@ -149,21 +151,21 @@ class ConnectionTable:
             firsts, which = distinct(keys[unknown])
             new = unknown[firsts]
             first[new] = True
-            self._tell_resumed(keys[new[(flags[new] & SYN) == 0]])
+            self._count_resumed(keys[new[(flags[new] & SYN) == 0]])
             numbers = self._enter(keys[new], higher[new], packet[new], time_ns[new])
             entry[unknown] = self._pairs.add(keys[new], numbers, packet[new])[which]
         self._pairs.last[entry] = packet
         rows = SegmentRows(entry, higher, flags, seq, ack, size, packet, time_ns)
         connection = self._pairs.connection[entry]
         direction: Int64 = 2 * connection + (higher != self._higher.values[connection])
-        odd = self._lives.note(rows, connection, direction, first)
-        if len(odd):
-            self._closed.append(self._one_by_one(rows, keys, direction, np.flatnonzero(np.isin(entry, odd))))
-            return self._in_order(before, direction)
+        unusual = self._lifecycle.record(rows, connection, direction, first)
+        if len(unusual):
+            self._closed.append(self._one_by_one(rows, keys, direction, np.flatnonzero(np.isin(entry, unusual))))
+            return self._renumber(before, direction)
         return direction
 
     def _enter(self, keys: UInt64, higher: Bool, packet: Int64, time_ns: Int64) -> Int64:
-        """New connections, the sender of their first packet at side 0; their numbers."""
+        """Add connections, the sender of their first packet at side 0; return their numbers."""
         first = len(self)
         self._key.extend(keys.view(f"V{8 * WORDS}").reshape(-1))
         self._higher.extend(higher)
@@ -171,14 +173,13 @@ class ConnectionTable:
         self._time_ns.extend(time_ns)
         self._closed_ns.grow(len(self))
         self._closed_by.grow(len(self))
-        self._lives.grow(len(self))
+        self._lifecycle.grow(len(self))
         return np.arange(first, len(self))
 
     def _one_by_one(self, rows: SegmentRows, keys: UInt64, direction: Int64, which: Int64) -> Int64:
-        """Rows of pairs of which something unusual is to be seen: `direction` is put right. The connections of which
-        others took the place."""
+        """Process rows of unusual pairs one by one: correct their `direction`, and return replaced connections."""
         left: list[int] = []
-        lives, current = self._lives, self._pairs.connection
+        lifecycle, current = self._lifecycle, self._pairs.connection
         columns = (rows.entry, rows.higher, rows.flags, rows.seq, rows.ack, rows.size, rows.packet)
         for at, entry, higher, *row in zip(
             which.tolist(), *(column[which].tolist() for column in columns), strict=True
@@ -186,17 +187,17 @@ class ConnectionTable:
             number = int(current[entry])
             side = int(higher != self._higher.values[number])
             values = tuple(row)
-            if lives.begins(number, side, values, first=values[-1] == self.first_packet(number)):
+            if lifecycle.begins_another(number, side, values, first=values[-1] == self.first_packet(number)):
                 one = slice(at, at + 1)
                 left.append(number)
                 [number] = self._enter(keys[one], rows.higher[one], rows.packet[one], rows.time_ns[one]).tolist()
                 current[entry], side = number, 0
-            lives.take(number, side, values)
+            lifecycle.record_row(number, side, values)
             direction[at] = 2 * number + side
         return np.array(left, np.int64)
 
-    def _in_order(self, before: int, direction: Int64) -> Int64:
-        """Number the connections from `before` on by their first packets; the directions, put right."""
+    def _renumber(self, before: int, direction: Int64) -> Int64:
+        """Renumber the connections from `before` on by their first packets; return the corrected directions."""
         order = np.argsort(self._packet.values[before:])
         if (np.diff(order) == 1).all():
             return direction
@@ -204,16 +205,16 @@ class ConnectionTable:
         number[before + order] = np.arange(before, len(self))
         for column in (self._key, self._higher, self._packet, self._time_ns):
             column.values[before:] = column.values[before:][order]
-        self._lives.put_in_order(before, order)
+        self._lifecycle.put_in_order(before, order)
         self._pairs.connection[:] = number[self._pairs.connection]
         self._closed[-1] = number[self._closed[-1]]
-        anew: Int64 = 2 * number[direction >> 1] + (direction & 1)
-        return anew
+        renumbered: Int64 = 2 * number[direction >> 1] + (direction & 1)
+        return renumbered
 
-    def _forget(self, packet: int) -> None:
-        """The capture has come to `packet`: what ended long enough ago leaves, and what is too much."""
+    def _evict(self, packet: int) -> None:
+        """Evict connections that ended long enough before `packet`, and the surplus of open ones."""
         connection = self._pairs.connection
-        stay = self._lives.over.values[connection] >= packet - self._limits.remembered_packets
+        stay = self._lifecycle.end_packet.values[connection] >= packet - self._limits.remembered_packets
         surplus = int(stay.sum()) - self._limits.connections
         if surplus > 0:
             staying = np.flatnonzero(stay)
@@ -225,8 +226,8 @@ class ConnectionTable:
             self._closed.append(connection[~stay])
             self._pairs.keep(stay)
 
-    def _tell_resumed(self, keys: UInt64) -> None:
-        """Count those that were forgotten while they were open."""
+    def _count_resumed(self, keys: UInt64) -> None:
+        """Count those that were evicted while they were open."""
         if len(self._evicted) and len(keys):
             self.resumed += int(np.isin(self._pairs.hashed(keys), self._evicted).sum())
 

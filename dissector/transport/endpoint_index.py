@@ -1,9 +1,9 @@
-"""The pairs of endpoints that are being talked between: a hash table whose every step is one of columns.
+"""A hash table of the pairs of endpoints in use. Lookups and insertions work on columns.
 
-A pair has no direction. Its key is both endpoints whole, lower one first, as five words; keys that share a hash are
-told apart. The multipliers of the hash are drawn anew each time, so nobody can make a capture whose keys collide.
+A pair has no direction. Its key is both endpoints whole, lower one first, as five words; keys with equal hashes are
+compared. The multipliers of the hash are random in each process, so nobody can craft a capture whose keys collide.
 
-Entries are numbered from 0 in the order in which they came; `keep` numbers those that stay anew.
+Entries are numbered from 0 in order of insertion; `keep` renumbers those that stay.
 """
 
 import os
@@ -22,7 +22,7 @@ _FIRST_BITS: Final = 10
 
 
 def pairs_of(source: UInt8, source_port: Int64, destination: UInt8, destination_port: Int64) -> tuple[UInt64, Bool]:
-    """Keys of pairs, and of which of them the source is the higher end. Addresses are `(n, 16)`."""
+    """Return the keys of pairs, and whether the source is the higher end of each. Addresses are `(n, 16)`."""
     (a0, a1), (b0, b1) = (np.ascontiguousarray(each).view(np.uint64).T for each in (source, destination))
     higher = (a0 > b0) | ((a0 == b0) & ((a1 > b1) | ((a1 == b1) & (source_port > destination_port))))
     words = np.empty((len(a0), WORDS), np.uint64)
@@ -34,7 +34,7 @@ def pairs_of(source: UInt8, source_port: Int64, destination: UInt8, destination_
 
 
 def _roomy(rows: npt.NDArray[_Word], room: int) -> npt.NDArray[_Word]:
-    """The rows, with room behind them."""
+    """Copy rows to an array with room behind them."""
     column = np.empty((room, *rows.shape[1:]), rows.dtype)
     column[: len(rows)] = rows
     return column
@@ -68,7 +68,7 @@ class EndpointIndex:
         return self._last[: self._size]
 
     def hashed(self, keys: UInt64) -> UInt64:
-        """A word each."""
+        """Return a hash of each key, one word."""
         mixed: UInt64 = keys[:, 0] * self._factors[0]
         for word in range(1, WORDS):
             mixed += keys[:, word] * self._factors[word]
@@ -77,7 +77,7 @@ class EndpointIndex:
         return mixed
 
     def find(self, keys: UInt64) -> Int64:
-        """The entry of each key, `NOT_THERE` where it has none."""
+        """Return the entry of each key, `NOT_THERE` where it has none."""
         place = self._places(keys)
         entry = self._table[place].astype(np.int64)
         looked = np.flatnonzero((entry >= 0) & ~self._same(entry, keys))
@@ -98,7 +98,7 @@ class EndpointIndex:
         return same
 
     def add(self, keys: UInt64, connection: Int64, packet: Int64) -> Int64:
-        """Enter keys that differ and are not there; their entries."""
+        """Insert keys that differ and are not there; return their entries."""
         first, end = self._size, self._size + len(keys)
         if end > len(self._keys):
             room = max(end, 2 * len(self._keys))
@@ -113,7 +113,7 @@ class EndpointIndex:
         return np.arange(first, end)
 
     def keep(self, stay: Bool) -> None:
-        """Forget the other entries."""
+        """Delete the other entries."""
         size = int(stay.sum())
         room = max(1 << _FIRST_BITS, 2 * size)
         self._keys = _roomy(self.keys[stay], room)
@@ -127,7 +127,7 @@ class EndpointIndex:
         self._insert(0)
 
     def _insert(self, first: int) -> None:
-        """Give the entries from `first` on a place: the next one that is free. Of several that want it one has it."""
+        """Put the entries from `first` on in the next free places. Where more than one competes, the last one wins."""
         entry = np.arange(first, self._size)
         place = self._places(self._keys[first : self._size])
         while len(entry):

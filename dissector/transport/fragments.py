@@ -1,8 +1,8 @@
-"""IP fragments put together again (RFC 791, 3.2; RFC 8200, 4.5), in any order.
+"""IP defragmentation (RFC 791, 3.2; RFC 8200, 4.5), of fragments in any order.
 
 Invariants:
   * a byte, once seen, never changes: of two fragments that overlap the first one captured wins;
-  * what is held is bounded by `limits.fragment_bytes`, in all and so in number; the oldest datagram goes first;
+  * what is held is bounded by `limits.fragment_bytes`, in bytes and so in number; the oldest datagram is dropped first;
   * a packet whose datagram never came whole is counted, once.
 """
 
@@ -10,51 +10,51 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 LARGEST: Final = 65_535
-"""Of an IP datagram's payload: what ends behind it is an attack, or damage (RFC 1858)."""
+"""Bytes of an IP datagram's payload: a fragment that ends behind it is an attack, or damage (RFC 1858)."""
 MOST_FRAGMENTS: Final = 2_048
 """Of one datagram: 64 KiB at the least MTU of IPv4, 68 bytes, are 1,366."""
 UNIT: Final = 8
-"""Bytes that offsets count in; every fragment but the last is a multiple of it."""
+"""The unit of offsets, in bytes; the size of every fragment but the last is a multiple of it."""
 OVERHEAD: Final = 200
-"""Bytes that holding a fragment costs besides its own: many small ones are bounded as well."""
+"""Bytes that holding a fragment costs besides its data: so many small ones are bounded as well."""
 
 
 class DatagramKey(NamedTuple):
-    """What makes fragments those of one datagram."""
+    """Identifies the datagram of a fragment."""
 
     source: bytes
     destination: bytes
     identification: int
     protocol: int
-    """Of IPv4; IPv6 tells datagrams apart without it."""
+    """Of IPv4; 0 for IPv6, which does not need it."""
 
 
 @dataclass(slots=True)
 class _DatagramFragments:
-    """What has come of one datagram."""
+    """The fragments of one datagram so far."""
 
     pieces: dict[int, bytes] = field(default_factory=dict)
     size: int = 0
     """Of all pieces, overlaps counted twice."""
     covered: int = 0
-    """A bit for each 8 bytes that have come: whether a datagram is whole then costs the same however it was cut."""
+    """A bit for each 8 bytes that are there: checking for completeness costs the same however it was fragmented."""
     total: int = -1
-    """Of the datagram, once its last fragment has come."""
+    """Bytes of the datagram, -1 until its last fragment is there."""
     packets: int = 0
 
 
 class Fragments:
-    """All datagrams that are not whole yet."""
+    """All incomplete datagrams."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._held: dict[DatagramKey, _DatagramFragments] = {}
         self._cost = 0
         self.given_up = 0
-        """Packets whose datagram is given up."""
+        """Packets whose datagram was dropped."""
 
     def feed(self, key: DatagramKey, offset: int, more: bool, data: bytes) -> bytes | None:
-        """Take a fragment; the whole payload, if this was what it lacked."""
+        """Add a fragment; return the datagram's payload if it completes it."""
         if offset + len(data) > LARGEST or (more and (not data or len(data) % UNIT)):
             self.given_up += 1
             return None
@@ -78,7 +78,7 @@ class Fragments:
         return whole
 
     def flush(self) -> None:
-        """Give up all datagrams that are not whole: the capture ends."""
+        """Drop all datagrams: the capture ends."""
         for key in list(self._held):
             self._give_up(key)
 

@@ -1,7 +1,7 @@
-"""A protocol's headers in many packets at once: where they begin, where what they carry ends, their fields as columns.
+"""A protocol's headers in many packets at once: offsets and fields as columns.
 
 Invariants:
-  * nothing is read past what was captured of a packet: whoever reads a header has asked for `room` before;
+  * nothing is read past the captured bytes of a packet: callers check `room` before they read a header;
   * rows ascend: they are packets of one batch, in capture order.
 """
 
@@ -33,7 +33,7 @@ class HeaderColumns:
         return self._field(at, "<u2")
 
     def small16(self, at: int) -> Int64:
-        """A number below 256 in the byte order of the host that wrote it: of both readings the smaller one."""
+        """A number below 256 in the byte order of the host that wrote it: the smaller of both readings."""
         return np.minimum(self._field(at, ">u2"), self._field(at, "<u2"))
 
     def small32(self, at: int) -> Int64:
@@ -51,7 +51,7 @@ class HeaderColumns:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A protocol in the packets `rows` of a batch. Places are absolute in `data`; all columns are `(n,)`."""
+    """A protocol in the packets `rows` of a batch. Offsets are absolute in `data`; all columns are `(n,)`."""
 
     data: UInt8
     base: int
@@ -62,22 +62,22 @@ class Layer:
     captured: Int64
     """Past the last captured byte of the packet."""
     end: Int64
-    """Past the protocol's last byte, as what is around it says; past `captured` where the packet was cut."""
+    """Past the protocol's last byte, by the enclosing header; past `captured` where the packet was cut."""
     ip: Int64
-    """Where the innermost IP header so far begins; of no meaning before there is one."""
+    """Where the innermost IP header so far begins; meaningless before the first one."""
     depth: int = 0
-    """IP headers so far; the same in all rows."""
+    """IP headers so far; the same for all rows."""
 
     @classmethod
     def of(cls, packets: PacketBatch) -> "Layer":
-        """The link layer of a batch."""
+        """Return the link layer of a batch."""
         at = packets.offset
         rows = np.arange(len(packets), dtype=np.int64)
         return cls(packets.data, packets.base, rows, at, at + packets.captured, at + packets.length, at)
 
     @classmethod
     def joined(cls, layers: "list[Layer]") -> "Layer":
-        """Layers of the same data and depth as one."""
+        """Merge layers of the same data and depth."""
         if len(layers) == 1:
             return layers[0]
         order = np.argsort(np.concatenate([layer.rows for layer in layers]), kind="stable")
@@ -90,7 +90,7 @@ class Layer:
 
     @property
     def room(self) -> Int64:
-        """Bytes that can be read."""
+        """Bytes that can be read from `at` on."""
         return np.minimum(self.captured, self.end) - self.at
 
     def header(self, size: int) -> HeaderColumns:
@@ -104,16 +104,16 @@ class Layer:
     def _bytes(self, at: Int64, size: int) -> UInt8:
         if not len(at):
             return np.zeros((0, size), np.uint8)
-        # Every place of the region as an item that overlaps the next one: so one packet's bytes are one copy.
+        # A view with an item at every offset, overlapping the next one: so the bytes of one packet are one copy.
         windows = np.ndarray((len(self.data) - size + 1,), f"V{size}", self.data.data, strides=(1,))
         return windows[at].view(np.uint8).reshape(-1, size)
 
-    def behind(self, size: int | Int64, end: Int64 | None = None) -> "Layer":
-        """What follows a header of this size; it ends at `end`, or where the header's own protocol does."""
+    def after(self, size: int | Int64, end: Int64 | None = None) -> "Layer":
+        """Return what follows a header of this size. It ends at `end`, or where this layer does."""
         return replace(self, at=self.at + size, end=self.end if end is None else end)
 
     def where(self, keep: Bool) -> "Layer":
-        """Some of the rows."""
+        """Return some of the rows."""
         if keep.all():
             return self
         return Layer(
@@ -122,5 +122,5 @@ class Layer:
         )  # fmt: skip
 
     def split(self, good: Bool) -> "tuple[Layer, Layer]":
-        """The good rows, and the others."""
+        """Return the good rows, and the others."""
         return self.where(good), self.where(~good)

@@ -1,9 +1,9 @@
-"""From the link layer down to TCP, through any tunnels: all packets of a batch at once, one header at a step.
+"""Parses headers from the link layer to TCP, through any tunnels: all packets of a batch at once, header by header.
 
 Invariants:
-  * every packet leads to a TCP segment, waits for its other fragments, or is counted in `ignored` by reason, once;
-  * what comes of a packet follows from it and from the fragments before it, never from where a batch ends;
-  * work is bounded: of so many headers, and so many tunnels.
+  * every packet gives a TCP segment, waits for its other fragments, or is counted in `ignored` by reason, once;
+  * the result for a packet depends on it and on the fragments before it, never on where a batch ends;
+  * work is bounded: headers by `DEEPEST`, tunnels by `MOST_TUNNELS`.
 """
 
 from collections import Counter
@@ -19,39 +19,39 @@ from dissector.core.store import Store
 from dissector.transport.header_columns import Layer
 from dissector.transport.next_header import HeaderProtocol, Next, NextHeader, ProtocolNumbers, Terminal
 from dissector.transport.registry import REGISTRY
-from dissector.transport.slow_path import FragmentPath, stored
+from dissector.transport.slow_path import FragmentPath, copy_to_store
 
 DEEPEST: Final = 48
-"""Headers before the slow path, and so many again behind it: twelve tunnels of Ethernet, IP, UDP and VXLAN."""
+"""Headers before the slow path, and as many behind it: twelve tunnels of Ethernet, IP, UDP and VXLAN."""
 MOST_TUNNELS: Final = 8
-"""IP headers in IP headers of which the innermost may still be a fragment's."""
+"""Nested IP headers of which the innermost may still be a fragment's."""
 TOO_DEEP: Final = "too many headers"
 NESTED: Final = "IP fragment of a fragment"
 
 
 class HeaderParser:
-    """Finds the TCP segments of packets. Holds fragments of those that have not come whole yet."""
+    """Finds the TCP segments of packets. Holds IP fragments until their datagram is complete."""
 
     def __init__(self, store: Store, limits: Limits, ignored: Counter[str]) -> None:
         self._store = store
         self._ignored = ignored
         self._slow_paths = [FragmentPath(limits, ignored) for _ in range(MOST_TUNNELS)]
-        """One for each depth, so that each meets its fragments in capture order, however deep others are."""
+        """One for each depth, so that each gets its fragments in capture order, however deep others are."""
         self.fragments: Int64 = np.zeros(0, np.int64)
         """Rows of the last batch that are fragments."""
 
     def segments(self, packets: PacketBatch) -> list[Layer]:
-        """The TCP segments, each row of the batch at most once."""
+        """Return the TCP segments, each row of the batch at most once."""
         found: list[Layer] = []
         self.fragments = self.fragments[:0]
         self._find(packets, found)
-        return [stored(layer, self._store) if layer.base == NOWHERE else layer for layer in found]
+        return [copy_to_store(layer, self._store) if layer.base == NOWHERE else layer for layer in found]
 
     def unfragmented(self, packets: PacketBatch) -> tuple[list[Layer], Int64]:
-        """The TCP segments that came whole, and the rows that are fragments of IP datagrams, ascending: nothing is kept
-        of these, and nothing counted."""
+        """Return the TCP segments that are not fragmented, and the rows that are IP fragments, ascending. These are
+        neither held nor counted."""
         found: list[Layer] = []
-        slow = self._peel(
+        slow = self._parse(
             [NextHeader(Layer.of(packets), ProtocolNumbers.LINK_TYPE, packets.link_type.astype(np.int64))], found
         )
         return found, np.unique(np.concatenate([np.zeros(0, np.int64), *(layer.rows for layer in slow)]))
@@ -67,7 +67,7 @@ class HeaderParser:
         return sum(slow_path.held_bytes for slow_path in self._slow_paths)
 
     def _find(self, packets: PacketBatch, found: list[Layer]) -> None:
-        slow = self._peel(
+        slow = self._parse(
             [NextHeader(Layer.of(packets), ProtocolNumbers.LINK_TYPE, packets.link_type.astype(np.int64))], found
         )
         for depth, slow_path in enumerate(self._slow_paths, 1):
@@ -75,32 +75,34 @@ class HeaderParser:
                 return
             now = [layer for layer in slow if layer.depth == depth]
             self.fragments = np.concatenate([self.fragments, *(layer.rows for layer in now)])
-            again = self._peel(slow_path.read(now), found)
+            again = self._parse(slow_path.read(now), found)
             self._leave_out(NESTED, (layer for layer in again if layer.depth == depth))
             slow = [layer for layer in [*slow, *again] if layer.depth > depth]
         self._leave_out(TOO_DEEP, slow)
 
-    def _peel(self, steps: list[NextHeader], found: list[Layer]) -> list[Layer]:
-        """Header by header, as far as columns go; what is left for the slow path."""
-        goals: dict[Terminal, list[Layer]] = {Terminal.TCP: found, Terminal.SLOW_PATH: []}
+    def _parse(self, steps: list[NextHeader], found: list[Layer]) -> list[Layer]:
+        """Parse header by header, as far as columns go; return the layers for the slow path."""
+        terminals: dict[Terminal, list[Layer]] = {Terminal.TCP: found, Terminal.SLOW_PATH: []}
         for _ in range(DEEPEST):
-            alike: dict[tuple[HeaderProtocol, int, int], list[Layer]] = {}
+            by_protocol: dict[tuple[HeaderProtocol, int, int], list[Layer]] = {}
             for entry, layer in (resolved for step in steps for resolved in self._resolved(step)):
                 if isinstance(entry, Terminal):
-                    goals[entry].append(layer)
+                    terminals[entry].append(layer)
                 elif isinstance(entry, str):
                     self._ignored[entry] += len(layer)
                 else:
-                    alike.setdefault((entry, id(layer.data), layer.depth), []).append(layer)
-            # What came here on many ways goes on as one: so work does not grow with the number of ways.
-            steps = [step for key, layers in alike.items() for step in self._behind(key[0], Layer.joined(layers))]
+                    by_protocol.setdefault((entry, id(layer.data), layer.depth), []).append(layer)
+            # Layers of one protocol are merged: so work does not grow with the combinations of headers before it.
+            steps = [
+                step for key, layers in by_protocol.items() for step in self._parse_header(key[0], Layer.joined(layers))
+            ]
             if not steps:
                 break
         self._leave_out(TOO_DEEP, (step.layer for step in steps))
-        return goals[Terminal.SLOW_PATH]
+        return terminals[Terminal.SLOW_PATH]
 
     def _resolved(self, step: NextHeader) -> Iterator[tuple[Next, Layer]]:
-        """What a step's rows are, none of them empty."""
+        """Yield the protocol of each of a step's rows; none is empty."""
         if not isinstance(step.to, ProtocolNumbers):
             yield step.to, step.layer
             return
@@ -111,8 +113,8 @@ class HeaderParser:
             else:
                 yield entry, step.layer.where(rows)
 
-    def _behind(self, protocol: HeaderProtocol, layer: Layer) -> Iterator[NextHeader]:
-        """What one header leads to."""
+    def _parse_header(self, protocol: HeaderProtocol, layer: Layer) -> Iterator[NextHeader]:
+        """Parse one header; yield what follows it."""
         fits = layer.room >= protocol.size
         if not fits.all():
             layer, short = layer.split(fits)
@@ -121,7 +123,7 @@ class HeaderParser:
             yield from (step for step in protocol.read(layer, layer.header(protocol.size)) if len(step.layer))
 
     def _count_short(self, protocol: HeaderProtocol, short: Layer) -> None:
-        """Packets without room for a header: sent so, or cut off."""
+        """Count packets without room for a header: sent that short, or cut off."""
         sent_so = np.count_nonzero(short.end - short.at < protocol.size) if protocol.runt else 0
         counts = {protocol.runt: int(sent_so), f"cut off inside the {protocol.name} header": len(short) - int(sent_so)}
         self._ignored.update({reason: count for reason, count in counts.items() if count})

@@ -1,7 +1,7 @@
-"""The fast path of reassembly: every direction of a batch at once, each up to its first hole.
+"""The in-order path of reassembly: every direction of a batch at once, each up to its first hole.
 
-A row can be placed by columns alone when it does not begin behind the furthest byte seen before it in its direction:
-it follows, repeats or overlaps. What is new of it comes out; a row that lies wholly before is a retransmission.
+A row is placed by columns alone if it does not begin behind the furthest byte before it in its direction: it follows,
+repeats or overlaps. Its new bytes are delivered; a row that lies wholly before them is a retransmission.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column
 from dissector.transport.connection_table import ACK, RST, SYN
-from dissector.transport.out_of_order import HALF, MASK, WILD, StreamPiece
+from dissector.transport.out_of_order import HALF, LARGEST_WINDOW, MASK, StreamPiece
 from dissector.transport.retransmissions import SEEN
 
 NOT_STARTED: Final = -1
@@ -23,27 +23,27 @@ FARTHEST: Final = 1 << 45
 
 @dataclass(slots=True)
 class ExpectedSequence:
-    """Where each direction stands: the next sequence number, and the stream offset that goes with it."""
+    """The next sequence number of each direction, and its stream offset."""
 
     expected: Column
     position: Column
 
     def grow(self, directions: int) -> None:
-        """Make room for so many."""
+        """Make room for this many directions."""
         self.expected.grow(directions)
         self.position.grow(directions)
 
     def at(self, direction: int) -> tuple[int, int]:
-        """Next sequence number and stream offset of one direction."""
+        """Return the next sequence number and stream offset of one direction."""
         return int(self.expected.values[direction]), int(self.position.values[direction])
 
     def move(self, direction: int, expected: int, position: int) -> None:
-        """One direction has come to here."""
+        """Set the next sequence number and stream offset of one direction."""
         self.expected.values[direction] = expected
         self.position.values[direction] = position
 
     def begin(self, segments: SegmentBatch, rows: Int64) -> None:
-        """Start directions that are new: at their SYN, at what the peer's SYN says, or where the capture begins."""
+        """Start new directions: at their SYN, at the peer's SYN|ACK, or at their first captured segment."""
         directions = segments.direction[rows]
         firsts = np.flatnonzero(np.diff(directions, prepend=-1))
         group = directions[firsts]
@@ -54,8 +54,8 @@ class ExpectedSequence:
         self._answered(segments, group, first_rows)
 
     def _answered(self, segments: SegmentBatch, begun: Int64, first_rows: Int64) -> None:
-        """A SYN|ACK tells where the other side begins (RFC 9293, 3.5), should its SYN not be in the capture. Of several
-        the first one counts, where it comes before what the side itself says."""
+        """Start directions whose SYN was not captured at the acknowledgement of the peer's SYN|ACK (RFC 9293, 3.5). The
+        first one counts, if it precedes all segments of the direction."""
         answers = np.flatnonzero((segments.flags & (SYN | ACK | RST)) == (SYN | ACK))
         peer, firsts = np.unique(segments.direction[answers] ^ 1, return_index=True)
         row = answers[firsts]
@@ -67,19 +67,19 @@ class ExpectedSequence:
 
 
 def in_order(
-    segments: SegmentBatch, rows: Int64, lines: ExpectedSequence, waiting: Int64
+    segments: SegmentBatch, rows: Int64, expected: ExpectedSequence, waiting: Int64
 ) -> tuple[RunBatch, Int64, Int64]:
-    """The runs of `rows` (sorted by direction) up to each direction's first hole, the rows from there on, and the
-    stretches that came again, as `Resent.add` takes them.
+    """Reassemble `rows`, sorted by direction, up to each direction's first hole.
 
-    Directions in `waiting` hold something back, so none of their rows can come out here.
+    Returns the runs, the rows from the holes on, and retransmissions as `Retransmissions.add` takes them. Directions in
+    `waiting` hold bytes back, so none of their rows are delivered here.
     """
     direction = segments.direction[rows]
     firsts = np.flatnonzero(np.diff(direction, prepend=-1))
     counts = np.diff(np.append(firsts, len(rows)))
     group = direction[firsts]
     number = np.repeat(np.arange(len(firsts)), counts)
-    place = _places(segments, rows, firsts, counts, lines.expected.values[group])
+    place = _places(segments, rows, firsts, counts, expected.expected.values[group])
     size, missing = segments.size[rows], segments.missing[rows]
     data_end = place + size
     end = data_end + missing
@@ -89,44 +89,44 @@ def in_order(
     before[1:] = reach[:-1]
     before[firsts] = 0
     distance = place - before
-    hole = (distance > 0) | (distance < -WILD)
+    hole = (distance > 0) | (distance < -LARGEST_WINDOW)
     if len(waiting):
         hole |= np.isin(direction, waiting)
     first_hole = np.minimum.reduceat(np.where(hole, np.arange(len(rows)), len(rows)), firsts)
     first_hole = np.minimum(first_hole, firsts + counts)
     good = np.arange(len(rows)) < first_hole[number] if hole.any() else np.ones(len(rows), np.bool_)
 
-    resent = [_again(segments, rows, lines, place, data_end, before, good)]
+    retransmissions = [_repeated(segments, rows, expected, place, data_end, before, good)]
     begin = np.maximum(place, before)
-    position = lines.position.values[direction]
+    position = expected.position.values[direction]
     keep = good & (data_end > begin)
     parts = [_runs(segments, rows[keep], position[keep], begin[keep], data_end[keep], place[keep])]
     if missing.any():
-        resent.append(_again(segments, rows, lines, data_end, end, before, good))
+        retransmissions.append(_repeated(segments, rows, expected, data_end, end, before, good))
         begin = np.maximum(data_end, before)
         keep = good & (end > begin)
         parts.append(_runs(segments, rows[keep], position[keep], begin[keep], end[keep], None))
 
     moved = first_hole > firsts
     far = reach[first_hole[moved] - 1]
-    lines.expected.values[group[moved]] = (lines.expected.values[group[moved]] + far) & MASK
-    lines.position.values[group[moved]] += far
-    return joined(parts), rows[~good], np.hstack(resent)
+    expected.expected.values[group[moved]] = (expected.expected.values[group[moved]] + far) & MASK
+    expected.position.values[group[moved]] += far
+    return joined_runs(parts), rows[~good], np.hstack(retransmissions)
 
 
-def _again(
+def _repeated(
     segments: SegmentBatch,
     rows: Int64,
-    lines: ExpectedSequence,
+    expected: ExpectedSequence,
     begin: Int64,
     end: Int64,
     before: Int64,
     good: Bool,
 ) -> Int64:
-    """The stretches, `(5, n)`, from `begin` to `end` that lie before what was seen; a keep-alive is none."""
+    """Return stretches from `begin` to `end` that were seen before, `(5, n)`. Keep-alives do not count."""
     which = np.flatnonzero(good & (begin < np.minimum(end, before)) & ~((end - begin == 1) & (end == before)))
     direction = segments.direction[rows[which]]
-    position = lines.position.values[direction]
+    position = expected.position.values[direction]
     return np.stack((
         direction, position + begin[which], position + np.minimum(end, before)[which],
         segments.time_ns[rows[which]], np.full(len(which), SEEN),
@@ -134,7 +134,7 @@ def _again(
 
 
 def _places(segments: SegmentBatch, rows: Int64, firsts: Int64, counts: Int64, expected: Int64) -> Int64:
-    """How far from the direction's `expected` each row begins, in bytes: steps from row to row, added up.
+    """Return the distance of each row from its direction's `expected`, in bytes: the sum of steps from row to row.
 
     A step is taken modulo 2**32 to the nearer side, so a direction may move any distance in a batch.
     """
@@ -152,7 +152,7 @@ def _places(segments: SegmentBatch, rows: Int64, firsts: Int64, counts: Int64, e
 def _runs(
     segments: SegmentBatch, rows: Int64, position: Int64, begin: Int64, end: Int64, place: Int64 | None
 ) -> RunBatch:
-    """Runs from `begin` to `end`, counted from the direction's `position`; without `place` they are cut off bytes."""
+    """Return runs from `begin` to `end`, relative to `position`. Without `place` they are bytes that were cut off."""
     address = np.full(len(rows), NOWHERE, np.int64) if place is None else segments.address[rows] + (begin - place)
     return RunBatch(
         direction=segments.direction[rows],
@@ -165,8 +165,8 @@ def _runs(
     )
 
 
-def batch_of(pieces: list[tuple[int, StreamPiece]]) -> RunBatch:
-    """Pieces of directions as columns."""
+def run_batch(pieces: list[tuple[int, StreamPiece]]) -> RunBatch:
+    """Return pieces of directions as columns."""
     table = np.array([(direction, *piece) for direction, piece in pieces], np.int64).reshape(-1, 7)
     return RunBatch(
         direction=table[:, 0],
@@ -179,11 +179,11 @@ def batch_of(pieces: list[tuple[int, StreamPiece]]) -> RunBatch:
     )
 
 
-def joined(parts: list[RunBatch]) -> RunBatch:
-    """One batch of all, each direction's rows together and in stream order."""
+def joined_runs(parts: list[RunBatch]) -> RunBatch:
+    """Merge runs, each direction's rows together and in stream order."""
     parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) < 2:
-        return parts[0] if parts else batch_of([])
+        return parts[0] if parts else run_batch([])
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in RunBatch.__slots__}
     order = np.lexsort((columns["start"], columns["direction"]))
     return RunBatch(**{name: column[order] for name, column in columns.items()})

@@ -1,7 +1,7 @@
 """IPv4 (RFC 791), IPv6 with its extension headers (RFC 8200) and UDP (RFC 768) as columns.
 
-How long a packet is, IP says, and never what was captured: Ethernet pads short packets, and a snap length cuts long
-ones. Fragments are left to `slow_path`.
+The length of a packet is that in its IP header, never that captured: Ethernet pads short packets, and a snap length
+cuts long ones. `slow_path` handles fragments.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def _ipv4(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     four = (first >> 4) == 4
     good = four & (header >= V4_HEADER) & ((total >= header) | (total == 0))
     plain = good & ((head.u16(6) & MORE_OR_OFFSET) == 0)
-    # A total length of 0 is a segment that the network card was to cut: it is as long as what is around it.
+    # A total length of 0 is a segment that the network card was to split: it ends with the enclosing layer.
     end = layer.at + total
     if not total.all():
         end = np.where(total == 0, layer.end, end)
@@ -55,7 +55,7 @@ def _ipv4(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
 
 def _ipv6(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     good, size, number = (head.u8(0) >> 4) == 6, head.u16(4), head.u8(6)
-    # A payload length of 0 is a jumbogram, or a segment that the network card was to cut.
+    # A payload length of 0 is a jumbogram, or a segment that the network card was to split.
     end = np.where(size == 0, layer.end, layer.at + V6_HEADER + size)
     inside = replace(layer, ip=layer.at, at=layer.at + V6_HEADER, end=end, depth=layer.depth + 1)
     yield NextHeader(inside.where(good), ProtocolNumbers.NEXT_HEADER, number[good])
@@ -63,19 +63,19 @@ def _ipv6(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
 
 
 def _extension(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    yield NextHeader(layer.behind((head.u8(1) + 1) * 8), ProtocolNumbers.NEXT_HEADER, head.u8(0))
+    yield NextHeader(layer.after((head.u8(1) + 1) * 8), ProtocolNumbers.NEXT_HEADER, head.u8(0))
 
 
 def _hop_by_hop(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    """The jumbo option stands first where it is; behind others it goes unread, and the packet's length is believed."""
+    """The jumbo option comes first; behind others it is not read, and the packet's length is used."""
     jumbo = (head.u16(2) == JUMBO) & (layer.ip_header(V6_HEADER).u16(4) == 0)
     end = np.where(jumbo, layer.ip + V6_HEADER + head.u32(4), layer.end)
-    yield NextHeader(layer.behind((head.u8(1) + 1) * 8, end), ProtocolNumbers.NEXT_HEADER, head.u8(0))
+    yield NextHeader(layer.after((head.u8(1) + 1) * 8, end), ProtocolNumbers.NEXT_HEADER, head.u8(0))
 
 
 def _fragment(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     whole = (head.u16(2) & WHOLE) == 0
-    yield NextHeader(layer.behind(FRAGMENT.size).where(whole), ProtocolNumbers.NEXT_HEADER, head.u8(0)[whole])
+    yield NextHeader(layer.after(FRAGMENT.size).where(whole), ProtocolNumbers.NEXT_HEADER, head.u8(0)[whole])
     yield NextHeader(layer.where(~whole), Terminal.SLOW_PATH)
 
 
@@ -88,14 +88,14 @@ def _by_version(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
 def _udp(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     size = head.u16(4)
     end = np.where(size < UDP.size, layer.end, layer.at + size)
-    yield NextHeader(layer.behind(UDP.size, end), ProtocolNumbers.UDP_PORT, head.u16(2))
+    yield NextHeader(layer.after(UDP.size, end), ProtocolNumbers.UDP_PORT, head.u16(2))
 
 
 def _authentication(following: ProtocolNumbers) -> HeaderProtocol:
     """RFC 4302: signed, not encrypted."""
 
     def read(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-        yield NextHeader(layer.behind((head.u8(1) + 2) * 4), following, head.u8(0))
+        yield NextHeader(layer.after((head.u8(1) + 2) * 4), following, head.u8(0))
 
     return HeaderProtocol("authentication", 12, read, runt=NOT_TCP)
 
@@ -103,7 +103,7 @@ def _authentication(following: ProtocolNumbers) -> HeaderProtocol:
 IPV4: Final = HeaderProtocol("IP", V4_HEADER, _ipv4)
 IPV6: Final = HeaderProtocol("IP", V6_HEADER, _ipv6)
 IP: Final = HeaderProtocol("IP", 1, _by_version, runt=NOT_IP)
-"""Where nothing but its first four bits tells the version."""
+"""Where only the first four bits give the version."""
 HOP_BY_HOP: Final = HeaderProtocol("IP", 8, _hop_by_hop)
 EXTENSION: Final = HeaderProtocol("IP", 8, _extension)
 FRAGMENT: Final = HeaderProtocol("IP", 8, _fragment)

@@ -1,6 +1,6 @@
 """Link layers, and what stands between them and IP: VLAN tags, MPLS labels, PPP, LLC.
 
-Numbers: the tcpdump group's list of LINKTYPE_ values and what it says of each; EtherTypes: IEEE 802.
+Numbers: the tcpdump group's list of LINKTYPE_ values, with its descriptions; EtherTypes: IEEE 802.
 """
 
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ MPLS_UNICAST: Final = 0x8847
 MPLS_MULTICAST: Final = 0x8848
 CONTROL_WORD: Final = 4
 FRAMED: Final = (ETHERTYPE_V4, ETHERTYPE_V6, 0x8100, 0x88A8, MPLS_UNICAST, 0x8864)
-"""EtherTypes that a frame behind a control word is known by."""
+"""EtherTypes by which a frame behind a control word is recognized."""
 PPP_ETHERTYPES: Final = {0x21: ETHERTYPE_V4, 0x57: ETHERTYPE_V6, 0x281: MPLS_UNICAST, 0x283: MPLS_MULTICAST}
-"""PPP numbers (IANA) of what has an EtherType as well."""
+"""EtherTypes of PPP numbers (IANA)."""
 PPP_ADDRESS: Final = 0xFF03
 SNAP_HEAD: Final = 0xAAAA03
 SNAP_ETHERTYPES: Final = (0x000000, 0x0000F8)
@@ -31,42 +31,42 @@ def _typed(name: str, size: int, ethertype_at: int) -> HeaderProtocol:
     """A header of fixed size with an EtherType in it."""
 
     def read(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-        yield NextHeader(layer.behind(size), ProtocolNumbers.ETHERTYPE, head.u16(ethertype_at))
+        yield NextHeader(layer.after(size), ProtocolNumbers.ETHERTYPE, head.u16(ethertype_at))
 
     return HeaderProtocol(name, size, read, runt=NOT_IP)
 
 
 def _loopback(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    yield NextHeader(layer.behind(LOOPBACK.size), IP)
+    yield NextHeader(layer.after(LOOPBACK.size), IP)
 
 
 def _snap(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     known = ((head.u32(0) >> 8) == SNAP_HEAD) & np.isin(head.u32(3) >> 8, SNAP_ETHERTYPES)
-    yield NextHeader(layer.behind(SNAP.size), ProtocolNumbers.ETHERTYPE, np.where(known, head.u16(6), NOTHING))
+    yield NextHeader(layer.after(SNAP.size), ProtocolNumbers.ETHERTYPE, np.where(known, head.u16(6), NOTHING))
 
 
 def _mpls(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    last, more = layer.behind(MPLS.size).split((head.u8(2) & 1) == 1)
+    last, more = layer.after(MPLS.size).split((head.u8(2) & 1) == 1)
     yield NextHeader(last, MPLS_PAYLOAD)
     yield NextHeader(more, MPLS)
 
 
 def _mpls_payload(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    """No label says what it labels: IP, or an Ethernet frame, or one behind a control word (RFC 4385, 4448).
+    """No label identifies its payload: IP, an Ethernet frame, or one behind a control word (RFC 4385, 4448).
 
-    A control word begins with four zero bits, and so does many a MAC address: then the EtherType's place tells.
+    A control word begins with four zero bits, and so do many MAC addresses: the offset of the EtherType decides.
     """
     nibble = head.u8(0) >> 4
     ip = (nibble == 4) | (nibble == 6)
     control = (nibble == 0) & np.isin(head.u16(CONTROL_WORD + 12), FRAMED)
     yield NextHeader(layer.where(ip), IP)
-    yield NextHeader(layer.behind(CONTROL_WORD).where(control), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
+    yield NextHeader(layer.after(CONTROL_WORD).where(control), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
     yield NextHeader(layer.where(~ip & ~control), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
 
 
 def _pppoe(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     session = head.u16(0) == 0x1100
-    inside = layer.behind(PPPOE.size, layer.at + PPPOE.size + head.u16(4))
+    inside = layer.after(PPPOE.size, layer.at + PPPOE.size + head.u16(4))
     yield NextHeader(inside.where(session), PPP)
     yield NextHeader(layer.where(~session), NOT_IP)
 
@@ -79,9 +79,9 @@ def _ppp(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     ethertype = np.full(len(number), NOTHING)
     for ppp, value in PPP_ETHERTYPES.items():
         ethertype[number == ppp] = value
-    inside = layer.behind(np.where(short, 1, 2))
+    inside = layer.after(np.where(short, 1, 2))
     yield NextHeader(inside.where(~framed), ProtocolNumbers.ETHERTYPE, ethertype[~framed])
-    yield NextHeader(layer.behind(2).where(framed), PPP)
+    yield NextHeader(layer.after(2).where(framed), PPP)
 
 
 def _hdlc(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
@@ -91,21 +91,21 @@ def _hdlc(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
 
 
 def _nflog(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    yield NextHeader(layer.behind(NFLOG.size), NFLOG_ATTRIBUTE)
+    yield NextHeader(layer.after(NFLOG.size), NFLOG_ATTRIBUTE)
 
 
 def _nflog_attribute(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """Length, type and value, padded to 4 bytes; the packet itself comes last and alone may be long."""
     size, kind = head.small16(0), head.small16(2)
     payload, other = kind == NFLOG_PAYLOAD, (kind != NFLOG_PAYLOAD) & (size >= NFLOG_ATTRIBUTE.size)
-    yield NextHeader(layer.behind(NFLOG_ATTRIBUTE.size).where(payload), IP)
-    yield NextHeader(layer.behind(size + 3 & ~3).where(other), NFLOG_ATTRIBUTE)
+    yield NextHeader(layer.after(NFLOG_ATTRIBUTE.size).where(payload), IP)
+    yield NextHeader(layer.after(size + 3 & ~3).where(other), NFLOG_ATTRIBUTE)
     yield NextHeader(layer.where(~payload & ~other), NOT_IP)
 
 
 def _pktap(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """Apple's: the header's length, and the link type of what follows."""
-    yield NextHeader(layer.behind(head.small32(0)), ProtocolNumbers.LINK_TYPE, head.small32(8) & 0xFFFF)
+    yield NextHeader(layer.after(head.small32(0)), ProtocolNumbers.LINK_TYPE, head.small32(8) & 0xFFFF)
 
 
 ETHERNET: Final = _typed("Ethernet", 14, ethertype_at=12)
@@ -114,7 +114,7 @@ COOKED_2: Final = _typed("cooked", 20, ethertype_at=0)
 CISCO_HDLC: Final = _typed("HDLC", 4, ethertype_at=2)
 VLAN: Final = _typed("VLAN", 4, ethertype_at=2)
 LOOPBACK: Final = HeaderProtocol("loopback", 4, _loopback, runt=NOT_IP)
-"""An address family in the host's byte order, of which nobody knows all values."""
+"""An address family in the host's byte order, whose values differ from system to system."""
 SNAP: Final = HeaderProtocol("LLC", 8, _snap, runt=NOT_IP)
 MPLS: Final = HeaderProtocol("MPLS", 4, _mpls)
 MPLS_PAYLOAD: Final = HeaderProtocol("MPLS", CONTROL_WORD + 14, _mpls_payload, runt=NOT_IP)

@@ -1,7 +1,7 @@
-"""What reading a protocol's header leads to: the vocabulary that protocols, their registry and the peeling share.
+"""What a header leads to: types shared by the protocols, their registry and the parser.
 
-A protocol gives a number and the list that the number is from, as headers do; it names the next protocol only where no
-number does.
+A protocol gives a number and the list that the number is from, as headers do. It names the next protocol only where
+there is no number.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,14 +16,14 @@ from dissector.transport.header_columns import HeaderColumns, Layer
 NOT_IP: Final = "not IP"
 NOT_TCP: Final = "not TCP"
 ORDINARY: Final = frozenset({NOT_IP, NOT_TCP})
-"""Reasons to leave a packet out that cannot hide Kafka."""
+"""Reasons to ignore a packet that cannot hide Kafka."""
 ENCRYPTED: Final = "encrypted tunnel"
 NOTHING: Final = 0xFFFF
 """A number that stands for no protocol in any list."""
 
 
 class ProtocolNumbers(Enum):
-    """Lists of numbers that say which protocol comes next. All have 16 bits."""
+    """Lists of numbers that identify the next protocol. All have 16 bits."""
 
     LINK_TYPE = auto()
     """LINKTYPE_ values of the tcpdump group."""
@@ -38,15 +38,15 @@ class ProtocolNumbers(Enum):
 
 
 class Terminal(Enum):
-    """Where peeling ends."""
+    """Where parsing of headers ends."""
 
     TCP = auto()
     SLOW_PATH = auto()
-    """Fragments, put together one by one: of IPv4 from their payload on, of IPv6 from their fragment header on."""
+    """Fragments, handled one by one: of IPv4 from their payload on, of IPv6 from their fragment header on."""
 
 
 class NextHeader(NamedTuple):
-    """Rows that go on in the same way: by number, with a protocol, at a goal, or left out for a reason."""
+    """Rows that continue in the same way: by number, with a protocol, at a terminal, or ignored for a reason."""
 
     layer: Layer
     to: "ProtocolNumbers | Next"
@@ -59,15 +59,15 @@ class NextHeader(NamedTuple):
 
 
 class HeaderProtocol(NamedTuple):
-    """How to get over one header."""
+    """How to parse one header."""
 
     name: str
     size: int
-    """Bytes of it that `read` looks at; packets with less room never come there."""
+    """Bytes of it that `read` gets; packets with less room never come there."""
     read: Callable[[Layer, HeaderColumns], Iterable[NextHeader]]
     runt: str = ""
-    """What a packet is that was sent with less than `size` bytes; damaged where empty."""
+    """Why a packet that was sent with less than `size` bytes is ignored; empty where that is damage."""
 
 
 Next = HeaderProtocol | Terminal | str
-"""A string is the reason why packets are left out."""
+"""A string is the reason why packets are ignored."""

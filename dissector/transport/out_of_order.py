@@ -1,13 +1,13 @@
-"""The careful path of reassembly: one direction whose segments do not simply follow each other.
+"""The out-of-order path of reassembly: one direction that has a hole, segment by segment.
 
 Invariants:
-  * what comes out tiles the stream, in order, without overlap;
+  * what is delivered tiles the stream, in order, without overlap;
   * a byte, once seen, never changes: of two copies the first one captured wins (RFC 9293, 3.10.7.4);
-  * a hole waits until its bytes come, or the peer has acknowledged them `limits.acknowledged_packets` ago, or nothing
-    has come out for `limits.out_of_order_packets`, or for `limits.out_of_order_bytes` held back; then it is a gap. All
-    are counted in packets and bytes of the capture, so batches make no difference;
-  * along the stream time and packet number never run backwards: a piece that came too early bears those of the one
-    before it, which it had to wait for.
+  * a hole becomes a gap `limits.acknowledged_packets` after the peer acknowledged its bytes, when nothing was delivered
+    for `limits.out_of_order_packets`, or when `limits.out_of_order_bytes` are held back. All are counted in packets and
+    bytes of the capture, so batches make no difference;
+  * along the stream, time and packet number never decrease: a piece that came too early gets those of the piece that it
+    had to wait for.
 """
 
 from bisect import bisect_right
@@ -20,10 +20,10 @@ from dissector.transport.retransmissions import SEEN
 
 MASK: Final = 0xFFFFFFFF
 HALF: Final = 1 << 31
-WILD: Final = 1 << 30
-"""A sequence number farther off than this is damage, not loss: no window is larger (RFC 7323, 2.3)."""
-STRAYS_BELIEVED: Final = 8
-"""So many wild segments that follow one another are no damage: the capture paused for longer than a window."""
+LARGEST_WINDOW: Final = 1 << 30
+"""A sequence number farther off than this is damage, not loss (RFC 7323, 2.3)."""
+SEGMENTS_OF_A_JUMP: Final = 8
+"""Consecutive segments out of the window that are no damage: the capture paused for longer than a window."""
 
 
 Stretch = tuple[int, int, int, int]
@@ -31,7 +31,7 @@ Stretch = tuple[int, int, int, int]
 
 
 class StreamPiece(NamedTuple):
-    """Bytes, or known absence of bytes, at a stream offset."""
+    """Bytes at a stream offset, or a gap."""
 
     start: int
     size: int
@@ -45,7 +45,7 @@ class StreamPiece(NamedTuple):
         return self.start + self.size
 
     def part(self, start: int, end: int) -> "StreamPiece":
-        """The bytes from `start` to `end`, which lie in it."""
+        """Return the bytes from `start` to `end`, which lie in it."""
         address = NOWHERE if self.address == NOWHERE else self.address + start - self.start
         return StreamPiece(start, end - start, self.kind, address, self.time_ns, self.packet)
 
@@ -55,7 +55,7 @@ def _end(piece: StreamPiece) -> int:
 
 
 class OutOfOrderDirection:
-    """Puts segments of one direction in order. `position` is the stream offset of the next byte to come out."""
+    """Puts segments of one direction in order. `position` is the stream offset of the next byte to deliver."""
 
     def __init__(self, expected: int, position: int, limits: Limits) -> None:
         self._limits = limits
@@ -63,36 +63,36 @@ class OutOfOrderDirection:
         """In stream order, apart from each other, all behind `position`."""
         self._held_bytes = 0
         self._fin: StreamPiece | None = None
-        """An end of the stream that lies behind a hole; its size is 0."""
+        """The end of the stream, if a hole is before it; its size is 0."""
         self._hole_packet = 0
-        """Since when nothing has come out. While something does, what stands far ahead is no reason to give up: one
-        wrong sequence number would make all that follows look like a repetition."""
+        """Since which packet nothing was delivered. While something is, segments far ahead do not make the hole a gap:
+        one wrong sequence number would make everything behind it look like a retransmission."""
         self._acks: deque[tuple[int, int]] = deque()
         """Packet number and stream offset of acknowledgements that reach past the first hole."""
-        self._strays: list[tuple[int, StreamPiece]] = []
+        self._stray_segments: list[tuple[int, StreamPiece]] = []
         self._last = (0, 0)
-        """Number and time of the last packet that came out."""
+        """Number and time of the last packet delivered."""
         self.expected = expected
         self.position = position
-        self.resent: list[Stretch] = []
-        """What came again, or late, as `resent.Resent` has it."""
-        self.wild = 0
-        """Segments left out because their sequence number can't be."""
+        self.retransmissions: list[Stretch] = []
+        """Bytes that came again, or late, as in `Retransmissions`."""
+        self.out_of_window = 0
+        """Segments ignored because their sequence number is impossible."""
 
     @property
-    def waits(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether something is held back."""
-        return bool(self._held or self._fin or self._strays)
+        return bool(self._held or self._fin or self._stray_segments)
 
     def feed(self, seq: int, piece: StreamPiece) -> list[StreamPiece]:
-        """Take a segment with bytes, its `start` yet unknown; what comes out."""
-        out = self.settle(piece.packet)
+        """Add a segment with bytes, whose `start` is unknown yet; return what is delivered."""
+        out = self.advance_to(piece.packet)
         distance = ((seq - self.expected + HALF) & MASK) - HALF
-        if not -WILD <= distance <= WILD:
+        if not -LARGEST_WINDOW <= distance <= LARGEST_WINDOW:
             return out + self._stray(seq, piece)
         self._forget_strays()
         piece = StreamPiece(self.position + distance, *piece[1:])
-        self._note_again(piece)
+        self._record_retransmission(piece)
         if piece.end <= self.position:
             return out
         before, behind = self.position, self._held[0] if self._held else None
@@ -102,43 +102,43 @@ class OutOfOrderDirection:
             self._hold(piece)
         out += self._drain()
         if behind is not None and self.position > behind.start:
-            self.resent.append((before, self.position, piece.time_ns, behind.time_ns))
+            self.retransmissions.append((before, self.position, piece.time_ns, behind.time_ns))
         while self._held_bytes > self._limits.out_of_order_bytes or len(self._held) > self._limits.out_of_order_packets:
             out += self._give_up()
         return out
 
-    def _note_again(self, piece: StreamPiece) -> None:
-        """Bytes that were there before; a keep-alive is none."""
+    def _record_retransmission(self, piece: StreamPiece) -> None:
+        """Record bytes that were there before; keep-alives do not count."""
         if piece.start < self.position and not (piece.size == 1 and piece.end == self.position):
-            self.resent.append((piece.start, min(piece.end, self.position), piece.time_ns, SEEN))
+            self.retransmissions.append((piece.start, min(piece.end, self.position), piece.time_ns, SEEN))
 
     def end(self, seq: int, time_ns: int, packet: int) -> list[StreamPiece]:
-        """A FIN stands at `seq`: what lies before it and never comes is a gap."""
-        out = self.settle(packet)
+        """Add a FIN at `seq`: bytes before it that never come are a gap."""
+        out = self.advance_to(packet)
         distance = ((seq - self.expected + HALF) & MASK) - HALF
-        if 0 < distance <= WILD and self._fin is None:
+        if 0 < distance <= LARGEST_WINDOW and self._fin is None:
             if not self._held:
                 self._hole_packet = packet
             self._fin = StreamPiece(self.position + distance, 0, RunKind.LOST, NOWHERE, time_ns, packet)
         return out
 
     def acknowledge(self, ack: int, packet: int) -> None:
-        """The peer has received everything before `ack`. The capture may show that before the bytes themselves."""
+        """Record that the peer has received everything before `ack`. It may be captured before the bytes are."""
         first = self._first()
         if first is None:
             return
         distance = ((ack - self.expected + HALF) & MASK) - HALF
         offset = self.position + distance
-        if distance <= WILD and offset >= first.start and not (self._acks and self._acks[-1][1] >= offset):
+        if distance <= LARGEST_WINDOW and offset >= first.start and not (self._acks and self._acks[-1][1] >= offset):
             self._acks.append((packet, offset))
 
     @property
     def held(self) -> list[StreamPiece]:
-        """All that is kept: behind a hole, and what may be noise."""
-        return [*self._held, *(piece for _, piece in self._strays)]
+        """All that is held: bytes behind a hole, and segments out of the window."""
+        return [*self._held, *(piece for _, piece in self._stray_segments)]
 
-    def settle(self, packet: int) -> list[StreamPiece]:
-        """The capture has come to `packet`: holes that waited long enough are gaps."""
+    def advance_to(self, packet: int) -> list[StreamPiece]:
+        """Turn holes into gaps that have waited long enough when the capture comes to `packet`."""
         out: list[StreamPiece] = []
         while self._acks and packet - self._acks[0][0] > self._limits.acknowledged_packets:
             _, offset = self._acks.popleft()
@@ -149,7 +149,7 @@ class OutOfOrderDirection:
         return out
 
     def finish(self) -> list[StreamPiece]:
-        """Everything held, its holes as gaps."""
+        """Return everything held, its holes as gaps."""
         self._forget_strays()
         out: list[StreamPiece] = []
         while self._first() is not None:
@@ -157,7 +157,7 @@ class OutOfOrderDirection:
         return out
 
     def _first(self) -> StreamPiece | None:
-        """What is known to stand right behind the first hole."""
+        """What is right behind the first hole."""
         first = self._held[0] if self._held else None
         if self._fin is not None and (first is None or self._fin.start < first.start):
             return self._fin
@@ -171,7 +171,7 @@ class OutOfOrderDirection:
         return piece if packet == piece.packet else piece._replace(time_ns=time_ns, packet=packet)
 
     def _hold(self, piece: StreamPiece) -> None:
-        """Keep what is new of it: earlier copies of the same bytes stay."""
+        """Hold its new bytes: of bytes that are held already the earlier copy stays."""
         if self._first() is None:
             self._hole_packet = piece.packet
         at, end = max(piece.start, self.position), piece.end
@@ -188,7 +188,7 @@ class OutOfOrderDirection:
             row += 1
 
     def _drain(self) -> list[StreamPiece]:
-        """What has no hole before it any more."""
+        """Deliver what has no hole before it any more."""
         out: list[StreamPiece] = []
         for held in self._held:
             if held.start > self.position:
@@ -203,7 +203,7 @@ class OutOfOrderDirection:
         return out
 
     def _give_up(self) -> list[StreamPiece]:
-        """The first hole is a gap."""
+        """Turn the first hole into a gap; return what is delivered."""
         first = self._first()
         if first is None:
             return []
@@ -211,24 +211,24 @@ class OutOfOrderDirection:
         return [self._deliver(gap), *self._drain()]
 
     def _stray(self, seq: int, piece: StreamPiece) -> list[StreamPiece]:
-        """A wild segment: noise, unless enough of them follow one another."""
-        if self._strays:
-            last_seq, last = self._strays[-1]
+        """Add a segment out of the window: damage, unless enough of them follow one another."""
+        if self._stray_segments:
+            last_seq, last = self._stray_segments[-1]
             if seq == last_seq:
-                self.wild += 1  # the same packet captured twice
+                self.out_of_window += 1  # the same packet captured twice
                 return []
             if seq != (last_seq + last.size) & MASK:
                 self._forget_strays()
-        self._strays.append((seq, piece))
-        return self._jump() if len(self._strays) == STRAYS_BELIEVED else []
+        self._stray_segments.append((seq, piece))
+        return self._jump() if len(self._stray_segments) == SEGMENTS_OF_A_JUMP else []
 
     def _forget_strays(self) -> None:
-        self.wild += len(self._strays)
-        self._strays.clear()
+        self.out_of_window += len(self._stray_segments)
+        self._stray_segments.clear()
 
     def _jump(self) -> list[StreamPiece]:
-        """The stream goes on where the strays are; what lies between was lost, at least once around the modulus."""
-        strays, self._strays = self._strays, []
+        """Continue the stream at the stray segments; the bytes between were lost, modulo 2**32."""
+        strays, self._stray_segments = self._stray_segments, []
         out = self.finish()
         seq, first = strays[0]
         between = (seq - self.expected) & MASK

@@ -1,6 +1,6 @@
-"""Shares of a capture that is read in parts: which part the packets of a pair of endpoints belong to.
+"""Capture partitions: parts of a capture that are read on their own, each with whole pairs of endpoints.
 
-Invariant: all packets of a pair, in either direction, belong to one part, in whatever process they are asked about.
+Invariant: all packets of a pair, in either direction, belong to one partition, the same in every process.
 """
 
 from typing import Final, NamedTuple
@@ -14,28 +14,28 @@ _FACTORS: Final = tuple(
     np.uint64(each)
     for each in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F)
 )  # fmt: skip
-"""Odd numbers without pattern: the same in every process, so that all deal alike."""
+"""Odd numbers without pattern. Constants, so that every process partitions in the same way."""
 
 
 class Partition(NamedTuple):
-    """One part of so many, by number from 0."""
+    """One of `parts` partitions, numbered from 0."""
 
     number: int
     parts: int
 
-    def has(self, marks: UInt64) -> Bool:
-        """Which pairs it has, by their marks, `(n,)`."""
-        has: Bool = parts_of(marks, self.parts) == self.number
-        return has
+    def contains(self, hashes: UInt64) -> Bool:
+        """Which pairs are in this partition, by their hashes, `(n,)`."""
+        contains: Bool = partitions_of(hashes, self.parts) == self.number
+        return contains
 
 
-def parts_of(marks: UInt64, parts: int) -> Int64:
-    """The part of so many that each pair belongs to, by their marks, `(n,)`."""
-    return (marks % np.uint64(parts)).astype(np.int64)
+def partitions_of(hashes: UInt64, parts: int) -> Int64:
+    """Return the number of the partition of each pair, by their hashes, `(n,)`."""
+    return (hashes % np.uint64(parts)).astype(np.int64)
 
 
-def marks_of(source: UInt8, source_port: Int64, destination: UInt8, destination_port: Int64) -> UInt64:
-    """A word for each pair of endpoints, the same in either direction. Addresses are `(n, 16)`."""
+def pair_hashes(source: UInt8, source_port: Int64, destination: UInt8, destination_port: Int64) -> UInt64:
+    """Return a hash of each pair of endpoints, the same in either direction. Addresses are `(n, 16)`."""
     return _mixed(pairs_of(source, source_port, destination, destination_port)[0])
 
 

@@ -1,7 +1,6 @@
-"""Which protocol a number stands for. A new link type is one entry here, and so is a new tunnel.
+"""Protocols by number. A new link type is one entry here, and so is a new tunnel.
 
-What to write: `link`, `wireless`, `tunnels` and `ip` have the protocols; a string is the reason why packets are left
-out; `Terminal.TCP` is where all this leads.
+An entry is a protocol of `link`, `wireless`, `tunnels` or `ip`, a `Terminal`, or the reason why packets are ignored.
 """
 
 from collections import Counter
@@ -86,7 +85,7 @@ FRAGMENTS: Final[Mapping[int, Next]] = {
 
 
 class Registered:
-    """A list of numbers, so that a whole column is looked up at once."""
+    """A list of numbers, for lookups of whole columns."""
 
     def __init__(self, entries: Mapping[int, Next], unknown: Callable[[Int64], Counter[str]]) -> None:
         self._entries = list(dict.fromkeys(entries.values()))
@@ -96,13 +95,13 @@ class Registered:
         for number, entry in entries.items():
             self._which[number] = place[entry]
         self.why = unknown
-        """Reasons why packets with these numbers are left out."""
+        """Reasons why packets with these numbers are ignored."""
 
     def parts(self, numbers: Int64) -> Iterator[tuple[Next | None, Bool]]:
-        """What the numbers stand for, None for the unknown ones, and the rows of each; there is a row at least."""
-        alike = numbers == numbers[0]
-        if alike.all():  # as in most captures
-            yield self._entry(self._which[numbers[0]]), alike
+        """Yield the protocols of the numbers, None for unknown ones, and the rows of each. There must be a row."""
+        same = numbers == numbers[0]
+        if same.all():  # as in most captures
+            yield self._entry(self._which[numbers[0]]), same
             return
         which = self._which[numbers]
         for n in np.flatnonzero(np.bincount(which)).tolist():

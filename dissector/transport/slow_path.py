@@ -1,8 +1,8 @@
-"""Fragments of IPv4 and IPv6, one by one: the only packets that columns can't tell.
+"""Fragments of IPv4 and IPv6, one by one: the only packets that columns cannot handle.
 
-A datagram that is whole stands behind the IP header of the fragment that made it so. It goes to the store only when TCP
-was found in it: other traffic comes in fragments as well, and in any number. What can't be read is counted by reason
-and never raises.
+A complete datagram gets the IP header of the fragment that completed it. It is copied to the store only when TCP was
+found in it: other traffic is fragmented as well, and in any volume. What cannot be read is counted by reason and never
+raises.
 """
 
 import struct
@@ -27,7 +27,7 @@ FRAGMENT_HEADER: Final = 8
 
 
 class _Whole(NamedTuple):
-    """A datagram behind the IP header of the fragment that made it whole."""
+    """A complete datagram, with the IP header of the fragment that completed it."""
 
     row: int
     kind: int
@@ -38,14 +38,14 @@ class _Whole(NamedTuple):
 
 
 class FragmentPath:
-    """Holds the fragments seen so far."""
+    """Holds the fragments of incomplete datagrams."""
 
     def __init__(self, limits: Limits, ignored: Counter[str]) -> None:
         self._ignored = ignored
         self._fragments = Fragments(limits.fragment_bytes)
 
     def read(self, layers: list[Layer]) -> list[NextHeader]:
-        """What these fragments, all of one depth, make whole, by IP protocol."""
+        """Return the datagrams that these fragments, all of one depth, complete, by IP protocol."""
         if not layers:
             return []
         views = [memoryview(layer.data.data) for layer in layers]
@@ -79,7 +79,7 @@ class FragmentPath:
             self._fragments.given_up = 0
 
     def _datagram(self, row: int, packet: memoryview, at: int) -> _Whole | None:
-        """Take a fragment, from its IP header on; the whole datagram, if this was what it lacked."""
+        """Add a fragment, from its IP header on; return the datagram if it completes it."""
         if packet[0] >> 4 == 4:
             header, kind = V4_HEADER, packet[9]
             identification, head = struct.unpack_from(">HH", packet, 4)
@@ -100,7 +100,7 @@ def _kinds(whole: list[_Whole]) -> Int64:
 
 
 def _located(whole: list[_Whole], depth: int) -> Layer:
-    """The datagrams in memory of their own."""
+    """Copy the datagrams to one buffer."""
     size = np.array([len(datagram.data) for datagram in whole], np.int64)
     start = np.cumsum(size) - size
     data = np.frombuffer(b"".join(datagram.data for datagram in whole), np.uint8)
@@ -109,8 +109,8 @@ def _located(whole: list[_Whole], depth: int) -> Layer:
     return Layer(data, NOWHERE, row, start + header, end, end, start, depth)
 
 
-def stored(layer: Layer, store: Store) -> Layer:
-    """The same layer in a region of the store, of its datagrams from the innermost IP header on."""
+def copy_to_store(layer: Layer, store: Store) -> Layer:
+    """Copy a layer to a region of the store, from the innermost IP header on."""
     view = memoryview(layer.data.data)
     places = zip(layer.ip.tolist(), layer.captured.tolist(), strict=True)
     data = b"".join(view[ip:captured] for ip, captured in places)
@@ -121,7 +121,7 @@ def stored(layer: Layer, store: Store) -> Layer:
 
 
 def _in_capture_order(layers: list[Layer]) -> Iterator[list[int]]:
-    """Number of its layer, row, ip, at, captured and end of each packet."""
+    """Yield number of the layer, row, ip, at, captured and end of each packet."""
     tables = [
         np.stack([np.full(len(layer), n), layer.rows, layer.ip, layer.at, layer.captured, layer.end], axis=1)
         for n, layer in enumerate(layers)

@@ -1,6 +1,6 @@
 """TCP headers (RFC 9293) as columns: `PacketBatch` to `SegmentBatch`, in capture order.
 
-Payload is located, never copied. Its length is what the innermost IP says, never what was captured.
+Payload is located, never copied. Its length is by the innermost IP header, never what was captured.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from dissector.transport.connection_table import ConnectionTable
 from dissector.transport.header_columns import Layer
 from dissector.transport.header_parser import HeaderParser
 from dissector.transport.ip import V4_HEADER, V6_HEADER
-from dissector.transport.partitions import Partition, marks_of
+from dissector.transport.partitions import Partition, pair_hashes
 
 LEAST_HEADER: Final = 20
 V4_MAPPED: Final = np.frombuffer(b"\0\0\xff\xff", np.uint32)[0]
@@ -23,7 +23,7 @@ CUT_OFF: Final = "cut off inside the TCP header"
 
 
 class Located(NamedTuple):
-    """Segments, `(n,)` each: a header's fields, who sent it to whom, and where its payload is."""
+    """Segments, `(n,)` each: header fields, endpoints, and the location of the payload."""
 
     row: Int64
     source: UInt8
@@ -41,24 +41,26 @@ class Located(NamedTuple):
 
 def segments(
     packets: PacketBatch,
-    flows: ConnectionTable,
-    peeling: HeaderParser,
+    connections: ConnectionTable,
+    header_parser: HeaderParser,
     ignored: Counter[str],
-    share: Partition | None = None,
+    partition: Partition | None = None,
 ) -> SegmentBatch:
-    """The TCP segments of a batch; what is none is counted in `ignored` by reason. Of a capture that is read in parts,
-    those of a `share`: fragments of IP datagrams go to all parts, and what they become belongs to one."""
-    parts = [part for layer in peeling.segments(packets) for part in located(layer, ignored)]
+    """Return the TCP segments of a batch; other packets are counted in `ignored` by reason.
+
+    With a `partition` of the capture, only its segments: IP fragments are in all partitions, and the segment of their
+    datagram belongs to one."""
+    parts = [part for layer in header_parser.segments(packets) for part in located(layer, ignored)]
     if not parts:
         empty = np.zeros(0, np.int64)
         return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
                             empty.astype(np.uint8), empty, empty, empty)  # fmt: skip
     found = _joined(parts)
-    if share is not None and len(peeling.fragments):
-        marks = marks_of(found.source, found.source_port, found.destination, found.destination_port)
-        found = Located._make(column[share.has(marks)] for column in found)
+    if partition is not None and len(header_parser.fragments):
+        hashes = pair_hashes(found.source, found.source_port, found.destination, found.destination_port)
+        found = Located._make(column[partition.contains(hashes)] for column in found)
     packet, time_ns = packets.number[found.row], packets.time_ns[found.row]
-    direction = flows.directions(
+    direction = connections.directions(
         (found.source, found.source_port), (found.destination, found.destination_port),
         found.flags, found.seq, found.ack, found.size + found.missing, packet, time_ns,
     )  # fmt: skip
@@ -69,7 +71,7 @@ def segments(
 
 
 def _joined(parts: list[Located]) -> Located:
-    """All parts in capture order."""
+    """Merge parts in capture order."""
     if len(parts) == 1:
         return parts[0]
     order = np.argsort(np.concatenate([part.row for part in parts]), kind="stable")
@@ -77,7 +79,7 @@ def _joined(parts: list[Located]) -> Located:
 
 
 def located(layer: Layer, ignored: Counter[str]) -> list[Located]:
-    """The segments of a layer, none or one part."""
+    """Return the segments of a layer, as one part or none."""
     layer = _fitting(layer, layer.room >= LEAST_HEADER, ignored)
     head = layer.header(LEAST_HEADER)
     header = (head.u8(12) >> 4) * 4
@@ -106,7 +108,7 @@ def _fitting(layer: Layer, fits: Bool, ignored: Counter[str]) -> Layer:
 
 
 def _addresses(layer: Layer) -> tuple[UInt8, UInt8]:
-    """Source and destination."""
+    """Return source and destination, `(n, 16)` each."""
     head = layer.ip_header(V4_HEADER)  # as much as both versions have
     words = np.zeros((2, len(layer), 4), np.uint32)
     words[:, :, 2] = V4_MAPPED

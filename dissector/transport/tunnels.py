@@ -1,6 +1,6 @@
 """Packets inside packets: GRE and ERSPAN over IP; VXLAN, GENEVE and GTP-U over UDP.
 
-A UDP port is a hint and no more: what does not parse is other traffic, and so not TCP.
+A UDP port is only a hint: what does not parse is other traffic, and so not TCP.
 """
 
 from collections.abc import Iterator
@@ -31,17 +31,17 @@ def _gre(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     fields += (version == 1) & ((flags & ACKNOWLEDGED) != 0)
     number = np.where((number == ERSPAN_TYPE) & ((flags & SEQUENCE) == 0), BRIDGED, number)
     number = np.where((version > 1) | ((flags & ROUTING) != 0), NOTHING, number)
-    yield NextHeader(layer.behind(GRE.size + 4 * fields), ProtocolNumbers.ETHERTYPE, number)
+    yield NextHeader(layer.after(GRE.size + 4 * fields), ProtocolNumbers.ETHERTYPE, number)
 
 
 def _erspan_2(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    yield NextHeader(layer.behind(ERSPAN_2.size), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
+    yield NextHeader(layer.after(ERSPAN_2.size), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
 
 
 def _erspan_3(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    """Its last bit says that 8 more bytes follow, five others what was mirrored."""
+    """The last bit announces 8 more bytes, five others identify what was mirrored."""
     mirrored = (head.u8(10) >> 2) & 31
-    inside = layer.behind(ERSPAN_3.size + 8 * (head.u8(11) & 1))
+    inside = layer.after(ERSPAN_3.size + 8 * (head.u8(11) & 1))
     yield NextHeader(inside.where(mirrored == 0), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
     yield NextHeader(inside.where(mirrored == 2), IP)
     yield NextHeader(layer.where((mirrored != 0) & (mirrored != 2)), NOT_IP)
@@ -49,14 +49,14 @@ def _erspan_3(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
 
 def _vxlan(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     good, other = layer.split((head.u8(0) & VXLAN_HAS_ID) != 0)
-    yield NextHeader(good.behind(VXLAN.size), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
+    yield NextHeader(good.after(VXLAN.size), ProtocolNumbers.LINK_TYPE, LINK_ETHERNET)
     yield NextHeader(other, NOT_TCP)
 
 
 def _geneve(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     first = head.u8(0)
     good = (first >> 6) == 0
-    inside = layer.behind(GENEVE.size + 4 * (first & 63))
+    inside = layer.after(GENEVE.size + 4 * (first & 63))
     yield NextHeader(inside.where(good), ProtocolNumbers.ETHERTYPE, head.u16(2)[good])
     yield NextHeader(layer.where(~good), NOT_TCP)
 
@@ -66,9 +66,9 @@ def _gtp(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     flags = head.u8(0)
     good = ((flags & 0xF0) == GTP_VERSION) & (head.u8(1) == GTP_PACKET)
     optional, extended = (flags & GTP_OPTIONAL) != 0, (flags & GTP_EXTENDED) != 0
-    yield NextHeader(layer.behind(GTP_U.size).where(good & ~optional), IP)
-    yield NextHeader(layer.behind(GTP_U.size + 4).where(good & optional & ~extended), IP)
-    yield NextHeader(layer.behind(GTP_U.size + 3).where(good & extended), _GTP_EXTENSION)
+    yield NextHeader(layer.after(GTP_U.size).where(good & ~optional), IP)
+    yield NextHeader(layer.after(GTP_U.size + 4).where(good & optional & ~extended), IP)
+    yield NextHeader(layer.after(GTP_U.size + 3).where(good & extended), _GTP_EXTENSION)
     yield NextHeader(layer.where(~good), NOT_TCP)
 
 
@@ -76,8 +76,8 @@ def _gtp_extension(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     """Read from the type in the last byte of the header before: its length counts 4 bytes each."""
     kind, size = head.u8(0), head.u8(1) * 4
     more = (kind != 0) & (size != 0)
-    yield NextHeader(layer.behind(size).where(more), _GTP_EXTENSION)
-    yield NextHeader(layer.behind(1).where(kind == 0), IP)
+    yield NextHeader(layer.after(size).where(more), _GTP_EXTENSION)
+    yield NextHeader(layer.after(1).where(kind == 0), IP)
     yield NextHeader(layer.where((kind != 0) & (size == 0)), NOT_TCP)
 
 

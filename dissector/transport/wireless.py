@@ -1,4 +1,4 @@
-"""IEEE 802.11 frames, bare and behind what monitoring cards put before them. What is encrypted is counted as such."""
+"""IEEE 802.11 frames, bare and behind the headers of monitoring cards. Encrypted frames are counted as such."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,7 +17,7 @@ AGGREGATED: Final = 0x80
 
 
 def _frame(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    """Frame control, then up to four addresses; with quality of service a control field of its own."""
+    """Frame control, then up to four addresses; with quality of service one more control field."""
     kind, flags = head.u8(0), head.u8(1)
     data = ((kind & TYPE) == DATA) & ((kind & NO_DATA) == 0)
     protected = (flags & PROTECTED) != 0
@@ -27,7 +27,7 @@ def _frame(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     yield NextHeader(layer.where(data & ~protected & fragment), FRAGMENT)
     plain = data & ~protected & ~fragment
     qos, order = (kind & QOS) != 0, (flags & ORDER) != 0
-    inside = layer.behind(FRAME.size + 6 * ((flags & BOTH_WAYS) == BOTH_WAYS))
+    inside = layer.after(FRAME.size + 6 * ((flags & BOTH_WAYS) == BOTH_WAYS))
     yield NextHeader(inside.where(plain & ~qos), SNAP)
     yield NextHeader(inside.where(plain & qos & ~order), _QOS)
     yield NextHeader(inside.where(plain & qos & order), _QOS_HT)
@@ -36,19 +36,19 @@ def _frame(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
 def _qos(size: int) -> HeaderProtocol:
     def read(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
         aggregate = (head.u8(0) & AGGREGATED) != 0
-        yield NextHeader(layer.behind(size).where(~aggregate), SNAP)
+        yield NextHeader(layer.after(size).where(~aggregate), SNAP)
         yield NextHeader(layer.where(aggregate), AGGREGATE)
 
     return HeaderProtocol("802.11", size, read, runt=NOT_IP)
 
 
 def _radiotap(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    yield NextHeader(layer.behind(head.little16(2)), FRAME)
+    yield NextHeader(layer.after(head.little16(2)), FRAME)
 
 
 def _monitored(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    """The header's length stands at the same place in both formats, in either byte order."""
-    yield NextHeader(layer.behind(head.small32(4)), FRAME)
+    """The header's length is at the same offset in both formats, in either byte order."""
+    yield NextHeader(layer.after(head.small32(4)), FRAME)
 
 
 FRAME: Final = HeaderProtocol("802.11", 24, _frame, runt=NOT_IP)

@@ -18,7 +18,7 @@ steps = st.lists(
     st.one_of(
         st.tuples(st.just("extend"), st.lists(st.integers(0, 2**31 - 1), max_size=3000)),
         st.tuples(st.just("grow"), st.integers(0, 9000)),
-        st.tuples(st.just("let_go"), st.none()),
+        st.tuples(st.just("release_pages"), st.none()),
     ),
     max_size=12,
 )
@@ -28,8 +28,8 @@ steps = st.lists(
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where columns live."""
     if request.param != "memory":
-        monkeypatch.setattr(columns, "_FILED", 1 << 12)
-        monkeypatch.setattr(columns, "_STEP", 1 << 12)
+        monkeypatch.setattr(columns, "_FILE_BYTES", 1 << 12)
+        monkeypatch.setattr(columns, "_GROWTH_BYTES", 1 << 12)
     if request.param == "no room":
         monkeypatch.setattr(tempfile, "mkstemp", refused)
     return str(request.param)
@@ -52,7 +52,7 @@ def test_a_column_holds_what_was_put_into_it(
             column.grow(value)
             held += [default] * (value - len(held))
         else:
-            column.let_go()
+            column.release_pages()
         assert len(column) == len(held)
         assert column.values.dtype == dtype
     assert column.values.tolist() == held
@@ -63,7 +63,7 @@ def test_what_is_written_through_a_view_stays(place: str) -> None:
     column.grow(5000)
     column.values[1000:2000] = 9
     old = column.values
-    column.let_go()
+    column.release_pages()
     column.grow(500_000)
     assert old[999:2001].tolist() == [0, *[9] * 1000, 0]
     assert column.values[999:2001].tolist() == [0, *[9] * 1000, 0]

@@ -7,7 +7,7 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.cli.formats import Format
 from dissector.cli.show import show
-from dissector.core.garbage_collection import COLLECT_AFTER
+from dissector.core.garbage_collection import COLLECTION_THRESHOLD
 from tests.conftest import PCAPS
 
 
@@ -24,7 +24,7 @@ def test_show_collects_seldom_while_it_reads(
 
     monkeypatch.setattr("dissector.cli.show.Capture", Watched)
     assert show([str(PCAPS / "java.pcapng")], Format.TEXT, None, None, "api_key") == 0
-    assert seen == [COLLECT_AFTER]
+    assert seen == [COLLECTION_THRESHOLD]
     assert gc.get_threshold() == usual
     assert show([str(PCAPS / "java.pcapng")], Format.TEXT, 1, None, None) == 0
     assert gc.get_threshold() == usual

@@ -120,7 +120,7 @@ def indexed(packets: list[Packet], cuts: Cuts) -> list[tuple[int, ...]]:
     store = Store()
     transport = Transport(store, DEFAULT)
     indexer = Indexer(store, transport.connections, DEFAULT)
-    framer = Framer(store, indexer.recogniser, DEFAULT)
+    framer = Framer(store, indexer.detector, DEFAULT)
     assert not output(StageChain(transport, framer, indexer), Captured(packets, store).batches(cuts))
     indexer.sort_rows()
     table = indexer.table

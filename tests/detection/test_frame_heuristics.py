@@ -31,7 +31,7 @@ def test_a_request_that_is_plain_by_columns_is_one_by_itself(heads: list[bytes])
         assert requests.is_request(head)
         assert is_printable(head)
         assert not is_cut_short(head)
-        assert other_protocols.other_protocol(head) is None
+        assert other_protocols.recognize(head) is None
 
 
 def test_what_clients_begin_with_is_plain() -> None:

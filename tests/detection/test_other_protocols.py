@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.core import limits
-from dissector.detection.other_protocols import OtherProtocol, other_protocol
+from dissector.detection.other_protocols import OtherProtocol, recognize
 from dissector.exchange.model import ExchangeRow
 from tests.traffic import (
     SYN,
@@ -122,11 +122,11 @@ def test_a_tls_broker_is_told_also_from_the_middle(tmp_path: Path, first: int) -
 def test_protocols_are_known_by_their_first_bytes(
     tmp_path: Path, protocol: OtherProtocol, from_client: bool, head: bytes
 ) -> None:
-    assert other_protocol(head) is protocol
+    assert recognize(head) is protocol
     packets = conversation([Turn(from_client, head), Turn(not from_client, b"whatever it says")])
     rows, spoken = seen(capture_of(tmp_path, packets))
-    assert spoken == {protocol.words: 1}
-    assert [row.info for row in rows] == [f"{protocol.words} on Kafka's port, not Kafka"]
+    assert spoken == {protocol.label: 1}
+    assert [row.info for row in rows] == [f"{protocol.label} on Kafka's port, not Kafka"]
 
 
 def zookeeper(first: int, count: int) -> list[Turn]:
@@ -208,7 +208,7 @@ def test_many_strangers_have_rows_up_to_a_limit_and_are_counted_then(tmp_path: P
     packets = [
         p for n in range(9) for p in conversation([Turn(True, b"GET / HTTP/1.1\r\n\r\n")], client=("10.0.0.3", n + 1))
     ]
-    with Capture([capture_of(tmp_path, packets)], limits.Limits(strangers=4)) as capture:
+    with Capture([capture_of(tmp_path, packets)], limits.Limits(non_kafka_connections=4)) as capture:
         assert len(list(capture.exchanges())) == 4
         [problem] = capture.problems
         assert problem.message == "5 more connections on Kafka's port are not Kafka: they have no row"

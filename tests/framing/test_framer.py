@@ -22,8 +22,8 @@ Row = tuple[int, int, int, bytes]
 class Metadata:
     """Frames begin as Metadata requests do."""
 
-    alone = True
-    inside = True
+    one_is_enough = True
+    within_segments = True
 
     def strong(self, words: Int64, lengths: Int64) -> Bool:
         return words >> 16 == 3
@@ -31,7 +31,7 @@ class Metadata:
     def judge(self, head: bytes, packet: int) -> FrameEvidence:
         return FrameEvidence.STRONG if head[4:6] == b"\x00\x03" and len(head) >= 14 else FrameEvidence.NONE
 
-    def together(self, heads: list[bytes], ends: int) -> bool:
+    def are_consistent(self, heads: list[bytes], ends: int) -> bool:
         return True
 
 
@@ -42,22 +42,22 @@ class Anything:
         self._begins = begins
         self.findings: list[int] = []
 
-    def verdict(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
+    def classify(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
         return self._begins
 
-    def begin(self, directions: Int64, heads: UInt8, sizes: Int64) -> Bool:
+    def classify_starts(self, directions: Int64, heads: UInt8, sizes: Int64) -> Bool:
         return np.full(len(directions), self._begins is Classification.FRAMES)
 
-    def asks(self, direction: int) -> bool:
+    def is_client(self, direction: int) -> bool:
         return True
 
-    def heads(self, direction: int) -> FrameHeuristics:
+    def heuristics(self, direction: int) -> FrameHeuristics:
         return Metadata()
 
-    def expects(self, direction: int) -> bool:
+    def is_probably_kafka(self, direction: int) -> bool:
         return False
 
-    def found(self, direction: int, head: bytes) -> None:
+    def confirm(self, direction: int, head: bytes) -> None:
         self.findings.append(direction)
 
 
@@ -123,7 +123,7 @@ def test_any_bytes_are_tiled(junk: bytes, batch: int) -> None:
     assert sum(min(size, len(junk) - start) for _, start, size, _ in rows) == len(junk)
 
 
-@pytest.mark.parametrize("begins", [Classification.SEARCH, Classification.PERHAPS])
+@pytest.mark.parametrize("begins", [Classification.SEARCH, Classification.POSSIBLE])
 def test_a_frame_in_the_middle_of_bytes_is_found(begins: Classification) -> None:
     lost = b"\x00\x07rest of what was lost"
     rows = split(lost + request(1) + request(2), [], set(), 1, begins=begins)
@@ -134,7 +134,7 @@ def test_a_frame_in_the_middle_of_bytes_is_found(begins: Classification) -> None
 
 @pytest.mark.parametrize("stream", [b"nothing here at all", response(1) + b"??"])
 def test_nothing_is_found_where_nothing_is(stream: bytes) -> None:
-    assert split(stream, [], set(), 1, begins=Classification.PERHAPS) == []
+    assert split(stream, [], set(), 1, begins=Classification.POSSIBLE) == []
     [(kind, start, size, _)] = split(stream, [], set(), 1, begins=Classification.SEARCH)
     assert (kind, start, size) == (FrameKind.UNPARSED, 0, len(stream))
 

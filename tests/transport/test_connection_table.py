@@ -13,11 +13,11 @@ SECOND = conversation([Turn(True, b"three"), Turn(False, b"four")], isn=(99_000,
 
 
 def test_endpoints_are_told_as_text_side_0_first() -> None:
-    flows = read(FIRST).transport.connections
-    assert len(flows) == 1
-    assert flows.endpoints(0) == (CLIENT, SERVER)
-    assert flows.syn_side(0) == 0
-    assert flows.first_packet(0) == 0
+    connections = read(FIRST).transport.connections
+    assert len(connections) == 1
+    assert connections.endpoints(0) == (CLIENT, SERVER)
+    assert connections.syn_side(0) == 0
+    assert connections.first_packet(0) == 0
 
 
 def test_ipv6_endpoints_are_told_compressed() -> None:
@@ -37,10 +37,10 @@ def test_the_side_that_opened_is_known_by_its_syn_or_by_the_answer() -> None:
 @pytest.mark.parametrize("seen", [SECOND, SECOND[1:]], ids=["its SYN", "its SYN|ACK"])
 def test_endpoints_used_again_are_another_connection(seen: list[Packet], cuts: list[int]) -> None:
     reading = read([*FIRST, *seen], cuts=cuts)
-    flows = reading.transport.connections
-    assert len(flows) == 2
-    assert flows.first_packet(1) == len(FIRST)
-    said = {flows.endpoints(direction // 2)[direction % 2]: data for direction, data in reading.streams.items()}
+    connections = reading.transport.connections
+    assert len(connections) == 2
+    assert connections.first_packet(1) == len(FIRST)
+    said = {connections.endpoints(direction // 2)[direction % 2]: data for direction, data in reading.streams.items()}
     assert said == {CLIENT: b"three", SERVER: b"four"}  # the later ones; both sides of both were told
     assert sorted(reading.streams.values()) == [b"four", b"one", b"three", b"two"]
 
@@ -67,15 +67,17 @@ def test_many_connections_of_the_same_endpoints_in_one_batch_are_told_apart() ->
 
 
 def test_how_each_side_ended_is_known() -> None:
-    flows = read([*FIRST, Packet(True, 1004, b"", FIN | ACK), Packet(False, 5004, b"", RST)]).transport.connections
-    assert flows.ended(0) == (FIN, RST)
+    connections = read(
+        [*FIRST, Packet(True, 1004, b"", FIN | ACK), Packet(False, 5004, b"", RST)]
+    ).transport.connections
+    assert connections.ended(0) == (FIN, RST)
     assert read(FIRST).transport.connections.ended(0) == (0, 0)
 
 
 def test_a_refused_attempt_and_the_next_one_are_two_connections() -> None:
     refused = [FIRST[0], Packet(False, 0, b"", RST | ACK, FIRST[0].seq + 1)]
-    flows = read([*refused, *SECOND]).transport.connections
-    assert [flows.ended(number)[1] for number in range(len(flows))] == [RST, 0]
+    connections = read([*refused, *SECOND]).transport.connections
+    assert [connections.ended(number)[1] for number in range(len(connections))] == [RST, 0]
 
 
 def test_an_answer_to_an_attempt_that_is_over_changes_nothing() -> None:

@@ -62,20 +62,20 @@ def test_what_ended_is_forgotten_some_packets_later_and_not_before() -> None:
 
 def test_what_is_looked_up_is_bounded_by_what_is_open() -> None:
     scan = [packet for syn in opened(400) for packet in (syn, Packet(False, 0, b"", RST | ACK, 8, client=syn.client))]
-    flows = read([*FIRST, *scan, *FIRST[2:]], limits=FEW).transport.connections
-    assert len(flows) == 401
-    assert flows.known <= 1 + 2 * FEW.remembered_packets
-    assert flows.endpoints(400)[0] == other(399)
+    connections = read([*FIRST, *scan, *FIRST[2:]], limits=FEW).transport.connections
+    assert len(connections) == 401
+    assert connections.known <= 1 + 2 * FEW.remembered_packets
+    assert connections.endpoints(400)[0] == other(399)
 
 
 def test_too_many_open_ones_are_forgotten_the_longest_idle_first_and_it_is_told() -> None:
     limits = replace(FEW, connections=10)
     for busy in (True, False):
         talk = [packet for syn in opened(40) for packet in (syn, *([FIRST[2]] if busy else []))]
-        flows = read([*FIRST, *talk, *FIRST[2:]], limits=limits).transport.connections
-        assert flows.known <= limits.connections + limits.remembered_packets
-        assert len(flows) == 41 + (not busy)
-        assert flows.resumed == (not busy)
+        connections = read([*FIRST, *talk, *FIRST[2:]], limits=limits).transport.connections
+        assert connections.known <= limits.connections + limits.remembered_packets
+        assert len(connections) == 41 + (not busy)
+        assert connections.resumed == (not busy)
 
 
 def test_what_waits_of_a_connection_comes_out_when_it_is_forgotten() -> None:
@@ -150,9 +150,10 @@ def take(life: Life, side: int, packet: Packet, number: int) -> None:
 
 
 def told(reading: Reading) -> list[tuple[int, tuple[str, int], int, tuple[int, int]]]:
-    flows = reading.transport.connections
+    connections = reading.transport.connections
     return [
-        (flows.first_packet(n), flows.endpoints(n)[0], flows.syn_side(n), flows.ended(n)) for n in range(len(flows))
+        (connections.first_packet(n), connections.endpoints(n)[0], connections.syn_side(n), connections.ended(n))
+        for n in range(len(connections))
     ]
 
 

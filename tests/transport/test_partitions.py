@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.arrays import UInt64
-from dissector.transport.partitions import Partition, marks_of
+from dissector.transport.partitions import Partition, pair_hashes
 
 ends = st.tuples(st.binary(min_size=16, max_size=16), st.integers(0, 65_535))
 pairs = st.lists(st.tuples(ends, ends), min_size=1, max_size=20)
@@ -19,21 +19,21 @@ Pairs = list[tuple[tuple[bytes, int], tuple[bytes, int]]]
 def marks(found: Pairs) -> UInt64:
     (source, from_port), (destination, to_port) = (list(zip(*each, strict=True)) for each in zip(*found, strict=True))
     addresses = [np.frombuffer(b"".join(each), np.uint8).reshape(-1, 16) for each in (source, destination)]
-    return marks_of(addresses[0], np.array(from_port), addresses[1], np.array(to_port))
+    return pair_hashes(addresses[0], np.array(from_port), addresses[1], np.array(to_port))
 
 
 @given(found=pairs, parts=st.integers(1, 9))
 def test_a_pair_has_one_part_in_either_direction(found: Pairs, parts: int) -> None:
     one, other = marks(found), marks([(to, source) for source, to in found])
     assert (one == other).all()
-    shares = np.array([Partition(number, parts).has(one) for number in range(parts)])
+    shares = np.array([Partition(number, parts).contains(one) for number in range(parts)])
     assert (shares.sum(axis=0) == 1).all()
 
 
 def test_parts_are_of_a_size() -> None:
     """Clients of one host, one port behind the other."""
     found = marks([((bytes(16), port), (bytes(15) + b"\x01", 9092)) for port in range(20_000, 30_000)])
-    sizes = [int(Partition(number, 8).has(found).sum()) for number in range(8)]
+    sizes = [int(Partition(number, 8).contains(found).sum()) for number in range(8)]
     assert min(sizes) > 1_100
     assert max(sizes) < 1_400
 

@@ -17,28 +17,28 @@ PACKETS = conversation([Turn(True, b"a" * 100), Turn(False, b"b" * 300)], segmen
 """Two to open, one of the client, three of the server: a packet a millisecond."""
 
 
-def delays(resent: Retransmissions, *frames: tuple[int, int, int, int]) -> list[tuple[int, int]]:
+def delays(retransmissions: Retransmissions, *frames: tuple[int, int, int, int]) -> list[tuple[int, int]]:
     """Of frames (direction, stream offset, size, begun after so many milliseconds), in milliseconds."""
     columns = np.array(frames, np.int64).T
-    again, waited = resent.delays(*columns[:3], columns[3] * MS)
+    again, waited = retransmissions.delays(*columns[:3], columns[3] * MS)
     return [(a // MS, w // MS) for a, w in zip(again.tolist(), waited.tolist(), strict=True)]
 
 
-def stretches(resent: Retransmissions) -> set[tuple[int, ...]]:
-    return set(zip(*(column.values.tolist() for column in resent._columns), strict=True))
+def stretches(retransmissions: Retransmissions) -> set[tuple[int, ...]]:
+    return set(zip(*(column.values.tolist() for column in retransmissions._columns), strict=True))
 
 
 def test_a_segment_that_comes_again_delays_the_frames_that_it_has_bytes_of() -> None:
-    resent = read([*PACKETS, *PACKETS[:1] * 10, PACKETS[4]]).transport.retransmissions
-    assert delays(resent, (1, 0, 100, 3), (1, 100, 50, 4), (1, 150, 150, 4), (0, 0, 100, 2)) == [
+    retransmissions = read([*PACKETS, *PACKETS[:1] * 10, PACKETS[4]]).transport.retransmissions
+    assert delays(retransmissions, (1, 0, 100, 3), (1, 100, 50, 4), (1, 150, 150, 4), (0, 0, 100, 2)) == [
         (0, 0), (12, 0), (12, 0), (0, 0),
     ]  # fmt: skip
 
 
 def test_what_stands_behind_a_hole_waits_until_that_is_filled() -> None:
     late = [*PACKETS[:3], *PACKETS[4:], *[Packet(True, 1101, b"", ACK)] * 7, PACKETS[3]]
-    resent = read(late).transport.retransmissions
-    assert delays(resent, (1, 0, 100, 12), (1, 100, 50, 12), (1, 200, 100, 12), (0, 0, 100, 2)) == [
+    retransmissions = read(late).transport.retransmissions
+    assert delays(retransmissions, (1, 0, 100, 12), (1, 100, 50, 12), (1, 200, 100, 12), (0, 0, 100, 2)) == [
         (0, 9), (0, 9), (0, 9), (0, 0),
     ]  # fmt: skip
 
@@ -50,8 +50,8 @@ def test_clean_traffic_and_keep_alives_are_none_of_it(garbage: bytes) -> None:
 
 
 def test_what_is_remembered_is_bounded_and_the_rest_counted() -> None:
-    resent = read([*PACKETS, *PACKETS[3:] * 4], limits=Limits(resent=5)).transport.retransmissions
-    assert (len(resent), resent.left_out) == (5, 7)
+    retransmissions = read([*PACKETS, *PACKETS[3:] * 4], limits=Limits(retransmissions=5)).transport.retransmissions
+    assert (len(retransmissions), retransmissions.left_out) == (5, 7)
 
 
 @given(said=streams(), mangle=manglings(), cuts=st.lists(st.integers(0, 10_000), max_size=6))
@@ -64,19 +64,19 @@ def test_batches_make_no_difference(said: tuple[bytes, bytes], mangle: Mangling,
 
 @given(chance=seeds)
 def test_delays_are_those_of_looking_at_every_stretch(chance: random.Random) -> None:
-    resent = Retransmissions(DEFAULT)
+    retransmissions = Retransmissions(DEFAULT)
     rows = []
     for _ in range(chance.randrange(1, 30)):
         start = chance.randrange(200)
         since = chance.choice([0, chance.randrange(1, 50)])
         rows.append((chance.randrange(4), start, start + chance.randint(1, 40), chance.randrange(50, 100), since))
-    resent.add(np.array(rows, np.int64).T)
+    retransmissions.add(np.array(rows, np.int64).T)
     frames, at = [], 0
     while at < 200:
         size = chance.randint(1, 30)
         frames.append((chance.randrange(4), at, size, chance.randrange(50)))
         at += size
-    again, waited = resent.delays(*np.array(frames, np.int64).T)
+    again, waited = retransmissions.delays(*np.array(frames, np.int64).T)
     for (direction, start, size, begun), *found in zip(frames, again.tolist(), waited.tolist(), strict=True):
         over = [row for row in rows if row[0] == direction and row[1] < start + size and row[2] > start]
         assert found[0] == max([0, *(came - begun for *_, came, since in over if not since)])

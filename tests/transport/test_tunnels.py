@@ -96,11 +96,11 @@ def test_what_a_switch_cuts_off_of_what_it_mirrors_is_known_by_its_size() -> Non
 
 def test_only_datagrams_with_tcp_are_kept() -> None:
     store = Store()
-    peeling = HeaderParser(store, DEFAULT, Counter())
+    header_parser = HeaderParser(store, DEFAULT, Counter())
     other = [piece for n in range(9) for piece in fragments(ip4(17, udp(2049, bytes(999))), n, 504)]
-    assert not peeling.segments(batch(other, link_type=101))
+    assert not header_parser.segments(batch(other, link_type=101))
     assert store.add(b"first") == 0
-    [layer] = peeling.segments(batch([*other, *fragments(PACKETS[-1], 99, 80)], link_type=101))
+    [layer] = header_parser.segments(batch([*other, *fragments(PACKETS[-1], 99, 80)], link_type=101))
     assert bytes(store.read(layer.base + int(layer.at[0]) + 20, 200)) == DATA[400:]
 
 
@@ -234,12 +234,12 @@ def test_work_does_not_grow_with_the_ways_that_packets_take(monkeypatch: pytest.
     frames = [frame(outer(inner(PACKETS[-1]))) for inner, outer, frame in ways]
     read_headers = Counter[str]()
 
-    def counting(peeling: HeaderParser, protocol: HeaderProtocol, layer: Layer) -> Iterator[NextHeader]:
+    def counting(header_parser: HeaderParser, protocol: HeaderProtocol, layer: Layer) -> Iterator[NextHeader]:
         read_headers[protocol.name] += 1
-        return real(peeling, protocol, layer)
+        return real(header_parser, protocol, layer)
 
-    real = HeaderParser._behind
-    monkeypatch.setattr(HeaderParser, "_behind", counting)
+    real = HeaderParser._parse_header
+    monkeypatch.setattr(HeaderParser, "_parse_header", counting)
     [stream] = read(frames).streams.values()
     assert stream == DATA[400:]
     assert sum(read_headers.values()) < len(frames) / 10
@@ -310,9 +310,9 @@ random_bytes = st.tuples(st.sampled_from([*(link_type for link_type, _ in LINKS.
 def test_whatever_the_bytes_a_packet_is_a_segment_or_counted_once(packet: tuple[int, bytes], longer: int) -> None:
     link_type, frame = packet
     ignored: Counter[str] = Counter()
-    peeling = HeaderParser(Store(), DEFAULT, ignored)
-    found = peeling.segments(batch([frame], link_type=link_type, lengths=[len(frame) + longer]))
-    peeling.flush()
+    header_parser = HeaderParser(Store(), DEFAULT, ignored)
+    found = header_parser.segments(batch([frame], link_type=link_type, lengths=[len(frame) + longer]))
+    header_parser.flush()
     assert sum(map(len, found)) + sum(ignored.values()) == 1
     transport = read_cut([frame, frame], link_type, [len(frame) + longer] * 2)
     assert len(transport.connections) <= 1

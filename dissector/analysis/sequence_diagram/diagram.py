@@ -19,7 +19,7 @@ import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int32, Int64
-from dissector.core.columns import Numbers
+from dissector.core.columns import ValueNumbers
 from dissector.exchange.info_column import first_error, info
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import Flag
@@ -134,7 +134,7 @@ def _words(exchange: Exchange, is_request: bool) -> str:
 def _lanes(capture: Capture, found: IndexColumns) -> tuple[tuple[Lane, ...], Int32, Int32]:
     """The lanes, clients first, in the order of their first rows; the client's and the server's of each row."""
     nodes = {address: node for node, address in capture.connections.nodes.items()}
-    clients, servers = Numbers[Lane](), Numbers[Lane]()
+    clients, servers = ValueNumbers[Lane](), ValueNumbers[Lane]()
     pairs, first, inverse = np.unique(
         found.connection << 32 | _client_ids(found), return_index=True, return_inverse=True
     )

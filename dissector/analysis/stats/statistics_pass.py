@@ -27,7 +27,7 @@ from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.topic_mentions import topic_mentions
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.core.columns import Numbers
+from dissector.core.columns import ValueNumbers
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import RowKind
@@ -55,8 +55,8 @@ class StatisticsPass:
         self._capture = capture
         self._rows = rows
         self._count = len(capture) if rows is None else len(rows)
-        self._clients = Numbers[ClientSoftware]()
-        self._servers = Numbers[str]()
+        self._clients = ValueNumbers[ClientSoftware]()
+        self._servers = ValueNumbers[str]()
         self._offered: dict[tuple[str, int], Mapping[int, tuple[int, int]]] = {}
         """Offers that are noted, by the server and the identity of the offer, which is kept so that it stays one."""
         self._sampling = ExchangeSampler()
