@@ -7,7 +7,7 @@ every color has a number beside it.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_words
+from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_label
 from dissector.analysis.stats.counts import ApiVersion
 from dissector.analysis.stats.histogram import Histogram
 from dissector.analysis.stats.negotiated_versions import NegotiatedVersions, negotiated_versions
@@ -83,18 +83,18 @@ def overview_snapshot(statistics: Statistics) -> OverviewSnapshot:
     groups = {}
     for page, section in BREAKDOWNS.items():
         if page != "version":
-            count = len(getattr(statistics, GROUPS[page]).tallies)
+            count = len(getattr(statistics, GROUPS[page]).counts)
             groups[page] = tuple(map(_entry, section(statistics, MOST))), count
     versions = tuple(_version_entry(each, line) for each, line in _versions(statistics))
-    how = "" if statistics.fields.is_whole else f"estimated from {counted(statistics.fields.traced, 'message')}"
+    how = "" if statistics.fields.is_complete else f"estimated from {counted(statistics.fields.traced, 'message')}"
     return OverviewSnapshot(summary, groups, versions, _fields(statistics), how, _powers(total.latency))
 
 
 def _entry(line: StatsGroup) -> GroupStats:
-    tally = line.tally
-    p50, p99 = tally.latency.percentile(50), tally.latency.percentile(99)
+    counts = line.counts
+    p50, p99 = counts.latency.percentile(50), counts.latency.percentile(99)
     return GroupStats(
-        clean(line.words), line.filter, tally.exchanges, tally.bytes_out, tally.bytes_in, tally.errors, p50, p99
+        clean(line.label), line.filter, counts.exchanges, counts.bytes_out, counts.bytes_in, counts.errors, p50, p99
     )
 
 
@@ -103,13 +103,13 @@ def _versions(statistics: Statistics) -> Iterator[tuple[NegotiatedVersions, Stat
 
 
 def _version_entry(each: NegotiatedVersions, line: StatsGroup) -> VersionStats:
-    client = each.asked.client
+    client = each.client_api.client
     return VersionStats(
-        clean(line.facts["api"]),
-        clean(f"{client.client_id or '(no client id)'} → {each.asked.server}"),
+        clean(line.fields["api"]),
+        clean(f"{client.client_id or '(no client id)'} → {each.client_api.server}"),
         line.filter,
         (each.used.low, each.used.high),
-        None if each.offered is None else (each.offered.low, each.offered.high),
+        None if each.advertised is None else (each.advertised.low, each.advertised.high),
         each.highest_common,
     )
 
@@ -117,7 +117,7 @@ def _version_entry(each: NegotiatedVersions, line: StatsGroup) -> VersionStats:
 def _fields(statistics: Statistics) -> tuple[tuple[str, int, str], ...]:
     found = [
         (
-            clean(f"{api_words(ApiVersion(kind.api_key, kind.version))} {kind.side}.{path}"),
+            clean(f"{api_label(ApiVersion(kind.api_key, kind.version))} {kind.side}.{path}"),
             count,
             (kind.api_key, kind.version),
         )
@@ -125,7 +125,7 @@ def _fields(statistics: Statistics) -> tuple[tuple[str, int, str], ...]:
         for path, count in sample.estimated()
     ]
     filters = {
-        (line.facts["api_key"], line.facts["api_version"]): line.filter for line in BREAKDOWNS["api"](statistics)
+        (line.fields["api_key"], line.fields["api_version"]): line.filter for line in BREAKDOWNS["api"](statistics)
     }
     ranked = sorted(found, key=lambda each: -each[1])[:MOST]
     return tuple((words, count, filters.get(api, "")) for words, count, api in ranked)

@@ -21,7 +21,7 @@ from dissector.core.store import Excerpt, Store
 
 if TYPE_CHECKING:
     from dissector.exchange.decoder import ExchangeDecoder
-    from dissector.findings.examination import Examination
+    from dissector.findings.framework.examination import Examination
     from dissector.framing import Framer
     from dissector.index.indexer import Indexer
     from dissector.transport import Transport

@@ -10,9 +10,9 @@ from dissector.capture_session.stage_pipeline import Progress, StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.findings.examination import Examination
+from dissector.findings.framework.aggregation import Noted
+from dissector.findings.framework.examination import Examination
 from dissector.findings.message_column import UNKNOWN, MessageFindingColumn
-from dissector.findings.notes import Noted
 from dissector.findings.summary import NO_FINDINGS, FindingSummary
 
 SummaryNumbers = tuple[Int64, Sequence[FindingSummary]]
@@ -63,7 +63,7 @@ class FindingsPass:
         yield from self._run(examination.go_on_in_order(self._most_pending, now_ns, final=final))
 
     def take_observations(self) -> list[Noted]:
-        """Observations since the last call, for `dissector.findings.notes`."""
+        """Observations since the last call, for `dissector.findings.framework.aggregation`."""
         return [] if self.examination is None else self.examination.notes.taken()
 
     def examine_messages(self, rows: Int64) -> Iterator[int]:

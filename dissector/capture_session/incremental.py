@@ -19,9 +19,9 @@ from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.findings.found import Anew
-from dissector.findings.order import PATIENCE_NS
-from dissector.findings.seen import Place
+from dissector.findings.framework.decoded_exchange import Place
+from dissector.findings.framework.examination_queue import PATIENCE_NS
+from dissector.findings.framework.open_findings import Anew
 
 
 class IncrementalReading:

@@ -74,7 +74,7 @@ def _axis(over: LatencyOverTime) -> Line:
 def _topics(statistics: Statistics) -> Iterator[Line]:
     """Bytes of records, out and in."""
     found = sorted(
-        ((tally.bytes_out, tally.bytes_in, topic) for topic, tally in statistics.topics.tallies.items()),
+        ((counts.bytes_out, counts.bytes_in, topic) for topic, counts in statistics.topics.counts.items()),
         key=lambda each: (-each[0] - each[1], each[2]),
     )
     shown: Sequence[tuple[int, int, str]] = [each for each in found if each[0] + each[1]][:TOPICS]

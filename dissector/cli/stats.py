@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_name, api_words
+from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_label, api_name
 from dissector.analysis.stats.counts import ApiVersion, CountsByKey, ExchangeCounts
 from dissector.analysis.stats.latency_over_time import LatencyOverTime
 from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
@@ -194,7 +194,7 @@ def _table_of(heading: str, lines: Sequence[StatsGroup]) -> Iterator[Styled]:
     head = "".join(f"{name:>{width}}" for name, width in zip(_HEAD, _WIDTHS, strict=True))
     yield [(f"{head}  {heading}", DIM)]
     for line in lines:
-        yield [(_numbers(line.tally), ""), (f"  {line.words}", NAME)]
+        yield [(_numbers(line.counts), ""), (f"  {line.label}", NAME)]
 
 
 def _numbers(tally: ExchangeCounts) -> str:
@@ -213,7 +213,7 @@ def _fields(statistics: Statistics, most: int | None) -> Iterator[Styled]:
     if not fields:
         return
     total = sum(count for count, _, _ in fields)
-    how = "" if statistics.fields.is_whole else f", estimated from {counted(statistics.fields.traced, 'message')}"
+    how = "" if statistics.fields.is_complete else f", estimated from {counted(statistics.fields.traced, 'message')}"
     yield []
     yield [(f"{'bytes':>8}{'share':>8}  Fields{how}", DIM)]
     for count, kind, path in fields[:most]:
@@ -225,7 +225,7 @@ def _fields(statistics: Statistics, most: int | None) -> Iterator[Styled]:
 def _ranked_fields(statistics: Statistics) -> list[tuple[int, str, str]]:
     """Bytes, the message's API and version, the field's path."""
     found = [
-        (count, api_words(ApiVersion(kind.api_key, kind.version)), f"{kind.side}.{path}")
+        (count, api_label(ApiVersion(kind.api_key, kind.version)), f"{kind.side}.{path}")
         for kind, sample in statistics.fields.kinds.items()
         for path, count in sample.estimated()
     ]
@@ -243,7 +243,7 @@ def _json_lines(statistics: Statistics, by: str | None) -> Iterator[bytes]:
 
 
 def _object(by: str, line: StatsGroup) -> dict[str, Any]:
-    return {"by": by} | line.facts | _counts(line.tally)
+    return {"by": by} | line.fields | _counts(line.counts)
 
 
 def _counts(tally: ExchangeCounts) -> dict[str, Any]:

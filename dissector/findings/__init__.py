@@ -6,7 +6,7 @@
 from typing import Final
 
 from dissector.findings.explanation import Explanation
-from dissector.findings.known import KNOWN
+from dissector.findings.explanations import KNOWN
 from dissector.findings.registry import FINDERS
 
 __all__ = ["CODES", "Explanation", "explain"]

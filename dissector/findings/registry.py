@@ -2,19 +2,28 @@
 
 from typing import Final
 
-from dissector.findings.batching import TinyBatches, UncompressedBatches
-from dissector.findings.closing import ClosedInFlight, OversizedRequest
-from dissector.findings.correlation import DuplicateCorrelationId, OutOfOrderResponse
-from dissector.findings.errors import ErrorStorm, EverydayErrorAgain, FetchSessionError, Throttled
-from dissector.findings.finder import Finder
-from dissector.findings.groups import RebalanceLoop
-from dissector.findings.lag import ConsumerLag
-from dissector.findings.latency import LateFetch, Slow
-from dissector.findings.loss import NearLoss
-from dissector.findings.metadata import MetadataStorm
-from dissector.findings.resending import SentAgain
-from dissector.findings.sequences import RetriedBatch, SequenceGap
-from dissector.findings.versions import VersionNotOffered, VersionSteppedDown
+from dissector.findings.detectors.closed_in_flight import ClosedInFlight
+from dissector.findings.detectors.consumer_lag import ConsumerLag
+from dissector.findings.detectors.duplicate_correlation_id import DuplicateCorrelationId
+from dissector.findings.detectors.error_storm import ErrorStorm
+from dissector.findings.detectors.fetch_session_error import FetchSessionError
+from dissector.findings.detectors.late_fetch import LateFetch
+from dissector.findings.detectors.metadata_storm import MetadataStorm
+from dissector.findings.detectors.near_loss import NearLoss
+from dissector.findings.detectors.out_of_order_response import OutOfOrderResponse
+from dissector.findings.detectors.oversized_request import OversizedRequest
+from dissector.findings.detectors.rebalance_loop import RebalanceLoop
+from dissector.findings.detectors.repeated_expected_error import EverydayErrorAgain
+from dissector.findings.detectors.retried_batch import RetriedBatch
+from dissector.findings.detectors.sent_again import SentAgain
+from dissector.findings.detectors.sequence_gap import SequenceGap
+from dissector.findings.detectors.slow import Slow
+from dissector.findings.detectors.throttled import Throttled
+from dissector.findings.detectors.tiny_batches import TinyBatches
+from dissector.findings.detectors.uncompressed_batches import UncompressedBatches
+from dissector.findings.detectors.version_not_offered import VersionNotOffered
+from dissector.findings.detectors.version_stepped_down import VersionSteppedDown
+from dissector.findings.framework.detector import Finder
 
 FINDERS: Final[tuple[type[Finder], ...]] = (
     DuplicateCorrelationId,

@@ -1,6 +1,6 @@
-"""Captures to tables on Apache Spark: the stages that everybody else calls, a part of the packets each.
+"""Captures to tables on Apache Spark: runs the dissector's stages in parallel, one partition of the packets each.
 
-No logic about packets or Kafka is in here. A capture is looked over once (`plan`), its packets are dealt out by pairs
-of endpoints (`segments`, `source`), each part is read as the whole capture would be (`parts`), and what comes of it
-goes to tables (`tables`, `ingest`). Files that a ring still writes are followed: `ring`, `portion`, `follow`.
+No logic about packets or Kafka is in here. Files are scanned (`file_scan`), packets are shuffled by pairs of endpoints
+(`splits`, `source`, `shuffled`), each partition is dissected like a whole capture (`partition_rows`), and its rows go
+to tables (`table_schemas`, `ingest`). A ring of files is followed by `ring`, `micro_batch` and `ring_follower`.
 """

@@ -1,4 +1,4 @@
-"""Tables in Arrow's words: schemas as `tables` has them, JSON as text still; columns of what rows have."""
+"""Arrow schemas of the tables, with JSON still as text, and Arrow columns of values."""
 
 from collections.abc import Sequence
 from itertools import accumulate, chain
@@ -19,13 +19,13 @@ _SCALARS: Final = {
 
 
 def arrow_schema(table: TableSchema, *, partitions: bool) -> pa.Schema:
-    """A table's columns, the `partitions` before them or not."""
+    """Return the schema of a table, with or without the partition columns in front."""
     columns = (*(PARTITIONS if partitions else ()), *table.columns)
     return pa.schema([(c.name, pa.string() if c.of_json else arrow_type(c.type)) for c in columns])
 
 
 def arrow_type(words: str) -> pa.DataType:
-    """A type of Spark's, as `tables` writes them, in Arrow's words."""
+    """Return the Arrow type of a Spark type, as `table_schemas` writes it."""
     head, _, inner = words.partition("<")
     inner = inner.removesuffix(">")
     if not inner:
@@ -38,8 +38,8 @@ def arrow_type(words: str) -> pa.DataType:
 
 
 def frame(spark: "SparkSession", rows: Sequence[tuple[Any, ...]], words: str) -> "DataFrame":
-    """A few rows, of columns in Spark's words. As a list they would go by a worker of Python, which takes longer to
-    start than all else."""
+    """Return a data frame of a few rows, with columns as Spark's DDL. A list of rows would go through a Python worker,
+    whose start takes longer than everything else."""
     kinds = [part.partition(" ") for part in _parts(words)]
     schema = pa.schema([(name, arrow_type(kind)) for name, _, kind in kinds])
     columns = [column([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
@@ -47,7 +47,7 @@ def frame(spark: "SparkSession", rows: Sequence[tuple[Any, ...]], words: str) ->
 
 
 def _parts(inner: str) -> list[str]:
-    """What stands between commas, but for those inside of brackets."""
+    """Split at commas that are not inside of angle brackets."""
     parts, depth = [""], 0
     for character in inner:
         depth += (character == "<") - (character == ">")
@@ -59,7 +59,7 @@ def _parts(inner: str) -> list[str]:
 
 
 def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """A column; text that is not UTF-8 as JSON has it."""
+    """Return a column. Text that is not UTF-8 is escaped as in JSON."""
     if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type) and None not in values:
         return _lists(values, kind)
     try:
@@ -69,8 +69,8 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _lists(values: Sequence[Sequence[Any]], kind: pa.ListType) -> pa.Array:
-    """Lists of structures, which are dicts or tuples, field by field: in half the time that Arrow takes to look at
-    each."""
+    """Return lists of structs, given as dicts or tuples, field by field: half the time that Arrow needs to convert each
+    struct."""
     ends = pa.array(accumulate(map(len, values), initial=0), pa.int32())
     flat = list(chain.from_iterable(values))
     is_named = not flat or isinstance(flat[0], dict)

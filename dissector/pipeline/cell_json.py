@@ -1,6 +1,6 @@
-"""Messages as JSON for a cell: without what the tables are not to keep, and without what a cell can't hold.
+"""JSON of messages for cells of tables: without contents that are not to be kept, or that do not fit into a cell.
 
-Invariant: what is left out because it has no room is told, never silent.
+Invariant: content that does not fit gives a finding, it is never dropped silently.
 """
 
 from typing import Any, Final, NamedTuple
@@ -10,25 +10,25 @@ from dissector.pipeline.packing import BYTES
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 
 MAX_BYTES: Final = 16 << 20
-"""Bytes of a cell's JSON. A VARIANT can take more, but none of its strings, and what reads tables has to hold it."""
+"""Maximum bytes of a cell's JSON. A VARIANT can be larger, but none of its strings can, and readers must hold it."""
 CONTENTS: Final = frozenset(
     ("records", "messages", "compressed", "data", "key", "key_decoded", "value", "value_decoded", "headers")
 )
-"""What of a batch is its records."""
-RECORDS_ALONE: Final = "its records are in the table of records alone"
+"""Fields of a batch with its records."""
+RECORDS_ALONE: Final = "its records are only in the table of records"
 NOT_KEPT: Final = "it is left out"
 Body = dict[str, Any]
 
 
 class CellJson(NamedTuple):
-    """JSON, and what is not in it for want of room: empty where all is."""
+    """JSON, and what did not fit into it; empty if everything did."""
 
     json: bytes
     lost: str
 
 
 def of_message(said: Body, name: str | None, *, records: bool) -> CellJson:
-    """A request or a response, as JSON has it; `name` is the message's in the schema."""
+    """Return the cell of a request or response, given as a JSON object; `name` is its name in the schema."""
     whole = said if records else _without_records(said, name)
     json = dumps(whole)
     if len(json) <= MAX_BYTES:
@@ -40,7 +40,7 @@ def of_message(said: Body, name: str | None, *, records: bool) -> CellJson:
 
 
 def of_entry(entry: Body, *, records: bool) -> CellJson:
-    """What other rows have; of a batch of a log, its records."""
+    """Return the cell of other kinds of rows, such as a batch of a log with its records."""
     json = dumps(entry if records else without_contents(entry))
     return CellJson(json, "") if len(json) <= MAX_BYTES else CellJson(dumps(without_contents(entry)), RECORDS_ALONE)
 
@@ -52,7 +52,7 @@ def _without_records(said: Body, name: str | None) -> Body:
 
 
 def _without_records_at(value: Any, path: list[str]) -> Any:
-    """A copy of a body, the field at the path without what its batches hold."""
+    """Return a copy of a body without the records in the field at `path`."""
     if isinstance(value, list):
         return [_without_records_at(each, path) for each in value]
     if not path:
@@ -61,7 +61,7 @@ def _without_records_at(value: Any, path: list[str]) -> Any:
 
 
 def _of_field(field: Body) -> Body:
-    """A `records` field: of what is no batch the size is left."""
+    """Return a `records` field without its records. Of bytes that are no batch the size remains."""
     return {
         name: [without_contents(batch) for batch in value] if name == "batches"
         else without_contents(value) if isinstance(value, dict) else value
@@ -70,5 +70,5 @@ def _of_field(field: Body) -> Body:
 
 
 def without_contents(batch: Body) -> Body:
-    """A batch or a message without what it holds."""
+    """Return a batch or a message without its contents."""
     return {name: value for name, value in batch.items() if name not in CONTENTS}

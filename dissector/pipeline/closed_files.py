@@ -1,4 +1,4 @@
-"""The Python Data Source of a stream: files of a folder as they are closed. An offset is how many the log has."""
+"""Spark's Python Data Source for streams: files of a folder as they are closed. The offset is the length of the log."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -15,7 +15,7 @@ NAME = "kafka_closed_files"
 
 
 class ClosedFilesSource(DataSource):
-    """What `spark.readStream.format(NAME)` finds. Options: `folder`, `log`, `quiet`."""
+    """The source behind `spark.readStream.format(NAME)`. Options: `folder`, `log`, `quiet`."""
 
     @classmethod
     def name(cls) -> str:
@@ -29,7 +29,7 @@ class ClosedFilesSource(DataSource):
 
 
 class ClosedFilesReader(DataSourceStreamReader):
-    """Reads the log, and writes it."""
+    """Appends closed files to the log, and reads from it."""
 
     def __init__(self, folder: str, log: str, quiet: float) -> None:
         self._folder = folder

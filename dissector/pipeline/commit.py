@@ -1,10 +1,10 @@
-"""From what was staged to where it belongs: all of it or nothing, whenever somebody stops.
+"""Commits a staged micro-batch: all of it or nothing, whenever the process dies.
 
-A stage holds tables as they are to be (`TABLE/day=…/capture=…/*.parquet`), what is left of each part (`left-BATCH/`)
-and the state (`committed`). The file `complete` says that it is whole.
+The staging folder holds files of tables (`TABLE/day=…/capture=…/*.parquet`), the carry-over of each partition
+(`left-BATCH/`) and the follower's state (`committed`). The file `complete` marks it as complete.
 
-Invariant: a stage that is complete ends up in place however often the way there is broken off, each file once; one that
-is not leaves nothing. `captures` comes last of the tables: it says what is there.
+Invariant: a complete staging folder ends up in place, each file once, however often the commit is interrupted; an
+incomplete one is dropped. `captures` is committed last of the tables: it says which captures are there.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from typing import Final
 from dissector.pipeline.table_schemas import PARTITION_TABLES
 
 FOLLOWER: Final = "_follow"
-"""Beside the tables: what goes on from one micro-batch to the next."""
+"""The follower's folder beside the tables: state from one micro-batch to the next."""
 STAGE: Final = "stage"
 COMPLETE: Final = "complete"
 COMMITTED: Final = "committed"
@@ -22,12 +22,12 @@ CARRY_OVER: Final = "left-"
 
 
 def carry_over_folder(batch: int) -> str:
-    """The folder of what a micro-batch left of each part."""
+    """Return the name of the folder with the carry-overs of a micro-batch."""
     return f"{CARRY_OVER}{batch}"
 
 
 def commit_staged(folder: Path) -> None:
-    """Bring what was staged in a folder as a whole to the tables beside it, or drop it."""
+    """Move a complete staging folder to the tables beside it, or drop an incomplete one."""
     stage = folder / STAGE
     if (stage / COMPLETE).exists():
         for name in (*PARTITION_TABLES, "captures"):

@@ -1,7 +1,7 @@
-"""What several connections tell: notes are brought together, and what they tell is put where rows of parts are.
+"""Cross-connection findings in Spark: observations are sorted by scope, findings are joined to rows of exchanges.
 
-Invariant: notes of one scope are in one partition, in the order of the capture: so what is made of them is what reading
-the whole makes, whatever the parts were.
+Invariant: observations of one scope are in one partition, in the order of the capture. So findings are those of reading
+the whole capture, however packets were distributed.
 """
 
 from typing import Final
@@ -15,20 +15,20 @@ from dissector.pipeline.observations import BY, ORDER
 from dissector.pipeline.table_schemas import BY_NAME, PARTITIONS
 
 KEYS: Final = ["capture", "packet", "start"]
-"""What an exchange is found by."""
+"""Columns that identify an exchange."""
 _MARKS: Final = rf"^(\[({'|'.join(sorted({each.explanation.code for each in FINDERS}))})\]( |$))+"
-"""What the words of an exchange begin with that several rows tell something of."""
+"""Matches the codes of cross-connection findings at the beginning of an info column."""
 _SEVERITIES: Final = [each.value for each in Severity]
 
 
 def partitioned(notes: DataFrame, partitions: int) -> DataFrame:
-    """Notes of all parts, as `notes.findings_of` wants them."""
+    """Return observations of all partitions in the order that `observations.findings_of` needs."""
     return notes.repartition(partitions, *BY).sortWithinPartitions(*ORDER)
 
 
 def with_found(exchanges: DataFrame, found: DataFrame) -> DataFrame:
-    """Rows of exchanges with what was found: their words begin with all codes in order, as `session.exchange.Exchange`
-    has it (`mark`), and the gravest severity holds."""
+    """Return rows of exchanges with cross-connection findings: the info column begins with all codes in order, as in
+    the list, and the severity is the gravest."""
     told = found.groupBy(*KEYS).agg(f.collect_set("code").alias("_codes"), f.max(_rank("severity")).alias("_rank"))
     before = f.regexp_extract("info", _MARKS, 0)
     codes = f.array_sort(f.array_union("_codes", f.regexp_extract_all(before, f.lit(r"\[(.*?)\]"), 1)))
@@ -46,13 +46,13 @@ def with_found(exchanges: DataFrame, found: DataFrame) -> DataFrame:
 
 
 def _rank(severity: str) -> Column:
-    """From 1; null where there is none."""
+    """Return the rank of a severity, from 1; null if there is none."""
     ranks = f.array(*(f.lit(each) for each in _SEVERITIES))
     return f.array_position(ranks, f.col(severity)).cast("int")
 
 
 def finding_rows(found: DataFrame, exchanges: DataFrame) -> DataFrame:
-    """What was found as rows of `findings`: what these say of exchanges, the exchanges know."""
+    """Return findings as rows of `findings`, with the columns that come from their exchanges."""
     names = [column.name for column in (*PARTITIONS, *BY_NAME["findings"].columns)]
     known = exchanges.select(*KEYS, *(name for name in names if name not in found.columns))
     return known.join(f.broadcast(found), KEYS).select(*names)

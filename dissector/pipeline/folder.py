@@ -1,7 +1,7 @@
-"""The folder of the tables, wherever it lies: on this machine, or a file system that the whole cluster has.
+"""The folder of the tables, on this machine or on a file system that the whole cluster can reach.
 
-What Spark writes, Spark writes; here is the rest: what is there, moving, removing. It goes through pyarrow, which needs
-no JVM, so that it is the same under Spark Connect: `file:`, `s3:`, `hdfs:` (with libhdfs), `gs:`, `abfs:`.
+Spark writes the files; this module lists, moves and removes them. It uses pyarrow, which needs no JVM and so works
+under Spark Connect too: `file:`, `s3:`, `hdfs:` (with libhdfs), `gs:`, `abfs:`.
 """
 
 import os
@@ -22,36 +22,36 @@ class FolderError(Exception):
 
 
 class Folder:
-    """Of the tables. Names are relative to it, with slashes. Raises `FolderError` where it can't be made."""
+    """The folder of the tables. Names are relative to it, with slashes. Raises `FolderError` if it can't be created."""
 
     def __init__(self, out: str) -> None:
         self.uri = out.rstrip("/") if _IS_URI in out else f"{_LOCAL}{Path(out).absolute()}"
-        """As Spark has to be told: it takes what is odd in a name as it stands."""
+        """The form that Spark needs: without escapes."""
         try:
             self._files, self._path = opened(out)
             self._files.create_dir(self._path, recursive=True)
-            self._prove()
+            self._check_writable()
         except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise FolderError(f"{out}: {_reason(error)}") from None
 
-    def _prove(self) -> None:
-        """Whether it can be written to is known before the work, and not behind it."""
+    def _check_writable(self) -> None:
+        """Fail before the work rather than after it."""
         probe = f"{self._path}/.kdissect"
         with self._files.open_output_stream(probe):
             pass
         self._files.delete_file(probe)
 
     def spark(self, name: str) -> str:
-        """What Spark reads or writes."""
+        """Return the URI of a name, for Spark."""
         return f"{self.uri}/{name}"
 
     def has(self, name: str) -> bool:
-        """Whether there is such a folder. Raises `FolderError`."""
+        """Whether a folder exists. Raises `FolderError`."""
         with self._told(name):
             return bool(self._files.get_file_info(f"{self._path}/{name}").type == pa.fs.FileType.Directory)
 
     def partitions(self, name: str) -> list[str]:
-        """Folders of days and captures in one of a table, `day=…/capture=…`. Raises `FolderError`."""
+        """Return the partitions of a table, `day=…/capture=…`. Raises `FolderError`."""
         if not self.has(name):
             return []
         top = f"{self._path}/{name}"
@@ -61,21 +61,21 @@ class Folder:
         return sorted(each for each in inside if each.startswith("day=") and each.count("/") == 1)
 
     def move(self, source: str, target: str) -> None:
-        """Put a folder in the place of another. Raises `FolderError`."""
+        """Replace a folder by another. Raises `FolderError`."""
         self.remove(target)
         with self._told(target):
             self._files.create_dir(f"{self._path}/{target}".rpartition("/")[0], recursive=True)
             self._files.move(f"{self._path}/{source}", f"{self._path}/{target}")
 
     def remove(self, name: str) -> None:
-        """A folder and all in it, if it is there. Raises `FolderError`."""
+        """Remove a folder and everything in it, if it exists. Raises `FolderError`."""
         if self.has(name):
             with self._told(name):
                 self._files.delete_dir(f"{self._path}/{name}")
 
     @contextmanager
     def _told(self, name: str) -> Iterator[None]:
-        """What fails says where."""
+        """Turn an error into a `FolderError` that names the path."""
         try:
             yield
         except OSError as error:
@@ -83,8 +83,7 @@ class Folder:
 
 
 def opened(out: str) -> tuple[pa.fs.FileSystem, str]:
-    """The file system that it lies in, and its path there. What is odd in a local name stands as it is, as Hadoop has
-    it, and not as a URL would."""
+    """Return its file system and its path there. Local names are not escaped: Hadoop's convention, not that of URLs."""
     if _IS_URI not in out or out.startswith(_LOCAL):
         return pa.fs.LocalFileSystem(), str(Path(out.removeprefix(_LOCAL)).absolute())
     files, path = pa.fs.FileSystem.from_uri(out)
@@ -92,7 +91,7 @@ def opened(out: str) -> tuple[pa.fs.FileSystem, str]:
 
 
 def _reason(error: Exception) -> str:
-    """The system's own words, without those of the library before them."""
+    """Return the system's error message without the library's prefix."""
     if isinstance(error, OSError) and error.errno is not None:
         return os.strerror(error.errno).lower()
     return str(error).splitlines()[0].lower()

@@ -1,10 +1,10 @@
-"""The job: captures to tables, and what holds of them whatever happens.
+"""The ingest job: captures to tables.
 
 Invariants:
-  * a capture is in the tables when `captures` has its row, which comes last: of a run that was killed nothing is to be
-    seen, and the next one sweeps it away;
-  * a capture that is there is not read again, whatever it is called;
-  * a file that is not what it was when it was looked over has no part in a run: it begins again without that file.
+  * a capture is in the tables when `captures` has its row, which is written last: nothing of a run that was killed is
+    visible, and the next run removes what it left;
+  * a capture that is in the tables is not read again, whatever its file is called;
+  * if a file has changed since it was scanned, the run starts again without it.
 """
 
 import pickle
@@ -52,18 +52,18 @@ from dissector.pipeline.whole_files import of_file
 from dissector.transport.partitions import Partition
 
 PARTITION_BYTES: Final = 64 << 20
-"""Bytes of blocks for a part, about: a task of half a minute, soon tried again, with a small spool. Connections are not
-divided, so a part may be larger: its memory hardly depends on it."""
+"""Approximate bytes of blocks for a partition: a task of half a minute, quickly retried, with a small spool. A
+connection stays whole, so a partition may be larger; its memory hardly depends on it."""
 ROWS_PER_TASK: Final = 20_000
-"""That are written by a task, at least."""
+"""Minimum rows that a task writes."""
 OBSERVATIONS_PER_TASK: Final = 50_000
-"""That are brought together by a task, about."""
+"""Approximate observations that a task aggregates."""
 STAGING: Final = "_runs"
-"""Where runs that are not over keep what they make."""
+"""Folder of unfinished runs."""
 
 
 class FilesChangedError(Exception):
-    """Files changed or went away while they were read. `findings` are about them, each with its path."""
+    """Files were changed or removed while they were read. `findings` are about them, each with its path."""
 
     def __init__(self, findings: list[Finding]) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
@@ -72,12 +72,12 @@ class FilesChangedError(Exception):
 
 @dataclass
 class IngestResult:
-    """What a run did."""
+    """Result of a run."""
 
     read: int = 0
-    """Captures."""
+    """Number of captures that were ingested."""
     already_ingested: list[str] = field(default_factory=list)
-    """Paths of captures that were in the tables already."""
+    """Paths of captures that were in the tables before."""
     packets: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     """Rows by table."""
@@ -88,13 +88,13 @@ def ingest(
     spark: SparkSession, paths: Sequence[str], out: str, options: WriteOptions, *, parts: int | None = None,
     report: Report = lambda stage, done, total: None, ahead: BackgroundScan | None = None,
 ) -> IngestResult:  # fmt: skip
-    """Bring captures into the tables of a folder, some of them looked over `ahead`. Raises `FolderError` where that
+    """Ingest captures into the tables of a folder; `ahead` has scanned some of them. Raises `FolderError` if the folder
     can't be written to."""
     spark.dataSource.register(source.PacketSource)
     folder = Folder(out)
     there = ingested_digests(spark, folder)
     _remove_leftovers(folder, there)
-    with stage(spark, f"looking over {counted(len(paths), 'file')}", report):
+    with stage(spark, f"scanning {counted(len(paths), 'file')}", report):
         plans = scan_files(spark, paths, ahead)
     outcome, new = IngestResult(), []
     for each in plans:
@@ -125,8 +125,8 @@ def ingest(
 
 @contextmanager
 def remove_staging_afterwards(out: str) -> Iterator[None]:
-    """Nothing is left of a run that was broken off. To be left when Spark has ended: tasks go on for a moment when they
-    are told to stop, and write."""
+    """Remove the staging folder of an interrupted run. Exit this context after Spark has ended: cancelled tasks go on
+    writing for a moment."""
     try:
         yield
     finally:
@@ -135,16 +135,16 @@ def remove_staging_afterwards(out: str) -> Iterator[None]:
 
 
 def ingested_digests(spark: SparkSession, folder: Folder) -> set[str]:
-    """Digests of the captures that are in the tables."""
+    """Return the digests of the captures that are in the tables."""
     if not folder.has("captures"):
         return set()
-    read = spark.read.schema(ddl(BY_NAME["captures"]))  # who was killed may have left a folder without any files
+    read = spark.read.schema(ddl(BY_NAME["captures"]))  # a killed run may leave a folder without files
     return {row.digest for row in read.parquet(folder.spark("captures")).select("digest").collect()}
 
 
 def _remove_leftovers(folder: Folder, there: set[str]) -> None:
-    """Remove what runs left that were killed: what they staged, and what they moved of captures that have no row. What
-    a follower was moving stays, as it goes on with that."""
+    """Remove the staging folder of killed runs, and partitions of captures that have no row in `captures`. What a
+    follower was committing stays, as the follower continues with it."""
     folder.remove(STAGING)
     if folder.has(f"{FOLLOWER}/{commit.STAGE}"):
         return
@@ -156,30 +156,30 @@ def _remove_leftovers(folder: Folder, there: set[str]) -> None:
 
 
 def _total_tally(files: Sequence[StagedFile]) -> CaptureTally:
-    """What all parts left out."""
+    """Return the tally of what all partitions ignored."""
     told = partition_tallies(files)
     return CaptureTally.together([each for part in told for each in part.dealt], [part.tally for part in told])
 
 
 def partition_tallies(files: Sequence[StagedFile]) -> list[PartitionTally]:
-    """What parts tell of themselves."""
+    """Return the tallies of partitions."""
     return [pickle.loads(each.tally) for each in files if each.tally is not None]
 
 
 def _routing_findings(dealt: DataFrame) -> list[Finding]:
-    """What is told of the files as they are dealt out: blocks without packets have it."""
+    """Return the findings of routing, which are in blocks without packets."""
     told = dealt.where("tally IS NOT NULL").select("tally").collect()
     return [finding for row in told for finding in pickle.loads(row.tally).told]
 
 
 def _check_unchanged(told: Iterable[Finding]) -> None:
-    """Raises `FilesChangedError` for files that are told to have changed, each once."""
+    """Raise `FilesChangedError` if findings say that files have changed."""
     if changed := {finding.path: finding for finding in told if finding.code == FILE_CHANGED}:
         raise FilesChangedError(list(changed.values()))
 
 
 class IngestRun:
-    """One run of the job."""
+    """One run of ingest."""
 
     def __init__(
         self,
@@ -197,28 +197,28 @@ class IngestRun:
         self._plans = plans
         self._options = options
         self._report = report
-        self._segments = splits(plans)
-        self._origins = origins(plans, self._segments)
+        self._splits = splits(plans)
+        self._origins = origins(plans, self._splits)
         self.problems: list[Finding] = []
-        """What is known of none of the files by itself."""
+        """Problems of all files together."""
 
     @property
     def _packets(self) -> str:
-        """The folder of packets that were dealt out."""
+        """The folder of shuffled packets."""
         return f"{self._stage}/packets"
 
     @property
     def _rows(self) -> str:
-        """The folder of rows as parts write them."""
+        """The folder of rows as tasks write them."""
         return f"{self._stage}/rows"
 
     def all(self, parts: int | None) -> dict[str, int]:
-        """Everything, in so many parts, or as many as are enough; the counts of rows."""
+        """Do everything, in `parts` partitions or as many as are useful. Return the numbers of rows."""
         parts = parts or self._enough()
         files = self._made(parts)
         self.problems = _total_tally(files).problems
         _check_unchanged(self.problems)
-        with stage(self._spark, "finding", self._report):
+        with stage(self._spark, "aggregating findings", self._report):
             files += self._find(files)
         counts = Counter[str]()
         for each in files:
@@ -231,7 +231,7 @@ class IngestRun:
         return told
 
     def _enough(self) -> int:
-        """Parts: as many for each core, and none too large."""
+        """Return a number of partitions: equally many for each core, and none too large."""
         size = sum(each.block_bytes for each in self._plans)
         return self._cores * max(2, -(-size // (self._cores * PARTITION_BYTES)))
 
@@ -240,7 +240,7 @@ class IngestRun:
         return cores(self._spark)
 
     def _made(self, parts: int) -> list[StagedFile]:
-        """What tasks write down of all files."""
+        """Return the files that tasks write."""
         alone = [each for each in self._plans if each.stands_alone]
         if not self._is_dealt:
             with stage(self._spark, f"dissecting {counted(len(alone), 'file')}", self._report):
@@ -248,33 +248,33 @@ class IngestRun:
         dealt = self._dealt(parts)
         try:
             packets = sum(each.packets for each in self._plans)
-            with stage(self._spark, f"dealing out {counted(packets, 'packet')}", self._report):
+            with stage(self._spark, f"shuffling {counted(packets, 'packet')}", self._report):
                 _check_unchanged(_routing_findings(dealt))
-            with stage(self._spark, f"learning from {counted(parts, 'part')}", self._report):
+            with stage(self._spark, f"sharing state of {counted(parts, 'partition')}", self._report):
                 taught = self._taught(dealt, parts)
-            with stage(self._spark, f"dissecting {counted(parts, 'part')}", self._report):
+            with stage(self._spark, f"dissecting {counted(parts, 'partition')}", self._report):
                 made = self._of_parts(dealt, parts, taught)
                 made = self._of_files(alone).union(made) if alone else made
                 return [StagedFile(*row) for row in made.collect()]
         finally:
             dealt.unpersist()
-            with suppress(FolderError):  # what is left goes with the run
+            with suppress(FolderError):  # the rest is removed with the run
                 self._folder.remove(self._packets)
 
     @property
     def _is_dealt(self) -> bool:
-        """Whether there is anything for parts."""
-        return bool(self._segments)
+        """Whether there are packets for partitions."""
+        return bool(self._splits)
 
     def _dealt(self, parts: int) -> DataFrame:
-        """Places of packets, those of a part together and in order."""
+        """Return locations of blocks, those of a partition together and in order."""
         places = self._places(parts)
         return places.repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
 
     def _places(self, parts: int) -> DataFrame:
-        """Where packets stand once they are dealt out."""
+        """Return locations of blocks, as tasks write them."""
         read = self._spark.read.format(source.NAME)
-        read = read.option("segments", source.encode_splits(self._segments)).option("parts", str(parts))
+        read = read.option("splits", source.encode_splits(self._splits)).option("parts", str(parts))
         return read.option("folder", self._folder.spark(self._packets)).load()
 
     def _taught(self, dealt: DataFrame, parts: int) -> SharedState:
@@ -300,7 +300,7 @@ class IngestRun:
         return dealt.mapInArrow(dissect, STAGED_TYPES)
 
     def _of_files(self, alone: list[FileScan]) -> DataFrame:
-        """Files that are read one by one: a task each."""
+        """Dissect files that are read one by one: a task each."""
         options, rows_at = self._options, self._folder.spark(self._rows)
 
         def read(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -314,7 +314,7 @@ class IngestRun:
         return files.repartitionById(len(told), f.col("number")).mapInArrow(read, STAGED_TYPES)
 
     def _find(self, files: list[StagedFile]) -> list[StagedFile]:
-        """Files of what several connections tell: of the notes of all parts."""
+        """Stage the cross-connection findings, from the observations of all partitions."""
         notes = self._staged(OBSERVATIONS, files)
         if notes is None:
             return []
@@ -331,7 +331,7 @@ class IngestRun:
         return [StagedFile(*row) for row in made.collect()]
 
     def _staged(self, table: TableSchema, files: list[StagedFile]) -> DataFrame | None:
-        """The rows of a table that were written to files, if there are any."""
+        """Return the staged rows of a table, if there are any."""
         paths = [self._folder.spark(f"{self._rows}/{each.path}") for each in files if each.table == table.name]
         return self._read(table, paths) if paths else None
 
@@ -340,7 +340,7 @@ class IngestRun:
         return self._spark.read.schema(f"{columns}, {ddl(table, before=True)}").parquet(*paths)
 
     def _whole(self, table: TableSchema, files: list[StagedFile]) -> DataFrame | None:
-        """The same, and what several connections tell."""
+        """Return the staged rows of a table, with cross-connection findings."""
         made, found = self._staged(table, files), self._staged(FOUND, files)
         if found is None or table.name not in ("exchanges", "findings"):
             return made
@@ -352,8 +352,7 @@ class IngestRun:
         return told if made is None else made.unionByName(told)
 
     def _table(self, name: str, files: list[StagedFile], rows: int) -> None:
-        """Bring the rows of one table to where they go on from together: few by few tasks, as each writes a file for
-        every capture that it has rows of."""
+        """Write the rows of one table to the folder from which they are committed."""
         table = BY_NAME[name]
         if name in UNCHANGED_TABLES:
             for each in files:
@@ -368,30 +367,30 @@ class IngestRun:
                 made = made.withColumn(column.name, f.try_parse_json(column.name))
         to = self._gathered(made, rows).write.partitionBy("day", "capture")
         for column in table.columns:
-            if column.of_json:  # no two bodies are alike
+            if column.of_json:  # a dictionary is useless: bodies are all different
                 to = to.option(f"parquet.enable.dictionary#{column.name}.value", "false")
         to.parquet(self._folder.spark(f"{self._stage}/{name}"))
 
     def _gathered(self, made: DataFrame, rows: int) -> DataFrame:
-        """So many rows for those that write them: few, as each writes a file for every capture that it has rows of, but
-        one for each core where there are many rows. Where captures have few rows each, and none has far more than its
-        share, as nobody would help with it, those of one go to one."""
+        """Distribute rows over the tasks that write them. Few tasks, as each writes a file for every capture that it
+        has rows of, but one for each core if there are many rows. If captures have few rows each, and none has far more
+        than its share, which one task would write alone, each capture goes to one task."""
         packets = [each.packets for each in self._plans]
-        captures = max(1, len(packets))  # the last rows of a ring come without any
+        captures = max(1, len(packets))  # the last rows of a ring come without files
         tasks = 1 + rows // ROWS_PER_TASK
         if 1 < tasks <= captures and max(packets) * tasks <= 2 * sum(packets):
             return made.repartition(tasks, "capture")
         return made.coalesce(min(tasks, max(self._cores, rows // (ROWS_PER_TASK * captures))))
 
     def _commit(self) -> None:
-        """Move what was made to where it belongs; what says that it is there comes last."""
+        """Move the rows to the tables. `captures` comes last, as it makes them visible."""
         for name in PARTITION_TABLES:
             for partition in self._folder.partitions(f"{self._stage}/{name}"):
                 self._folder.move(f"{self._stage}/{name}/{partition}", f"{name}/{partition}")
         self._captures().write.mode("append").parquet(self._folder.spark("captures"))
 
     def _shared(self, of: FileScan) -> list[Finding]:
-        """What is wrong with the packets of all files."""
+        """Return the problems of all files together, for a file with packets."""
         return self.problems if of.ranges else []
 
     def _captures(self) -> DataFrame:

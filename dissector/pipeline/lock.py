@@ -1,10 +1,9 @@
-"""One run of ingest at a time writes to a folder: a second one would take what the first has not finished for what a
-killed one left.
+"""Locks a folder of tables: one run writes to it at a time. A second one would remove what the first has not finished
+as the rest of a killed run.
 
-Whoever writes holds the file `_lock` in it, which says who that is. On this machine's file systems, NFS among them, the
-system holds it for a process and lets go of it when that ends, however it ends. Where there are no such locks (object
-stores, HDFS) the file itself is the lock: who was killed leaves it, and of another host nobody here can tell whether it
-still runs.
+The lock is the file `_lock` in the folder, which names the process that holds it. On local file systems and NFS the
+kernel releases the lock when the process ends, however it ends. Object stores and HDFS have no such locks: there the
+file's existence is the lock. A killed run leaves it behind, and whether a process of another host runs is unknown.
 """
 
 import fcntl
@@ -23,13 +22,13 @@ from dissector.pipeline.folder import FolderError, opened
 
 NAME: Final = "_lock"
 _LONGEST: Final = 200
-"""Bytes of it that are read."""
+"""Bytes of the lock file that are read."""
 
 
 @contextmanager
 def exclusive(out: str, tell: Callable[[str], object]) -> Iterator[None]:
-    """Be the only one that writes to a folder. Raises `FolderError` where somebody else does; `tell` gets a line where
-    it was left by a run that is gone."""
+    """Hold the lock of a folder. Raises `FolderError` if another process has it; `tell` gets a line if a run that ended
+    left its lock file."""
     files, path = opened(out)
     held = _lock_file(out, f"{path}/{NAME}") if isinstance(files, pa.fs.LocalFileSystem) else None
     if held is None:
@@ -37,15 +36,15 @@ def exclusive(out: str, tell: Callable[[str], object]) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(FileNotFoundError):  # somebody was of the opinion that we are gone
+        with suppress(FileNotFoundError):  # it was removed by hand
             files.delete_file(f"{path}/{NAME}")
         if held is not None:
             os.close(held)
 
 
 def _lock_file(out: str, path: str) -> int | None:
-    """The file, locked by this process; None where its file system has no locks. Who had it removes it when it is
-    done, so it is looked whether it is still there."""
+    """Return the lock file, locked by this process; None if its file system has no locks. The former holder removes the
+    file when it ends, so check that it still exists."""
     while True:
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
@@ -56,7 +55,7 @@ def _lock_file(out: str, path: str) -> int | None:
         except BlockingIOError:
             who = os.pread(file, _LONGEST, 0).decode(errors="replace")
             os.close(file)
-            raise FolderError(f"{out}: {who or 'another run'} writes to it, and one run at a time does") from None
+            raise FolderError(f"{out}: {who or 'another run'} is writing to it; only one run at a time can") from None
         except OSError:
             os.close(file)
             return None
@@ -68,14 +67,14 @@ def _lock_file(out: str, path: str) -> int | None:
 
 
 def _create_lock_file(out: str, files: pa.fs.FileSystem, path: str, tell: Callable[[str], object]) -> None:
-    """Write the file where there is none, or one of a process of this host that is gone."""
+    """Create the lock file, or replace that of a process of this host that has ended."""
     if files.get_file_info(path).type != pa.fs.FileType.NotFound:
         with files.open_input_stream(path) as there:
             who = there.read(_LONGEST).decode(errors="replace")
         if not _is_gone(who):
-            how = f"if that one is gone, remove {out.rstrip('/')}/{NAME}"
-            raise FolderError(f"{out}: {who or 'another run'} writes to it, and one run at a time does; {how}")
-        tell(f"{out}: {who} wrote to it, and is gone: what it left is swept away")
+            how = f"if it has ended, remove {out.rstrip('/')}/{NAME}"
+            raise FolderError(f"{out}: {who or 'another run'} is writing to it; only one run at a time can; {how}")
+        tell(f"{out}: {who} was writing to it and has ended: its unfinished rows are removed")
     with files.open_output_stream(path) as file:
         file.write(_description().encode())
 
@@ -85,7 +84,7 @@ def _description() -> str:
 
 
 def _is_gone(who: str) -> bool:
-    """Whether that was a process of this host, and is none any more."""
+    """Whether `who` was a process of this host that has ended."""
     words = who.split()
     if len(words) < 4 or words[3] != f"{socket.gethostname()}," or not words[1].isdecimal():
         return False

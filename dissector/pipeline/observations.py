@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from dissector.core.finding import Finding
-from dissector.findings.found import Anew
-from dissector.findings.notes import Noted, made
+from dissector.findings.framework.aggregation import Noted, made
+from dissector.findings.framework.open_findings import Anew
 from dissector.pipeline.origins import Origin, Origins
 from dissector.pipeline.table_rows import Cells
 

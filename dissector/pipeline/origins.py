@@ -1,4 +1,4 @@
-"""Which capture a packet of the capture of all files comes from, and what that one is called in tables."""
+"""Which file a packet of the capture of all files comes from, and its name in the tables."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.splits import InputSplit
 
 SHORT: Final = 16
-"""Digits of a digest that a capture is called by."""
+"""Digits of a digest that name a capture."""
 
 
 class Origin(NamedTuple):
-    """Where packets come from: a file, or several that were merged."""
+    """Where packets come from: a file, or files that were merged."""
 
     first: int
-    """The number of its first packet in the capture of all."""
+    """Number of its first packet in the capture of all files."""
     digest: str
     begin_ns: int
 
@@ -36,20 +36,20 @@ def _day(time_ns: int) -> date:
 
 
 class Origins:
-    """Looked up by packet."""
+    """Origins by packet."""
 
     def __init__(self, origins: list[Origin]) -> None:
         self._origins = origins
         self._firsts = [origin.first for origin in origins]
 
     def of(self, packet: int) -> tuple[Origin, int]:
-        """Where a packet of the capture of all comes from, and its number there, from 1."""
+        """Return where a packet of the capture of all files comes from, and its number there, from 1."""
         origin = self._origins[max(0, bisect_right(self._firsts, packet) - 1)]
         return origin, packet - origin.first + 1
 
 
 def origins(plans: Sequence[FileScan], found: Sequence[InputSplit]) -> list[Origin]:
-    """Where the packets of each file begin in the capture of all."""
+    """Return where the packets of each file begin in the capture of all files."""
     by_path = {each.path: each for each in plans}
     first: dict[str, Origin] = {}
     for segment in found:

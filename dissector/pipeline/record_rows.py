@@ -1,4 +1,4 @@
-"""Rows of the table of records: of those that an exchange carried, or that stand in a log."""
+"""Rows of `records`: records that an exchange carried, or that are in a log."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ Contents = Sequence[bytes | None]
 
 
 def body_packer(carried: list[CarriedRecords], *, kept: bool) -> Body:
-    """Gives bodies without records, which go to `carried`; `kept` says whether their bytes are there."""
+    """Return a function that gives bodies without records, which go to `carried`. `kept` says whether their bytes are
+    in the body."""
 
     def body(message: ExchangeMessage) -> Values:
         return (
@@ -31,9 +32,10 @@ def body_packer(carried: list[CarriedRecords], *, kept: bool) -> Body:
     return body
 
 
-def record_rows(batch: CarriedRecords, said: Cells, *, kept: bool) -> RowGroup:
-    """Their cells beside what is `said` of all; where contents are not `kept`, their sizes and digests."""
-    shared = said | {
+def record_rows(batch: CarriedRecords, common: Cells, *, kept: bool) -> RowGroup:
+    """Return the rows of a batch. All share the cells in `common`. Contents that are not `kept` become sizes and
+    digests."""
+    shared = common | {
         "topic": batch.topic or None, "partition": batch.partition, "producer_id": batch.producer_id,
         "producer_epoch": batch.producer_epoch, "codec": batch.codec, "control": batch.control,
     }  # fmt: skip
@@ -42,14 +44,14 @@ def record_rows(batch: CarriedRecords, said: Cells, *, kept: bool) -> RowGroup:
 
 
 def _contents(batches: Sequence[CarriedRecords]) -> RecordColumns:
-    own, keys, values, headers = _columns(batches)
-    return own | {"key": keys, "value": values, "headers": headers}
+    columns, keys, values, headers = _columns(batches)
+    return columns | {"key": keys, "value": values, "headers": headers}
 
 
 def _digests(batches: Sequence[CarriedRecords]) -> RecordColumns:
-    own, keys, values, headers = _columns(batches)
+    columns, keys, values, headers = _columns(batches)
     nameless = [[(each.key, None) for each in some] for some in headers]
-    return own | {"key_sha256": _sha256(keys), "value_sha256": _sha256(values), "headers": nameless}
+    return columns | {"key_sha256": _sha256(keys), "value_sha256": _sha256(values), "headers": nameless}
 
 
 def _columns(
@@ -58,15 +60,15 @@ def _columns(
     """What all records have, one after the other, and their keys, values and headers."""
     records = chain.from_iterable(batch.records for batch in batches)
     offsets, times, keys, values, headers = zip(*records, strict=True)
-    own: RecordColumns = {
+    columns: RecordColumns = {
         "offset": _bigints(offsets), "timestamp_ms": _bigints(times), "key_size": _sizes(keys),
         "value_size": _sizes(values), "sequence": list(chain.from_iterable(batch.sequences for batch in batches)),
     }  # fmt: skip
-    return own, keys, values, headers
+    return columns, keys, values, headers
 
 
 def _bigints(values: Sequence[int | None]) -> list[int | None]:
-    """None for what has no room in 64 bits, as damaged times and offsets may not."""
+    """Replace numbers that do not fit into 64 bits, as those of damaged records may not, by None."""
     return [value if value is not None and -_BIGINT_END <= value < _BIGINT_END else None for value in values]
 
 

@@ -1,11 +1,11 @@
-"""Which capture files of a folder are closed: a program like tcpdump or dumpcap writes them, one after the other.
+"""Finds the closed capture files of a folder that a program like tcpdump or dumpcap writes as a ring.
 
 Invariants:
-  * a file is given once; again only where its bytes are others: a ring writes over its oldest file under its name;
-  * the newest file of each ring is open until a newer one comes, or until it has not grown for a while;
-  * what was given is in a log on the disk before anybody acts on it: whoever asks again after a crash gets the same.
+  * a file is reported once, and again only if its bytes have changed: a ring overwrites its oldest file;
+  * the newest file of each ring is open until a newer one appears, or until it has not grown for a while;
+  * reported files are in a log on the disk before they are used: after a crash the log gives the same files.
 
-Files are of one ring whose names differ in digits alone. What they hold is not looked at here.
+Files whose names differ only in digits belong to one ring. Their contents are not read here.
 """
 
 import json
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 QUIET_SECONDS: Final = 60.0
-"""Seconds in which the newest file did not grow: nobody writes it any more."""
+"""Seconds without growth after which the newest file counts as closed."""
 MAX_BYTES: Final = 1 << 30
-"""Of files that are given at a time; one at least."""
+"""Total bytes of files that are reported at a time; at least one file is."""
 _DIGITS: Final = re.compile(r"\d+")
 
 
 class RingFile(NamedTuple):
-    """A file as it was when it was given."""
+    """A file as it was when it was reported."""
 
     path: str
     size: int
@@ -33,7 +33,7 @@ class RingFile(NamedTuple):
 
 
 class Ring:
-    """One folder. Hidden files are not looked at."""
+    """A folder of capture files. Hidden files are ignored."""
 
     def __init__(
         self, folder: str, log: Path, quiet: float = QUIET_SECONDS, clock: Callable[[], float] = time.monotonic
@@ -49,7 +49,7 @@ class Ring:
         """When each file was first seen as it is."""
 
     def take(self) -> int:
-        """Note files that were closed in the log; how many it has now. Raises `OSError`."""
+        """Append newly closed files to the log; return how many files it has now. Raises `OSError`."""
         new: list[RingFile] = []
         room = MAX_BYTES
         for entry in self._closed():
@@ -66,7 +66,7 @@ class Ring:
         return len(self._given)
 
     def _closed(self) -> list[RingFile]:
-        """Files that nobody writes any more, the oldest first."""
+        """Return closed files, the oldest first."""
         rings: dict[str, list[RingFile]] = {}
         now, seen = self._clock(), {}
         for entry in _files(self._folder):
@@ -93,14 +93,14 @@ class Ring:
 
 
 def logged_files(log: Path) -> Iterator[RingFile]:
-    """What the log has, in order; a line that a crash cut short is none."""
+    """Yield the files of the log, in order. An incomplete last line, after a crash, does not count."""
     lines = log.read_text().split("\n")[:-1] if log.exists() else []
     for line in lines:
         yield RingFile(*json.loads(line))
 
 
 def ring_file(path: Path) -> RingFile | None:
-    """A file as it is now; None where there is none, as a ring has just let go of it."""
+    """Return a file as it is now; None if the ring has just removed it."""
     try:
         about = path.stat()
     except FileNotFoundError:
@@ -109,7 +109,7 @@ def ring_file(path: Path) -> RingFile | None:
 
 
 def _truncate_incomplete_line(log: Path) -> None:
-    """Cut off a line that a crash cut short: what was in it is given again."""
+    """Remove an incomplete last line, after a crash: its file is reported again."""
     data = log.read_bytes() if log.exists() else b""
     if not data.endswith(b"\n") and data:
         os.truncate(log, data.rfind(b"\n") + 1)

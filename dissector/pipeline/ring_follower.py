@@ -44,7 +44,7 @@ from dissector.capture.partition import Block
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
-from dissector.findings.notes import Making
+from dissector.findings.framework.aggregation import Making
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import closed_files, source
 from dissector.pipeline.arrow import frame
@@ -232,7 +232,7 @@ class MicroBatch(IngestRun):
         self._before = folder / carry_over_folder(state.batch)
         self._after = self._at / carry_over_folder(batch)
         self._is_last = is_last
-        self._segments = [each._replace(first=each.first + state.packets) for each in self._segments]
+        self._splits = [each._replace(first=each.first + state.packets) for each in self._splits]
         self._origins = [
             *state.origins, *(origin._replace(first=origin.first + state.packets) for origin in self._origins)
         ]  # fmt: skip
@@ -254,7 +254,7 @@ class MicroBatch(IngestRun):
         """Add a location without packets for each partition."""
         nothing = Block(-1, b"", pickle.dumps(CaptureTally()))
         empty = frame(self._spark, [location_without_packets(part, nothing) for part in range(parts)], LOCATIONS)
-        return empty.union(super()._places(parts)) if self._segments else empty
+        return empty.union(super()._places(parts)) if self._splits else empty
 
     def _taught(self, dealt: DataFrame, parts: int) -> SharedState:
         packets_at, before, is_last = self._folder.spark(self._packets), str(self._before), self._is_last

@@ -1,7 +1,7 @@
-"""An entry of a file of Kafka's own back from its row: its bytes, and with them its fields in the order of the file.
+"""From a row back to the entry of one of Kafka's own files: its bytes, and its fields in the order of the file.
 
-Bytes are those that were kept, else written anew. What records hold, the topic tells: that of the file's folder, or the
-metadata's, which a log also says by its first record; so it is looked at which of them reads as the row has it.
+Bytes are those that were kept, or else encoded again. How records are decoded depends on the topic: that of the file's
+folder, or the metadata topic, which a log also shows by its first record. So both are tried, and compared with the row.
 """
 
 from typing import Any, Final
@@ -20,7 +20,7 @@ Body = dict[str, Any]
 
 
 def entry_of_row(facts: ExchangeRow, said: Body, kept: bytes | None) -> ExchangeMessage | None:
-    """The entry of a row, of which JSON says `said`; None where its bytes were not `kept` and can't be written anew."""
+    """Return the entry of a row with the JSON body `said`; None if its bytes were not `kept` and can't be encoded."""
     if facts.kind == INDEX:
         found = indexes.entry_of(said)
         return None if found is None else found.message

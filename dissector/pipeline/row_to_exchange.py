@@ -1,9 +1,10 @@
-"""A row of the tables back to the exchange that it tells of: so that filters, forms and the screen need no other way.
+"""From a row of the tables back to its exchange, so that filters and output formats work on tables too.
 
-Frames are the bytes that were kept, else written anew from the bodies. What the conversation had taught (names of
-topics, what a group speaks, how a login goes) is read off what stands beside bytes in the row.
+Frames are the bytes that were kept, or else encoded again from the bodies. The conversation state (names of topics,
+protocols of groups, SASL mechanisms) is taken from decoded values beside the bytes in the row.
 
-Invariant: the exchange has the row's words and findings, and its bodies are those of the row, whatever the frames say.
+Invariant: the exchange has the row's info column and findings, and its bodies are those of the row, whatever the frames
+decode to.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +45,7 @@ _MECHANISMS: Final = ("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256")
 
 
 class _EveryGroup(dict[str, str]):
-    """Says the same of every group."""
+    """Gives the same protocol for every group."""
 
     def __init__(self, protocol: str) -> None:
         self._protocol = protocol
@@ -54,7 +55,7 @@ class _EveryGroup(dict[str, str]):
 
 
 class TableExchange(Exchange):
-    """An exchange whose findings are those of its row: what several rows tell is among them."""
+    """An exchange whose findings are those of its row, cross-message ones included."""
 
     __slots__ = ()
 
@@ -65,13 +66,14 @@ class TableExchange(Exchange):
 
 @dataclass
 class RowMessage(ExchangeMessage):
-    """A message of which the row is all that there is: its records, or more, were not kept. Bytes are hex in it."""
+    """A message without bytes, whose values come from the row: its records, or more, were not kept. Bytes in it are
+    hex."""
 
     told: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, message: ExchangeMessage, told: dict[str, Any]) -> Self:
-        """What a row has of a message."""
+        """Make it of what a row has of a message."""
         return cls(message.time_ns, message.size, b"", 0, message.shape, message.context, told=told)
 
     def _decode(self) -> Decoded:
@@ -83,7 +85,7 @@ class RowMessage(ExchangeMessage):
 
 
 def exchange_of_row(cells: Cells) -> Exchange:
-    """The exchange of a row."""
+    """Return the exchange of a row."""
     kind = cells["kind"]
     findings = [Finding(f["code"], Severity(f["severity"]), f["message"], f["path"]) for f in cells["findings"] or ()]
     facts = ExchangeRow(
@@ -129,14 +131,14 @@ def _message(
 
 
 def _carrier(line: dict[str, Any], side: str, told: dict[str, Any]) -> str | None:
-    """The message that a body is of, if it may have records."""
+    """Return the name of the body's message in the schema, if it may have records."""
     known = api(line["api_key"]) if line["api_key"] is not None else None
     name = None if known is None else known.request if side == "request" else known.response
     return name if told.get("body") and name in RECORDS_FIELDS else None
 
 
 def _frame(line: dict[str, Any], side: str, told: dict[str, Any], kept: bytes | None) -> bytes | None:
-    """The bytes of a message, as far as they were captured; None where they can't be written anew."""
+    """Return the captured bytes of a message; None if they can't be encoded again."""
     if kept is not None and len(kept) == told["size"]:
         return kept
     try:
@@ -159,7 +161,7 @@ def _shape(line: dict[str, Any], side: str, told: dict[str, Any], data: bytes) -
 
 
 def _topic_names(value: object) -> Iterator[tuple[str, str]]:
-    """Names of topics, which stand behind their ids."""
+    """Yield topic ids with the names beside them."""
     if isinstance(value, list):
         for each in value:
             yield from _topic_names(each)
@@ -171,18 +173,18 @@ def _topic_names(value: object) -> Iterator[tuple[str, str]]:
 
 
 def _is_sure(message: ExchangeMessage) -> bool:
-    """Whether a message can but read as the row has it: not where what bytes hold depends on the conversation, nor
-    where the frame is of another size than the one that was captured."""
+    """Whether a message is certain to decode to the row's values: not if embedded bytes depend on the conversation
+    state, nor if the frame has another size than the captured one."""
     return message.shape.body not in FORMATS and len(message.data) == message.size
 
 
 def _matches_row(message: ExchangeMessage, told: dict[str, Any]) -> bool:
-    """Whether a message reads as the row has it."""
+    """Whether a message decodes to the row's values."""
     return _plain(message.decoded_body) == told.get("body")
 
 
 def _candidates(message: ExchangeMessage) -> Iterator[ExchangeMessage]:
-    """The message as it reads if the conversation said otherwise."""
+    """Yield the message with other conversation states."""
     for protocol in ("consumer", "connect", "something else"):
         yield replace(message, context=replace(message.context, group_protocols=_EveryGroup(protocol)))
     for mechanism in _MECHANISMS:
@@ -194,7 +196,7 @@ def _plain(value: object) -> object:
 
 
 def _other_messages(cells: Cells, facts: ExchangeRow) -> tuple[ExchangeMessage | None, ExchangeMessage | None]:
-    """What a row that is no exchange has of messages."""
+    """Return the messages of a row that is no exchange."""
     told = orjson.loads(cells["rest"]) if cells["rest"] else {}
     if facts.kind in STORED:
         body = {name: value for name, value in told.items() if name != "size"}

@@ -1,7 +1,7 @@
-"""Rows that are in the tables already, written anew: a follower learns more of them later.
+"""Updates of rows that are in the tables already: a follower finds out more about them later.
 
-What is found of an exchange changes its words and adds a row of findings; what was found has new words. A file that has
-such a row is written anew as a whole, under its own name, and staged: it takes the other's place by one rename.
+A new finding about an exchange changes its info column and adds a row of `findings`; a finding's message may change. A
+file with such a row is rewritten as a whole, under the same name, and staged: one rename replaces the old file.
 """
 
 from collections.abc import Iterable
@@ -28,18 +28,18 @@ RowKey = tuple[Any, ...]
 
 
 def key_of_row(cells: Cells) -> RowKey:
-    """What an exchange is found by, and what is told of it."""
+    """Return what identifies an exchange, for rows of it and of its findings."""
     return tuple(cells[name] for name in WHERE)
 
 
 def only_found(exchanges: DataFrame, found: list[Cells]) -> DataFrame:
-    """Those that something was found of."""
-    asked = frame(exchanges.sparkSession, [key_of_row(each) for each in found], _WHERE_TYPES)
-    return exchanges.join(f.broadcast(asked), list(WHERE), "left_semi")
+    """Return the exchanges that findings are about."""
+    keys = frame(exchanges.sparkSession, [key_of_row(each) for each in found], _WHERE_TYPES)
+    return exchanges.join(f.broadcast(keys), list(WHERE), "left_semi")
 
 
 def rewrite_findings(tables: Path, stage: Path, changes: Iterable[Cells]) -> None:
-    """Stage the files of findings with these changes (`table_schemas.UPDATES`)."""
+    """Stage the files of `findings` with these updates (`table_schemas.UPDATES`)."""
     by_partition: dict[str, dict[RowKey, str]] = {}
     for each in changes:
         of = by_partition.setdefault(_partition_folder(each), {})
@@ -64,7 +64,7 @@ def _rewrite(file: Path, to: Path, words: dict[RowKey, str]) -> None:
 
 
 def _updated_messages(batch: pa.RecordBatch, words: dict[RowKey, str]) -> pa.Array | None:
-    """The messages of some rows with their changes; None where there are none."""
+    """Return the messages of a batch with its updates; None if there are none."""
     packets = pa.array({key[0] for key in words}, pa.int64())
     if not pc.any(pc.is_in(batch.column("packet"), packets)).as_py():
         return None
@@ -74,7 +74,7 @@ def _updated_messages(batch: pa.RecordBatch, words: dict[RowKey, str]) -> pa.Arr
 
 
 class ExchangeUpdates:
-    """Those in the tables that something is found of now."""
+    """Exchanges in the tables that new findings are about."""
 
     def __init__(self, spark: SparkSession, tables: Path, found: list[Cells]) -> None:
         self._spark = spark
@@ -95,16 +95,16 @@ class ExchangeUpdates:
         return read.option("basePath", str(self._top)).parquet(*paths)
 
     def rewrite(self, stage: Path) -> None:
-        """Stage their files with what was found, and the rows of findings."""
+        """Stage their files with the new findings, and rows of `findings`."""
         found = [each for each in self._found if key_of_row(each) in self.places]
         if not found:
             return
         cells = [tuple(each[column.name] for column in (*PARTITIONS, *FOUND.columns)) for each in found]
-        told = frame(self._spark, cells, f"{_PARTITION_TYPES}, {ddl(FOUND)}")
-        rows = cross_connection.finding_rows(told, self._read([str(file) for file in self._files]))
+        findings = frame(self._spark, cells, f"{_PARTITION_TYPES}, {ddl(FOUND)}")
+        rows = cross_connection.finding_rows(findings, self._read([str(file) for file in self._files]))
         rows.write.mode("append").partitionBy("day", "capture").parquet(str(stage / "findings"))
         for file in self._files:
-            marked = cross_connection.with_found(self._read([str(file)]), told).drop("day", "capture")
+            marked = cross_connection.with_found(self._read([str(file)]), findings).drop("day", "capture")
             marked.coalesce(1).write.mode("overwrite").parquet(str(stage / "amended"))
             [made] = (stage / "amended").glob("*.parquet")
             to = stage / file.relative_to(self._top.parent)

@@ -1,7 +1,7 @@
-"""The package, sent along to those who run its stages: nobody installs it on the workers.
+"""Sends the package to Spark's workers, so that it need not be installed there.
 
-What it is made of in C can't be sent like that (numpy, orjson, cramjam, lz4, google-re2, google-crc32c): workers have
-it, as they have pyarrow and pandas.
+Dependencies in C cannot be sent like that (numpy, orjson, cramjam, lz4, google-re2, google-crc32c): workers must have
+them, as they must have pyarrow and pandas.
 """
 
 import tempfile
@@ -19,7 +19,8 @@ _LEFT_OUT: Final = ("__pycache__", "cli")
 
 @contextmanager
 def shipped(spark: SparkSession) -> Iterator[None]:
-    """Send it, to a cluster as to a Spark Connect server: executors fetch it when they start, so while it lasts."""
+    """Send the package to a cluster or a Spark Connect server. Executors fetch it when they start, so it exists as long
+    as the session."""
     with packed() as path:
         spark.addArtifacts(str(path), pyfile=True)
         yield
@@ -27,7 +28,7 @@ def shipped(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def packed() -> Iterator[Path]:
-    """The package as a zip file that Python imports from, tables of the schema included."""
+    """Pack the package into a zip file that Python can import from, schema tables included."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{_ROOT.name}.zip"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:

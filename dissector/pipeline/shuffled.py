@@ -1,12 +1,12 @@
-"""Packets that were dealt out, on their way to whoever reads a part: blocks in files of the run, and where each stands.
+"""Blocks of packets between the two sides of the shuffle: in files of the run, with the location of each.
 
-Spark shuffles the places, and no packets: they are written once, and both passes read them from there. A task that is
-tried again writes another file, and nobody is told of the one before.
+Spark shuffles the locations and no packets: blocks are written once, and both passes read them from the files. A task
+that is tried again writes another file, and nothing refers to the first one.
 
 Invariants:
-  * about `GATHERED_BYTES` bytes wait to be written, whatever is dealt out;
-  * a file is whole before anybody is told what stands in it;
-  * packets are as they were captured: where files have owners, nobody else may read these.
+  * about `GATHERED_BYTES` are held in memory before they are written;
+  * a file is complete before its locations are emitted;
+  * packets are as they were captured, secrets included: only the owner may read these files.
 """
 
 import uuid
@@ -24,11 +24,11 @@ from dissector.pipeline.folder import opened
 from dissector.pipeline.splits import RoutedBlock
 
 GATHERED_BYTES: Final = 16 << 20
-"""Bytes of packets that are gathered, so that those of a part stand together."""
+"""Bytes of packets that are gathered, so that those of a partition are contiguous in the file."""
 
 
 class BlockLocation(NamedTuple):
-    """Of a block: its heads, and its data behind them, in a file. One without packets stands in none."""
+    """Location of a block in a file: its heads, and then its data. A block without packets is in no file."""
 
     part: int
     first: int
@@ -39,11 +39,11 @@ class BlockLocation(NamedTuple):
     data: int
     """Bytes."""
     tally: bytes | None
-    """What a block without packets has."""
+    """Tally of what was ignored, of a block without packets."""
 
 
 LOCATIONS: Final = "part INT, first BIGINT, path STRING, at BIGINT, heads BIGINT, data BIGINT, tally BINARY"
-"""Of a place, in Spark's words."""
+"""Spark's types of a location."""
 _ARROW: Final = pa.schema([
     ("part", pa.int32()), ("first", pa.int64()), ("path", pa.string()), ("at", pa.int64()), ("heads", pa.int64()),
     ("data", pa.int64()), ("tally", pa.binary()),
@@ -51,19 +51,19 @@ _ARROW: Final = pa.schema([
 
 
 def location_without_packets(part: int, block: Block) -> BlockLocation:
-    """The place of a block without packets."""
+    """Return the location of a block without packets."""
     return BlockLocation(part, block.first, None, 0, 0, 0, block.data)
 
 
 def write_blocks(dealt: Iterable[RoutedBlock], uri: str) -> Iterator[pa.RecordBatch]:
-    """Write blocks to a file of a folder, small ones of a part together; then tell their places, of `LOCATIONS`."""
+    """Write blocks to a file in a folder, small ones of a partition together; then yield their locations."""
     files, top = opened(uri)
     files.create_dir(top, recursive=True)
     path = f"{top}/{uuid.uuid4().hex}"
     places: list[BlockLocation] = []
     with files.open_output_stream(path) as file:
         if isinstance(files, pa.fs.LocalFileSystem):
-            Path(path).chmod(0o600)  # secrets are masked in tables, and not here
+            Path(path).chmod(0o600)  # secrets are masked in tables, but not here
         for part, block in _gathered(dealt):
             if block.heads:
                 places.append(
@@ -77,7 +77,7 @@ def write_blocks(dealt: Iterable[RoutedBlock], uri: str) -> Iterator[pa.RecordBa
 
 
 def _gathered(dealt: Iterable[RoutedBlock]) -> Iterator[RoutedBlock]:
-    """Blocks part by part, some megabytes at a time; those of each part in the order that they had."""
+    """Yield blocks partition by partition, some megabytes at a time; those of a partition stay in order."""
     waiting: dict[int, list[Block]] = defaultdict(list)
     size = 0
     for part, block in dealt:
@@ -95,7 +95,7 @@ def _by_partition(waiting: dict[int, list[Block]]) -> Iterator[RoutedBlock]:
 
 
 def by_partition(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[tuple[int, Iterator[Block]]]:
-    """The number of each part and its blocks, one part behind the other, by their places in order."""
+    """Yield the number of each partition and its blocks, by locations that are sorted by partition."""
     ahead = _read_blocks(some, uri)
     first = next(ahead, None)
     while first is not None:

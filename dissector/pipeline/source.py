@@ -1,8 +1,8 @@
-"""The Python Data Source: packets of capture files, dealt out to parts. Its rows are their places (`dealt`). A task
-reads a segment, or some small ones.
+"""Spark's Python Data Source for packets of capture files. Its rows are locations of blocks (`shuffled`). A task reads
+one input split, or some small ones.
 
-Options are texts, their names in lower case whoever wrote them: `segments` has all, `parts` says how many there are,
-`folder` where packets go.
+Options are texts, and Spark makes their names lower case: `splits` has all input splits, `parts` is the number of
+partitions, `folder` is where packets are written.
 """
 
 import base64
@@ -21,12 +21,12 @@ NAME = "kafka_packets"
 
 
 class _ReadTask(InputPartition):
-    def __init__(self, segments: list[InputSplit]) -> None:
-        super().__init__(segments)
+    def __init__(self, splits: list[InputSplit]) -> None:
+        super().__init__(splits)
 
 
 class PacketSource(DataSource):
-    """What `spark.read.format(NAME)` finds."""
+    """The source behind `spark.read.format(NAME)`."""
 
     @classmethod
     def name(cls) -> str:
@@ -36,49 +36,48 @@ class PacketSource(DataSource):
         return LOCATIONS
 
     def reader(self, schema: StructType) -> "PacketReader":
-        return PacketReader(decode_splits(self.options["segments"]), int(self.options["parts"]), self.options["folder"])
+        return PacketReader(decode_splits(self.options["splits"]), int(self.options["parts"]), self.options["folder"])
 
 
 class PacketReader(DataSourceReader):
-    """Reads segments."""
+    """Reads input splits."""
 
-    def __init__(self, segments: list[InputSplit], parts: int, folder: str) -> None:
-        self._segments = segments
+    def __init__(self, splits: list[InputSplit], parts: int, folder: str) -> None:
+        self._splits = splits
         self._parts = parts
         self._folder = folder
 
     def __getstate__(self) -> dict[str, object]:
-        """What goes to every task: each is told its own segment beside it, and the others are none of its business."""
-        return self.__dict__ | {"_segments": []}
+        """Leave the splits out of what goes to every task: each task gets its own ones as its input partition."""
+        return self.__dict__ | {"_splits": []}
 
     def partitions(self) -> list[InputPartition]:
-        return [_ReadTask(some) for some in group_splits(self._segments, 2 * self._parts)]
+        return [_ReadTask(some) for some in group_splits(self._splits, 2 * self._parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         some = cast(list[InputSplit], partition.value)
-        yield from write_blocks((each for segment in some for each in route(segment, self._parts)), self._folder)
+        yield from write_blocks((each for split in some for each in route(split, self._parts)), self._folder)
 
 
-def group_splits(segments: list[InputSplit], tasks: int) -> list[list[InputSplit]]:
-    """Segments for about so many tasks: small ones that stand side by side together, as a task costs more than they
-    do."""
-    enough = sum(segment.packets for segment in segments) / tasks
+def group_splits(splits: list[InputSplit], tasks: int) -> list[list[InputSplit]]:
+    """Group splits for about so many tasks. Small neighbors go together: a task costs more than they do."""
+    enough = sum(split.packets for split in splits) / tasks
     found: list[list[InputSplit]] = []
     left = 0.0
-    for segment in segments:
+    for split in splits:
         if left <= 0:
             found.append([])
             left = enough
-        found[-1].append(segment)
-        left -= segment.packets
+        found[-1].append(split)
+        left -= split.packets
     return found
 
 
-def encode_splits(segments: list[InputSplit]) -> str:
-    """Segments as an option's text."""
-    return base64.b64encode(pickle.dumps(segments)).decode()
+def encode_splits(splits: list[InputSplit]) -> str:
+    """Return splits as the text of an option."""
+    return base64.b64encode(pickle.dumps(splits)).decode()
 
 
 def decode_splits(text: str) -> list[InputSplit]:
-    """The other way."""
+    """Return the splits in the text of an option."""
     return cast(list[InputSplit], pickle.loads(base64.b64decode(text)))

@@ -1,9 +1,9 @@
-"""Which packets a task reads, and how it deals them out.
+"""Input splits: which packets a task reads, and how it routes them to partitions.
 
 Invariants:
-  * packets are numbered as in one capture of all files, in the order of time: what is read in parts is read alike;
-  * files that overlap in time are merged by one task, as they are when a person opens them together;
-  * all packets of a pair of endpoints go to one part, in order. A fragment of an IP datagram goes to all.
+  * packets are numbered as in one capture of all files, in the order of time;
+  * files that overlap in time are merged by one task, as they are when they are opened together;
+  * all packets of a pair of endpoints go to one partition, in order. A fragment of an IP datagram goes to all.
 """
 
 import pickle
@@ -30,35 +30,35 @@ from dissector.transport.partitions import partitions_of
 from dissector.transport.routing import PacketRouter
 
 BLOCK_PACKETS: Final = 8_192
-"""Packets of a block at the most."""
+"""Maximum packets of a block."""
 BLOCK_BYTES: Final = 1 << 20
-"""Bytes of a block, about."""
+"""Approximate bytes of a block."""
 FILE_CHANGED: Final = "file-changed"
-"""The code of what is told of a file that is not what it was when it was looked over."""
+"""Code of the finding about a file that has changed since it was scanned."""
 
 
 class InputSplit(NamedTuple):
-    """What one task reads: a range of one file, or several files that overlap, whole."""
+    """Input of one task: a range of one file, or whole files that overlap in time."""
 
     paths: tuple[str, ...]
     range: PacketRange | None
     first: int
-    """The number of its first packet in the capture of all files."""
+    """Number of its first packet in the capture of all files."""
     packets: int
-    """How many it has, as the files were looked over."""
+    """Number of its packets, according to the scan."""
     sizes: tuple[int, ...]
-    """Bytes of the files, likewise."""
+    """Bytes of the files, according to the scan."""
 
 
 class RoutedBlock(NamedTuple):
-    """A block, and the part that it goes to. The last one of a segment has no packets: it says what was left out."""
+    """A block and its partition. The last one of a split has no packets, but the tally of what was ignored."""
 
     part: int
     block: Block
 
 
 def splits(plans: Sequence[FileScan]) -> list[InputSplit]:
-    """All that is to be read, in the order of packets' numbers."""
+    """Return all input splits, in the order of their packets' numbers."""
     read = (plan for plan in plans if plan.ranges)
     by_time = sorted(read, key=lambda plan: (plan.first_ns, plan.latest_ns, plan.digest))
     timed = [plan for plan in by_time if plan.has_times]
@@ -77,7 +77,7 @@ def splits(plans: Sequence[FileScan]) -> list[InputSplit]:
 
 
 def _overlapping(plans: list[FileScan]) -> Iterator[list[FileScan]]:
-    """Files that must be merged, together; in the order of time. They are in the order of their first packets."""
+    """Yield groups of files that must be merged, in the order of time. `plans` are sorted by their first packets."""
     together: list[FileScan] = []
     until = 0
     for plan in plans:
@@ -90,21 +90,19 @@ def _overlapping(plans: list[FileScan]) -> Iterator[list[FileScan]]:
         yield together
 
 
-def batches(segment: InputSplit, store: Store, tally: CaptureTally) -> Iterator[PacketBatch]:
-    """Its packets, numbered. Files that are not what they were when they were looked over are told. Raises
-    `SpoolFullError` where files that overlap can't be merged."""
-    changed = [path for path, size in zip(segment.paths, segment.sizes, strict=True) if _size(path) != size]
+def batches(split: InputSplit, store: Store, tally: CaptureTally) -> Iterator[PacketBatch]:
+    """Yield the numbered packets of a split. Findings about files that have changed since the scan go to `tally`.
+    Raises `SpoolFullError` if there is no room to merge files that overlap."""
+    changed = [path for path, size in zip(split.paths, split.sizes, strict=True) if _size(path) != size]
     if not changed:
-        count = yield from _read(segment, store)
-        changed = [] if count == segment.packets else list(segment.paths)
+        count = yield from _read(split, store)
+        changed = [] if count == split.packets else list(split.paths)
     tally.told += [changed_file(path) for path in changed]
 
 
 def changed_file(path: str) -> Finding:
-    """What is told of a file of which a run can't take anything."""
-    return Finding(
-        FILE_CHANGED, Severity.ERROR, f"{path}: changed or went away while it was read: left for another run", path
-    )
+    """Return the finding about a file that has changed: the run leaves it out."""
+    return Finding(FILE_CHANGED, Severity.ERROR, f"{path}: changed or removed while it was read: not ingested", path)
 
 
 def _size(path: str) -> int:
@@ -114,12 +112,12 @@ def _size(path: str) -> int:
         return -1
 
 
-def _read(segment: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
-    """Its packets, and then how many there were: fewer than planned where a file is not what it was."""
+def _read(split: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
+    """Yield the packets, and return how many there were: fewer than the scan counted if a file has changed."""
     with ExitStack() as stack:
         readers: list[Reader | PartReader] = []
         try:
-            for path in segment.paths:
+            for path in split.paths:
                 readers.append(open_capture(path, store, _no_packets))
                 stack.callback(readers[-1].close)
         except CaptureError:
@@ -127,19 +125,19 @@ def _read(segment: InputSplit, store: Store) -> Generator[PacketBatch, None, int
         merged = Merged(readers, store, DEFAULT)
         stack.callback(merged.close)
         stack.callback(store.release)
-        if segment.range is not None and segment.range.mark:
+        if split.range is not None and split.range.mark:
             [reader] = readers
             assert isinstance(reader, Reader)
-            reader.resume(segment.range.mark)
+            reader.resume(split.range.mark)
         count = 0
         for batch in merged.batches():
-            some = min(len(batch), segment.packets - count)
+            some = min(len(batch), split.packets - count)
             if some:
-                yield _numbered(part(batch, 0, some), segment.first + count)
+                yield _numbered(part(batch, 0, some), split.first + count)
                 count += some
-            if count == segment.packets:
+            if count == split.packets:
                 break
-        if merged.problems:  # packets have the numbers that they have where files are merged
+        if merged.problems:  # packets are numbered as if the files were merged
             raise SpoolFullError(merged.problems[0].message)
         return count
 
@@ -155,12 +153,12 @@ def _no_packets(name: str, data: object) -> bool:
     return True
 
 
-def route(segment: InputSplit, parts: int) -> Iterator[RoutedBlock]:
-    """The packets of a segment that may be Kafka's, for so many parts."""
+def route(split: InputSplit, parts: int) -> Iterator[RoutedBlock]:
+    """Yield the packets of a split that may be Kafka's, by partition; `parts` is the number of partitions."""
     store = Store()
     routing = PacketRouter(store, DEFAULT)
     tally = CaptureTally(ignored=routing.ignored)
-    for batch in batches(segment, store, tally):
+    for batch in batches(split, store, tally):
         row, pair, fragment = routing.route(batch)
         part = partitions_of(pair, parts)
         order = np.argsort(part, kind="stable")
@@ -171,11 +169,11 @@ def route(segment: InputSplit, parts: int) -> Iterator[RoutedBlock]:
                 rows = np.union1d(rows, fragment)
             for some in _pieces(rows, batch.captured):
                 yield RoutedBlock(number, block(batch, some))
-    yield RoutedBlock(0, Block(segment.first, b"", pickle.dumps(tally)))
+    yield RoutedBlock(0, Block(split.first, b"", pickle.dumps(tally)))
 
 
 def _pieces(rows: Int64, captured: Int64) -> Iterator[Int64]:
-    """Rows in pieces of about a block."""
+    """Yield rows in pieces of about the size of a block."""
     if not len(rows):
         return
     size = np.cumsum(captured[rows])

@@ -1,5 +1,5 @@
-"""How far a job is: its stage, which says how much there is, and tasks done of how many, asked of Spark while it runs.
-Under Spark Connect only the stage."""
+"""Progress of a job: the name of its stage, and how many of its tasks are done, polled from Spark. Under Spark Connect
+there is only the name of the stage."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,16 +9,16 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 Report = Callable[[str, int, int], None]
-"""Told how far a stage is: its name, tasks done, of how many; 0 where nobody knows."""
+"""Receives the progress of a stage: its name, tasks done, tasks in all; 0 if unknown."""
 POLL_SECONDS: Final = 0.5
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 
 
 @contextmanager
 def stage(spark: SparkSession, name: str, report: Report) -> Iterator[None]:
-    """While it lasts, whoever wants to know is told how far it is."""
+    """Report the progress of a stage while the context lasts."""
     report(name, 0, 0)
-    if not hasattr(spark, "_jsparkSession"):  # Spark Connect: the server tells nobody
+    if not hasattr(spark, "_jsparkSession"):  # Spark Connect has no status tracker
         yield
         return
     done = threading.Event()
@@ -36,8 +36,8 @@ def _watch(spark: SparkSession, name: str, report: Report, done: threading.Event
     while not done.wait(POLL_SECONDS):
         try:
             running = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
-        except Exception:  # the session ends, or its JVM did: whoever waits for the job says so
+        except Exception:  # the session or its JVM ends: the job reports that
             return
-        told = [(each.numCompletedTasks, each.numTasks) for each in running if each is not None]
-        if told:
-            report(name, sum(count for count, _ in told), sum(count for _, count in told))
+        counts = [(each.numCompletedTasks, each.numTasks) for each in running if each is not None]
+        if counts:
+            report(name, sum(done for done, _ in counts), sum(total for _, total in counts))

@@ -1,7 +1,7 @@
-"""Rows of one part, written down by whoever made them, as Parquet files. Spark is told of the files, not of rows.
+"""Writes the rows of a partition to Parquet files, in the task that makes them. Spark gets the files, not the rows.
 
-Few rows go through the JVM, none twice, and it sorts none. A task that is tried again writes other files: those
-alone count that a task told of which ended well.
+So few rows pass through the JVM, none twice, and it sorts none. A task that is tried again writes other files: only
+files of tasks that succeeded count.
 
 Invariant: a writer holds about `MAX_BYTES` of rows, or `MAX_ROWS` of them.
 """
@@ -25,9 +25,9 @@ from dissector.pipeline.table_schemas import BY_NAME, FOUND, OBSERVATIONS, UNCHA
 
 MAX_ROWS: Final = 8_000
 MAX_BYTES: Final = 4 << 20
-"""Of what is long in rows, about."""
+"""Approximate bytes of the long cells of rows."""
 MAX_OPEN_FILES: Final = 16
-"""Files of a part that are written side by side."""
+"""Files of a partition that are open at the same time."""
 _TABLES: Final = BY_NAME | {each.name: each for each in (OBSERVATIONS, FOUND, UPDATES)}
 
 
@@ -36,24 +36,24 @@ class StagedFile(NamedTuple):
 
     table: str
     path: str
-    """In the folder of the run."""
+    """Relative to the folder of the run."""
     rows: int
     tally: bytes | None = None
-    """Of a part, instead of a file: what it left out."""
+    """Instead of a file: the tally of what a partition ignored."""
 
     @property
     def batch(self) -> pa.RecordBatch:
-        """As Spark takes it, of `STAGED_TYPES`."""
+        """The file as a row for Spark, of `STAGED_TYPES`."""
         return pa.RecordBatch.from_pylist([self._asdict()], _ARROW)
 
 
 STAGED_TYPES: Final = "table STRING, path STRING, rows BIGINT, tally BINARY"
-"""In Spark's words."""
+"""Spark's types of a staged file."""
 _ARROW: Final = pa.schema([("table", pa.string()), ("path", pa.string()), ("rows", pa.int64()), ("tally", pa.binary())])
 
 
 def write_rows(rows: Iterable[TableRow], uri: str) -> Iterator[StagedFile]:
-    """Write rows of tables to files of a folder; all of them when it ends."""
+    """Write rows of tables to files in a folder. Yield tallies as they come, and all files at the end."""
     with infrequent_collection(), _StagingFiles(uri) as files:
         for name, row in rows:
             if name == TALLIES:
@@ -61,20 +61,19 @@ def write_rows(rows: Iterable[TableRow], uri: str) -> Iterator[StagedFile]:
                 yield StagedFile(name, "", 0, row["tally"])
             else:
                 files.of(name, row.shared if isinstance(row, RowGroup) else row).add(row)
-    yield from files.told
+    yield from files.closed
 
 
 class _StagingFiles:
-    """Those of one part. Of tables whose rows stay as they are there is a file for each capture, where it belongs below
-    the table; a file that nothing was added to for longest is closed before there are more than `MAX_OPEN_FILES`."""
+    """Files of one partition. Tables of `UNCHANGED_TABLES` have a file for each capture, in its final folder below the
+    table. Before more than `MAX_OPEN_FILES` are open, the least recently used one is closed."""
 
     def __init__(self, uri: str) -> None:
-        self.told: list[StagedFile] = []
-        """Files that are closed."""
+        self.closed: list[StagedFile] = []
         self._files, self._top = opened(uri)
         self._mine = uuid.uuid4().hex
         self._open: OrderedDict[tuple[str, str | None], _StagingWriter] = OrderedDict()
-        """By table, and by capture where that is a file's."""
+        """By table, and by capture if a file is of one capture."""
 
     def __enter__(self) -> "_StagingFiles":
         return self
@@ -84,7 +83,7 @@ class _StagingFiles:
             self._close(is_whole=kind is None)
 
     def of(self, name: str, cells: Cells) -> "_StagingWriter":
-        """The file for such a row."""
+        """Return the writer for a row of a table."""
         key = name, cells["capture"] if name in UNCHANGED_TABLES else None
         writer = self._open.get(key)
         if writer is None:
@@ -97,17 +96,17 @@ class _StagingFiles:
     def _begun(self, name: str, cells: Cells) -> "_StagingWriter":
         folder = f"{name}/day={cells['day']}/capture={cells['capture']}" if name in UNCHANGED_TABLES else name
         self._files.create_dir(f"{self._top}/{folder}", recursive=True)
-        path = f"{folder}/{self._mine}-{len(self.told) + len(self._open)}.parquet"
+        path = f"{folder}/{self._mine}-{len(self.closed) + len(self._open)}.parquet"
         return _StagingWriter(_TABLES[name], path, self._files.open_output_stream(f"{self._top}/{path}"))
 
     def _close(self, *, is_whole: bool) -> None:
         (name, _), writer = self._open.popitem(last=False)
         writer.close(is_whole=is_whole)
-        self.told.append(StagedFile(name, writer.path, writer.count))
+        self.closed.append(StagedFile(name, writer.path, writer.count))
 
 
 class _StagingWriter:
-    """Of one table's file. What stays is compressed well, what is read once and dropped, fast."""
+    """Writes one file. Final files are compressed well; those that are read once and removed, fast."""
 
     def __init__(self, table: TableSchema, path: str, file: pa.NativeFile) -> None:
         self.count = 0
@@ -123,25 +122,26 @@ class _StagingWriter:
 
     def _begin(self) -> None:
         self._shared: list[Cells] = []
-        """What rows have in common; of how many that is each, the counts say."""
+        """Cells of single rows, or cells that groups share."""
         self._counts: list[int] = []
-        self._several: list[RowGroup] = []
+        """Number of rows of each group."""
+        self._groups: list[RowGroup] = []
         self._rows = self._size = 0
 
     def close(self, *, is_whole: bool) -> None:
-        """Nothing is added any more. Of what is not whole, what waits is dropped."""
+        """Finish the file. If it is not whole, rows that are not written yet are dropped."""
         with self._file:
             if is_whole:
                 self._flush()
             self._writer.close()
 
     def add(self, row: Cells | RowGroup) -> None:
-        """One row, or several."""
+        """Add one row or a group."""
         if isinstance(row, RowGroup):
-            self._several.append(row)
+            self._groups.append(row)
             self._shared.append(row.shared)
-            self._counts.append(row.many)
-            self._rows += row.many
+            self._counts.append(row.row_count)
+            self._rows += row.row_count
             self._size += row.size
         else:
             self._shared.append(row)
@@ -154,26 +154,26 @@ class _StagingWriter:
 
     def _flush(self) -> None:
         if self._rows:
-            several = self._several
-            own = several[0].columns([each.of for each in several]) if several else {}
-            shared = self._taken_apart([each.name for each in self._schema if each.name not in own])
+            groups = self._groups
+            made = groups[0].columns([each.source for each in groups]) if groups else {}
+            shared = self._shared_columns([each.name for each in self._schema if each.name not in made])
             columns = [
-                column(own[each.name], each.type) if each.name in own else self._common(shared[each.name], each)
+                column(made[each.name], each.type) if each.name in made else self._repeated(shared[each.name], each)
                 for each in self._schema
             ]
             self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
             self.count += self._rows
             self._begin()
 
-    def _taken_apart(self, names: list[str]) -> dict[str, Sequence[Any]]:
-        """What rows share, by column. Of rows that have all columns, as nearly all do, it is taken at once."""
+    def _shared_columns(self, names: list[str]) -> dict[str, Sequence[Any]]:
+        """Return the shared cells by column. The fast path is for rows with all columns, as nearly all are."""
         try:
             values: Iterable[Sequence[Any]] = zip(*map(itemgetter(*names), self._shared), strict=True)
         except KeyError:
             values = [[row.get(name) for row in self._shared] for name in names]
         return dict(zip(names, values, strict=True))
 
-    def _common(self, values: Sequence[Any], field: pa.Field) -> pa.Array:
-        """A column of what rows share, as often as each has it."""
+    def _repeated(self, values: Sequence[Any], field: pa.Field) -> pa.Array:
+        """Return a column of shared cells, each repeated for all rows of its group."""
         made = column(values, field.type)
         return made.take(pa.array(np.repeat(np.arange(len(made)), self._counts))) if self._counts else made

@@ -1,7 +1,7 @@
-"""Tables of a folder, as frames of Spark and as the exchanges that they tell of.
+"""Reads the tables of a folder, as Spark's data frames and as exchanges.
 
 Invariants:
-  * a row is there when its capture is in `captures`: of runs that were killed nothing is seen;
+  * a row is there when its capture is in `captures`: nothing of a run that was killed is visible;
   * a table without files is empty;
   * rows are numbered as in one capture of all captures, in the order of time; connections are those of Kafka only.
 """
@@ -26,11 +26,11 @@ from dissector.pipeline.row_to_exchange import exchange_of_row
 from dissector.pipeline.table_schemas import BY_NAME, PARTITIONS
 
 KEY: Final = ("capture", "packet", "start")
-"""What a row is found again by."""
+"""Columns that identify a row."""
 MIN_DIGITS: Final = 8
-"""Of a digest, to call a capture by."""
+"""Minimum digits of a digest that select a capture."""
 ROWS_PER_BATCH: Final = 256
-"""Rows that go to Python at once: their bodies may be large."""
+"""Rows that go to Python in one batch: their bodies may be large."""
 _ORDER: Final = ("log", "capture", "hex", "unread")
 _IS_URI: Final = "://"
 _LOCAL: Final = "file://"
@@ -39,10 +39,10 @@ _FINDING: Final = ("code", "severity", "path", "message")
 
 
 class _CaptureRow(NamedTuple):
-    """A capture, in the order in which it is read among others."""
+    """A row of `captures`. Rows compare in the order in which captures are read."""
 
     order: int
-    """Of its form."""
+    """Position of its form in `_ORDER`."""
     first_ns: int
     end_ns: int
     digest: str
@@ -54,8 +54,8 @@ class _CaptureRow(NamedTuple):
 
 
 class Tables:
-    """The tables of one folder; or of the exchanges in them those of one `capture`, under the numbers that they have
-    among all: a connection may have begun in another one."""
+    """The tables of one folder. With `capture`, only exchanges of that one, numbered as among all: a connection may
+    have begun in another capture."""
 
     def __init__(self, spark: SparkSession, folder: str, capture: str | None = None) -> None:
         self._spark = spark
@@ -65,7 +65,7 @@ class Tables:
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_BATCH))
 
     def table(self, name: str) -> DataFrame:
-        """A table by its name in `tables`, partitions among its columns."""
+        """Return a table by its name, with the partition columns."""
         columns = BY_NAME[name].columns if name == "captures" else (*BY_NAME[name].columns, *PARTITIONS)
         schema = ", ".join(f"{column.name} {column.type}" for column in columns)
         path = f"{self._folder}/{name}"
@@ -77,8 +77,8 @@ class Tables:
         )
 
     def _is_there(self, path: str) -> bool:
-        """Whether there is such a folder. What is not on this machine Spark is asked for: it has the file systems."""
-        if path.startswith(_LOCAL):  # what is odd in a name stands as it is
+        """Whether a folder exists. Spark checks those on other file systems, as it has the clients."""
+        if path.startswith(_LOCAL):  # special characters are not escaped
             return Path(path.removeprefix(_LOCAL)).is_dir()
         try:
             return bool(self._spark.read.schema("path STRING").parquet(path).columns)
@@ -89,32 +89,32 @@ class Tables:
 
     @property
     def are_there(self) -> bool:
-        """Whether there are any tables: no capture is in them before `captures` is."""
+        """Whether there are any tables: `captures` exists once a capture is in them."""
         return self._is_there(f"{self._folder}/captures")
 
     def count(self) -> tuple[int, int]:
-        """How many captures there are, and how many problems with them."""
+        """Return the number of captures, and of their problems."""
         problems = f.coalesce(f.sum(f.size("problems")), f.lit(0))
         [row] = self.table("captures").agg(f.count("*").alias("captures"), problems.alias("problems")).collect()
         return row.captures, row.problems
 
     @cached_property
     def _files(self) -> list[_CaptureRow]:
-        """All captures in the order in which they are one: Kafka's own files, then those with packets by time, then
-        those without times. Raises `CaptureError` where the tables are none of ours."""
+        """All captures in the order in which they are read as one: Kafka's own files, then captures by time, then those
+        without times. Raises `CaptureError` if the tables are of another version."""
         found = self.table("captures").select("form", "first_ns", "end_ns", "digest", "path").collect()
         if any(row.form not in _ORDER for row in found):
-            raise CaptureError(f"{self._given}: not tables as this version makes them: ingest the captures anew")
+            raise CaptureError(f"{self._given}: tables of another version: ingest the captures again")
         return sorted(_CaptureRow(_ORDER.index(row.form), *row[1:]) for row in found)
 
     def called(self, name: str) -> "list[Tables]":
-        """What there is of each capture of that name: its path, its file's name with its ending or without, or how its
-        digest begins."""
+        """Return the tables of each capture with a name: its path, its file name with or without the extension, or the
+        first digits of its digest."""
         return [Tables(self._spark, self._folder, each.capture) for each in self._files if _has_name(each, name)]
 
     @property
     def start_ns(self) -> int:
-        """When the first of the files begins that has times, nanoseconds since 1970: what relative times count from."""
+        """Time of the first packet, nanoseconds since 1970: relative times count from it."""
         return next((each.first_ns for each in self._files if each.first_ns), 0)
 
     @cached_property
@@ -123,7 +123,7 @@ class Tables:
         return self._numbered(self.table("connections"), ("packet",), "conn")
 
     def _numbered(self, rows: DataFrame, by: tuple[str, ...], name: str) -> DataFrame:
-        """Rows with numbers from 1: of each capture those that follow on the ones before it."""
+        """Number rows from 1, capture by capture."""
         counts = {row.capture: row["count"] for row in rows.groupBy("capture").count().collect()}
         before, so_far = [], 0
         for each in self._files:
@@ -134,7 +134,7 @@ class Tables:
         return rows.join(f.broadcast(order), "capture").withColumn(name, f.col("before") + place).drop("before")
 
     def exchanges(self, fitting: Filter | None = None) -> tuple[DataFrame, PushedFilter]:
-        """The rows of `exchanges` that may fit, with `number`, `conn` and `findings`; what is left to ask of them."""
+        """Return rows of `exchanges` that may match, with `number`, `conn` and `findings`, and the pushed filter."""
         narrow = push_down(fitting, self.start_ns)
         rows = self.table("exchanges")
         if self._only is not None:
@@ -146,8 +146,8 @@ class Tables:
         return self._with_findings(self._with_numbers(rows.where(narrow.may))), narrow
 
     def _with_numbers(self, rows: DataFrame) -> DataFrame:
-        """Rows with their numbers and those of their connections. A file of Kafka's own counts as one of these, before
-        all others, as in a capture."""
+        """Add the numbers of rows and of their connections. One of Kafka's own files counts as a connection, before all
+        others, as in a capture."""
         numbers = self._numbered(self.table("exchanges").select(*KEY), KEY[1:], "number")
         logs = [each.capture for each in self._files if _ORDER[each.order] == "log"]
         stored = {capture: number for number, capture in enumerate(logs, 1)}
@@ -160,7 +160,7 @@ class Tables:
         )  # fmt: skip
 
     def _with_findings(self, rows: DataFrame) -> DataFrame:
-        """Rows with all that was found about them, in the order in which it was written."""
+        """Add the findings about rows, in the order in which they were written."""
         found = self.table("findings").withColumn("place", f.monotonically_increasing_id())
         told = f.array_sort(f.collect_list(f.struct("place", *_FINDING)))
         findings = found.groupBy(*KEY).agg(told.alias("findings"))
@@ -168,12 +168,12 @@ class Tables:
 
     @property
     def has_frames(self) -> bool:
-        """Whether the bytes of frames were kept, of some rows."""
+        """Whether the bytes of any frame were kept."""
         kept = f.col("request_bytes").isNotNull() | f.col("response_bytes").isNotNull()
         return not self.table("exchanges").where(kept).isEmpty()
 
     def fitting(self, asked: Filter | None) -> DataFrame:
-        """The rows of `exchanges` that fit, with `number` and `conn`."""
+        """Return the rows of `exchanges` that match, with `number` and `conn`."""
         rows, narrow = self.exchanges(asked)
         if narrow.is_exact:
             return rows
@@ -189,8 +189,8 @@ class Tables:
         most: int | None = None,
         of: DataFrame | None = None,
     ) -> DataFrame:
-        """What is made of the exchanges that fit, a row a tuple: of the first, at the `most` so many; or of those with
-        the numbers `of` a frame."""
+        """Return rows that `make` yields as tuples from the exchanges that match: from the first `most` of them, or
+        from those whose numbers are in the data frame `of`."""
         rows, narrow = self.exchanges(asked)
         text = None if asked is None or narrow.is_exact else asked.text
         start_ns = self.start_ns
@@ -216,7 +216,7 @@ def _has_name(file: _CaptureRow, name: str) -> bool:
 
 
 def _matching(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterator[Exchange]:
-    """The exchanges of some rows, those that fit."""
+    """Yield the exchanges of a batch that match."""
     asked = None if text is None else _parsed(text)
     for cells in batch.to_pylist():
         made = exchange_of_row(cells)
@@ -233,6 +233,6 @@ def _ddl(schema: pa.Schema) -> str:
 
 
 def _as_text(name: str) -> Column:
-    """A column as Python gets it: bodies as JSON."""
+    """Return a column as Python gets it: bodies as JSON text."""
     of_json = any(column.name == name and column.of_json for column in BY_NAME["exchanges"].columns)
     return f.to_json(f.col(name)).alias(name) if of_json else f.col(name)

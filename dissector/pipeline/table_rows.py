@@ -1,30 +1,32 @@
-"""Rows of tables on their way to files: one by one, or many that have most cells in common."""
+"""Rows of tables on their way to files: single rows, or groups of rows that share most cells."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 Cells = dict[str, Any]
-"""A row by column; columns that it does not have are null."""
+"""A row by column; missing columns are null."""
 
 
 class RowGroup(NamedTuple):
-    """Rows of one table. All rows of a table come like this, and by the same `columns`, or none does."""
+    """Rows of one table. Either all rows of a table come in groups, with the same `columns`, or none does."""
 
     shared: Cells
-    """What all of them have."""
-    many: int
+    """Cells that all rows share."""
+    row_count: int
     size: int
-    """Bytes of what is long in them, about."""
-    of: Any
-    """What else they tell of; made to columns with that of others, as thousands of rows take little longer than one."""
+    """Approximate bytes of the long cells."""
+    source: Any
+    """Source of the other cells. Sources of many groups become columns together: thousands of rows take little longer
+    than one."""
     columns: Callable[[Sequence[Any]], dict[str, Sequence[Any]]]
+    """Makes columns of sources."""
 
     @property
     def rows(self) -> list[Cells]:
-        """One by one."""
-        own = self.columns([self.of])
-        return [self.shared | dict(zip(own, values, strict=True)) for values in zip(*own.values(), strict=True)]
+        """The rows one by one."""
+        columns = self.columns([self.source])
+        return [self.shared | dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 TableRow = tuple[str, Cells | RowGroup]
-"""A table, and rows of it."""
+"""Name of a table, and a row or rows of it."""

@@ -71,10 +71,15 @@ def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -
         lambda row: StatsConnection(row.conn, row.client, row.server),
     )
     asked = rows.where(f.col("api_key").isNotNull()).withColumn("error", f.lit(0))  # which is told by API and client
-    _take(made.uses, asked, (*_CLIENT, "server", *_API), lambda row: VersionUse(_client(row), row.server, *_api(row)))
+    _take(
+        made.used_versions,
+        asked,
+        (*_CLIENT, "server", *_API),
+        lambda row: VersionUse(_client(row), row.server, *_api(row)),
+    )
     wrong = rows.where(f.col("error") == 1).withColumn("name", f.explode("errors"))
     _take(made.errors, wrong, ("api_key", "name"), lambda row: ApiError(_api_key(row), _code(row.name)))
-    for tally in made.apis.tallies.values():
+    for tally in made.apis.counts.values():
         made.total.merge(tally)
     made.total.merge(made.apis.others)
     _offers(tables, rows, made)
@@ -111,7 +116,7 @@ def over_time(tables: Tables, fitting: Filter | None) -> LatencyOverTime | None:
     )
     slots = tuple(Histogram() for _ in range(SLOTS))
     for row in counts.collect():
-        slots[row.slot].take({row.bucket: row["rows"]}, row.least, row.most)
+        slots[row.slot].add_counts({row.bucket: row["rows"]}, row.least, row.most)
     return LatencyOverTime(ends.begin, ends.end, slots)
 
 
@@ -161,7 +166,7 @@ def _tally(buckets: Iterable[Row]) -> ExchangeCounts:
     for each in buckets:
         tally.merge(ExchangeCounts(each["rows"], each.out, each.back, each.error, each.unanswered))
         if each.bucket is not None:
-            tally.latency.take({each.bucket: each["rows"]}, each.least, each.most)
+            tally.latency.add_counts({each.bucket: each["rows"]}, each.least, each.most)
     return tally
 
 
@@ -189,8 +194,8 @@ def _offers(tables: Tables, rows: DataFrame, made: Statistics) -> None:
     some = tables.table("connections").join(rows.select("connection").distinct(), "connection", "left_semi")
     offered = some.select("server", f.explode_outer("offered").alias("key", "range")).groupBy("server", "key")
     for row in offered.agg(f.min("range.low").alias("low"), f.max("range.high").alias("high")).toLocalIterator():
-        if row.server in made.offers or len(made.offers) < MAX_KEYS:
-            known = made.offers.setdefault(row.server, {})
+        if row.server in made.advertised_versions or len(made.advertised_versions) < MAX_KEYS:
+            known = made.advertised_versions.setdefault(row.server, {})
             if row.key is not None:
                 widen_span(known, row.key, VersionSpan(row.low, row.high))
 
@@ -213,7 +218,7 @@ def _bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: Stati
     sample = rows.withColumn("place", place).where(f.col("place") <= SAMPLE_SIZE).select("number")
     for row in tables.made(None, _traced, _TRACED, of=sample).toLocalIterator():
         kind, size, paths = pickle.loads(row.traced)
-        made.fields.of(kind).take(size, paths)
+        made.fields.of(kind).add_traced(size, paths)
 
 
 def _about(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:

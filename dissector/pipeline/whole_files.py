@@ -1,7 +1,6 @@
-"""Files that a task reads by itself: Kafka's own, and those of which something could not be read.
+"""Rows of files that a task reads by itself: Kafka's own files, and files with parts that could not be read.
 
-Invariant: what could not be read is kept as it stands in the file, or in what a compressed file holds: its first bytes.
-What could not be decompressed is kept as it stands in the file.
+Invariant: the first bytes of an unreadable part are kept as they are in the file, decompressed if that is possible.
 """
 
 import pickle
@@ -20,11 +19,11 @@ from dissector.pipeline.splits import changed_file
 from dissector.pipeline.table_rows import Cells, TableRow
 
 KEPT_BYTES: Final = 64 << 10
-"""Bytes of a place that could not be read."""
+"""Maximum bytes that are kept of an unreadable part."""
 
 
 def of_file(plan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
-    """Table and row of all that such a file gives by itself."""
+    """Yield table and row of everything in such a file."""
     origin = Origin(0, plan.digest, plan.earliest_ns)
     where = {"day": origin.day, "capture": origin.capture, "path": plan.path}
     try:
@@ -38,7 +37,7 @@ def of_file(plan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
 
 
 def _unread(plan: FileScan) -> Iterator[Cells]:
-    """What could not be read of a file."""
+    """Yield the parts of a file that could not be read."""
     if plan.unread:
         data = _beginning(plan, 0, plan.size)
         yield {"at": None, "packet": None, "size": plan.size, "reason": plan.unread, "data": data}
@@ -51,7 +50,7 @@ def _unread(plan: FileScan) -> Iterator[Cells]:
     reader = open_capture(plan.path, store, lambda name, data: True)
     assert isinstance(reader, Reader)
     try:
-        if not reader.can_be_resumed:  # of what is compressed all has to come before some can be looked at
+        if not reader.can_be_resumed:  # a compressed file must be read completely before its bytes can be read
             for _ in reader.batches():
                 pass
         for place in plan.damage:
@@ -66,7 +65,7 @@ def _cells(place: FilePosition, data: bytes) -> Cells:
 
 
 def _beginning(plan: FileScan, at: int, size: int) -> bytes:
-    """The first bytes of a place in the file as it lies."""
+    """Return the first bytes of a part of the file as it is on the disk."""
     with Path(plan.path).open("rb") as file:
         file.seek(at)
         return file.read(min(size, KEPT_BYTES))

@@ -1,1 +1,1 @@
-"""The Kafka protocol: schema tables compiled to readers, record batches, the tree of a frame. Knows nothing of TCP."""
+"""The Kafka protocol: schemas compiled to readers, record batches, the tree of a frame. Knows nothing of TCP."""

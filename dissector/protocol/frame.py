@@ -1,7 +1,7 @@
-"""Values to a frame: size prefix, header, body. The way back from `message.read`.
+"""Encodes a frame from values: size prefix, header, body. The inverse of `message.read`.
 
-Values are Python's or JSON's (bytes, or their hex). What can't be written raises `EncodeError` with a path that begins
-with ``header`` or ``body``, and nothing else is raised.
+Bytes are given as bytes or as hex. A value that can't be encoded raises `EncodeError`, and nothing else is raised; its
+path begins with ``header`` or ``body``.
 """
 
 from collections.abc import Mapping
@@ -20,29 +20,32 @@ FieldValues = Mapping[str, object]
 
 
 def frame_bytes(layout: MessageLayout, header: FieldValues, body: object) -> bytes:
-    """The whole frame."""
+    """Return the frame, size prefix included."""
     if layout.body is None:
-        raise EncodeError(layout.findings[0].message if layout.findings else "what it answers is not known", "body")
+        raise EncodeError(layout.findings[0].message if layout.findings else "the request is not known", "body")
     data = header_bytes(layout, header) + _struct("body", layout.body, layout.body_version, body)
     return len(data).to_bytes(PREFIX, "big") + data
 
 
 def header_bytes(layout: MessageLayout, header: FieldValues) -> bytes:
-    """The header of a frame, without the size prefix. Fields that its version lacks must not be there."""
+    """Return the header of a frame, without the size prefix. A field that its version lacks is an error."""
     assert layout.header is not None
     return _struct("header", layout.header, layout.header_version, header)
 
 
 def request_header(layout: MessageLayout, api_key: int, version: int, more: FieldValues) -> dict[str, object]:
-    """The fields of a request's header: key, version and, as far as its version has them, what `more` names."""
+    """Return the fields of a request's header: key, version, and those of `more` that its version has."""
     assert layout.header is not None
     names = {field.name for field in plan(layout.header, layout.header_version).fields}
-    given = {"request_api_key": api_key, "request_api_version": version, **more}
-    return {name: value for name, value in given.items() if name in names}
+    values = {"request_api_key": api_key, "request_api_version": version, **more}
+    return {name: value for name, value in values.items() if name in names}
 
 
 def response_layout_to_write(api_key: int, version: int, body: object) -> MessageLayout:
-    """How a response is written. A broker that lacks the version of ApiVersions answers in version 0 (KIP-511)."""
+    """Return the layout to write a response in.
+
+    A broker that lacks the version of an ApiVersions request responds in version 0 (KIP-511).
+    """
     if api_key == ApiKey.API_VERSIONS and isinstance(body, Mapping) and "throttle_time_ms" not in body:
         version = 0 if body.get("error_code") == ErrorCode.UNSUPPORTED_VERSION else version
     layout = response_layout(api_key, version, b"")

@@ -1,7 +1,7 @@
-"""One frame, as a request or a response of a known API and version: its values, or its tree.
+"""Decodes one frame, as a request or a response of a known API and version: into values, or into a tree.
 
-The one boundary where damage stops: whatever the bytes are, `read` and `trace` return, with findings. Which side a
-frame comes from, and what it answers, is the caller's knowledge (`session`).
+This is the boundary where damage stops: whatever the bytes are, `read` and `trace` return, with findings. The caller
+knows which side sent the frame, and which request a response belongs to.
 """
 
 from dataclasses import dataclass, field, replace
@@ -31,18 +31,20 @@ from dissector.protocol.wire import WireError
 
 PREFIX: Final = 4
 FALLBACK_SIZE: Final = 6
-"""The least body of ApiVersions v0: an error code and an empty array."""
+"""Bytes of the smallest body of ApiVersions v0: an error code and an empty array."""
 
 AUTH_BYTES: Final = "auth_bytes"
-"""What Kafka calls a login's token."""
+"""Kafka's name of the field with a SASL token."""
 
 Values = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class MessageLayout:
-    """What a frame is to be read as. `body` is None where no schema has the API or the version; `header` is None for
-    bytes that are no frame at all."""
+    """How to read a frame.
+
+    `body` is None if no schema has the API or the version; `header` is None for bytes that are not a frame.
+    """
 
     header: str | None
     header_version: int
@@ -50,26 +52,26 @@ class MessageLayout:
     body_version: int
     findings: tuple[Finding, ...] = ()
     token: bool = False
-    """Whether it is a login's token by itself, without a header."""
+    """Whether it is a raw SASL token, without a header."""
 
 
 ONLY_HEADER: Final = "only the header can be read"
 UNFRAMED: Final = MessageLayout(None, 0, None, 0)
-"""Bytes that are no frame."""
+"""Bytes that are not a frame."""
 UNKNOWN_RESPONSE: Final = MessageLayout("ResponseHeader", 0, None, 0)
-"""A response to a request that is not known."""
+"""A response whose request is missing or of an unknown API."""
 SASL_TOKEN: Final = MessageLayout(None, 0, None, 0, token=True)
-"""What follows SaslHandshake version 0 (KIP-43)."""
+"""A raw SASL token, as it follows SaslHandshake version 0 (KIP-43)."""
 
 
 @dataclass(slots=True)
 class Decoded:
-    """Plain values. `header` and `body` are empty where they could not be read."""
+    """A frame as plain values. `header` and `body` are empty if they could not be read."""
 
     header: Values = field(default_factory=dict)
     body: Values = field(default_factory=dict)
     rest: bytes = b""
-    """What neither of them explains: trailing bytes, or all of a body that could not be read."""
+    """Bytes that are in neither: trailing bytes, or a body that could not be read."""
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -83,13 +85,13 @@ class Traced:
 
 
 def request_layout(api_key: int, version: int, data: bytes = b"") -> MessageLayout:
-    """How to read a request. Of a version newer than those known, `data` tells whether the newest one's layout fits."""
+    """Return how to read a request. Of a version newer than all known ones, the newest layout is tried on `data`."""
     return _known_request(api_key, version) or _unusual_request_layout(api_key, version, data)
 
 
 @lru_cache(maxsize=4096)
 def _known_request(api_key: int, version: int) -> MessageLayout | None:
-    """The shape of a request that needs no look at its bytes."""
+    """Return the layout of a request of a known version, which does not depend on its bytes."""
     known = api(api_key)
     if known is None or not known.versions.contains(version):
         return None
@@ -105,7 +107,7 @@ def _unusual_request_layout(api_key: int, version: int, data: bytes) -> MessageL
         )
     newest = known.versions.high
     if version > newest:
-        # No API went back from flexible versions: what is newer than the newest has its header too.
+        # No API went back from flexible versions: newer versions have the header of the newest known one.
         plain = MessageLayout("RequestHeader", request_header_version(api_key, newest), None, version)
         return _as_newest(plain, known, known.request, data)
     if version < known.versions.low:
@@ -114,13 +116,13 @@ def _unusual_request_layout(api_key: int, version: int, data: bytes) -> MessageL
 
 
 def response_layout(api_key: int, version: int, data: bytes) -> MessageLayout:
-    """How to read the response to a request of that API and version; `data` is the frame."""
+    """Return how to read the response to a request of that API and version; `data` is the response's frame."""
     return _known_response(api_key, version) or _unusual_response_layout(api_key, version, data)
 
 
 @lru_cache(maxsize=4096)
 def _known_response(api_key: int, version: int) -> MessageLayout | None:
-    """The shape of a response that needs no look at its bytes."""
+    """Return the layout of a response, if it does not depend on its bytes."""
     known = api(api_key)
     if known is None or not known.versions.contains(version) or api_key == ApiKey.API_VERSIONS:
         return None
@@ -132,7 +134,7 @@ def _unusual_response_layout(api_key: int, version: int, data: bytes) -> Message
     if known is None:
         return UNKNOWN_RESPONSE
     if api_key == ApiKey.API_VERSIONS and version and _is_fallback(data):
-        words = f"the broker does not know ApiVersions v{version} and answered with a v0 body (KIP-511)"
+        words = f"the broker does not know ApiVersions v{version} and responded with a v0 body (KIP-511)"
         finding = Finding("version-fallback", Severity.NOTE, words, "body")
         return MessageLayout("ResponseHeader", 0, known.response, 0, (finding,))
     newest = known.versions.high
@@ -146,7 +148,7 @@ def _unusual_response_layout(api_key: int, version: int, data: bytes) -> Message
 
 
 def _as_newest(plain: MessageLayout, known: Api, body: str, data: bytes) -> MessageLayout:
-    """The shape of a message of a version from the future: the newest known body where it fits, else the header."""
+    """Return the layout of a message of an unknown, newer version: the newest known body if it fits, else no body."""
     newest = known.versions.high
     assert plain.header is not None
     if reads_as(data, plain.header, plain.header_version, body, newest):
@@ -156,20 +158,20 @@ def _as_newest(plain: MessageLayout, known: Api, body: str, data: bytes) -> Mess
 
 
 def _is_fallback(data: bytes) -> bool:
-    """Whether an ApiVersions response is a v0 body with error 35, whatever was asked: it then fits v0 exactly."""
+    """Return whether an ApiVersions response is a v0 body with UNSUPPORTED_VERSION: it then has exactly v0's size."""
     body = data[PREFIX + 4 :]
     if len(body) < FALLBACK_SIZE or int.from_bytes(body[:2], "big") != ErrorCode.UNSUPPORTED_VERSION:
         return False
     return len(body) == FALLBACK_SIZE + 6 * int.from_bytes(body[2:6], "big")
 
 
-def _unknown_version(known: Api, version: int, told: str) -> Finding:
-    words = f"{known.name} v{version} is not known to this release, which has v{known.versions}: {told}"
+def _unknown_version(known: Api, version: int, consequence: str) -> Finding:
+    words = f"{known.name} v{version} is not known to this release, which has v{known.versions}: {consequence}"
     return Finding("unknown-version", Severity.WARNING, words, "header")
 
 
 def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
-    """The values of a frame. Bytes from `end` on stand after a gap and are not read."""
+    """Decode a frame into values. Bytes from `end` on follow a gap and are not read."""
     decoded = Decoded(findings=list(layout.findings))
     stop = len(data) if end is None else end
     if layout.token:
@@ -204,7 +206,7 @@ def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
 def _readers(
     header: str, header_version: int, body: str | None, version: int
 ) -> tuple[Reader, Reader | None, tuple[MessageSchema, ...]]:
-    """What reads a header and a body, and the other layouts that the body may have."""
+    """Return the readers of a header and a body, and the other layouts that the body may have."""
     read_header = reader(header, header_version)
     return (
         (read_header, None, ()) if body is None else (read_header, reader(body, version), alternatives(body, version))
@@ -212,9 +214,9 @@ def _readers(
 
 
 def _other_layout(name: str, version: int, data: bytes, at: int) -> int:
-    """Which of a message's alternatives a body is laid out by; 0 where the newest layout fits, or none does.
+    """Return the number of the alternative layout that a body has; 0 if the newest layout fits, or none does.
 
-    The version alone can't tell: the layout that ends where the frame ends is the right one.
+    The version does not determine the layout: the right one is the one that ends where the frame ends.
     """
     others = len(alternatives(name, version))
     return next((n for n in range(others + 1) if _fits(reader(name, version, n), data, at)), 0) if others else 0
@@ -229,7 +231,7 @@ def _fits(read_body: Reader, data: bytes, at: int) -> bool:
 
 def _other_layout_finding(name: str, version: int, other: int) -> Finding:
     release = list(alternatives(name, version)[other - 1].releases)[-1]
-    words = f"laid out as Kafka {release} has version {version}, which later releases lay out in another way"
+    words = f"version {version} in the layout of Kafka {release}, which later releases changed"
     return Finding("other-layout", Severity.NOTE, words, "body")
 
 
@@ -244,8 +246,10 @@ def trace(
     context: DecodingContext = EMPTY_CONTEXT,
     bounds: limits.Limits = limits.DEFAULT,
 ) -> Traced:
-    """The tree of a frame, what is inside its bytes fields too. Its leaves tile `data`; bytes from `end` on stand after
-    a gap and are not read."""
+    """Decode a frame into a tree, with the contents of its bytes fields.
+
+    The leaves tile `data`. Bytes from `end` on follow a gap and are not read.
+    """
     stop = len(data) if end is None else end
     sources = [ByteSource(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
@@ -285,19 +289,19 @@ def trace(
 
 
 def _findings_with_paths(node: Node) -> list[Finding]:
-    """A node's findings, each with a path."""
+    """Yield a node's findings, each with a path."""
     return [f if f.path or not node.path else f.under(node.path) for f in node.findings]
 
 
 def _last_node(node: Node) -> Node:
-    """The last node that was begun."""
+    """Return the last node that was begun."""
     while node.children:
         node = node.children[-1]
     return node
 
 
 def mask_secrets(data: bytes, layout: MessageLayout, end: int, context: DecodingContext) -> bytes:
-    """A frame with its secrets masked; the frame itself where it has none."""
+    """Return a frame with its secrets masked; the frame itself if it has none."""
     if not layout.token and not may_hold_secrets(layout.body, data):
         return data
     return masked(data, trace(data, layout, end, context).tree)

@@ -1,10 +1,10 @@
-"""Kafka's primitive types, each by itself: `INT32.read(data)`, `COMPACT_STRING.write("orders")`, `array(UUID)`.
+"""Kafka's primitive types as objects: `INT32.read(data)`, `COMPACT_STRING.write("orders")`, `array(UUID)`.
 
-The names and layouts are those of Kafka's protocol guide, "Protocol Primitive Types", and KIP-482. They are plans of
-one value, read and written by the code that reads and writes messages.
+Names and layouts are those of Kafka's protocol guide, "Protocol Primitive Types", and KIP-482. Each is a plan of one
+value, read and written by the same code as messages.
 
-Limits are checked: integers in their range, strings of at most 32,767 bytes, varints of at most 5 or 10 bytes; counts
-and lengths within the bytes that are there. What is not so raises `WireError` (reading) or `EncodeError` (writing).
+Limits are checked: the range of integers, strings of at most 32,767 bytes, varints of at most 5 or 10 bytes, counts
+and lengths that fit the bytes present. A violation raises `WireError` (reading) or `EncodeError` (writing).
 """
 
 import struct
@@ -28,7 +28,7 @@ from dissector.protocol.wire.writing import uvarint_bytes, varint_bytes, varlong
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A type of the wire. `plan` is None for what stands only inside others: varints, tagged fields."""
+    """A type of the wire. `plan` is None for types that only occur inside others: varints, tagged fields."""
 
     name: str
     plan: TypePlan | None
@@ -36,7 +36,7 @@ class Primitive:
     _write: Callable[[object], bytes]
 
     def read(self, data: bytes, at: int = 0) -> tuple[object, int]:
-        """The value that begins at `at`, and where it ends. Raises `WireError`."""
+        """Return the value that begins at `at`, and the offset of its end. Raises `WireError`."""
         try:
             value, end = self._read(data, at, len(data))
         except (struct.error, IndexError):
@@ -44,7 +44,7 @@ class Primitive:
         return value, end
 
     def write(self, value: object) -> bytes:
-        """The bytes of a value. Raises `EncodeError`."""
+        """Return the bytes of a value. Raises `EncodeError`."""
         return self._write(value)
 
 
@@ -53,7 +53,7 @@ def _of(plan: TypePlan) -> Primitive:
 
 
 def _variable(name: str) -> tuple[Primitive, Primitive, Primitive, Primitive]:
-    """A type with a length: plain, nullable, compact, both."""
+    """Return the forms of a type with a length: plain, nullable, compact, compact and nullable."""
     forms = [(False, False), (False, True), (True, False), (True, True)]
     first, second, third, fourth = (_of(VariablePlan(name, compact, nullable)) for compact, nullable in forms)
     return first, second, third, fourth
@@ -64,9 +64,9 @@ def _varint(name: str, read: Callable[[bytes, int], tuple[int, int]], write: Cal
 
 
 def array(element: Primitive, *, compact: bool = False, nullable: bool = False) -> Primitive:
-    """ARRAY or COMPACT_ARRAY of a type that has a plan."""
+    """Return the type ARRAY or COMPACT_ARRAY of `element`, which must have a plan."""
     if element.plan is None:
-        raise TypeError(f"no array holds {element.name}")
+        raise TypeError(f"there are no arrays of {element.name}")
     return _of(ArrayPlan(element.plan, compact, nullable))
 
 
@@ -107,4 +107,4 @@ PRIMITIVES: Final = (
     BYTES, NULLABLE_BYTES, COMPACT_BYTES, COMPACT_NULLABLE_BYTES,
     RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS, TAGGED_FIELDS,
 )  # fmt: skip
-"""All that are no arrays."""
+"""All types but arrays."""

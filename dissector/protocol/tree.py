@@ -1,12 +1,12 @@
-"""The tree of a decoded frame: every field tied to its bytes.
+"""The tree of a decoded frame: every field with its bytes.
 
 Invariants:
-  * the leaves of one source, in order, tile that source exactly: no byte is left out, none is claimed twice;
-  * a node's span covers its children's spans of the same source and nothing else;
-  * bytes that no field explains are a leaf of type `UNPARSED`; fields that are not there have no node.
+  * the leaves of a source, in order, tile that source exactly: each byte belongs to one leaf;
+  * a node's span is the union of its children's spans in the same source;
+  * bytes that no field explains are a leaf of type `UNPARSED`; absent fields have no node.
 
-A *source* is a run of bytes that nodes point into: source 0 is the frame, size prefix included; a decompressed record
-section is a source of its own, that hangs under the (compressed) leaf that it came from.
+A *source* is a run of bytes that nodes point into. Source 0 is the frame, size prefix included. A decompressed record
+section is a separate source, whose nodes are below the compressed leaf.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ UNPARSED = "UNPARSED"
 
 
 class CompressedSpan(NamedTuple):
-    """Where the compressed bytes stand that a source was: in which other source, with which codec of Kafka's."""
+    """The compressed bytes of a source: their span in another source, and the number of Kafka's codec."""
 
     source: int
     start: int
@@ -30,7 +30,7 @@ class CompressedSpan(NamedTuple):
 
 @dataclass(slots=True)
 class ByteSource:
-    """Bytes that spans count in. `name` says where they come from: ``frame``, ``records[0] lz4``."""
+    """Bytes that spans point into. `name` says where they come from: ``frame``, ``records[0] lz4``."""
 
     number: int
     name: str
@@ -43,11 +43,11 @@ class ByteSource:
 class Node:
     """One field, element, or structure.
 
-    `name` is the field's own name or ``[3]`` for an element; `path` is the whole way from the message's root
-    (``body.topics[0].name``). `type` is Kafka's name of the type as the wire has it (``INT32``, ``COMPACT_STRING``,
-    ``ARRAY``, ``STRUCT``, …). `value` is None for structures and for null. `note` is what the value means, where that
-    is known (an error's name, a timestamp's date); `advice` is what an error asks of a client. `schema` is None
-    for what no schema names (headers of records, …). `secret` are those of its bytes that are not for everybody.
+    `name` is the field's name, or ``[3]`` for an element; `path` is its path from the message's root
+    (``body.topics[0].name``). `type` is Kafka's name of the wire type (``INT32``, ``COMPACT_STRING``, ``ARRAY``,
+    ``STRUCT``, …). `value` is None for structures and for null. `note` is the meaning of the value, if known (an
+    error's name, a timestamp's date); `advice` is what an error asks of a client. `schema` is None for parts that no
+    schema has (headers of records, …). `secret` is the span of the bytes to mask.
     """
 
     name: str
@@ -65,16 +65,16 @@ class Node:
     children: list["Node"] = field(default_factory=list)
 
     def path_of(self, name: str) -> str:
-        """The path of a child of that name."""
+        """Return the path of a child called `name`."""
         return self.path + name if name.startswith("[") or not self.path else f"{self.path}.{name}"
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in its source, length prefixes included."""
+        """Bytes in its source, length prefixes included."""
         return self.end - self.start
 
     def walk(self) -> Iterator["Node"]:
-        """This node and all below it, depth first, in the order of the wire."""
+        """Yield this node and all below it, depth first, in wire order."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -82,11 +82,11 @@ class Node:
             stack.extend(reversed(node.children))
 
     def leaves(self, source: int = 0) -> Iterator["Node"]:
-        """The nodes that tile a source: those that have no child in it."""
+        """Yield the nodes that tile a source: those without a child in it."""
         for node in self.walk():
             if node.source == source and not any(child.source == source for child in node.children):
                 yield node
 
     def find(self, path: str) -> "Node | None":
-        """The node at `path`, or None."""
+        """Return the node at `path`, or None."""
         return next((node for node in self.walk() if node.path == path), None)

@@ -1,4 +1,4 @@
-"""What exchanges have in common: told by the values, found by the bytes."""
+"""Follow keys are read from values and found by their bytes."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.conftest import PCAPS
 
 
 def along(capture: Capture, thread: FollowKey) -> list[int]:
-    """The rows that `first` finds, one after the other."""
+    """Return the rows that `first` finds, one after the other."""
     found, rows = [], np.arange(len(capture))
     while (number := thread.first(capture, rows)) is not None:
         found.append(number)
@@ -28,7 +28,7 @@ def node_at(exchange: Exchange, path: str) -> Node | None:
 
 
 @pytest.mark.slow
-def test_the_bytes_lead_to_every_exchange_that_is_on_a_thread(bundled: Path) -> None:
+def test_the_bytes_find_every_exchange_with_a_key(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         rows: dict[FollowKey, list[int]] = {}
         for exchange in capture.exchanges():
@@ -47,14 +47,14 @@ def test_the_bytes_lead_to_every_exchange_that_is_on_a_thread(bundled: Path) -> 
      ("java-transactions", "producer"), ("java-transactions", "transactional id"), ("java", "group"),
      ("librdkafka", "topic partition"), ("java-kip848", "group generation"), ("aiokafka", "correlation id")],
 )  # fmt: skip
-def test_real_clients_have_each_in_common(capture: str, kind: str) -> None:
+def test_captures_of_real_clients_have_every_kind_of_key(capture: str, kind: str) -> None:
     with Capture([str(PCAPS / f"{capture}.pcapng")]) as opened:
         found = [thread for exchange in opened.exchanges() for thread in follow_keys(exchange) if thread.kind == kind]
         assert found
         assert kind == "correlation id" or len(found) > len(set(found))
 
 
-def test_a_partition_is_the_same_by_name_and_by_id() -> None:
+def test_a_partition_has_one_key_by_name_and_by_id() -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         by_api: dict[str, set[str]] = {}
         for exchange in capture.exchanges():
@@ -63,7 +63,7 @@ def test_a_partition_is_the_same_by_name_and_by_id() -> None:
         assert by_api["Produce"] & by_api["Metadata"] & by_api["OffsetCommit"]
 
 
-def test_the_path_leads_to_the_field_that_says_so(bundled: Path) -> None:
+def test_the_path_of_a_key_leads_to_its_field(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         for exchange in list(capture.exchanges())[:40]:
             for thread in follow_keys(exchange)[:20]:

@@ -1,4 +1,4 @@
-"""Records by themselves are those that Kafka's own tool prints, and those of the wire, whatever carried them."""
+"""Records equal those that Kafka's tool prints, and those on the wire, in every kind of message."""
 
 import re
 import struct
@@ -113,7 +113,7 @@ def in_message(said: ExchangeMessage) -> list[CarriedRecords]:
 @pytest.mark.parametrize(
     ("name", "takes"), [("librdkafka", "Fetch"), ("java-share", "ShareFetch"), ("plain-socket-message-sets", "Fetch")]
 )
-def test_what_is_fetched_was_produced(name: str, takes: str) -> None:
+def test_fetched_records_equal_the_produced_ones(name: str, takes: str) -> None:
     """By the same clients, in the same capture: the broker changes offsets and nothing else."""
     found = in_capture(name)
 
@@ -127,13 +127,13 @@ def test_what_is_fetched_was_produced(name: str, takes: str) -> None:
     assert {each for each in fetched if each[0] in topics} <= set(produced)
 
 
-def test_topics_known_by_id_alone_go_by_their_names() -> None:
+def test_topics_with_an_id_only_have_their_names() -> None:
     found = in_capture("java-share")
     assert {api for api, _ in found} == {"Produce", "ShareFetch"}
     assert not [record.topic for _, record in found if len(record.topic) == 22]
 
 
-def test_every_codec_and_the_ends_of_transactions_are_there() -> None:
+def test_every_codec_and_control_records_are_covered() -> None:
     with_codecs = {record.codec for _, record in in_capture("librdkafka")}
     assert with_codecs == {"none", "gzip", "snappy", "lz4", "zstd"}
     assert {record.control for _, record in in_capture("librdkafka-transactions")} == {True, False}
@@ -144,7 +144,7 @@ def of_batch(data: bytes) -> list[Each]:
 
 
 @given(first=st.integers(2**31 - 3, 2**31 - 1), count=st.integers(1, 5))
-def test_sequences_begin_again_behind_the_last(first: int, count: int) -> None:
+def test_sequences_wrap_around_to_zero(first: int, count: int) -> None:
     """As DefaultRecordBatch.incrementSequence has it."""
     records = [Record(100 + n, 5, None, b"x", []) for n in range(count)]
     data = bytearray(batch(records))
@@ -164,7 +164,7 @@ def test_messages_in_a_wrapper_are_records(messages: list[Made], magic: int, cod
     assert {r.codec for r in found} == {("", "gzip", "snappy", "lz4")[codec]}
 
 
-def test_a_batch_that_cant_be_read_has_no_records() -> None:
+def test_an_unreadable_batch_has_no_records() -> None:
     data = batch([Record(1, 5, b"k", b"v", [])])
     assert len(of_batch(data)) == 1
     assert of_batch(data[:-3] + b"\xff\xff\xff") == []
@@ -177,13 +177,13 @@ def records_fields(fields: tuple[Field, ...], path: str = "") -> Iterator[str]:
         yield from records_fields(field.fields, f"{path}{field.snake_name}.")
 
 
-def test_every_field_of_records_in_the_schema_is_walked() -> None:
+def test_every_records_field_of_the_schema_is_read() -> None:
     names = [name for api in apis() for name in (api.request, api.response)]
     found: dict[str, Any] = {name: path for name in names for path in records_fields(message(name).fields)}
     assert found == RECORDS_FIELDS
 
 
-def test_only_messages_that_have_records_carry_some() -> None:
+def test_only_messages_with_a_records_field_carry_records() -> None:
     with Capture([str(PCAPS / "librdkafka.pcapng")]) as capture:
         said = [(e.row.api, m) for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
     assert {api for api, each in said if has_records_field(each)} == {"Produce", "Fetch"}

@@ -1,4 +1,4 @@
-"""Slow exchanges: held against a plain count in Python."""
+"""Slow exchanges, compared with a naive computation."""
 
 from math import ceil
 

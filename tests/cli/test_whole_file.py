@@ -53,7 +53,7 @@ def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str
 def test_the_output_is_that_of_who_examines_first(
     form: tuple[Format, str | None], text: str | None, limit: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dissector.findings.examination.STEP", 7)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", 7)
     monkeypatch.setattr(whole_file, "EARLY", 30)
     for paths in ([QUICK[0]], [SEGMENT, QUICK[1]]):
         out = Stdout()
@@ -71,7 +71,7 @@ def test_the_output_is_that_of_who_examines_first(
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.findings.examination.STEP", 1)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", 1)
     out = Stdout()
     monkeypatch.setattr("sys.stdout", out)
     with Capture([str(path)]) as capture:
@@ -82,7 +82,7 @@ def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.findings.examination.STEP", 10)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", 10)
     out = Stdout()
     monkeypatch.setattr("sys.stdout", out)
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
@@ -103,7 +103,7 @@ def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: py
 
 
 def test_a_limit_ends_the_examination_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.findings.examination.STEP", 10)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", 10)
     monkeypatch.setattr("sys.stdout", out := Stdout())
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
         for _ in capture.read():

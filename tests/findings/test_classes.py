@@ -31,7 +31,7 @@ def test_an_id_that_is_free_again_may_be_used(tmp_path: Path) -> None:
 
 
 def test_the_same_id_over_the_border_of_a_step_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.findings.examination.STEP", 1)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", 1)
     talk = Talk()
     heartbeat(talk, 0, took=20, correlation_id=7)
     heartbeat(talk, 1, took=30, correlation_id=8)
@@ -41,7 +41,7 @@ def test_the_same_id_over_the_border_of_a_step_is_seen(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("step", [1, 2, 4096])
 def test_an_answer_that_overtakes_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    monkeypatch.setattr("dissector.findings.examination.STEP", step)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", step)
     talk = Talk()
     heartbeat(talk, 0)
     heartbeat(talk, 10, took=20)
@@ -288,7 +288,7 @@ def test_how_far_behind_a_fetch_reads(tmp_path: Path, ends: list[int], expected:
 
 @pytest.mark.parametrize("step", [1, 2, 4096])
 def test_a_hole_next_to_an_exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    monkeypatch.setattr("dissector.findings.examination.STEP", step)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", step)
     unanswered, behind = Talk(1), Talk(2)
     for talk in (unanswered, behind):
         heartbeat(talk, 0)
@@ -307,7 +307,7 @@ def test_a_hole_next_to_an_exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_hole_before_an_answer_whose_request_came_before_the_hole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr("dissector.findings.examination.STEP", step)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", step)
     talk = Talk()
     heartbeat(talk, 0)
     heartbeat(talk, 10, took=20)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.found import Found
-from dissector.findings.recurring import Recent
+from dissector.findings.framework.open_findings import Found
+from dissector.findings.framework.recurrence import Recent
 from tests.conftest import PCAPS
 from tests.findings.made import Talk, grown, heartbeat, produce, troubles, written
 
@@ -25,7 +25,7 @@ QUICK = [path for path in RECORDED if path.stem != "trouble-slow"]
 @pytest.mark.parametrize("step", [1, 7])
 def test_steps_make_no_difference(recorded: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = troubles(str(recorded))
-    monkeypatch.setattr("dissector.findings.examination.STEP", step)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", step)
     assert troubles(str(recorded)) == whole
 
 
@@ -43,7 +43,7 @@ def test_rows_that_come_while_it_is_examined_are_found_as_well(recorded: Path, t
 
 
 def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.findings.examination.STEP", 5)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", 5)
     talk = Talk()
     for n in range(60):
         produce(talk, n)
@@ -62,7 +62,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("recorded", QUICK, ids=lambda path: path.stem)
 def test_several_threads_find_what_one_finds(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = troubles(str(recorded))
-    monkeypatch.setattr("dissector.findings.examination.STEP", 3)
+    monkeypatch.setattr("dissector.findings.framework.examination.STEP", 3)
     with Capture([str(recorded)]) as capture:
         for _ in capture.read():
             pass

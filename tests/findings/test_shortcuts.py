@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import dissector
 from dissector.core.store import Store
-from dissector.findings.bodies import CleanResponses
-from dissector.findings.produce import only_batch, sent
-from dissector.findings.rows import Rows
+from dissector.findings.framework.body_reader import CleanResponses
+from dissector.findings.framework.examined_rows import Rows
+from dissector.findings.framework.produce_batches import only_batch, sent
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.wire import uuid_text
 from tests.conftest import CAPTURES

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissector.findings.latency import LEAST_NS, LEAST_SEEN, SELDOM, STEPS, TIMES
+from dissector.findings.detectors.slow import LEAST_NS, LEAST_SEEN, SELDOM, STEPS, TIMES
 from tests.findings.made import MS, Talk, codes, heartbeat
 
 took = st.one_of(st.integers(1, 3), st.sampled_from([30, 45, 49, 50, 51, 60, 200, 600, 5_000]), st.integers(1, 1_000))
@@ -46,7 +46,7 @@ def test_each_is_judged_by_those_before_it(tmp_path: Path, latencies: list[int],
         heartbeat(talk, at, took=each)
         at += each + 1
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("dissector.findings.examination.STEP", step)
+        patched.setattr("dissector.findings.framework.examination.STEP", step)
         assert codes(tmp_path, talk) == [(row, "slow") for row in slow(latencies)]
 
 

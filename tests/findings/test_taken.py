@@ -4,9 +4,9 @@ import pickle
 
 import numpy as np
 
-from dissector.findings.closing import ClosedInFlight
-from dissector.findings.found import Case, Found
-from dissector.findings.seen import Place
+from dissector.findings.detectors.closed_in_flight import ClosedInFlight
+from dissector.findings.framework.decoded_exchange import Place
+from dissector.findings.framework.open_findings import Case, Found
 
 SLOW = ClosedInFlight.explanation
 

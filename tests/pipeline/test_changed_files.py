@@ -31,9 +31,9 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-def told(segment: InputSplit) -> list[Finding]:
+def told(split: InputSplit) -> list[Finding]:
     """What is told of files as they are dealt out."""
-    *_, last = route(segment, 2)
+    *_, last = route(split, 2)
     findings: list[Finding] = pickle.loads(last.block.data).told
     return findings
 
@@ -50,19 +50,19 @@ def java(tmp_path: Path) -> Path:
 def test_a_file_that_is_another_one_by_now_is_told(java: Path, change: str, size: int) -> None:
     found = splits([scan_file(str(java), size, 100)])
     assert (len(found) > 1) == (size < 1 << 30)
-    assert not [finding for segment in found for finding in told(segment)]
+    assert not [finding for split in found for finding in told(split)]
     CHANGES[change](java)
-    findings = {finding for segment in found for finding in told(segment)}
+    findings = {finding for split in found for finding in told(split)}
     assert [(finding.code, finding.path) for finding in findings] == [("file-changed", str(java))]
 
 
 def test_of_files_that_overlap_the_one_that_changed_is_told(java: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.pcapng"
     other.write_bytes((PCAPS / "java.pcapng").read_bytes() + b"\0")
-    [segment] = splits([scan_file(str(java)), scan_file(str(other))])
-    assert not told(segment)
+    [split] = splits([scan_file(str(java)), scan_file(str(other))])
+    assert not told(split)
     other.unlink()
-    assert [finding.path for finding in told(segment)] == [str(other)]
+    assert [finding.path for finding in told(split)] == [str(other)]
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["kafka's own", "a damaged capture"])
@@ -115,8 +115,8 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("full")
 def test_a_part_without_room_on_the_disk_fails_and_is_not_cut(java: Path) -> None:
-    [segment] = splits([scan_file(str(java))])
-    blocks = [each.block for each in route(segment, 1)]
+    [split] = splits([scan_file(str(java))])
+    blocks = [each.block for each in route(split, 1)]
     with pytest.raises(SpoolFullError, match="temporary files: no space left on device"):
         list(rows(blocks, Partition(0, 1), SharedState.merged([]), [], WriteOptions()))
 
@@ -125,9 +125,9 @@ def test_a_part_without_room_on_the_disk_fails_and_is_not_cut(java: Path) -> Non
 def test_files_that_can_t_be_merged_for_want_of_room_fail(java: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.pcapng"
     other.write_bytes(java.read_bytes() + b"\0")
-    [segment] = splits([scan_file(str(java)), scan_file(str(other))])
+    [split] = splits([scan_file(str(java)), scan_file(str(other))])
     with pytest.raises(SpoolFullError, match="could not be merged: temporary files: no space left on device"):
-        told(segment)
+        told(split)
 
 
 @pytest.mark.usefixtures("full")

@@ -18,7 +18,7 @@ from tests.pipeline.without_spark import differences, shown, tables, told
 from tests.traffic import seeds
 
 QUICK = sorted(path for path in PCAPS.glob("trouble-*.pcapng") if path.stem != "trouble-slow")
-STEP: Final = "dissector.findings.examination.STEP"
+STEP: Final = "dissector.findings.framework.examination.STEP"
 BUSY: Final = {
     "consumer-lag", "duplicate-correlation-id", "error-storm", "metadata-storm", "near-loss", "out-of-order-response",
     "rebalance-loop", "retried-batch", "sequence-gap", "slow", "throttled", "version-not-offered",
@@ -109,7 +109,7 @@ def test_neither_steps_nor_parts_make_a_difference(files: list[Path], step: int,
 
 
 def test_of_a_part_all_findings_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.findings.examination.MOST", 2)
+    monkeypatch.setattr("dissector.findings.framework.examination.MOST", 2)
     talks = [Talk(number) for number in range(1, 6)]
     for talk in talks:
         fetch(talk, 0, 0, 0, took=2_000)

@@ -73,7 +73,7 @@ def test_one_giant_connection_among_many_small_ones(place: Place, tmp_path: Path
         "finding",
         "writing",
     ]
-    assert {f"dealing out {outcome.packets:,} packets", "dissecting 3 parts"} <= stages.keys()
+    assert {f"shuffling {outcome.packets:,} packets", "dissecting 3 partitions"} <= stages.keys()
     assert all(done <= of for told in stages.values() for done, of in told)
     assert any(of for told in stages.values() for _, of in told), "tasks are counted"
     are_shown(place, tmp_path / "tables", [path])
@@ -107,7 +107,7 @@ def test_a_file_that_changes_under_way_has_no_part_in_the_run(
     path.write_bytes(GOOD[0].read_bytes())
 
     def report(stage: str, done: int, total: int) -> None:
-        if stage.startswith("dealing out") and path.exists() and path.stat().st_size > 5_000:
+        if stage.startswith("shuffling") and path.exists() and path.stat().st_size > 5_000:
             change(path)
 
     outcome = ingested(place, [path, GOOD[1]], tmp_path / "tables", report)

@@ -83,7 +83,7 @@ def test_of_another_host_nobody_can_tell(tmp_path: Path, said: str, monkeypatch:
     monkeypatch.setattr(lock, "opened", lambda out: (inner, opened(out)[1]))
     (tmp_path / NAME).write_text(said, encoding="latin-1")
     with (
-        pytest.raises(FolderError, match=f"if that one is gone, remove {tmp_path}/{NAME}"),
+        pytest.raises(FolderError, match=f"if it has ended, remove {tmp_path}/{NAME}"),
         exclusive(str(tmp_path), print),
     ):
         pass

@@ -41,7 +41,7 @@ def test_how_many_parts_there_are_follows_from_what_they_hold(tmp_path: Path) ->
     plain = PCAPS / "java.pcapng"
     packed = tmp_path / "java.pcapng.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    blocks = [each.block for segment in splits([scan_file(str(plain))]) for each in route(segment, 1)]
+    blocks = [each.block for split in splits([scan_file(str(plain))]) for each in route(split, 1)]
     held = sum(len(block.heads) + len(block.data) for block in blocks if block.heads)
     assert scan_file(str(plain)).block_bytes == scan_file(str(packed)).block_bytes
     assert held <= scan_file(str(plain)).block_bytes < held * 1.2, "what can't be Kafka's is not dealt out"

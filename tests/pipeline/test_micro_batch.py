@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dissector.capture.partition import Block
 from dissector.core.finding import Severity
-from dissector.findings.notes import Making
+from dissector.findings.framework.aggregation import Making
 from dissector.findings.registry import FINDERS
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import FileScan, scan_file
@@ -90,8 +90,8 @@ def as_pcapng(blocks: list[Block]) -> bytes:
 def dealt(plans: list[FileScan], first: int) -> dict[int, list[Block]]:
     """Blocks by part, packets counted from `first`."""
     found: dict[int, list[Block]] = defaultdict(list)
-    for segment in splits(plans):
-        for each in route(segment._replace(first=segment.first + first), PARTS):
+    for split in splits(plans):
+        for each in route(split._replace(first=split.first + first), PARTS):
             found[each.part].append(each.block)
     return found
 

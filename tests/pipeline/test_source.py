@@ -11,7 +11,7 @@ from dissector.pipeline.source import decode_splits, encode_splits, group_splits
 from dissector.pipeline.splits import InputSplit
 
 
-def _segments(packets: list[int]) -> list[InputSplit]:
+def _splits(packets: list[int]) -> list[InputSplit]:
     return [InputSplit((f"{number}.pcap",), None, 0, count, (1,)) for number, count in enumerate(packets)]
 
 
@@ -19,18 +19,18 @@ def _segments(packets: list[int]) -> list[InputSplit]:
 def test_each_segment_is_read_by_one_task_and_no_task_reads_much_more_than_its_share(
     packets: list[int], tasks: int
 ) -> None:
-    segments = _segments(packets)
-    found = group_splits(segments, tasks)
-    assert [segment for some in found for segment in some] == segments
+    splits = _splits(packets)
+    found = group_splits(splits, tasks)
+    assert [split for some in found for split in some] == splits
     assert len(found) <= tasks + 1
     for some in found:
-        assert sum(segment.packets for segment in some[:-1]) < sum(packets) / tasks
+        assert sum(split.packets for split in some[:-1]) < sum(packets) / tasks
 
 
 def test_a_large_file_in_ranges_has_a_task_for_each() -> None:
-    assert [len(some) for some in group_splits(_segments([1_000] * 16), 32)] == [1] * 16
+    assert [len(some) for some in group_splits(_splits([1_000] * 16), 32)] == [1] * 16
 
 
 def test_segments_are_the_same_behind_an_option() -> None:
-    segments = _segments([3, 1])
-    assert decode_splits(encode_splits(segments)) == segments
+    splits = _splits([3, 1])
+    assert decode_splits(encode_splits(splits)) == splits

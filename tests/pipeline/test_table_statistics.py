@@ -47,8 +47,8 @@ def test_every_line_is_that_of_the_captures(ingested: Ingested, text: str | None
     assert found.kinds == wanted.kinds
     assert found.total == wanted.total
     for name, lines in BREAKDOWNS.items():
-        assert [(each.words, each.tally) for each in lines(found)] == [
-            (each.words, each.tally) for each in lines(wanted)
+        assert [(each.label, each.counts) for each in lines(found)] == [
+            (each.label, each.counts) for each in lines(wanted)
         ], name
         assert lines(wanted) or (text and name == "error"), name
     assert of_fields(found) == of_fields(wanted)

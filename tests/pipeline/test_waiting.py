@@ -8,7 +8,7 @@ import pytest
 
 from dissector.capture_session.tally import PartitionTally
 from dissector.core.batches import NEVER
-from dissector.findings.order import CLOSED_NS, PASSED, PATIENCE_NS
+from dissector.findings.framework.examination_queue import CLOSED_NS, PASSED, PATIENCE_NS
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.micro_batch import CarryOver, rows
 from dissector.pipeline.partition_rows import TALLIES, WriteOptions

@@ -222,7 +222,7 @@ def large(folder: Path, size: int, port: int = 40_001) -> Path:
     body = struct.pack(">hhii", -1, -1, 1000, 1)
     body += struct.pack(">h", 6) + b"orders" + struct.pack(">iii", 1, 0, len(field)) + field
     turn = Turn(True, request(0, api_key=0, version=3, body=body))
-    packets = conversation([turn], segment=60_000, client=("10.0.0.1", port))
+    packets = conversation([turn], split=60_000, client=("10.0.0.1", port))
     return written(folder, f"large {port}", map(ethernet, packets))
 
 

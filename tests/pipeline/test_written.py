@@ -23,7 +23,7 @@ WHOLE = Partition(0, 1)
 
 def blocks() -> list[Block]:
     found = splits([scan_file(str(PCAPS / "java.pcapng"))])
-    return [each.block for segment in found for each in route(segment, 1)]
+    return [each.block for split in found for each in route(split, 1)]
 
 
 @pytest.mark.parametrize("most", [1, 7, staging.MAX_ROWS])

@@ -47,8 +47,8 @@ def tables(
     plans = [scan_file(str(path), size, most) for path in paths]
     found = splits(plans)
     dealt = defaultdict(list)
-    for segment in chance.sample(found, len(found)):
-        for part, block in route(segment, parts):
+    for split in chance.sample(found, len(found)):
+        for part, block in route(split, parts):
             dealt[part].append(block)
     for blocks in dealt.values():
         blocks.sort(key=lambda block: block.first)

@@ -1,4 +1,4 @@
-"""Statistics of a capture: counts, bytes, latencies, errors, versions, by whatever exchanges have in common."""
+"""Statistics of a capture: counts, bytes, latencies, errors and versions of exchanges, by what they have in common."""
 
 from dissector.analysis.stats.counts import (
     ApiError,

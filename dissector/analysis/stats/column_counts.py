@@ -1,6 +1,6 @@
-"""Rows of the index tallied by whatever they have in common, all at once.
+"""Count rows of the index by group, in columns.
 
-Invariant: the tallies of all groups together are the tally of all rows.
+Invariant: the counts of all groups add up to the counts of all rows.
 """
 
 from collections.abc import Iterator
@@ -15,33 +15,33 @@ from dissector.index.index_columns import IndexColumns
 
 
 def count_by_group(groups: Int64, rows: IndexColumns) -> Iterator[tuple[int, ExchangeCounts]]:
-    """Each group's number, and the tally of its rows; `groups` is `(n,)`."""
+    """Yield each group's number and the counts of its rows; `groups` is `(n,)`."""
     keys, group = np.unique(groups, return_inverse=True)
-    asked, answered = rows.request_size >= 0, rows.response_size >= 0
-    waits = asked & ~answered & (rows.flags & Flag.NO_RESPONSE_EXPECTED == 0)
+    has_request, has_response = rows.request_size >= 0, rows.response_size >= 0
+    unanswered = has_request & ~has_response & (rows.flags & Flag.NO_RESPONSE_EXPECTED == 0)
     sums = [
         _sums(group, len(keys), values)
-        for values in (np.ones(len(group), np.int64), np.where(asked, rows.request_size, 0),
-                       np.where(answered, rows.response_size, 0), waits)
+        for values in (np.ones(len(group), np.int64), np.where(has_request, rows.request_size, 0),
+                       np.where(has_response, rows.response_size, 0), unanswered)
     ]  # fmt: skip
     histograms = _histograms(group, len(keys), rows)
     for at, key in enumerate(keys.tolist()):
-        exchanges, out, back, unanswered = (column[at] for column in sums)
-        yield key, ExchangeCounts(exchanges, out, back, 0, unanswered, histograms[at])
+        exchanges, bytes_out, bytes_in, missing = (column[at] for column in sums)
+        yield key, ExchangeCounts(exchanges, bytes_out, bytes_in, 0, missing, histograms[at])
 
 
 def _sums(group: Int64, count: int, values: Int64) -> list[int]:
-    """Sums of integers; exact, as a step's rows have fewer than 2**53 bytes."""
+    """Return the sum of each group; exact, as a step's rows have fewer than 2**53 bytes."""
     sums: list[int] = np.bincount(group, values, count).astype(np.int64).tolist()
     return sums
 
 
 def _histograms(group: Int64, count: int, rows: IndexColumns) -> list[Histogram]:
-    made = [Histogram() for _ in range(count)]
+    histograms = [Histogram() for _ in range(count)]
     paired = rows.has_latency
     latency, group = rows.latency_ns[paired], group[paired]
     if not len(latency):
-        return made
+        return histograms
     order = np.lexsort((latency, group))
     latency, group = latency[order], group[order]
     starts = np.flatnonzero(np.diff(group, prepend=-1))
@@ -50,9 +50,9 @@ def _histograms(group: Int64, count: int, rows: IndexColumns) -> list[Histogram]
     edges = np.searchsorted(found, np.append(group[starts], count) * BUCKETS)
     for n, at in enumerate(group[starts].tolist()):
         low, high = edges[n], edges[n + 1]
-        made[at].take(
+        histograms[at].add_counts(
             dict(zip((found[low:high] % BUCKETS).tolist(), counts[low:high].tolist(), strict=True)),
             int(latency[starts[n]]),
             int(latency[ends[n] - 1]),
         )
-    return made
+    return histograms

@@ -15,7 +15,7 @@ GroupKey = TypeVar("GroupKey")
 
 
 class ClientSoftware(NamedTuple):
-    """A client as it calls itself: its client id, and the software of its ApiVersions requests (KIP-511)."""
+    """A client: its client id, and the software that its ApiVersions requests name (KIP-511)."""
 
     client_id: str | None
     software: str = ""
@@ -31,7 +31,7 @@ class StatsConnection(NamedTuple):
 
 
 class ApiVersion(NamedTuple):
-    """An API in one version; -1 and -1 for a response whose request is not there."""
+    """An API in one version; -1 and -1 for a response whose request is missing."""
 
     api_key: int
     version: int
@@ -52,7 +52,7 @@ class ApiError(NamedTuple):
 
 
 class VersionUse(NamedTuple):
-    """A version of an API that a client used of a server (`host:port`)."""
+    """A version of an API that a client used with a server (`host:port`)."""
 
     client: ClientSoftware
     server: str
@@ -62,7 +62,7 @@ class VersionUse(NamedTuple):
 
 @dataclass(slots=True)
 class ExchangeCounts:
-    """Counts of exchanges. Bytes are those of frames, size prefix included; of a topic, those of its records."""
+    """Counts of exchanges. Bytes are those of frames with their size prefix; of a topic, those of its records."""
 
     exchanges: int = 0
     bytes_out: int = 0
@@ -71,11 +71,11 @@ class ExchangeCounts:
     errors: int = 0
     """Exchanges whose response has an error code."""
     unanswered: int = 0
-    """Without a response where one was to come."""
+    """Without the response that the request expects."""
     latency: Histogram = field(default_factory=Histogram)
 
     def add(self, out: int, back: int, error: bool, latency_ns: int | None) -> None:
-        """Count one exchange more."""
+        """Count one more exchange."""
         self.exchanges += 1
         self.bytes_out += out
         self.bytes_in += back
@@ -84,7 +84,7 @@ class ExchangeCounts:
             self.latency.add(latency_ns)
 
     def merge(self, other: "ExchangeCounts") -> None:
-        """Count what another has counted, too."""
+        """Add the counts of another one."""
         self.exchanges += other.exchanges
         self.bytes_out += other.bytes_out
         self.bytes_in += other.bytes_in
@@ -95,49 +95,49 @@ class ExchangeCounts:
 
 @dataclass(slots=True)
 class CountsByKey(Generic[GroupKey]):
-    """Tallies by a key."""
+    """Counts by key."""
 
-    tallies: dict[GroupKey, ExchangeCounts] = field(default_factory=dict)
+    counts: dict[GroupKey, ExchangeCounts] = field(default_factory=dict)
     others: ExchangeCounts = field(default_factory=ExchangeCounts)
-    """Of keys that came when the group was full."""
+    """Of keys that came after the group was full."""
 
     def of(self, key: GroupKey) -> ExchangeCounts:
-        """The tally of a key, a new one where there is none yet."""
-        tally = self.tallies.get(key)
-        if tally is None:
-            if len(self.tallies) >= MAX_KEYS:
+        """Return the counts of a key; zeros for a new one."""
+        counts = self.counts.get(key)
+        if counts is None:
+            if len(self.counts) >= MAX_KEYS:
                 return self.others
-            tally = self.tallies[key] = ExchangeCounts()
-        return tally
+            counts = self.counts[key] = ExchangeCounts()
+        return counts
 
     def merge(self, other: "CountsByKey[GroupKey]") -> None:
-        """Count what another has counted, too."""
-        for key, tally in other.tallies.items():
-            self.of(key).merge(tally)
+        """Add the counts of another one."""
+        for key, counts in other.counts.items():
+            self.of(key).merge(counts)
         self.others.merge(other.others)
 
     def ranked(self, most: int | None = None) -> list[tuple[GroupKey, ExchangeCounts]]:
-        """The keys with the most exchanges first, all or so many."""
-        items = self.tallies.items()
+        """Return the keys, the ones with the most exchanges first; all or at most so many."""
+        items = self.counts.items()
         return heapq.nlargest(len(items) if most is None else most, items, key=lambda item: item[1].exchanges)
 
 
 @dataclass(slots=True)
 class VersionSpan:
-    """The lowest and the highest version of an API that was used or offered."""
+    """The lowest and the highest version of an API that was used or advertised."""
 
     low: int
     high: int
 
     def merge(self, other: "VersionSpan") -> None:
-        """Be as wide as both together."""
+        """Extend to include another span."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
 
 
 def widen_span(ranges: dict[GroupKey, VersionSpan], key: GroupKey, versions: VersionSpan) -> None:
-    """Let a range be as wide as it was and as `versions`."""
-    known = ranges.get(key)
-    if known is not None:
-        known.merge(versions)
+    """Extend the span of a key to include `versions`."""
+    span = ranges.get(key)
+    if span is not None:
+        span.merge(versions)
     elif len(ranges) < MAX_KEYS:
         ranges[key] = VersionSpan(versions.low, versions.high)

@@ -1,9 +1,9 @@
-"""Which fields of which messages make up the traffic.
+"""The share of each field in the traffic.
 
-Measured on traced frames: their leaves tile them, so the bytes of all fields are those of the frame. Of each kind of
-message (API, version, side) only a sample is traced where there are many: what they hold is then an estimate, in
-proportion to the bytes of all, and `FieldBytes` says how many were looked at. Records count as one field; what the
-capture lacks of a frame is `(not captured)`.
+Measured on traced frames: their leaves tile them, so the bytes of all fields add up to the frame. Of each kind of
+message (API, version, side) at most a sample is traced: the numbers are then estimates, in proportion to the bytes of
+all, and `FieldBytes` has the number of traced messages. Records count as one field; bytes that the capture lacks are
+`(not captured)`.
 """
 
 import re
@@ -19,8 +19,8 @@ from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError
 
 _INDEX: Final = re.compile(r"\[\d+\]")
-_OWN: Final = re.compile(r"\.?\([^)]*\).*$")
-"""Parts that are the wire's own, as a count or a size: they belong to the field that they stand in."""
+_WIRE_PARTS: Final = re.compile(r"\.?\([^)]*\).*$")
+"""Parts of the encoding, such as a count or a size: they belong to the field that they are in."""
 
 
 class MessageKind(NamedTuple):
@@ -34,34 +34,34 @@ class MessageKind(NamedTuple):
 
 @dataclass(slots=True)
 class MessageSample:
-    """Messages of one kind: all that there are, and those that were traced."""
+    """Messages of one kind: all of them, and those that were traced."""
 
     messages: int = 0
     bytes: int = 0
     traced: int = 0
     traced_bytes: int = 0
     paths: dict[str, int] = field(default_factory=dict)
-    """Bytes of the traced ones by the field's path, without indexes: ``body.topics.partitions.records``."""
+    """Bytes of traced messages by the field's path, without indexes: ``body.topics.partitions.records``."""
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all were traced."""
+    def is_complete(self) -> bool:
+        """Whether all messages were traced."""
         return self.traced == self.messages
 
     def estimated(self) -> Iterator[tuple[str, int]]:
-        """Bytes of all messages by path."""
+        """Yield the bytes of all messages by path."""
         for path, count in self.paths.items():
-            yield path, count if self.is_whole else count * self.bytes // max(1, self.traced_bytes)
+            yield path, count if self.is_complete else count * self.bytes // max(1, self.traced_bytes)
 
-    def take(self, size: int, paths: dict[str, int]) -> None:
-        """A message was traced."""
+    def add_traced(self, size: int, paths: dict[str, int]) -> None:
+        """Add a traced message."""
         self.traced += 1
         self.traced_bytes += size
         for path, count in paths.items():
             self.paths[path] = self.paths.get(path, 0) + count
 
     def merge(self, other: "MessageSample") -> None:
-        """Count what another has counted, too."""
+        """Add the counts of another one."""
         self.messages += other.messages
         self.bytes += other.bytes
         self.traced += other.traced
@@ -72,44 +72,44 @@ class MessageSample:
 
 @dataclass(slots=True)
 class FieldBytes:
-    """Samples by the kind of message."""
+    """Samples by kind of message."""
 
     kinds: dict[MessageKind, MessageSample] = field(default_factory=dict)
 
     def of(self, kind: MessageKind) -> MessageSample:
-        """The sample of a kind."""
+        """Return the sample of a kind."""
         return self.kinds.setdefault(kind, MessageSample())
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every message was traced."""
-        return all(sample.is_whole for sample in self.kinds.values())
+        return all(sample.is_complete for sample in self.kinds.values())
 
     @property
     def traced(self) -> int:
-        """How many messages were traced."""
+        """The number of traced messages."""
         return sum(sample.traced for sample in self.kinds.values())
 
     def merge(self, other: "FieldBytes") -> None:
-        """Count what another has counted, too."""
+        """Add the counts of another one."""
         for kind, sample in other.kinds.items():
             self.of(kind).merge(sample)
 
 
 class _OpaqueRecords(RecordTracer):
-    """Takes the place of what opens records: they stay one field."""
+    """Replaces the tracer of records: they stay one field."""
 
     def __init__(self) -> None:
         pass
 
     def field(self, data: bytes, start: int, end: int, parent: Node) -> None:
-        """Nothing is hung under `parent`, whose span covers them."""
+        """Add nothing under `parent`, whose span covers the records."""
 
 
 def paths_of(message: ExchangeMessage) -> dict[str, int]:
-    """Bytes of a frame by the path of the field, their sum the frame's size.
+    """Return the bytes of a frame by field path; their sum is the frame's size.
 
-    What is damaged, or no field explains, is ``(rest)``.
+    Damaged bytes, and bytes of no field, are ``(rest)``.
     """
     root = Node("frame", "", "STRUCT", 0, len(message.data))
     tracer = Tracer(message.data, 0, message.whole, _OpaqueRecords())
@@ -126,7 +126,7 @@ def paths_of(message: ExchangeMessage) -> dict[str, int]:
     for node in root.walk():
         own = node.size - sum(child.size for child in node.children) if node is not root else 0
         if own:
-            path = _OWN.sub("", _INDEX.sub("", node.path)) or node.path
+            path = _WIRE_PARTS.sub("", _INDEX.sub("", node.path)) or node.path
             paths[path] = paths.get(path, 0) + own
     rest, missing = len(message.data) - sum(paths.values()), message.size - len(message.data)
     return paths | {name: count for name, count in (("(rest)", rest), ("(not captured)", missing)) if count}

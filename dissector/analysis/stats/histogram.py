@@ -1,11 +1,11 @@
-"""A histogram of durations that stays small and can be merged: percentiles of a million rows from a few hundred counts.
+"""A small, mergeable histogram of durations: percentiles of a million rows from a few hundred counts.
 
-A power of two has `STEPS` buckets of the same width. What `percentile` returns is the middle of a bucket, clipped to
-the least and the greatest value seen: within `RELATIVE_ERROR`, 1/128 or 0.8 %, of the value that has that rank, from 0
-to 2**53 ns (104 days); `least` and `most` are exact. A negative duration, which clocks of merged captures can make,
-counts as 0.
+Each power of two has `STEPS` buckets of equal width. What `percentile` returns is the middle of a bucket, clipped to
+the smallest and the largest value seen: within `RELATIVE_ERROR`, 1/128 or 0.8 %, of the value with that rank, from 0 to
+2**53 ns (104 days); `least` and `most` are exact. A negative duration, possible in merged captures with different
+clocks, counts as 0.
 
-Invariant: merging is adding, so neither order nor grouping of what is merged makes a difference.
+Invariant: merging is addition, so it is commutative and associative.
 """
 
 import math
@@ -19,13 +19,13 @@ from dissector.core.arrays import Int64
 STEPS: Final = 64
 RELATIVE_ERROR: Final = 1 / (2 * STEPS)
 BUCKETS: Final = 65 * STEPS
-"""More than there are: the number of a bucket is below."""
+"""Every bucket's number is below this."""
 _EXACT: Final = STEPS.bit_length()
-"""Exponent from which on a bucket is as wide as a nanosecond or wider."""
+"""From this exponent on, a bucket is at least a nanosecond wide."""
 
 
 def buckets_of(values: Int64) -> Int64:
-    """The bucket of each duration, in nanoseconds: `(n,)`."""
+    """Return the bucket of each duration in nanoseconds: `(n,)`."""
     mantissa, exponent = np.frexp(np.maximum(values, 0).astype(np.float64))
     steps: Int64 = exponent.astype(np.int64) * STEPS + np.maximum((mantissa * 2 - 1) * STEPS, 0).astype(np.int64)
     return steps
@@ -49,20 +49,22 @@ class Histogram:
 
     @classmethod
     def of(cls, values: Int64) -> Self:
-        """The histogram of these durations."""
-        made = cls()
+        """Return the histogram of durations."""
+        histogram = cls()
         if len(values):
             buckets, counts = np.unique(buckets_of(values), return_counts=True)
-            made.take(dict(zip(buckets.tolist(), counts.tolist(), strict=True)), int(values.min()), int(values.max()))
-        return made
+            histogram.add_counts(
+                dict(zip(buckets.tolist(), counts.tolist(), strict=True)), int(values.min()), int(values.max())
+            )
+        return histogram
 
     @staticmethod
     def power(bucket: int) -> int:
-        """The least exponent of two that the durations of a bucket are below."""
+        """Return the smallest exponent of two that the durations of a bucket are below."""
         return bucket // STEPS
 
     def powers(self) -> dict[int, int]:
-        """How many durations are below each power of two, by its exponent, and not below the one before it."""
+        """Return the number of durations between each power of two, by its exponent, and the one before."""
         found: dict[int, int] = {}
         for bucket, count in self.counts.items():
             power = self.power(bucket)
@@ -70,29 +72,29 @@ class Histogram:
         return found
 
     def add(self, value: int) -> None:
-        """Count one duration more."""
+        """Count one more duration."""
         mantissa, exponent = math.frexp(max(0, value))
-        self.take({exponent * STEPS + max(0, int((mantissa * 2 - 1) * STEPS)): 1}, value, value)
+        self.add_counts({exponent * STEPS + max(0, int((mantissa * 2 - 1) * STEPS)): 1}, value, value)
 
-    def take(self, counts: dict[int, int], least: int, most: int) -> None:
-        """Count more, of which the buckets are known, and the least and the greatest."""
+    def add_counts(self, counts: dict[int, int], least: int, most: int) -> None:
+        """Add counts by bucket, with their smallest and largest duration."""
         for bucket, count in counts.items():
             self.counts[bucket] = self.counts.get(bucket, 0) + count
         self.least = max(0, least) if self.least is None else min(self.least, max(0, least))
         self.most = max(0, most) if self.most is None else max(self.most, most)
 
     def merge(self, other: "Histogram") -> None:
-        """Count what another has counted, too."""
+        """Add the counts of another one."""
         if other.least is not None and other.most is not None:
-            self.take(other.counts, other.least, other.most)
+            self.add_counts(other.counts, other.least, other.most)
 
     @property
     def count(self) -> int:
-        """How many durations there are."""
+        """The number of durations."""
         return sum(self.counts.values())
 
     def percentile(self, percent: float) -> int | None:
-        """The least duration that so many of a hundred do not exceed, about; None where there is none."""
+        """Return the approximate duration that so many percent do not exceed; None for an empty histogram."""
         if self.least is None or self.most is None:
             return None
         rank = max(1, -int(-percent * self.count // 100))

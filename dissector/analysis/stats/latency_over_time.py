@@ -1,4 +1,4 @@
-"""Latencies in the order of time: a histogram for each of some stretches of the same length."""
+"""Latencies over time: a histogram for each of `SLOTS` intervals of equal length."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,12 +10,12 @@ from dissector.analysis.stats.histogram import Histogram
 from dissector.core.arrays import Int64
 
 SLOTS: Final = 64
-"""Stretches that a time is parted into: as many as a terminal has room for."""
+"""Intervals: as many as a terminal has room for."""
 
 
 @dataclass(frozen=True)
 class LatencyOverTime:
-    """Requests that were answered, by when they were sent: nanoseconds since 1970, both ends included."""
+    """Latencies of exchanges by the time of the request: nanoseconds since 1970, both ends included."""
 
     begin_ns: int
     end_ns: int
@@ -23,12 +23,12 @@ class LatencyOverTime:
 
     @property
     def slot_ns(self) -> int:
-        """How long a stretch is."""
+        """The length of an interval."""
         return slot_ns(self.begin_ns, self.end_ns)
 
     @classmethod
     def of(cls, times_ns: Int64, latency_ns: Int64) -> "LatencyOverTime | None":
-        """Of some exchanges, columns of `(n,)`; None where there are none."""
+        """Return the histograms of exchanges, columns of `(n,)`; None without any."""
         if not len(times_ns):
             return None
         begin, end = int(times_ns.min()), int(times_ns.max())
@@ -41,5 +41,5 @@ class LatencyOverTime:
 
 
 def slot_ns(begin_ns: int, end_ns: int) -> int:
-    """How long each stretch of such a time is."""
+    """Return the length of each interval, in nanoseconds."""
     return (end_ns - begin_ns) // SLOTS + 1

@@ -1,7 +1,7 @@
-"""Versions used against versions offered: what each client asked of each server, and what both could have spoken.
+"""Versions that clients use vs versions that servers advertise.
 
-A client does not say which versions it has. So the highest common one is the highest stable version that the server
-offered and that this release knows, which is what a client of today could have used.
+A client does not advertise its versions. So the highest common version is the highest stable one that the server
+advertises and this release knows, which is what a current client could use.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from dissector.protocol.schema.loader import api
 
 
 class ClientApi(NamedTuple):
-    """An API that a client used of a server (`host:port`)."""
+    """An API that a client used with a server (`host:port`)."""
 
     client: ClientSoftware
     server: str
@@ -22,45 +22,50 @@ class ClientApi(NamedTuple):
 
 @dataclass(slots=True)
 class NegotiatedVersions:
-    """The versions of it."""
+    """The used and advertised versions of a client's API."""
 
-    asked: ClientApi
+    client_api: ClientApi
     used: VersionSpan
-    offered: VersionSpan | None
-    """None where the server was never asked, or does not have the API."""
-    tally: ExchangeCounts = field(default_factory=ExchangeCounts)
+    advertised: VersionSpan | None
+    """None without an ApiVersions response of the server, or if it does not have the API."""
+    counts: ExchangeCounts = field(default_factory=ExchangeCounts)
 
     @property
     def highest_common(self) -> int | None:
-        """The highest stable version that the server offers and this release knows; None where there is none."""
-        known = api(self.asked.api_key)
-        if known is None or self.offered is None:
+        """The highest stable version that the server advertises and this release knows; None without one."""
+        known = api(self.client_api.api_key)
+        if known is None or self.advertised is None:
             return None
         newest = known.unstable_versions.low - 1 if known.unstable_versions else known.versions.high
-        high = min(newest, self.offered.high)
-        return high if high >= max(known.versions.low, self.offered.low) else None
+        high = min(newest, self.advertised.high)
+        return high if high >= max(known.versions.low, self.advertised.low) else None
 
     @property
     def is_highest(self) -> bool:
-        """Whether the highest common version was used, as far as that is known."""
+        """Whether the highest common version was used; True if that is unknown."""
         return self.highest_common in (None, self.used.high)
 
 
 def negotiated_versions(statistics: Statistics) -> list[NegotiatedVersions]:
-    """What every client used of every server: first where it was not the highest common version; then in the order of
-    the clients' first exchanges and of API keys."""
+    """Return the versions of every client and server: first those that are not the highest common ones; then in the
+    order of the clients' first exchanges and of API keys."""
     found: dict[ClientApi, NegotiatedVersions] = {}
-    for use, tally in statistics.uses.tallies.items():
-        asked = ClientApi(use.client, use.server, use.api_key)
-        if asked not in found:
-            offered = statistics.offers.get(use.server, {}).get(use.api_key)
-            found[asked] = NegotiatedVersions(asked, VersionSpan(use.version, use.version), offered)
-        found[asked].used.merge(VersionSpan(use.version, use.version))
-        found[asked].tally.merge(tally)
-    clients = {client: n for n, client in enumerate(statistics.clients.tallies)}
+    for use, counts in statistics.used_versions.counts.items():
+        client_api = ClientApi(use.client, use.server, use.api_key)
+        if client_api not in found:
+            advertised = statistics.advertised_versions.get(use.server, {}).get(use.api_key)
+            found[client_api] = NegotiatedVersions(client_api, VersionSpan(use.version, use.version), advertised)
+        found[client_api].used.merge(VersionSpan(use.version, use.version))
+        found[client_api].counts.merge(counts)
+    clients = {client: n for n, client in enumerate(statistics.clients.counts)}
     last = len(clients)
 
     def rank(each: NegotiatedVersions) -> tuple[bool, int, str, int]:
-        return each.is_highest, clients.get(each.asked.client, last), each.asked.server, each.asked.api_key
+        return (
+            each.is_highest,
+            clients.get(each.client_api.client, last),
+            each.client_api.server,
+            each.client_api.api_key,
+        )
 
     return sorted(found.values(), key=rank)

@@ -1,1 +1,1 @@
-"""Schema and version in; compiled reader (values), tracer (spans) out. Both come from one plan."""
+"""Readers, tracers and writers of messages, all made from one plan of a schema's version."""

@@ -1,6 +1,6 @@
-"""Where a layout has certain fields, worked out once: so that no body need be searched for them.
+"""Paths to certain fields of a layout, computed once per layout, so that no body has to be searched for them.
 
-Invariant: what `structs_at` finds is what a search of the whole body would find: a property test.
+Invariant: `structs_at` returns what a search of the whole body would return (a property test).
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from dissector.protocol.codec.plan import ArrayPlan, StructPlan, TypePlan, plan
 
 
 class FieldPath(NamedTuple):
-    """Whether a structure has a field that is looked for, and which of its fields hold structures that lead to one."""
+    """Whether a structure has one of the wanted fields (`here`), and which of its fields lead to one (`inner`)."""
 
     here: bool
     inner: tuple[tuple[str, "FieldPath"], ...]
@@ -19,7 +19,7 @@ class FieldPath(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def field_path(message: str, version: int, fields: frozenset[str]) -> FieldPath | None:
-    """The way to the structures of a message that have one of these fields; None where none has."""
+    """Return the path to the structures of a message that have one of `fields`, or None if none has."""
     return _path_in(plan(message, version), fields)
 
 
@@ -29,23 +29,23 @@ def _path_in(layout: TypePlan, fields: frozenset[str]) -> FieldPath | None:
     if not isinstance(layout, StructPlan):
         return None
     every = (*layout.fields, *layout.tagged)
-    ways = ((field.name, _path_in(field.type, fields)) for field in every)
-    inner = tuple((name, below) for name, below in ways if below is not None)
+    paths = ((field.name, _path_in(field.type, fields)) for field in every)
+    inner = tuple((name, below) for name, below in paths if below is not None)
     here = any(field.name in fields for field in every)
     return FieldPath(here, inner) if here or inner else None
 
 
-def structs_at(to: FieldPath, struct: Mapping[str, Any]) -> list[dict[str, object]]:
-    """The structures of a body that the way leads to, outermost first."""
+def structs_at(path: FieldPath, struct: Mapping[str, Any]) -> list[dict[str, object]]:
+    """Return the structures of a body at `path`, outermost first."""
     found: list[dict[str, object]] = []
-    _follow(to, struct, found)
+    _follow(path, struct, found)
     return found
 
 
-def _follow(to: FieldPath, struct: Any, found: list[dict[str, object]]) -> None:
-    if to.here:
+def _follow(path: FieldPath, struct: Any, found: list[dict[str, object]]) -> None:
+    if path.here:
         found.append(struct)
-    for name, below in to.inner:
+    for name, below in path.inner:
         value = struct.get(name)
         if isinstance(value, dict):
             _follow(below, value, found)

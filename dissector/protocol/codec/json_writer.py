@@ -1,6 +1,6 @@
-"""Writes values as JSON has them (INTERFACE.md): bytes in hex, `records` as objects, odd floats as strings.
+"""Writes values in the form of our JSON (INTERFACE.md): bytes in hex, `records` as objects, NaN as a string.
 
-What `show` adds beside fields (``metadata_decoded``) is passed over.
+Fields that `show` adds (``metadata_decoded``) are ignored.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _FLOATS: Final = ("nan", "inf", "-inf")
 
 
 class JsonWriter(Writer):
-    """The writer for what was read from JSON."""
+    """Writer of values that were read from JSON."""
 
     def value(self, plan: TypePlan, value: object) -> bytes:
         if isinstance(plan, ScalarPlan) and plan.type == "float64" and value in _FLOATS:

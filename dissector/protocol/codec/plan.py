@@ -1,7 +1,7 @@
-"""The layout of one version of one message: what the wire has, in the order it has it.
+"""The layout of one version of one message: its fields in wire order.
 
-A plan is what remains of a schema when the version is known: no ranges, no questions of flexible or not. The compiled
-reader (`reader`), the tracer (`tracer`) and later the writer follow the same plan, so they can't disagree on layout.
+A plan is a schema with the version resolved: it has no version ranges, and each length is known to be compact or not.
+Reader, tracer and writer follow the same plan, so they can't disagree on the layout.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class ScalarPlan:
 
 @dataclass(frozen=True, slots=True)
 class VariablePlan:
-    """A string, bytes or records: a length, then as many bytes. Compact: the length is an unsigned varint, plus one."""
+    """A string, bytes or records: a length, then the bytes. If compact, the length is an unsigned varint, plus 1."""
 
     type: str
     compact: bool
@@ -51,7 +51,7 @@ class VariablePlan:
 
 @dataclass(frozen=True, slots=True)
 class ArrayPlan:
-    """A count, then as many elements. Compact: the count is an unsigned varint, plus one."""
+    """A count, then that many elements. If compact, the count is an unsigned varint, plus 1."""
 
     element: "TypePlan"
     compact: bool
@@ -60,10 +60,10 @@ class ArrayPlan:
 
 @dataclass(frozen=True, slots=True)
 class StructPlan:
-    """Fields in wire order; in a flexible version tagged fields follow (KIP-482).
+    """Fields in wire order, followed by tagged fields in a flexible version (KIP-482).
 
-    A nullable struct begins with one signed byte, -1 for null and 1 otherwise; as the value of a tagged field with an
-    unsigned varint, 0 or 1, instead.
+    A nullable struct begins with one signed byte: -1 for null, else 1. If it is the value of a tagged field, it begins
+    with an unsigned varint instead, 0 or 1.
     """
 
     name: str
@@ -87,7 +87,7 @@ class FieldPlan:
 
 
 def least_size(plan: TypePlan) -> int:
-    """The fewest bytes that a value can take: what an array's count is checked against."""
+    """Return the fewest bytes that a value can take. An array's count is checked against it."""
     if isinstance(plan, ScalarPlan):
         return plan.size
     if isinstance(plan, VariablePlan):
@@ -98,7 +98,7 @@ def least_size(plan: TypePlan) -> int:
 
 
 def wire_type(plan: TypePlan) -> str:
-    """Kafka's name for the type as this version has it: ``INT32``, ``COMPACT_NULLABLE_STRING``, ``ARRAY``."""
+    """Return Kafka's name of the wire type in this version: ``INT32``, ``COMPACT_NULLABLE_STRING``, ``ARRAY``."""
     if isinstance(plan, ScalarPlan):
         return {"bool": "BOOLEAN"}.get(plan.type, plan.type.upper())
     if isinstance(plan, StructPlan):
@@ -109,7 +109,7 @@ def wire_type(plan: TypePlan) -> str:
 
 
 def holds(plan: TypePlan, scalar: str) -> bool:
-    """Whether a value of this layout can hold a scalar of that type."""
+    """Return whether a value of this layout can contain a scalar of type `scalar`."""
     if isinstance(plan, ScalarPlan):
         return plan.type == scalar
     if isinstance(plan, ArrayPlan):
@@ -158,12 +158,11 @@ class _Planner:
 
 
 def plan_of(schema: MessageSchema, version: int) -> StructPlan:
-    """The layout of `version` of a message. The caller has checked that the version exists."""
+    """Return the layout of `version` of a message. The caller has checked that the version exists."""
     return _Planner(schema, version).struct(schema.name, schema.fields, nullable=False)
 
 
 @lru_cache(maxsize=1024)
 def plan(name: str, version: int, other: int = 0) -> StructPlan:
-    """The layout of a message that the tables have, by its name there (``FetchRequest``); with `other`, that of the
-    first, second... of its `alternatives`."""
+    """Return the layout of a message by name (``FetchRequest``); `other` > 0 selects one of its `alternatives`."""
     return plan_of(alternatives(name, version)[other - 1] if other else schema(name, version), version)

@@ -1,17 +1,17 @@
-"""Plan in, Python function out: the fast way from bytes to plain values, when nobody asks where they stand.
+"""Compiles a plan to a Python function that reads bytes into plain values, without their positions.
 
-`reader(name, version)(data, at, end)` gives `(dict, at)`. The function is generated once per (message, version): every
-struct in line, runs of fixed-width fields (and the length that follows them) through one `Struct.unpack_from`.
-A call a field or a struct would cost more than the read itself (measured: 59 against 33 microseconds for a Fetch).
+`reader(name, version)(data, at, end)` returns `(dict, at)`. The function is generated once per message and version,
+with every struct inlined; a run of fixed-width fields, and the length that follows it, is one `Struct.unpack_from`.
+A call per field or struct would cost more than the read itself (measured: 59 against 33 microseconds for a Fetch).
 
-What may be null is null or empty nearly always (error messages, aborted transactions, metadata of offsets). So it is
-taken for the one byte or two that this takes, and what follows is read along with it; only where its length says
-otherwise reading steps back and takes the careful way. Arrays of structures that have nothing else are unpacked whole.
+Nullable values are nearly always null or empty (error messages, aborted transactions, metadata of offsets). So they
+are first read as null or empty, one or two bytes, in one run with the fields behind them; if a length turns out
+otherwise, the run is read again field by field. Arrays of structures of such fields alone are unpacked as a whole.
 
 Invariants:
-  * the values are those of `tracer` for the same bytes: a property test;
-  * nothing is allocated for a count or a length that the bytes left can't hold;
-  * damage raises `WireError`, `struct.error` or `IndexError`, nothing else: `DECODE_ERRORS` lists them.
+  * the values are those of `tracer` for the same bytes (a property test);
+  * nothing is allocated for a count or a length that the remaining bytes can't hold;
+  * damage raises one of `DECODE_ERRORS`, nothing else.
 """
 
 import struct
@@ -43,14 +43,16 @@ TEXT: Final = "{}.decode('utf-8', 'surrogateescape')"
 
 
 def text(raw: bytes) -> str:
-    """A string as Kafka means it: UTF-8. Other bytes survive as lone surrogates, so that they can be written back."""
+    """Decode a string as UTF-8. Other bytes become lone surrogates, so that they can be written back."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True, slots=True)
 class _FixedRead:
-    """A fixed-width read that waits for its run. With `likely_empty` it is the length of a value that is likely null or
-    empty; `result` is the name that will hold that value."""
+    """A fixed-width read of a pending run, into the variable `name`.
+
+    With `likely_empty` it is the length of a value that is likely null or empty; `result` is that value's variable.
+    """
 
     code: str
     name: str
@@ -59,12 +61,12 @@ class _FixedRead:
 
     @property
     def is_there(self) -> str:
-        """The condition under which there is more of the value than its length."""
+        """The condition that the value is neither null nor empty."""
         return f"{self.name} > {1 if self.likely_empty and self.likely_empty.compact else 0}"
 
     @property
     def null_or_empty(self) -> str:
-        """The value where there is not."""
+        """The expression of the value if it is null or empty."""
         plan = self.likely_empty
         compact = plan is not None and plan.compact
         empty = "[]" if isinstance(plan, ArrayPlan) else EMPTY[plan.type] if plan else "None"
@@ -75,12 +77,12 @@ EMPTY: Final = {"string": "''", "bytes": "b''"}
 
 
 def _is_likely_empty(plan: TypePlan) -> bool:
-    """Whether a value is likely to be null or empty."""
+    """Return whether a value is likely null or empty."""
     return isinstance(plan, VariablePlan | ArrayPlan) and plan.nullable and getattr(plan, "type", "") != "records"
 
 
 class _Emitter:
-    """Source code of one reader. Fixed-width reads wait in `_run` until something needs their values."""
+    """Generates the source code of one reader. Fixed-width reads are pending in `_run` until a value is needed."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -97,7 +99,7 @@ class _Emitter:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """An indented block. A run never crosses its border."""
+        """Emit an indented block. A run never crosses its border."""
         self.flush()
         self.line(head)
         self._depth += 1
@@ -112,20 +114,20 @@ class _Emitter:
         return f"v{self._count}"
 
     def fixed(self, code: str) -> str:
-        """Put a fixed-width read in the run; the name that will hold its value."""
+        """Add a fixed-width read to the run; return the variable of its value."""
         name = self.name()
         self._run.append(_FixedRead(code, name))
         return name
 
     def layout(self, run: list[_FixedRead], method: str) -> str:
-        """The name of a `Struct`'s method for a run."""
+        """Return the name of a `Struct`'s method for a run."""
         layout = "".join(each.code for each in run)
         name = f"{method}_{layout.replace('?', 't')}"
         self.names[name] = getattr(struct.Struct(">" + layout), method)
         return name
 
     def flush(self) -> None:
-        """Read the run."""
+        """Emit the read of the run."""
         run, self._run = self._run, []
         if not run:
             return
@@ -142,7 +144,7 @@ class _Emitter:
             self._reread(run[first:])
 
     def _reread(self, run: list[_FixedRead]) -> None:
-        """What was read as if values were not there is read again if one is."""
+        """Emit a second read of a run, for when a value is neither null nor empty."""
         lengths = [each for each in run if each.likely_empty]
         with self.block(f"if {' or '.join(each.is_there for each in lengths)}:"):
             self.line(f"at -= {_size(run)}")
@@ -158,14 +160,14 @@ class _Emitter:
                 self.line(f"{each.result} = {each.null_or_empty}")
 
     def uvarint(self) -> str:
-        """An unsigned varint: its first byte belongs to the run."""
+        """Emit the read of an unsigned varint, whose first byte is part of the run."""
         name = self.fixed("B")
         self.flush()
         self._rest_of_uvarint(name)
         return name
 
     def _rest_of_uvarint(self, name: str) -> None:
-        """A second byte is read in line, more take a call."""
+        """Emit the read of further bytes: a second one inline, more by a call."""
         with self.block(f"if {name} > 127:"):
             self.line(f"{name} += (data[at] << 7) - 128; at += 1")
             self.line(f"if {name} > {TWO_BYTES}: {name}, at = uvarint(data, at - 2)")
@@ -180,7 +182,7 @@ class _Emitter:
         return name
 
     def value(self, plan: TypePlan) -> str:
-        """Read a value; the expression that stands for it."""
+        """Emit the read of a value; return its expression."""
         match plan:
             case ScalarPlan():
                 return self.fixed(plan.code)
@@ -190,7 +192,7 @@ class _Emitter:
                 return self._nullable_struct(plan) if plan.nullable else self.struct(plan)
 
     def _likely_empty(self, plan: VariablePlan | ArrayPlan) -> str:
-        """Put a value that is likely null or empty in the run."""
+        """Add a value that is likely null or empty to the run."""
         result = self.name()
         self._run.append(_FixedRead(_length_code(plan), self.name(), plan, result))
         return result
@@ -252,7 +254,7 @@ class _Emitter:
             self.line(f"{result}.append({element})")
 
     def _flat(self, plan: StructPlan, count: str, result: str) -> None:
-        """Unpack all elements at once, until one has what they seldom have; from there on they are read one by one."""
+        """Emit a loop that unpacks all elements at once; from the first that is not empty on they are read singly."""
         fields = [(field.name, self.value(field.type)) for field in plan.fields]
         if plan.flexible:
             self.fixed("B")
@@ -337,7 +339,7 @@ class _Emitter:
 
 @cache
 def _unpackers(code: str) -> tuple[Callable[..., tuple[object, ...]], ...]:
-    """What unpacks a few numbers of a kind, by their count: partitions, replicas."""
+    """Return functions that unpack numbers of a kind, by their count below `FEW`: partitions, replicas."""
     return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(FEW))
 
 
@@ -346,21 +348,21 @@ def _size(run: list[_FixedRead]) -> int:
 
 
 def _length_code(plan: VariablePlan | ArrayPlan) -> str:
-    """A length's `struct` code; of a compact one it is that of its first byte."""
+    """Return the `struct` code of a length; of a compact one, that of its first byte."""
     if plan.compact:
         return "B"
     return "h" if isinstance(plan, VariablePlan) and plan.type == "string" else "i"
 
 
 def _is_flat(plan: TypePlan) -> bool:
-    """Whether a structure has nothing but fixed-width values, and values that are likely null or empty."""
+    """Return whether a structure has only fixed-width values and values that are likely null or empty."""
     if not isinstance(plan, StructPlan) or not plan.fields:
         return False
     return all(isinstance(field.type, ScalarPlan) or _is_likely_empty(field.type) for field in plan.fields)
 
 
 def source_of(plan: TypePlan) -> tuple[str, dict[str, object]]:
-    """The Python source of a plan's reader, and the names that it uses."""
+    """Return the Python source of a plan's reader, and the names that it uses."""
     emitter = _Emitter()
     result = emitter.value(plan)
     emitter.flush()
@@ -369,7 +371,7 @@ def source_of(plan: TypePlan) -> tuple[str, dict[str, object]]:
 
 
 def compile_value(plan: TypePlan) -> Callable[[bytes, int, int], tuple[object, int]]:
-    """A function that reads one value of this layout."""
+    """Compile a function that reads one value of this layout."""
     source, names = source_of(plan)
     exec(compile(source, f"<reader of {wire_type(plan)}>", "exec"), names)  # names are words: schema.table
     read = names["read"]
@@ -378,12 +380,12 @@ def compile_value(plan: TypePlan) -> Callable[[bytes, int, int], tuple[object, i
 
 
 def compile_reader(plan: StructPlan) -> Reader:
-    """A function that reads values of this layout."""
+    """Compile a function that reads a structure of this layout."""
     assert not plan.nullable
     return cast(Reader, compile_value(plan))
 
 
 @lru_cache(maxsize=1024)
 def reader(name: str, version: int, other: int = 0) -> Reader:
-    """The compiled reader of a message that the tables have; `other` as `plan` takes it."""
+    """Return the compiled reader of a message by name; `other` is as in `plan`."""
     return compile_reader(plan(name, version, other))

@@ -1,6 +1,6 @@
-"""Walking plain values: what a body has anywhere in it, whatever the API.
+"""Structures inside a decoded body, whatever the API.
 
-`structs` looks everywhere; `structs_with` goes straight to where a layout has certain fields, worked out once a layout.
+`structs` visits all of them; `structs_with` goes straight to those with certain fields, by a path computed per layout.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from dissector.protocol.schema.loader import alternatives
 
 
 def structs(value: object) -> Iterator[Values]:
-    """All structures in a body, outermost first."""
+    """Yield all structures in a body, outermost first."""
     if isinstance(value, dict):
         yield value
         for inner in value.values():
@@ -23,10 +23,10 @@ def structs(value: object) -> Iterator[Values]:
 
 
 def structs_with(layout: MessageLayout, body: Values, fields: frozenset[str]) -> list[Values]:
-    """The structures of a body that have one of these fields, outermost first."""
+    """Return the structures of a body that have one of `fields`, outermost first."""
     if layout.body is None or not body:
         return []
     if alternatives(layout.body, layout.body_version):
         return [struct for struct in structs(body) if not fields.isdisjoint(struct)]
-    to = field_path(layout.body, layout.body_version, fields)
-    return structs_at(to, body) if to is not None else []
+    path = field_path(layout.body, layout.body_version, fields)
+    return structs_at(path, body) if path is not None else []

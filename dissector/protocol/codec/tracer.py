@@ -1,9 +1,9 @@
-"""Plan in, tree out: the careful way through a message, for when somebody looks at it.
+"""Reads a message along its plan into a tree, one node per field.
 
-Follows the same plan as `reader`, one node a field, and keeps what it has when the bytes turn out damaged: `Tracer.at`
-then stands before the field that could not be read, and every node that was begun is in the tree.
+At damaged bytes it raises `WireError` and the tree so far stays valid: `Tracer.at` is the offset of the field that
+could not be read, and every node that was begun is in the tree.
 
-Names in parentheses are the wire's own parts, not fields of Kafka: ``(count)``, ``(present)``, ``(tag)``, ``(size)``.
+Names in parentheses are parts of the encoding, not fields: ``(count)``, ``(present)``, ``(tag)``, ``(size)``.
 """
 
 import struct
@@ -34,7 +34,7 @@ _STRUCTS = {name: struct.Struct(">" + code) for name, (code, _) in SCALARS.items
 
 
 class Tracer:
-    """Reads one frame from `at` on, hanging nodes under the parents that it is given."""
+    """Reads one frame from `at` on, and appends nodes to the parents that the caller passes."""
 
     def __init__(self, data: bytes, at: int, end: int, records: RecordTracer, source: int = 0) -> None:
         self._data = data
@@ -45,26 +45,26 @@ class Tracer:
         self.at = at
 
     def prefix(self, root: Node) -> None:
-        """The frame's size, which does not count itself."""
+        """Read the frame's size, which does not count itself."""
         self._leaf(root, "size", "INT32", self.at + 4, self._unpack("int32"))
 
     def message(self, plan: StructPlan, name: str, root: Node) -> None:
-        """A header or a body."""
+        """Read a header or a body."""
         self._message = plan.name
         self.struct(plan, self._child(root, name, "STRUCT"))
 
     def primitive(self, parent: Node, name: str, kind: Primitive) -> None:
-        """A value that stands outside of any message."""
+        """Read a value outside of any message."""
         value, end = kind.read(self._data, self.at)
         self._leaf(parent, name, kind.name, end, value)
 
     def rest(self, parent: Node) -> None:
-        """A leaf of what is left, if anything is."""
+        """Add a leaf of the remaining bytes, if any."""
         if self.at < self._end:
             self._leaf(parent, "(rest)", UNPARSED, self._end, self._data[self.at : self._end])
 
     def struct(self, plan: StructPlan, parent: Node) -> None:
-        """Hang a structure's fields under `parent`, tagged fields last."""
+        """Read a structure's fields into `parent`, tagged fields last."""
         with self._inside(parent):
             for field in plan.fields:
                 self.value(field.type, parent, field.name, field.schema)
@@ -75,7 +75,7 @@ class Tracer:
 
     @contextmanager
     def _inside(self, node: Node) -> Iterator[None]:
-        """Whatever happens, the node ends where reading ended."""
+        """End the node where reading ended, also after an error."""
         try:
             yield
         finally:
@@ -100,7 +100,7 @@ class Tracer:
         return value - less
 
     def value(self, plan: TypePlan, parent: Node, name: str, schema: Field | None) -> None:
-        """Hang one value under `parent`."""
+        """Read one value into `parent`."""
         match plan:
             case ScalarPlan():
                 self._scalar(plan, parent, name, schema)
@@ -137,7 +137,7 @@ class Tracer:
             self._name(node, schema, value)
 
     def _name(self, node: Node, schema: Field, value: int) -> None:
-        """What a number is called, where its field has an enum."""
+        """Annotate a number with its name, if its field has an enum."""
         enum = enum_of(self._message, schema.snake_name)
         if enum is not None:
             node.note = name_of(enum, value)
@@ -145,7 +145,7 @@ class Tracer:
                 node.advice = advice(value)
 
     def _length(self, plan: VariablePlan | ArrayPlan, code: str) -> tuple[int, int]:
-        """A length or count, and where what it counts begins."""
+        """Return a length or count, and the offset behind it."""
         if plan.compact:
             value, start = uvarint(self._data, self.at)
             return value - 1, start
@@ -193,7 +193,7 @@ class Tracer:
                 self.value(plan.element, node, f"[{number}]", schema)
 
     def _tagged(self, plan: StructPlan, parent: Node) -> None:
-        """One tagged field: its tag, its size, its value; a tag that the schema lacks stays as bytes."""
+        """Read one tagged field: its tag, its size, its value; an unknown tag's value as bytes."""
         tag, after = uvarint(self._data, self.at)
         size, start = uvarint(self._data, after)
         end = start + size
@@ -211,7 +211,7 @@ class Tracer:
                 self._tagged_value(field, node, end)
 
     def _tagged_value(self, field: FieldPlan, node: Node, end: int) -> None:
-        """The value becomes the node's own: its children are the node's, a scalar keeps its bytes in ``(value)``."""
+        """Read the value into the node itself: its children become the node's, a scalar becomes ``(value)``."""
         node.schema = field.schema
         outer, self._end = self._end, end
         try:

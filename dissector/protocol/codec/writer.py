@@ -1,11 +1,11 @@
-"""Plan in, bytes out: the way back from plain values, along the plan that `reader` and `tracer` follow.
+"""Writes plain values as bytes, along the plan that `reader` and `tracer` follow.
 
-`write(plan, values)` takes what a reader gives. A field that is not named has its schema's default, a tagged one is
-then not on the wire; a name that the version lacks is an error, so that nothing is lost silently.
+`write(name, version, values)` takes the values that a reader returns. A missing field has its schema's default; a
+missing tagged field is not written. A name that the version lacks is an error, so that nothing is lost silently.
 
 Invariants:
-  * for every frame in canonical encoding `write` of what `reader` read gives the same bytes: a property test;
-  * a value that its type cannot hold raises `EncodeError` with its path, and nothing else is raised.
+  * for every frame in canonical encoding, `write` of what `reader` returned gives the same bytes (a property test);
+  * a value that its type can't hold raises `EncodeError` with its path, and nothing else is raised.
 """
 
 import struct
@@ -27,16 +27,16 @@ from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.wire.writing import EncodeError, integer_bytes, uuid_bytes, uvarint_bytes
 
 LONGEST_STRING: Final = 0x7FFF
-"""Bytes in a string, compact or not: Apache's generated classes refuse longer ones."""
+"""Bytes of the longest string, compact or not: Apache's generated classes refuse longer ones."""
 LARGEST: Final = 0x7FFF_FFFF
 ZERO_UUID: Final = "A" * 22
 
 
 class Writer:
-    """Writes values of any plan. A subclass may take other forms of bytes (`json_writer`)."""
+    """Writes values of any plan. A subclass may accept other forms of bytes (`json_writer`)."""
 
     def struct(self, plan: StructPlan, values: object) -> bytes:
-        """A structure's fields, tagged ones last, in the order of their tags."""
+        """Return the bytes of a structure: its fields, then the tagged ones in the order of their tags."""
         if not isinstance(values, Mapping):
             raise EncodeError(f"{_brief(values)} is not a structure")
         self._check_names(plan, values)
@@ -46,7 +46,7 @@ class Writer:
         return b"".join(parts)
 
     def value(self, plan: TypePlan, value: object) -> bytes:
-        """One value."""
+        """Return the bytes of one value."""
         match plan:
             case ScalarPlan():
                 return _scalar(plan, value)
@@ -68,7 +68,7 @@ class Writer:
                 raise EncodeError(f"there is no such field in this version of {plan.name}", name)
 
     def is_derived(self, name: str, values: Mapping[str, object]) -> bool:
-        """Whether a name is no field but something said about one."""
+        """Return whether a name is not a field but derived from one."""
         return False
 
     def _field(self, field: FieldPlan, values: Mapping[str, object]) -> bytes:
@@ -88,7 +88,7 @@ class Writer:
         return _length(len(raw), width, compact=plan.compact) + raw
 
     def bytes_of(self, plan: VariablePlan, value: object) -> bytes:
-        """The content of bytes or records; records also as `records.objects` has them."""
+        """Return the content of bytes or records. Records may also be an object, as of `records.to_json`."""
         if plan.type == "records" and isinstance(value, Mapping):
             return records_bytes(value)
         if not isinstance(value, bytes | bytearray | memoryview):
@@ -135,7 +135,7 @@ class Writer:
                 found.append((int.from_bytes(integer_bytes(each["tag"], 4, "a tag", signed=False)),
                               self.bytes_of(_RAW, each["data"])))  # fmt: skip
             except (EncodeError, KeyError, TypeError) as error:
-                raise EncodeError(f"is no tag with its data: {error}", f"{UNKNOWN_TAGS}[{number}]") from None
+                raise EncodeError(f"is not a tag with its data: {error}", f"{UNKNOWN_TAGS}[{number}]") from None
         return found
 
 
@@ -144,17 +144,17 @@ _WRITER: Final = Writer()
 
 
 def write(name: str, version: int, values: object) -> bytes:
-    """The bytes of a message that the tables have; `values` as its reader gives them. Raises `EncodeError`."""
+    """Return the bytes of a message by name; `values` are as its reader returns them. Raises `EncodeError`."""
     return _WRITER.struct(plan(name, version), values)
 
 
 def write_value(plan: TypePlan, value: object) -> bytes:
-    """The bytes of one value. Raises `EncodeError`."""
+    """Return the bytes of one value. Raises `EncodeError`."""
     return _WRITER.value(plan, value)
 
 
 def default(field: FieldPlan) -> object:
-    """What a field holds that nobody set: the schema's default, or its type's zero."""
+    """Return the value of a missing field: the schema's default, or the type's zero."""
     stated, kind = field.schema.default, field.type
     if isinstance(kind, ScalarPlan):
         return _scalar_default(kind, stated)

@@ -1,4 +1,4 @@
-"""What a conversation has taught, for reading one message of it: empty for a message by itself."""
+"""What is known of a message from its conversation: names of ids, protocols of groups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class DecodingContext:
-    """Filled by `index.conversation_state`; what is learned later applies to earlier messages."""
+    """Filled by `index.conversation_state`. What is learned late applies to earlier messages, too."""
 
     topic_names: Mapping[str, str] = field(default_factory=dict)
-    """By topic id, as Kafka prints a uuid."""
+    """Topic names by topic id, as Kafka prints a uuid."""
     group_protocols: Mapping[str, str] = field(default_factory=dict)
     """Protocol types by group id: ``consumer``, ``connect``."""
     nodes: Mapping[int, str] = field(default_factory=dict)
@@ -19,9 +19,9 @@ class DecodingContext:
     producers: Mapping[int, str] = field(default_factory=dict)
     """Transactional ids by producer id."""
     enveloped: tuple[int, int] | None = None
-    """API key and version of the request inside the envelope that a response answers."""
+    """API key and version of the request inside an envelope, for the response to that envelope."""
     mechanism: str | None = None
-    """The SASL mechanism that the connection had agreed on by then."""
+    """The SASL mechanism that the connection agreed on before the message."""
 
 
 EMPTY_CONTEXT = DecodingContext()

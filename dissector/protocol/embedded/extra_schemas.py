@@ -1,4 +1,4 @@
-"""Schemas of formats that Apache has in Java code and not in its schema files; facts, written down by hand.
+"""Schemas of formats that Apache has in Java code and not in its schema files, written by hand.
 
 * StickyAssignorUserData: org.apache.kafka.clients.consumer.StickyAssignor (version 1 added the generation);
 * CooperativeStickyAssignorUserData: org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
@@ -63,5 +63,5 @@ _TABLES: Final = (
 
 @cache
 def extra_schemas() -> dict[str, MessageSchema]:
-    """All of them, by name."""
-    return {table["name"]: message_of(table, f"handmade {table['name']}") for table in _TABLES}
+    """Return the schemas by name."""
+    return {table["name"]: message_of(table, f"extra schema {table['name']}") for table in _TABLES}

@@ -1,8 +1,8 @@
-"""Which bytes field may hold which formats, and how each is told. A new format is a function and a line in `FORMATS`.
+"""Formats of bytes fields. A new format is a function and a line in `FORMATS`.
 
-A format gives candidates, likeliest first; the first that reads to the end is it. Where nothing says which protocol a
-group speaks (SyncGroup before version 5, a capture from the middle), trial decides: group protocols begin with a small
-version and can't be read as each other.
+A format yields candidates, the likeliest first; the first that reads to the end of the bytes is taken. If nothing says
+which protocol a group uses (SyncGroup before version 5, a capture from the middle), all are tried: group protocols
+begin with a small version and can't be read as each other.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ _VERSION: Final = (("version", INT16),)
 
 
 def versioned(message: str, raw: bytes) -> Iterator[EmbeddedMessages]:
-    """A message after its version as INT16. Newer versions than known only add fields: what is known is read."""
+    """Yield a message behind its version as INT16. Unknown, newer versions only add fields: the known ones are read."""
     version = int.from_bytes(raw[:2], "big", signed=True)
     newest = newest_version(message)
     if version >= 0 and len(raw) >= 2:
@@ -34,12 +34,12 @@ def versioned(message: str, raw: bytes) -> Iterator[EmbeddedMessages]:
 
 
 def exact(message: str, version: int) -> EmbeddedMessages:
-    """A message of a version that is known from elsewhere."""
+    """Return a message of a version that is known from elsewhere."""
     return EmbeddedMessages((), (EmbeddedMessage(DECODED, message, version),))
 
 
 def _group_protocol(scope: Scope, context: DecodingContext) -> object:
-    """``consumer``, ``connect``, what a group called its own, or None."""
+    """Return the protocol type of a group (``consumer``, ``connect``, any other), or None if it is not known."""
     return scope("protocol_type") or context.group_protocols.get(str(scope("group_id")))
 
 
@@ -68,7 +68,7 @@ def _connect_assignment(raw: bytes, _scope: Scope, _context: DecodingContext) ->
 
 
 def _assignor_data(raw: bytes, scope: Scope, _context: DecodingContext) -> Candidates:
-    """User data of a subscription: the assignor's name stands beside or above it."""
+    """User data of a subscription. The assignor's name is in the same or an enclosing structure."""
     names = {scope(name) for name in ("name", "protocol_name", "protocol_data", "protocol")}
     if "sticky" in names:
         yield exact("StickyAssignorUserData", 1)
@@ -85,7 +85,7 @@ def _principal(raw: bytes, _scope: Scope, _context: DecodingContext) -> Candidat
 
 
 def _request(raw: bytes, _scope: Scope, _context: DecodingContext) -> Candidates:
-    """A request with its header, as a broker forwards it to its controller (KIP-590)."""
+    """A request with its header, as a broker forwards it to the controller (KIP-590)."""
     key, version = int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
     known = api(key)
     if known is not None and key != ApiKey.ENVELOPE and known.versions.contains(version):
@@ -94,7 +94,7 @@ def _request(raw: bytes, _scope: Scope, _context: DecodingContext) -> Candidates
 
 
 def _response(_raw: bytes, _scope: Scope, context: DecodingContext) -> Candidates:
-    """The answer to a forwarded request: which one it was, the envelope's own request says."""
+    """The response to a forwarded request, which is in the request of the envelope."""
     if context.enveloped is None:
         return
     key, version = context.enveloped
@@ -105,7 +105,7 @@ def _response(_raw: bytes, _scope: Scope, context: DecodingContext) -> Candidate
 
 
 def enveloped(request: Mapping[str, object]) -> tuple[int, int] | None:
-    """API key and version of the request that an envelope's request carries."""
+    """Return API key and version of the request inside an Envelope request."""
     raw = request.get("request_data")
     if not isinstance(raw, bytes) or len(raw) < 4:
         return None
@@ -150,7 +150,7 @@ FORMATS: Final[dict[str, dict[str, Format]]] = {
 def match_format(
     message: str, path: str, raw: bytes, scope: Scope, context: DecodingContext
 ) -> EmbeddedMessages | Subtree | None:
-    """What a bytes field holds, if it is known."""
-    form = FORMATS.get(message, {}).get(path)
-    candidates = form(raw, scope, context) if form is not None and raw else ()
+    """Return the content of a bytes field, or None if it is not known."""
+    candidates_of = FORMATS.get(message, {}).get(path)
+    candidates = candidates_of(raw, scope, context) if candidates_of is not None and raw else ()
     return next((each for each in candidates if each.read(raw) is not None), None)

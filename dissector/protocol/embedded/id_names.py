@@ -1,10 +1,10 @@
-"""Names for ids, where the conversation gave them: topics, nodes, members, producers. Notes in a tree, nothing else."""
+"""Annotates ids in a tree with the names that the conversation gave: of topics, nodes, members, producers."""
 
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.tree import Node
 
 BROKER = "brokerId"
-"""Kafka's own mark in a schema for an integer that is a node's id (`entityType`)."""
+"""The `entityType` of integers that are node ids, in Kafka's schemas."""
 
 
 def annotate_ids(tree: Node, context: DecodingContext) -> None:

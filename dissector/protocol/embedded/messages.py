@@ -1,4 +1,4 @@
-"""One format found inside bytes: what stands before it, and the messages that it is made of."""
+"""Contents of bytes that have a schema: a prefix of primitives, then messages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from dissector.protocol.primitives import Primitive
 from dissector.protocol.schema import loader
 
 Scope = Callable[[str], object]
-"""The value of the nearest enclosing field of that name; None where there is none."""
+"""Returns the value of the nearest enclosing field of a name, or None."""
 Values = dict[str, object]
 DECODED: Final = "decoded"
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedMessage:
-    """A message inside: `name` is what it is called there (``decoded``, or ``header`` and ``body``)."""
+    """One message inside bytes. `name` is its field's (``decoded``, or ``header`` and ``body``)."""
 
     name: str
     message: str
@@ -28,15 +28,15 @@ class EmbeddedMessage:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedMessages:
-    """`prefix` are numbers that stand before the pieces, with their types: ``("version", INT16)``."""
+    """The content of a bytes field. `prefix` are the numbers before the messages: ``("version", INT16)``."""
 
     prefix: tuple[tuple[str, Primitive], ...]
     messages: tuple[EmbeddedMessage, ...]
     whole: bool = True
-    """Whether it must end where the bytes end: not so for versions newer than known."""
+    """Whether it must end where the bytes end; false for versions newer than the known ones."""
 
     def read(self, raw: bytes) -> Values | None:
-        """Its values, numbers of the prefix first; None where the bytes are no such thing."""
+        """Return the values, those of the prefix first; None if the bytes are something else."""
         values: Values = {}
         at = 0
         try:
@@ -51,17 +51,17 @@ class EmbeddedMessages:
 
 
 def newest_version(message: str) -> int:
-    """The newest version that is known of a message, imported or made by hand."""
+    """Return the newest known version of a message, of the tables or of `extra_schemas`."""
     return (extra_schemas().get(message) or loader.message(message)).valid_versions.high
 
 
 @lru_cache(maxsize=256)
 def embedded_plan(message: str, version: int) -> StructPlan:
-    """The layout of a each."""
+    """Return the layout of an embedded message."""
     return plan_of(extra_schemas()[message], version) if message in extra_schemas() else plan(message, version)
 
 
 @lru_cache(maxsize=256)
 def embedded_reader(message: str, version: int) -> Reader:
-    """The compiled reader of a each."""
+    """Return the compiled reader of an embedded message."""
     return compile_reader(embedded_plan(message, version))

@@ -1,7 +1,7 @@
-"""Protocol buffers as parts: each field with its bytes, named by a descriptor.
+"""Protocol buffers as items of a subtree: each field with its bytes, named by a descriptor.
 
-The wire format is that of protobuf.dev, "Encoding": a tag is a varint of field number and wire type. A library parses
-such messages, but does not say where their fields stand; its descriptors say what they are called.
+The wire format is that of protobuf.dev, "Encoding": a tag is a varint of field number and wire type. Google's library
+parses such messages but does not give the positions of their fields; its descriptors give the names.
 """
 
 import struct
@@ -28,7 +28,7 @@ _TYPES: Final = {
 def message_items(
     data: bytes, descriptor: Any, at: int = 0, end: int | None = None, depth: int = 0
 ) -> Iterator[SubtreeItem]:
-    """The fields of a message, in the order of the wire; they tile it. Raises `WireError`."""
+    """Yield the fields of a message in wire order; they tile it. Raises `WireError`."""
     stop = len(data) if end is None else end
     if depth > _DEEPEST:
         raise WireError("messages nested too deep", at)
@@ -83,7 +83,7 @@ def _varint(name: str, kind: str, field: Any, start: int, end: int, value: int) 
 
 
 def _unsigned(data: bytes, at: int, stop: int) -> tuple[int, int]:
-    """A varint of up to 64 bits."""
+    """Read a varint of up to 64 bits."""
     value, end = uvarlong(data, at)
     return value, _within(end, stop, at)
 

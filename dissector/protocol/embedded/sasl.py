@@ -1,8 +1,8 @@
-"""The tokens of logins: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677), OAUTHBEARER (RFC 7628); GSSAPI has a label alone.
+"""SASL tokens: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677), OAUTHBEARER (RFC 7628). GSSAPI tokens are only labelled.
 
-A token is told by the mechanism that the connection's SaslHandshake named; where that was not seen, by its looks. What
-would let somebody else log in, or guess a password, is marked secret: passwords, proofs and verifiers, bearer tokens'
-signatures. User names, nonces, salts and claims are shown.
+The mechanism is that of the connection's SaslHandshake; if that was not captured, it is guessed from the bytes. Bytes
+that would allow a login or help to guess a password are marked secret: passwords, proofs, verifiers, and signatures of
+bearer tokens. User names, nonces, salts and claims are not secret.
 """
 
 import json
@@ -26,7 +26,7 @@ _BEARER: Final = re.compile(rb"bearer +", re.IGNORECASE)
 
 
 def sasl_token(raw: bytes, mechanism: str | None) -> Subtree | None:
-    """What a token says; None where it is not of that mechanism, or of none that is known."""
+    """Return the content of a token; None if it is not of that mechanism, or of no known one."""
     name = mechanism or _guessed(raw)
     if name == "PLAIN" and _PLAIN.fullmatch(raw):
         return Subtree("PLAIN", tuple(_plain(raw)))
@@ -36,7 +36,7 @@ def sasl_token(raw: bytes, mechanism: str | None) -> Subtree | None:
         items = tuple(_json_error(raw) if raw[:1] == b"{" else _bearer(raw))
         return Subtree(name, items) if items else None
     if name == "GSSAPI" and raw:
-        return Subtree(name, (SubtreeItem("gssapi_token", "BYTES", 0, len(raw), raw, "GSSAPI: not looked into"),))
+        return Subtree(name, (SubtreeItem("gssapi_token", "BYTES", 0, len(raw), raw, "GSSAPI: not decoded"),))
     return None
 
 
@@ -81,12 +81,12 @@ def _scram(raw: bytes) -> Iterator[SubtreeItem]:
 
 
 def _json_error(raw: bytes) -> Iterator[SubtreeItem]:
-    """A server's refusal: a JSON object."""
+    """Yield the error of a server that refuses, a JSON object."""
     yield SubtreeItem("error", "STRING", 0, len(raw), _text(raw))
 
 
 def _bearer(raw: bytes) -> Iterator[SubtreeItem]:
-    """Header and key-value pairs, each ended by 0x01; the token may be a JWT."""
+    """Yield the GS2 header and the key-value pairs, each ended by 0x01; the token may be a JWT."""
     at = 0
     while at < len(raw):
         mark = raw.find(b"\x01", at)
@@ -123,7 +123,7 @@ def _authorization(raw: bytes, start: int, end: int, value: bytes) -> SubtreeIte
 
 
 def _claims(piece: bytes) -> str | None:
-    """A part of a JWT as JSON text; None where it is none."""
+    """Return a part of a JWT as JSON text; None if it is not one."""
     try:
         claims = json.loads(urlsafe_b64decode(piece + b"=" * (-len(piece) % 4)))
     except (ValueError, Error, RecursionError):

@@ -1,7 +1,7 @@
-"""What would let somebody else in: which fields hold it, and a frame without it.
+"""Secrets: the fields that hold them, and how a frame's are masked.
 
-A secret's bytes become asterisks, as many as there were, before anybody looks at the frame: so no face (text, tree,
-bytes, JSON, an export) can show it, and everything keeps its place. What is left says how long the secret is.
+Each byte of a secret becomes an asterisk before the frame is decoded. So no output (text, tree, bytes, JSON, an
+export) can show it, all offsets stay the same, and only the secret's length remains.
 """
 
 import re
@@ -24,14 +24,14 @@ SECRET_FIELDS: Final = {
     "ConfigRecord": ("value",),
     "UserScramCredentialRecord": ("stored_key", "server_key"),
 }
-"""By message. A config's value is one where its name says so. Tokens of logins are marked by `sasl`."""
+"""Fields by message. The value of a config is a secret if the config's name says so. `sasl` marks those in tokens."""
 
 SECRET_CARRIERS: Final = frozenset(
     ("SaslAuthenticateRequest", "SaslAuthenticateResponse", "EnvelopeRequest", "EnvelopeResponse")
 )
-"""Messages with secrets inside their bytes fields."""
+"""Messages with secrets inside bytes fields."""
 METADATA_CARRIERS: Final = frozenset(("FetchResponse", "FetchSnapshotResponse"))
-"""Messages that may have the metadata log's records."""
+"""Messages that may carry records of the metadata log."""
 _METADATA_LOG: Final = (b"__cluster_metadata", bytes(15) + b"\x01")
 """The log's name, and its topic id."""
 _SECRET_CONFIG: Final = re.compile(r"password|secret|jaas|keystore\.key|credential|private", re.IGNORECASE)
@@ -39,7 +39,7 @@ MASK: Final = b"*"
 
 
 def mark_secret(leaf: Node, struct: Node) -> None:
-    """Mark a field's content, unless it is the value of a config with a harmless name."""
+    """Mark a field's content as secret, unless it is the value of a config whose name is harmless."""
     name = next((each.value for each in struct.children if each.name in ("name", "config_name")), None)
     if leaf.name == "value" and not _SECRET_CONFIG.search(str(name)):
         return
@@ -49,15 +49,14 @@ def mark_secret(leaf: Node, struct: Node) -> None:
 
 
 def may_hold_secrets(message: str | None, data: bytes) -> bool:
-    """Whether a frame is worth a look."""
+    """Return whether a frame has to be searched for secrets."""
     if message in METADATA_CARRIERS:
         return any(mark in data for mark in _METADATA_LOG)
     return message in SECRET_FIELDS or message in SECRET_CARRIERS
 
 
 def masked(data: bytes, tree: Node) -> bytes:
-    """A frame with its secrets masked. A batch that had one gets the checksum that it then has, so as not to look
-    damaged."""
+    """Return a frame with its secrets masked. The CRC of a batch with a secret is updated, unless it was wrong."""
     spans = [node.secret for node in tree.walk() if node.secret is not None and node.source == 0]
     if not spans:
         return data
@@ -77,7 +76,7 @@ def _fix_crc(out: bytearray, batch: Node, data: bytes) -> None:
 
 
 def annotate_secrets(tree: Node) -> None:
-    """Say of every masked field that it is."""
+    """Annotate every masked field."""
     for node in tree.walk():
         if node.secret is not None:
             node.note = "masked: --show-secrets shows it"

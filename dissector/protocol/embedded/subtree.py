@@ -1,6 +1,6 @@
-"""Formats without a schema: text of logins, protobuf. What is inside is told as parts that tile the bytes.
+"""Contents of bytes that have no schema of Kafka's, such as SASL tokens and protobuf: a tree of named items.
 
-A part's span takes in what delimits it (a comma, a NUL, a length); its value does not.
+The items tile the bytes. An item's span includes its delimiter (a comma, a NUL, a length); its value does not.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SubtreeItem:
-    """A stretch of bytes with a name. `parts` tile its end; what stands before them belongs to the part itself."""
+    """A span of bytes with a name. `items` tile its end; the bytes before them belong to the item itself."""
 
     name: str
     kind: str
@@ -18,23 +18,23 @@ class SubtreeItem:
     value: object = None
     note: str = ""
     secret: tuple[int, int] | None = None
-    """Which bytes of it would let somebody else log in."""
+    """The span of the bytes to mask."""
     items: tuple["SubtreeItem", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Subtree:
-    """Something inside bytes; `name` says what."""
+    """The content of bytes; `name` is the format's."""
 
     name: str
     items: tuple[SubtreeItem, ...]
     plain: bytes | None = None
-    """What the parts stand in, where the bytes are compressed."""
+    """The decompressed bytes that the items span, if the bytes are compressed."""
     codec: int = 0
-    """Kafka's number of it."""
+    """Kafka's number of the codec, 0 for none."""
 
     def read(self, raw: bytes) -> dict[str, Any]:
-        """As plain values; a name that repeats has a list. `raw` is what the parts were made of."""
+        """Return plain values; a repeated name has a list. `raw` is not read again: the items were made of it."""
         return _values(self.items)
 
 

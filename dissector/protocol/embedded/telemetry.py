@@ -1,6 +1,6 @@
-"""Client metrics (KIP-714): `MetricsData` of OpenTelemetry, mostly compressed, named by the library's descriptors.
+"""Client metrics (KIP-714): OpenTelemetry's `MetricsData`, mostly compressed, named by the library's descriptors.
 
-`opentelemetry-proto` is loaded when the first such message is looked at.
+`opentelemetry-proto` is imported when the first such message is decoded.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ NAME = "MetricsData"
 
 
 def metrics(raw: bytes, codec: int) -> Subtree | None:
-    """The metrics that a client pushed; None where they can't be read."""
+    """Return the metrics that a client pushed; None if they can't be read."""
     try:
         plain = frame_budget().decompressed(codec, raw)
         return Subtree(NAME, tuple(message_items(plain, _descriptor())), plain if codec else None, codec)

@@ -1,10 +1,10 @@
-"""Records that mean something to Kafka itself: those of its internal topics, and control records of any topic.
+"""Records with a format of Kafka's: those of its internal topics, and control records of any topic.
 
-  * coordinators (`__consumer_offsets`, `__transaction_state`, `__share_group_state`): a key is its record type as INT16
-    and a message, a value its version as INT16 and a message (CoordinatorRecordSerde of kafka-coordinator-common);
-  * `__cluster_metadata` and `__remote_log_metadata`: a value is a frame version, a record type and a version as
+  * coordinators (`__consumer_offsets`, `__transaction_state`, `__share_group_state`): a key is a record type as INT16
+    and a message, a value is a version as INT16 and a message (CoordinatorRecordSerde of kafka-coordinator-common);
+  * `__cluster_metadata` and `__remote_log_metadata`: a value is a frame version, a record type and a version, each an
     UNSIGNED_VARINT, and a message (AbstractApiMessageSerde; KIP-631, KIP-405);
-  * control records: a key is a version and a type; the values of KRaft begin with their own version (KIP-595, KIP-853).
+  * control records: a key is a version and a type; values of KRaft begin with their version (KIP-595, KIP-853).
 
 A new internal topic is one line in `INTERNAL_TOPICS`.
 """
@@ -27,17 +27,17 @@ RECORDS_FIELDS: Final = {
     "ShareFetchResponse": "responses.partitions.records",
     "FetchSnapshotResponse": "topics.partitions.unaligned_records",
 }
-"""Where a message has records; the first name is that of the topics."""
+"""Paths of `records` fields by message; the first name is the field of the topics."""
 
 CLUSTER_METADATA: Final = "__cluster_metadata"
 CLUSTER_METADATA_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
-"""Its topic id, in every cluster (org.apache.kafka.common.Uuid.METADATA_TOPIC_ID)."""
+"""The metadata log's topic id, the same in every cluster (org.apache.kafka.common.Uuid.METADATA_TOPIC_ID)."""
 NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The topic id that stands for none: of a topic that is named, or that is not there."""
+"""The topic id that means none: the topic is given by name, or does not exist."""
 
 
 class KeyValue(NamedTuple):
-    """What a record's key and value hold, where that is known."""
+    """The contents of a record's key and value; None if not known."""
 
     key: EmbeddedMessages | None
     value: EmbeddedMessages | None
@@ -53,7 +53,7 @@ def _camel(name: str) -> str:
 
 
 def _coordinator(enum: str) -> RecordFormat:
-    """The records of a coordinator, whose record types are an enum."""
+    """Return the format of a coordinator's records; `enum` names its record types."""
 
     def read(key: bytes | None, value: bytes | None) -> KeyValue:
         if key is None or len(key) < 2:
@@ -69,7 +69,7 @@ def _coordinator(enum: str) -> RecordFormat:
 
 
 def _framed(names: Callable[[], Mapping[int, str]]) -> RecordFormat:
-    """Values that begin with what they are; `names` are messages by record type."""
+    """Return the format of values that begin with a record type; `names` returns the messages by record type."""
 
     def read(_key: bytes | None, value: bytes | None) -> KeyValue:
         numbers: list[int] = []
@@ -92,13 +92,13 @@ def _framed(names: Callable[[], Mapping[int, str]]) -> RecordFormat:
 
 @cache
 def _metadata_records() -> Mapping[int, str]:
-    """The records of KRaft's metadata log."""
+    """Return the messages of KRaft's metadata log by record type."""
     return {number: _camel(name) for number, name in members("MetadataRecordType").items()}
 
 
 @cache
 def _remote_log_records() -> Mapping[int, str]:
-    """The records of tiered storage (KIP-405)."""
+    """Return the messages of tiered storage by record type (KIP-405)."""
     return {entry.api_key: entry.name for entry in entries()
             if entry.name.startswith("Remote") and entry.api_key is not None}  # fmt: skip
 
@@ -116,7 +116,7 @@ CONTROL_VALUES: Final[dict[int, str]] = {
 
 
 def control_record(key: bytes | None, value: bytes | None) -> KeyValue:
-    """A record of a control batch."""
+    """Return the contents of a record of a control batch."""
     if key is None or len(key) < 4:
         return NO_FORMAT
     of_key = EmbeddedMessages(
@@ -127,7 +127,7 @@ def control_record(key: bytes | None, value: bytes | None) -> KeyValue:
         return KeyValue(of_key, None)
     if name == "EndTxnMarker":
         return KeyValue(of_key, next(versioned(name, value), None))
-    version = int.from_bytes(value[:2], "big")  # which is the message's own first field too
+    version = int.from_bytes(value[:2], "big")  # it is also the first field of the message
     return KeyValue(of_key, EmbeddedMessages((), (EmbeddedMessage(DECODED, name, version),)))
 
 

@@ -1,7 +1,7 @@
-"""What is inside bytes, hung into a message's tree: the field's own bytes, told apart.
+"""Adds the contents of bytes fields to a message's tree.
 
-A bytes field that holds something gets children: its length, the numbers before the message, the message. They tile it,
-as all leaves do; a field that turns out to be something else stays the leaf that it was.
+A bytes field of a known format gets children: its length, the prefix, the messages. They tile the field, as all leaves
+do. A field of another format stays a leaf.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ Chain = tuple[Node, ...]
 
 
 class TreeEmbedder:
-    """Works on the tree of one frame."""
+    """Adds embedded formats to the tree of one frame."""
 
     def __init__(self, sources: list[ByteSource], records: RecordTracer, context: DecodingContext) -> None:
         self._sources = sources
@@ -32,7 +32,7 @@ class TreeEmbedder:
         self._context = context
 
     def message(self, message: str, node: Node, outer: Chain = ()) -> None:
-        """Open what the bytes fields of a message hold; `node` is its structure. Secrets are marked."""
+        """Decode the bytes fields of a message, whose structure is `node`, and mark its secrets."""
         for path in SECRET_FIELDS.get(message, ()):
             for leaf, chain in reach(node, path.split("."), (*outer, node)):
                 mark_secret(leaf, chain[-1])
@@ -44,7 +44,7 @@ class TreeEmbedder:
                         self._open(leaf, found, chain)
 
     def records(self, message: str, body: Node) -> None:
-        """Open the records of internal topics, and control records."""
+        """Decode the records of internal topics, and control records."""
         path = RECORDS_FIELDS.get(message)
         if path is None:
             return
@@ -53,7 +53,7 @@ class TreeEmbedder:
             self.batches(node, topic)
 
     def batches(self, node: Node, topic: str | None) -> None:
-        """Open the records of the batches under `node`, which are of that topic."""
+        """Decode the records of the batches under `node`, which are of that topic."""
         of_topic = INTERNAL_TOPICS.get(topic or "")
         for batch in node.children:
             attributes = _child(batch, "attributes")
@@ -77,17 +77,17 @@ class TreeEmbedder:
             self._open(leaf, found, ())
 
     def token(self, leaf: Node) -> None:
-        """Open a login's token that stands by itself, after SaslHandshake version 0."""
+        """Decode a raw SASL token, after SaslHandshake version 0."""
         found = sasl_token(leaf.value, self._context.mechanism) if isinstance(leaf.value, bytes) else None
         if found is not None:
-            self._hang(found, leaf)
+            self._add_subtree(found, leaf)
 
     def _open(self, leaf: Node, found: EmbeddedMessages | Subtree, chain: Chain) -> None:
-        """Turn a leaf into a node with what it holds."""
+        """Turn a leaf into a node with its contents as children."""
         raw = leaf.value
         assert isinstance(raw, bytes)
         if isinstance(found, Subtree):
-            self._hang(found, leaf)
+            self._add_subtree(found, leaf)
             return
         data = self._sources[leaf.source].data
         start = leaf.end - len(raw)
@@ -102,8 +102,8 @@ class TreeEmbedder:
             self.message(each.message, child, chain)
         tracer.rest(leaf)
 
-    def _hang(self, found: Subtree, leaf: Node) -> None:
-        """Parts that no schema has; in a source of their own, where they were compressed."""
+    def _add_subtree(self, found: Subtree, leaf: Node) -> None:
+        """Add a subtree, in a new source if it was compressed."""
         assert isinstance(leaf.value, bytes)
         start = leaf.end - len(leaf.value)
         _add_size(leaf, start)
@@ -125,7 +125,7 @@ class TreeEmbedder:
 
 
 def _add_size(leaf: Node, start: int) -> None:
-    """The length that stands before the content, which begins at `start`."""
+    """Add the length before the content, which begins at `start`."""
     if leaf.start < start:
         size = Node("(size)", leaf.path_of("(size)"), "LENGTH", leaf.start, start, source=leaf.source)
         size.value = leaf.end - start
@@ -154,7 +154,7 @@ def _child(node: Node, name: str) -> Node | None:
 
 
 def reach(node: Node, names: list[str], chain: Chain) -> Iterator[tuple[Node, Chain]]:
-    """The nodes at a path, through the elements of arrays, each with the structures that it stands in."""
+    """Yield the nodes at a path, through the elements of arrays, each with its enclosing structures."""
     found = _child(node, names[0])
     if found is None:
         return

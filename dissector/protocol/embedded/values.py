@@ -1,6 +1,6 @@
-"""Plain values with what is inside bytes beside them: ``"metadata"`` and then ``"metadata_decoded"``.
+"""Adds the contents of bytes fields to plain values: ``"metadata"`` and then ``"metadata_decoded"``.
 
-The values given are left as they are; where nothing is inside, they are what comes back.
+The input is not changed; if there is nothing to add, it is returned as it is.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,48 +30,51 @@ Chain = tuple[Mapping[str, Any], ...]
 
 
 def with_annotations(
-    message: str, version: int, values: Values, context: DecodingContext, opened: "RecordsDecoder | None" = None
+    message: str, version: int, values: Values, context: DecodingContext, decode_records: "RecordsDecoder | None" = None
 ) -> Values:
-    """The values of a body with all that can be said of it: embedded formats, internal records, names of topic ids.
-    Its `records` fields are as they are `opened`, or else as `with_records` does."""
+    """Return the values of a body with embedded formats, decoded records and names of topic ids.
+
+    `decode_records` decodes its `records` fields; by default it is `records_decoder`.
+    """
     if message in FORMATS:
         values = with_decoded(message, values, context)
-    to = _to_topic_ids(message, version, context)
+    path = _to_topic_ids(message, version, context)
     if message in RECORDS_FIELDS:
-        values = with_records(message, values, context, opened or records_decoder(context, named=to is not None))
-    if to is None:
+        decode = decode_records or records_decoder(context, named=path is not None)
+        values = with_records(message, values, context, decode)
+    if path is None:
         return values
-    # What was found inside of bytes is of another layout: such a message is searched everywhere.
+    # Contents of bytes have another layout: such a message is searched everywhere.
     unclear = message in FORMATS or alternatives(message, version)
-    return cast(Values, _with_topic_names(values, context)) if unclear else _with_topic_names_at(to, values, context)
+    return cast(Values, _with_topic_names(values, context)) if unclear else _with_topic_names_at(path, values, context)
 
 
 def _to_topic_ids(message: str, version: int, context: DecodingContext) -> FieldPath | None:
-    """The way to topic ids, where names of some are known."""
+    """Return the path to topic ids, if names of some are known."""
     return field_path(message, version, TOPIC_IDS) if context.topic_names else None
 
 
 def has_names(message: str, version: int, context: DecodingContext) -> bool:
-    """Whether a message has topic ids, and names of some are known."""
+    """Return whether a message has topic ids, and names of some are known."""
     return _to_topic_ids(message, version, context) is not None
 
 
-def _with_topic_names_at(to: FieldPath, struct: Values, context: DecodingContext) -> Values:
-    """A copy of a structure with the names of topic ids, made along the way to them."""
+def _with_topic_names_at(path: FieldPath, struct: Values, context: DecodingContext) -> Values:
+    """Return a copy of a structure with the names of the topic ids at `path`."""
     changed: Values = {}
-    for name, below in to.inner:
+    for name, below in path.inner:
         value = struct.get(name)
         if isinstance(value, list):
             changed[name] = [_with_topic_names_at(below, each, context) for each in value]
         elif isinstance(value, dict):
             changed[name] = _with_topic_names_at(below, value, context)
-    found = context.topic_names.get(str(struct.get(TOPIC_ID))) if to.here else None
+    found = context.topic_names.get(str(struct.get(TOPIC_ID))) if path.here else None
     out = struct | changed if changed else struct
     return out if found is None else _insert_after(out, TOPIC_ID, found)
 
 
 def _with_topic_names(value: Any, context: DecodingContext) -> Any:
-    """A copy of whatever values with the names of topic ids anywhere in them."""
+    """Return a copy of any values with the names of all topic ids in them."""
     if isinstance(value, list):
         return [_with_topic_names(each, context) for each in value] if value and isinstance(value[0], dict) else value
     if not isinstance(value, dict):
@@ -82,14 +85,14 @@ def _with_topic_names(value: Any, context: DecodingContext) -> Any:
 
 
 def with_decoded(message: str, values: Values, context: DecodingContext = EMPTY_CONTEXT, outer: Chain = ()) -> Values:
-    """The values of a message, and what its bytes fields hold."""
+    """Return the values of a message with the contents of its bytes fields."""
     for path in FORMATS.get(message, ()):
         values = _at(values, path.split("."), (message, path), context, outer)
     return values
 
 
 def _at(values: Values, names: list[str], place: tuple[str, str], context: DecodingContext, outer: Chain) -> Values:
-    """A copy of `values`, changed where the path goes through."""
+    """Return a copy of `values`, changed along the path `names`."""
     name, rest = names[0], names[1:]
     value = values.get(name)
     chain = (*outer, values)
@@ -102,7 +105,7 @@ def _at(values: Values, names: list[str], place: tuple[str, str], context: Decod
 
 
 def _insert_after(values: Values, name: str, found: object) -> Values:
-    """The values with what was found after the field that it was found in."""
+    """Return the values with `found` inserted after the field `name`."""
     out: Values = {}
     for each, value in values.items():
         out[each] = value
@@ -117,7 +120,7 @@ def _decoded(raw: bytes, place: tuple[str, str], context: DecodingContext, chain
 
 
 def read_deep(found: EmbeddedMessages | Subtree, raw: bytes, context: DecodingContext, chain: Chain) -> Values | None:
-    """What is inside, and what is inside of that."""
+    """Return the values of embedded contents, with those embedded in them."""
     values = found.read(raw)
     if values is None or isinstance(found, Subtree):
         return values
@@ -136,7 +139,7 @@ def _nearest(chain: Chain, name: str) -> object:
 
 
 def topic_of(topic: Mapping[str, Any], context: DecodingContext) -> str | None:
-    """The name of the topic that a structure is about, by name or by id."""
+    """Return the topic's name of a structure that has a topic, by name or by id."""
     name = topic.get("topic") or topic.get("name")
     if isinstance(name, str):
         return name
@@ -147,7 +150,7 @@ def topic_of(topic: Mapping[str, Any], context: DecodingContext) -> str | None:
 
 
 def records_with_decoded(data: bytes, topic: str | None, budget: DecompressionBudget | None = None) -> dict[str, Any]:
-    """A `records` field as an object, and what the records of internal topics and control batches hold."""
+    """Return a `records` field as an object, with internal topics' records and control records decoded."""
     value = records_object(data, budget or frame_budget())
     of_topic = INTERNAL_TOPICS.get(topic or "")
     for batch in value["batches"]:
@@ -170,41 +173,43 @@ def _record(record: dict[str, Any], key: EmbeddedMessages | None, value: Embedde
 
 
 RecordsDecoder = Callable[[bytes, Values, Values], Values]
-"""Makes an object of the bytes of a `records` field, of this topic and partition."""
+"""Returns the bytes of a `records` field as an object, given the structures of its topic and partition."""
 
 
 def records_decoder(
     context: DecodingContext, budget: DecompressionBudget | None = None, *, named: bool = False
 ) -> RecordsDecoder:
-    """Opens the `records` fields of one message. All share one budget. With `named` what internal records hold has the
-    names of topic ids."""
+    """Return the decoder of one message's `records` fields, which share one budget.
+
+    With `named`, the contents of internal records get names of topic ids, too.
+    """
     budget = budget or frame_budget()
 
-    def opened(data: bytes, topic: Values, partition: Values) -> Values:
-        called = topic_of(topic, context)
-        value = records_with_decoded(data, called, budget)
-        inner = named and (called in INTERNAL_TOPICS or any(batch.get("control") for batch in value["batches"]))
-        return cast(Values, _with_topic_names(value, context)) if inner else value
+    def decode(data: bytes, topic: Values, partition: Values) -> Values:
+        name = topic_of(topic, context)
+        value = records_with_decoded(data, name, budget)
+        internal = named and (name in INTERNAL_TOPICS or any(batch.get("control") for batch in value["batches"]))
+        return cast(Values, _with_topic_names(value, context)) if internal else value
 
-    return opened
+    return decode
 
 
 def with_records(
-    message: str, values: Values, context: DecodingContext = EMPTY_CONTEXT, opened: RecordsDecoder | None = None
+    message: str, values: Values, context: DecodingContext = EMPTY_CONTEXT, decode_records: RecordsDecoder | None = None
 ) -> Values:
-    """The values of a body, its `records` fields as objects in place of bytes."""
+    """Return the values of a body with its `records` fields as objects in place of bytes."""
     name, partitions, field = RECORDS_FIELDS[message].split(".")
     topics = values.get(name)
     if not isinstance(topics, list):
         return values
-    to_object = opened or records_decoder(context)
+    to_object = decode_records or records_decoder(context)
 
     def of_topic(topic: Values) -> Values:
-        held = cast(list[dict[str, Any]], topic[partitions])
+        structs = cast(list[dict[str, Any]], topic[partitions])
         return topic | {
             partitions: [
                 each | {field: to_object(each[field], topic, each)} if each.get(field) is not None else each
-                for each in held
+                for each in structs
             ]
         }
 

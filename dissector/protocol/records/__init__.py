@@ -1,1 +1,1 @@
-"""What a `records` field holds: record batches (magic 2), message sets (magic 0 and 1), compression, checksums."""
+"""Contents of `records` fields: record batches (magic 2), message sets (magic 0 and 1), compression, checksums."""

@@ -1,8 +1,8 @@
-"""Record batches, magic 2: the header, its bits, and the records as plain values.
+"""Record batches, magic 2: the header, its attributes, and the records as plain values.
 
-Layout: Kafka's documentation, "Record Batch" and "Record" (KIP-98, KIP-32, KIP-511 for the delete horizon).
+Layout: Kafka's documentation, "Record Batch" and "Record" (KIP-98, KIP-32, KIP-534 for the delete horizon).
 
-Invariant: values are those of `tracing` for the same bytes: a property test.
+Invariant: the values are those of `tracing` for the same bytes (a property test).
 """
 
 import struct
@@ -21,8 +21,9 @@ HEADER_FIELDS: Final = (
     ("producer_epoch", "INT16", 2), ("base_sequence", "INT32", 4), ("records_count", "INT32", 4),
 )  # fmt: skip
 CRC_FROM: Final = 21
-"""The checksum covers all from the attributes on."""
+"""Offset from which the CRC covers a batch: that of the attributes."""
 LEAST_RECORD: Final = 7
+"""Bytes of the smallest record."""
 LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
@@ -47,7 +48,7 @@ class Record(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch's header, read; its records are read on demand. `data` is the whole batch."""
+    """A batch. Its header is read; its records are read on demand. `data` is the whole batch."""
 
     data: bytes
     base_offset: int
@@ -66,12 +67,12 @@ class Batch(NamedTuple):
 
     @classmethod
     def read(cls, data: bytes) -> "Batch":
-        """The batch that `data` is; `split` has checked that it is whole."""
+        """Read a batch's header; `split_entries` has checked that the batch is complete."""
         return cls(data, *HEADER.unpack_from(data))
 
     @property
     def crc_valid(self) -> bool:
-        """Whether the CRC-32C over the attributes and all after them is the one in the header."""
+        """Whether the header has the CRC-32C of the bytes from the attributes on."""
         return bool(google_crc32c.value(self.data[CRC_FROM:]) == self.crc)
 
     @property
@@ -85,7 +86,7 @@ class Batch(NamedTuple):
 
     @property
     def is_append_time(self) -> bool:
-        """Whether the broker's time of appending, `max_timestamp`, is that of every record."""
+        """Whether the timestamp of every record is `max_timestamp`, the time at which the broker appended them."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
@@ -102,31 +103,31 @@ class Batch(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether `base_timestamp` is the time from which tombstones may go (KIP-534)."""
+        """Whether `base_timestamp` is the time from which tombstones may be deleted (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON)
 
     @property
     def section(self) -> bytes:
-        """The bytes after the header, as they are on the wire."""
+        """The bytes after the header, as on the wire."""
         return self.data[HEADER.size :]
 
     def decompressed(self, budget: DecompressionBudget) -> bytes:
-        """The record section in plain. Raises `DecompressionError`."""
+        """Return the decompressed record section. Raises `DecompressionError`."""
         plain = budget.decompressed(self.codec, self.section)
         budget.admit(self.most_records(plain), len(self.data) - HEADER.size)
         return plain
 
     def most_records(self, plain: bytes) -> int:
-        """How many records may be in a plain section: the header's count, if so many have room."""
+        """Return how many records a decompressed section may have: the header's count, limited by its size."""
         return min(self.records_count, len(plain) // LEAST_RECORD)
 
     def records(self, budget: DecompressionBudget) -> list[Record]:
-        """All records. Raises `DecompressionError` or `WireError`."""
+        """Return all records. Raises `DecompressionError` or `WireError`."""
         return read_records(self.decompressed(budget), self)
 
 
 def read_records(data: bytes, batch: Batch) -> list[Record]:
-    """The records of a plain section. Raises `WireError`."""
+    """Return the records of a decompressed section. Raises `WireError`."""
     count = batch.records_count
     if count < 0 or count * LEAST_RECORD > len(data):
         raise WireError(f"{count} records can't be in {len(data)} bytes", 0)
@@ -137,10 +138,10 @@ def read_records(data: bytes, batch: Batch) -> list[Record]:
 
 
 def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C901  # in line, as a call costs more
-    """Varints of one and two bytes, as nearly all are, are read in line: a call a field would double the time.
+    """Varints of one and two bytes, as nearly all are, are read inline: a call per field would double the time.
 
-    Of two bytes the sum is the value once the first one's high bit is off; if the second has it too, the sum is above
-    all that two bytes can hold, and the careful way reads it anew.
+    The sum of two bytes, less the first one's high bit, is the value. If the second one has the high bit, too, the sum
+    is above `TWO_BYTES`, and the varint is read again by a call.
     """
     base_offset, base_time = batch.base_offset, batch.base_timestamp
     appended = batch.max_timestamp if batch.is_append_time else None
@@ -215,7 +216,7 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
 
 
 def _headers(data: bytes, at: int, end: int) -> tuple[list[RecordHeader], int]:
-    """A record's headers; numbers of one byte, as nearly all are, are read in line."""
+    """Return a record's headers. Varints of one byte, as nearly all are, are read inline."""
     count = data[at]
     at += 1
     if count > 127:

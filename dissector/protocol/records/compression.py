@@ -1,9 +1,9 @@
-"""Compressed record sections, both ways. A new codec is one entry in `CODECS`.
+"""Compresses and decompresses record sections. A new codec is one entry in `CODECS`.
 
-Kafka's numbers for codecs: the lowest three bits of the attributes (CompressionType in kafka-clients). Snappy comes
-raw (librdkafka) or in the blocks of the xerial framing (Java), told by its magic. lz4 is the frame format; clients
-before Kafka 0.10 put a wrong header checksum in it (KIP-57). Decompression is bounded: what would grow past the limit
-raises `DecompressionError`, which becomes a finding, not an allocation.
+A codec's number is in the lowest three bits of the attributes (CompressionType in kafka-clients). Snappy is raw
+(librdkafka) or in the blocks of the xerial framing (Java), which has a magic. lz4 is the frame format; clients before
+Kafka 0.10 wrote a wrong header checksum (KIP-57). Decompression is bounded: a section that exceeds its limit raises
+`DecompressionError`, which becomes a finding, not an allocation.
 """
 
 import contextlib
@@ -25,61 +25,64 @@ XERIAL_HEADER: Final = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
 XERIAL_MAGIC: Final = XERIAL_HEADER[:8]
 XERIAL_BLOCK: Final = 32 << 10
 USUAL_RATIO: Final = 1000
-"""More than deflate can do: what a damaged section is taken to have cost, as a multiple of its size."""
+"""More than deflate can reach. A damaged section is charged this multiple of its size."""
 LIKELY_RATIO: Final = 64
-"""More than records compress to, mostly."""
+"""More than most records reach: the size of the first buffer, as a multiple of the section's."""
 
 Part = TypeVar("Part")
 
 
 class DecompressionError(ValueError):
-    """A compressed section that can't be read, or that holds more than allowed once it is."""
+    """A compressed section that can't be read, or that exceeds a limit."""
 
 
 class TooLargeError(DecompressionError):
-    """One that is larger than allowed."""
+    """A section that is larger than allowed once decompressed."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"larger than {limit:,} bytes once decompressed")
 
 
 class DecompressionBudget:
-    """What the compressed sections of one frame may become: each at most `section` bytes, all at most `total`; and how
-    many `records` they may hold beyond one a byte. Sections that turn out unreadable have cost something too."""
+    """Limits of the compressed sections of one frame.
+
+    Each may become at most `section` bytes, all together `total`. They may have at most one record per compressed
+    byte, and `records` more. Unreadable sections are charged, too.
+    """
 
     def __init__(self, section: int, total: int, records: int = limits.DEFAULT.packed_records) -> None:
         self._section = section
-        self._left = total
+        self._remaining = total
         self._records = records
 
     def decompressed(self, codec: int, data: bytes, *, magic: int = 2) -> bytes:
-        """`data` in plain. Raises `DecompressionError`."""
+        """Return `data` decompressed. Raises `DecompressionError`."""
         found = CODECS.get(codec)
         if found is None:
             raise DecompressionError(f"codec {codec} is not known")
         if magic < 2:
             data = found.repair(data)
-        limit = min(self._section, self._left)
+        limit = min(self._section, self._remaining)
         try:
             plain = found.decompress(data, limit)
         except TooLargeError:
-            self._left -= limit
+            self._remaining -= limit
             raise
         except DecompressionError:
-            self._left -= min(limit, USUAL_RATIO * len(data))
+            self._remaining -= min(limit, USUAL_RATIO * len(data))
             raise
-        self._left -= len(plain)
+        self._remaining -= len(plain)
         return plain
 
     def admit(self, records: int, size: int) -> None:
-        """Let in what a section of `size` bytes on the wire holds. Raises `DecompressionError`."""
+        """Charge the records of a section of `size` bytes on the wire. Raises `DecompressionError`."""
         beyond = max(0, records - size)
         if beyond > self._records:
-            raise DecompressionError(f"{size:,} bytes hold more records than are let in")
+            raise DecompressionError(f"{size:,} bytes hold more records than are allowed")
         self._records -= beyond
 
     def admitted(self, parts: Iterator[Part], size: int) -> list[Part]:
-        """The parts of such a section, where their number is not known before. Raises `DecompressionError`."""
+        """Return the parts of such a section, if their number is not known before. Raises `DecompressionError`."""
         found = list(islice(parts, size + self._records + 1))
         self.admit(len(found), size)
         return found
@@ -102,13 +105,16 @@ class Codec(NamedTuple):
 
 
 def codec_name(codec: int) -> str:
-    """``lz4``, or ``unknown(5)``."""
+    """Return ``lz4``, or ``unknown(5)``."""
     return CODECS[codec].name if codec in CODECS else f"unknown({codec})"
 
 
 def _bounded(into: Callable[..., int]) -> Callable[[bytes, int], bytes]:
-    """A cramjam decoder that writes to a buffer: of the limit's size, of which untouched pages cost nothing, once a
-    small one was too small, which costs no page at all."""
+    """Return a cramjam decoder that writes to a buffer.
+
+    The first buffer is small and costs no new page. If it is too small, the second one has the size of the limit,
+    and its untouched pages cost nothing.
+    """
 
     def decompress(data: bytes, limit: int) -> bytes:
         room = min(limit, LIKELY_RATIO * len(data))
@@ -167,13 +173,13 @@ def _lz4_plain(data: bytes, limit: int) -> bytes:
     block = single_block(data)
     if block is not None:
         out = np.empty(min(limit, block[1], LIKELY_RATIO * len(data)), np.uint8)
-        with contextlib.suppress(cramjam.DecompressionError):  # what the frame's decoder then puts in words
+        with contextlib.suppress(cramjam.DecompressionError):  # the frame's decoder then gives the reason
             return out[: _lz4_block(block[0], out)].tobytes()
     return _lz4_frame(data, limit)
 
 
 def _lz4(data: bytes) -> bytes:
-    """Each block by itself: brokers refuse frames whose blocks lean on earlier ones (KafkaLZ4BlockInputStream)."""
+    """Compress with independent blocks: brokers refuse frames with linked ones (KafkaLZ4BlockInputStream)."""
     compressor = cramjam.lz4.Compressor(block_linked=False)
     compressor.compress(data)
     return bytes(compressor.finish())

@@ -1,4 +1,4 @@
-"""What the header of a batch says against what is in it. Each fault is a few words; none is one to stop at."""
+"""Compares the header of a batch with its records. Each fault is a few words; none stops decoding."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -7,12 +7,12 @@ from dissector.protocol.records.batch import Batch
 
 
 def batch_faults(batch: Batch, offsets: Sequence[int], timestamps: Sequence[int]) -> Iterator[str]:
-    """Faults of one batch; `offsets` are deltas, `timestamps` absolute.
+    """Yield faults of one batch; `offsets` are deltas, `timestamps` absolute.
 
-    Compaction takes records away and leaves the header's last offset and times: only what lies outside is a fault.
+    Compaction removes records and keeps the header's last offset and times: only records outside them are a fault.
     """
     if any(after <= before for before, after in pairwise(offsets)):
-        yield "offsets of records do not grow"
+        yield "offsets of records do not increase"
     if offsets and not 0 <= min(offsets) <= max(offsets) <= batch.last_offset_delta:
         yield f"offset deltas {min(offsets)} to {max(offsets)} are outside 0 to {batch.last_offset_delta}"
     if timestamps and max(timestamps) > batch.max_timestamp:
@@ -22,7 +22,7 @@ def batch_faults(batch: Batch, offsets: Sequence[int], timestamps: Sequence[int]
 
 
 def order_faults(ranges: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Faults between the batches of one field, given as first and last offset of each."""
+    """Yield faults between the batches of one field; `ranges` are their first and last offsets."""
     for number, (before, after) in enumerate(pairwise(ranges), start=1):
         if after[0] <= before[1]:
             yield f"batch [{number}] begins at offset {after[0]}, the one before ends at {before[1]}"

@@ -1,4 +1,4 @@
-"""What a `records` field says that it holds, by the heads of its batches and messages: nothing is decompressed."""
+"""Counts the records of a `records` field by the headers of its batches and messages, without decompression."""
 
 import struct
 from typing import Final, NamedTuple
@@ -8,20 +8,20 @@ from dissector.protocol.records.legacy import ATTRIBUTES_AT as OF_MESSAGE
 from dissector.protocol.records.log_entries import LogEntryKind, is_one_batch, split_entries
 
 OF_BATCH: Final = 22
-"""Where a batch has the lower byte of its attributes."""
+"""Offset of the lower byte of a batch's attributes."""
 COUNT: Final = struct.Struct(">i")
 COUNT_AT: Final = 57
 
 
 class RecordCount(NamedTuple):
-    """So many records, and the codecs of what has them."""
+    """A number of records, and the codecs of their batches."""
 
     records: int
     codecs: set[str]
 
 
 def count_records(data: bytes) -> RecordCount:
-    """Records of a field: a wrapper of messages of before 0.11 counts as one, as its head tells of no other."""
+    """Count the records of a field. A wrapper message (magic 0, 1) counts as one, as its header has no count."""
     if is_one_batch(data):
         return RecordCount(max(0, COUNT.unpack_from(data, COUNT_AT)[0]), {codec_name(data[OF_BATCH] & CODEC_MASK)})
     count = 0

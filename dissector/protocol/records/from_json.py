@@ -1,8 +1,8 @@
-"""A `records` object (`objects`) back to bytes: batches, messages, and what was neither.
+"""Encodes a `records` object (`to_json`): batches, messages, and bytes that are neither.
 
-Sizes, counts and checksums are worked out; a field that is not given has the value that a producer would give it. A
-compressed section is taken as it stands while the records beside it are those that it holds, else made anew. A checksum
-that was said to be wrong stays wrong.
+Sizes, counts and checksums are computed; a missing field has the value that a producer would send. The original
+compressed section is used again if it has the records of the object; else they are compressed again. A checksum that
+was marked as wrong stays wrong.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from dissector.protocol.wire.writing import EncodeError
 
 
 def records_bytes(value: Values) -> bytes:
-    """The bytes of a `records` field. Raises `EncodeError`."""
+    """Return the bytes of a `records` field. Raises `EncodeError`."""
     parts: list[bytes] = []
     for number, each in enumerate(structs(value, "batches")):
         try:

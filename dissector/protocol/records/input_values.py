@@ -1,6 +1,6 @@
-"""Values that somebody gives to be written: from JSON (bytes in hex) or from Python (bytes as such).
+"""Reads fields of objects to encode, which come from JSON (bytes in hex) or from Python (bytes).
 
-What is of the wrong kind raises `EncodeError`.
+A value of the wrong type raises `EncodeError`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ Values = Mapping[str, Any]
 
 
 def raw(values: Values, name: str) -> bytes | None:
-    """Bytes or null; null where the name is not there."""
+    """Return bytes or None; None if the name is missing."""
     value = values.get(name)
     if value is None or isinstance(value, bytes):
         return value
@@ -22,16 +22,16 @@ def raw(values: Values, name: str) -> bytes | None:
         raise EncodeError(f"{value!r:.40} is not hex", name) from None
 
 
-def integer(values: Values, name: str, otherwise: int) -> int:
-    """An integer; `otherwise` where the name is not there."""
-    value = values.get(name, otherwise)
+def integer(values: Values, name: str, default: int) -> int:
+    """Return an integer; `default` if the name is missing."""
+    value = values.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
         raise EncodeError(f"{value!r:.40} is not an integer", name)
     return value
 
 
 def structs(values: Values, name: str) -> Sequence[Values]:
-    """A list of structures; empty where the name is not there."""
+    """Return a list of structures; empty if the name is missing."""
     value = values.get(name, ())
     if not isinstance(value, list | tuple) or not all(isinstance(each, Mapping) for each in value):
         raise EncodeError("is not a list of structures", name)
@@ -39,7 +39,7 @@ def structs(values: Values, name: str) -> Sequence[Values]:
 
 
 def with_bytes(values: Sequence[Values]) -> list[dict[str, Any]]:
-    """Records as `objects` makes them: their keys and values bytes, not hex."""
+    """Return records in the form of `to_json`, with keys and values as bytes, not hex."""
     return [_with_bytes(each) for each in values]
 
 

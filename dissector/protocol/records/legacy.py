@@ -1,10 +1,10 @@
-"""Message sets, magic 0 and 1: what Kafka wrote before 0.11, and what old clients still produce and fetch.
+"""Message sets, magic 0 and 1: the format before Kafka 0.11, which old clients still produce and fetch.
 
-A message is an offset, a size, a CRC-32 over all that follows it, magic, attributes, from magic 1 on a timestamp
-(KIP-32), key and value. A compressed one is a *wrapper*: its value is a message set. Offsets inside a wrapper of magic
-1 are relative to the first (KIP-31) and the wrapper has that of the last; those of magic 0 are absolute.
+A message is an offset, a size, a CRC-32 over all that follows it, magic, attributes, a timestamp since magic 1
+(KIP-32), key and value. A compressed message is a *wrapper*: its value is a message set. Offsets inside a wrapper of
+magic 1 are relative to the first (KIP-31), and the wrapper has the last one's; those of magic 0 are absolute.
 
-Invariant: values are those of `legacy_tracing` for the same bytes: a property test.
+Invariant: the values are those of `legacy_tracing` for the same bytes (a property test).
 """
 
 import struct
@@ -26,12 +26,12 @@ HEADER_FIELDS: Final = (
 CRC_FROM: Final = 16
 ATTRIBUTES_AT: Final = 17
 DEEPEST: Final = 3
-"""Wrappers inside wrappers that are opened: brokers refuse the second already."""
+"""How deep wrappers in wrappers are decoded. Brokers refuse the second level already."""
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyRecord:
-    """One message; `offset` is absolute once its wrapper has been read. `data` is the whole message."""
+    """One message. `data` is the whole message; `offset` is absolute once `placed` by its wrapper."""
 
     data: bytes
     offset: int
@@ -46,7 +46,7 @@ class LegacyRecord:
 
     @classmethod
     def read(cls, data: bytes) -> "LegacyRecord":
-        """The message that `data` is; `split_entries` has checked its size. Raises `WireError`."""
+        """Read a message; `split_entries` has checked its size. Raises `WireError`."""
         offset, size, crc, magic, attributes = HEADER.unpack_from(data)
         at = HEADER.size
         timestamp = None
@@ -61,7 +61,7 @@ class LegacyRecord:
 
     @property
     def crc_valid(self) -> bool:
-        """Whether the CRC-32 over magic and all after it is the one in the header."""
+        """Whether the header has the CRC-32 of the bytes from magic on."""
         return zlib.crc32(self.data[CRC_FROM:]) == self.crc
 
     @property
@@ -74,7 +74,7 @@ class LegacyRecord:
 
     @property
     def is_append_time(self) -> bool:
-        """Whether the timestamp is the broker's, and that of all messages inside."""
+        """Whether the timestamp is the broker's, which then applies to all messages inside."""
         return self.magic == 1 and bool(self.attributes & LOG_APPEND_TIME)
 
     @property
@@ -82,13 +82,13 @@ class LegacyRecord:
         return None if self.magic == 0 else "LogAppendTime" if self.is_append_time else "CreateTime"
 
     def inside(self, budget: DecompressionBudget) -> list["LegacyRecord"]:
-        """The messages of a wrapper. Raises `DecompressionError` or `WireError`."""
+        """Return the messages of a wrapper. Raises `DecompressionError` or `WireError`."""
         plain = budget.decompressed(self.codec, self.value or b"", magic=self.magic)
         parts = budget.admitted(split_entries(plain), len(self.value or b""))
         return list(self.placed([LegacyRecord.read(part) for part in whole_messages(plain, parts)]))
 
     def placed(self, inner: list["LegacyRecord"]) -> Iterator["LegacyRecord"]:
-        """The messages of a wrapper with their absolute offsets and times."""
+        """Yield the messages of a wrapper with absolute offsets and timestamps."""
         base = first_offset(self.offset, [message.offset for message in inner]) if self.magic == 1 else 0
         for message in inner:
             timestamp = self.timestamp if self.is_append_time else message.timestamp
@@ -96,12 +96,12 @@ class LegacyRecord:
 
 
 def first_offset(wrapper: int, inner: list[int]) -> int:
-    """What relative offsets count from. Producers may leave the wrapper's at 0: then they count from 0."""
+    """Return the base of relative offsets. Producers may send 0 as the wrapper's offset: then it is 0."""
     return max(0, wrapper - inner[-1]) if inner else 0
 
 
 def whole_messages(plain: bytes, parts: list[LogEntry]) -> Iterator[bytes]:
-    """The messages of a decompressed set. Raises `WireError` at what is none."""
+    """Yield the messages of a decompressed set. Raises `WireError` at anything else."""
     for part in parts:
         if part.kind is not LogEntryKind.MESSAGE:
             raise WireError(f"not a message: {part.kind.value}", part.start)
@@ -109,7 +109,7 @@ def whole_messages(plain: bytes, parts: list[LogEntry]) -> Iterator[bytes]:
 
 
 def data_messages(message: LegacyRecord, budget: DecompressionBudget, depth: int = 0) -> Iterator[LegacyRecord]:
-    """The messages that hold data: itself, or those in the wrapper that it is."""
+    """Yield the messages with data: the message itself, or those in it if it is a wrapper."""
     if not message.codec:
         yield message
         return
@@ -120,7 +120,7 @@ def data_messages(message: LegacyRecord, budget: DecompressionBudget, depth: int
 
 
 def _blob(data: bytes, at: int) -> tuple[bytes | None, int]:
-    """Bytes after their length as INT32; -1 is null."""
+    """Read bytes behind their length as INT32; -1 is null."""
     size = int.from_bytes(data[at : at + 4], "big", signed=True)
     at += 4
     if size < 0:

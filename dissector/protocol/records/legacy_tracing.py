@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1 as nodes; a wrapper's messages hang under it, in a source of their own."""
+"""Messages of magic 0 and 1 as nodes. The messages of a wrapper are its children, in a separate source."""
 
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.records.compression import DecompressionError
@@ -11,7 +11,7 @@ from dissector.protocol.wire import WireError
 
 
 def trace_message(spans: SpanCursor, node: Node, sections: SectionDecompressor, base: int = 0, depth: int = 0) -> None:
-    """One message, which is all of `spans`; `base` is what its offset counts from. Its leaves tile it."""
+    """Add the fields of one message, which is all of `spans`. Its offset is relative to `base`; its leaves tile it."""
     try:
         message = LegacyRecord.read(spans.data[spans.at : spans.end])
     except WireError as error:
@@ -41,7 +41,7 @@ def trace_message(spans: SpanCursor, node: Node, sections: SectionDecompressor, 
 def _messages(
     spans: SpanCursor, wrapper: LegacyRecord, base: int, node: Node, sections: SectionDecompressor, depth: int
 ) -> None:
-    """Hang a wrapper's messages under it."""
+    """Add the messages of a wrapper."""
     holder = spans.begin(node, "messages", "MESSAGE_SET")
     try:
         parts = sections.messages(spans.data, len(wrapper.value or b""))
@@ -67,7 +67,7 @@ def _offset(data: bytes, part: LogEntry) -> int:
 
 
 def _compressed(spans: SpanCursor, node: Node) -> Node:
-    """A wrapper's value: its length and its bytes apart."""
+    """Add a wrapper's value, its length and its bytes as separate nodes."""
     value = spans.begin(node, "value", "BYTES")
     spans.fixed(value, "(size)", "INT32")
     leaf = spans.leaf(value, "(compressed)", "BYTES", spans.end, spans.data[spans.at : spans.end])

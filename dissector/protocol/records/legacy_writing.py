@@ -1,4 +1,4 @@
-"""A message of magic 0 or 1, or a wrapper of them, from its values to its bytes; the way back from `objects`."""
+"""Encodes a message of magic 0 or 1, or a wrapper, from the object that `to_json` makes of it."""
 
 import struct
 import zlib
@@ -16,7 +16,7 @@ _CRC_SIZE: Final = 4
 
 
 def message_bytes(value: Values) -> bytes:
-    """The bytes of a message. Raises `EncodeError`."""
+    """Return the bytes of a message. Raises `EncodeError`."""
     magic, attributes = integer(value, "magic", 1), integer(value, "attributes", 0)
     codec = attributes & CODEC_MASK
     content = _wrapped(value, magic, codec) if codec else raw(value, "value")
@@ -32,13 +32,13 @@ def message_bytes(value: Values) -> bytes:
 
 
 def _wrapped(value: Values, magic: int, codec: int) -> bytes:
-    """The compressed message set of a wrapper, as it stands while it holds just the messages beside it."""
-    kept = raw(value, "compressed")
+    """Return the compressed message set of a wrapper: the original one if it has the same messages."""
+    original = raw(value, "compressed")
     if value.get("messages") is None:
-        return kept or b""
+        return original or b""
     inner = structs(value, "messages")
-    if kept is not None and _holds_the_same(value, kept, inner):
-        return kept
+    if original is not None and _has_same_messages(value, original, inner):
+        return original
     if codec not in CODECS:
         raise EncodeError(f"codec {codec} is not known", "attributes")
     section = CODECS[codec].compress(_set(inner, relative=magic == 1))
@@ -51,11 +51,11 @@ def _set(messages: Sequence[Values], *, relative: bool) -> bytes:
     return b"".join(message_bytes({**each, "offset": at}) for each, at in zip(messages, offsets, strict=True))
 
 
-def _holds_the_same(value: Values, kept: bytes, inner: Sequence[Values]) -> bool:
+def _has_same_messages(value: Values, section: bytes, inner: Sequence[Values]) -> bool:
     magic = integer(value, "magic", 1)
     timestamp = integer(value, "timestamp", -1) if magic else None
     attributes, offset = integer(value, "attributes", 0), integer(value, "offset", 0)
-    wrapper = LegacyRecord(b"", offset, 0, 0, magic, attributes, timestamp, None, kept)
+    wrapper = LegacyRecord(b"", offset, 0, 0, magic, attributes, timestamp, None, section)
     try:
         return message_objects(wrapper, frame_budget()) == with_bytes(inner)
     except (DecompressionError, WireError):

@@ -1,9 +1,9 @@
-"""A `records` field cut into its parts: batches, messages of old message sets, and what is neither.
+"""Splits a `records` field into log entries: batches, messages of old message sets, and anything else.
 
-All three formats begin alike: an offset of 8 bytes, a size of 4 that counts what follows it, and a magic byte at 16.
-A field may mix them (a log that lived through an upgrade), so each part is told by its own magic.
+All three formats begin with an offset of 8 bytes and a size of 4, which counts the bytes behind it, and have a magic
+byte at offset 16. A field may mix them (a log that was kept over an upgrade), so each entry's magic decides.
 
-Invariant: the parts tile the field's bytes.
+Invariant: the entries tile the field.
 """
 
 import struct
@@ -12,28 +12,28 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 LOG_OVERHEAD: Final = 12
-"""Offset and size: what the size does not count."""
+"""Bytes of offset and size, which the size does not count."""
 SIZE_AT: Final = 8
 MAGIC_AT: Final = 16
 _SIZE_AND_MAGIC: Final = struct.Struct(">i4xB")
 LEAST_SIZE: Final = (14, 22, 49)
-"""The least size of each magic, by its header alone."""
+"""The least size by magic: that of the header."""
 
 
 class LogEntryKind(Enum):
-    """What a stretch of a `records` field is."""
+    """The kind of a log entry."""
 
     BATCH = "batch"
     """Magic 2, since Kafka 0.11 (KIP-98)."""
     MESSAGE = "message"
-    """Magic 0 or 1: one message of a message set, or a wrapper that holds a compressed one."""
+    """Magic 0 or 1: one message of a message set, or a wrapper with a compressed one."""
     TRUNCATED = "truncated"
-    """The last one, cut off by the size limit of a fetch: normal."""
+    """The last entry, cut off by the size limit of a fetch: normal."""
     UNKNOWN = "unknown"
 
 
 class LogEntry(NamedTuple):
-    """One stretch of a `records` field, offsets counted in it."""
+    """One span of a `records` field."""
 
     kind: LogEntryKind
     start: int
@@ -41,7 +41,7 @@ class LogEntry(NamedTuple):
 
 
 def is_one_batch(data: bytes) -> bool:
-    """Whether a field is a batch and nothing else, as nearly all are."""
+    """Return whether a field is exactly one batch, as nearly all are."""
     if len(data) <= MAGIC_AT:
         return False
     size, magic = _SIZE_AND_MAGIC.unpack_from(data, SIZE_AT)
@@ -49,7 +49,7 @@ def is_one_batch(data: bytes) -> bool:
 
 
 def split_entries(data: bytes) -> Iterator[LogEntry]:
-    """The parts of a `records` field, in order."""
+    """Yield the entries of a `records` field, in order."""
     at, whole = 0, len(data)
     while at < whole:
         kind, end = LogEntryKind.TRUNCATED, whole

@@ -1,7 +1,7 @@
 """LZ4 frames: the header checksum, which clients before Kafka 0.10 got wrong (KIP-57), and frames of one block.
 
-The checksum is the second byte of the xxHash-32 of the frame descriptor; those clients hashed the frame's magic number
-too. Decoders of today refuse such frames, so the right byte is put in its place before they see them.
+The checksum is the second byte of the xxHash-32 of the frame descriptor; those clients hashed the frame's magic number,
+too. Today's decoders refuse such frames, so the checksum is corrected before.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def with_right_checksum(frame: bytes) -> bytes:
-    """The frame, with the old wrong header checksum replaced; anything else is left as it is."""
+    """Return the frame with a correct header checksum if it has the old, wrong one; else the input."""
     if not frame.startswith(MAGIC) or len(frame) < len(MAGIC) + 3:
         return frame
     end = len(MAGIC) + 2 + (8 if frame[4] & _CONTENT_SIZE else 0)
@@ -30,7 +30,7 @@ def with_right_checksum(frame: bytes) -> bytes:
 
 
 def with_wrong_checksum(frame: bytes) -> bytes:
-    """The frame as clients before Kafka 0.10 wrote it."""
+    """Return the frame as clients before Kafka 0.10 wrote it."""
     end = len(MAGIC) + 2 + (8 if frame[4] & _CONTENT_SIZE else 0)
     return frame[:end] + bytes([_checksum(frame[:end])]) + frame[end + 1 :]
 
@@ -40,7 +40,7 @@ def _checksum(data: bytes) -> int:
 
 
 def _xxh32(data: bytes) -> int:
-    """xxHash-32 with seed 0 of fewer than 16 bytes, which is all that a descriptor has."""
+    """Return the xxHash-32, with seed 0, of fewer than 16 bytes: a descriptor is never longer."""
     value = _PRIME_5 + len(data)
     whole = len(data) - len(data) % 4
     for at in range(0, whole, 4):
@@ -61,12 +61,14 @@ _PLAIN_HEADS: Final = {
     MAGIC + descriptor + bytes([_checksum(descriptor)]): 1 << 8 + 2 * size
     for size, descriptor in ((size, bytes([0x60, size << 4])) for size in range(4, 8))
 }
-"""Heads of frames whose blocks stand by themselves, without checksums; the most bytes of a block in plain."""
+"""Headers of frames with independent blocks and no checksums, each with the most bytes of a decompressed block."""
 
 
 def single_block(frame: bytes) -> tuple[bytes, int] | None:
-    """The block of a frame that has one, compressed, and no checksum, with the most that it may be in plain; None for
-    other frames. Most batches are such frames, and what it takes to open a frame is ten times what a block does."""
+    """Return the only block of a frame and the most bytes that it may decompress to; None for other frames.
+
+    The frame has no checksum. Most batches are such frames, and decoding a frame takes ten times as long as a block.
+    """
     most = _PLAIN_HEADS.get(frame[:_HEAD])
     if most is None or not frame.endswith(_END):
         return None

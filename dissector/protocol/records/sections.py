@@ -1,4 +1,4 @@
-"""Compressed sections of one frame, opened: each becomes a source of its own, within a common budget."""
+"""Decompresses the sections of one frame: each becomes a new source of the tree, within a common budget."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from dissector.protocol.tree import ByteSource, CompressedSpan, Node
 
 
 class SectionDecompressor:
-    """Adds to the sources of a tree."""
+    """Adds decompressed sections to the sources of a tree."""
 
     def __init__(self, sources: list[ByteSource], budget: DecompressionBudget) -> None:
         self._sources = sources
@@ -19,8 +19,10 @@ class SectionDecompressor:
     def open(
         self, codec: int, leaf: Node, data: bytes, records: Callable[[bytes], int] = lambda _plain: 0, *, magic: int = 2
     ) -> SpanCursor | None:
-        """The plain bytes of a compressed leaf; None, and a finding, where they can't be had. `records` says how many
-        are in plain bytes, where that is known before they are read."""
+        """Return a cursor over the decompressed bytes of a leaf; None, after adding a finding, if that fails.
+
+        `records` returns the number of records in the bytes, if that is known before reading them.
+        """
         name = codec_name(codec)
         leaf.note = name
         try:
@@ -37,5 +39,5 @@ class SectionDecompressor:
         return SpanCursor(plain, 0, len(plain), source.number)
 
     def messages(self, plain: bytes, size: int) -> list[LogEntry]:
-        """The parts of a message set that was `size` bytes before. Raises `DecompressionError`."""
+        """Return the entries of a message set that had `size` bytes compressed. Raises `DecompressionError`."""
         return self._budget.admitted(split_entries(plain), size)

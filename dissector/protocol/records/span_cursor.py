@@ -1,6 +1,6 @@
-"""Reading one source from left to right, a leaf a value: what both record formats are traced with.
+"""Reads one source from left to right and adds a leaf per value. Both record formats are traced with it.
 
-Invariant: leaves follow each other without a hole; a parent ends where its last leaf does.
+Invariant: leaves are contiguous; a parent ends where its last leaf ends.
 """
 
 import struct
@@ -16,7 +16,7 @@ _CODES: Final = {"INT64": ">q", "INT32": ">i", "UINT32": ">I", "INT16": ">h", "I
 
 
 class SpanCursor:
-    """Where reading stands in a source, and how far it may go."""
+    """The position in a source, and the end that reading may not pass."""
 
     def __init__(self, data: bytes, at: int, end: int, source: int) -> None:
         self.data = data
@@ -25,14 +25,14 @@ class SpanCursor:
         self.source = source
 
     def begin(self, parent: Node, name: str, kind: str) -> Node:
-        """A node with children to come."""
+        """Add a node that will have children."""
         node = Node(name, parent.path_of(name), kind, self.at, self.at, source=self.source)
         parent.children.append(node)
         return node
 
     @contextmanager
     def within(self, node: Node, end: int) -> Iterator[None]:
-        """Nothing is read past `end`; whatever happens, the node ends where reading ended."""
+        """Limit reading to `end`. The node ends where reading ended, also after an error."""
         outer, self.end = self.end, end
         try:
             yield
@@ -40,7 +40,7 @@ class SpanCursor:
             node.end, self.end = self.at, outer
 
     def leaf(self, parent: Node, name: str, kind: str, end: int, value: object, note: str = "") -> Node:
-        """A value that ends at `end`."""
+        """Add a value that ends at `end`."""
         if end > self.end:
             raise WireError(f"{name} runs past the end", self.at)
         node = Node(name, parent.path_of(name), kind, self.at, end, value, note, source=self.source)
@@ -49,7 +49,7 @@ class SpanCursor:
         return node
 
     def fixed(self, parent: Node, name: str, kind: str, note: str = "") -> int:
-        """A fixed-width integer."""
+        """Read a fixed-width integer."""
         layout = _CODES[kind]
         end = self.at + struct.calcsize(layout)
         if end > self.end:
@@ -59,18 +59,18 @@ class SpanCursor:
         return value
 
     def varint(self, parent: Node, name: str) -> int:
-        """A VARINT."""
+        """Read a VARINT."""
         value, end = varint(self.data, self.at)
         self.leaf(parent, name, "VARINT", end, value)
         return value
 
     def varlong(self, parent: Node, name: str) -> tuple[int, Node]:
-        """A VARLONG, and its leaf."""
+        """Read a VARLONG; return it and its leaf."""
         value, end = varlong(self.data, self.at)
         return value, self.leaf(parent, name, "VARLONG", end, value)
 
     def blob(self, parent: Node, name: str, size: int, start: int) -> bytes | None:
-        """Bytes that begin at `start`, after their length; a negative one is null."""
+        """Read bytes that begin at `start`, after their length; a negative `size` is null."""
         end = start + max(size, 0)
         if end > self.end:
             raise WireError(f"{name} runs past its record", self.at)
@@ -79,7 +79,7 @@ class SpanCursor:
         return raw
 
     def rest(self, parent: Node) -> int:
-        """A leaf of what is left, if anything is; its size."""
+        """Add a leaf of the remaining bytes, if any; return its size."""
         size = self.end - self.at
         if size > 0:
             self.leaf(parent, "(rest)", "UNPARSED", self.end, self.data[self.at : self.end])
@@ -87,13 +87,13 @@ class SpanCursor:
 
 
 def text_preview(raw: bytes) -> str:
-    """The first bytes as text, where they are text."""
+    """Return the first bytes as text, if they are text."""
     words = raw[:40].decode("utf-8", "replace")
     return f'"{words}"' if words.isprintable() and "\ufffd" not in words else ""
 
 
 def timestamp_note(milliseconds: int) -> str:
-    """A Kafka timestamp as a date, where it is one."""
+    """Return a Kafka timestamp as a date, if it is one."""
     try:
         when = datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,7 +1,7 @@
-"""A `records` field as the object that JSON has of it; `writing` has the way back.
+"""A `records` field as the object of our JSON; `from_json` is the inverse.
 
-Names are Kafka's; `crc_valid`, `compression`, `control` and the like say what the fields beside them mean. A compressed
-section carries its own bytes too, as no two compressors agree.
+Names are Kafka's; `crc_valid`, `compression`, `control` and others interpret the fields beside them. A compressed
+section has its original bytes, too, as no two compressors give the same.
 """
 
 from typing import Any
@@ -17,12 +17,12 @@ Object = dict[str, Any]
 
 
 def frame_budget(bounds: limits.Limits = limits.DEFAULT) -> DecompressionBudget:
-    """What one frame may cost."""
+    """Return the decompression budget of one frame."""
     return DecompressionBudget(bounds.decompressed_size, bounds.decompressed_frame_size, bounds.packed_records)
 
 
 def records_object(data: bytes, budget: DecompressionBudget | None = None) -> Object:
-    """A `records` field: its size, its batches and messages, and what is neither."""
+    """Return a `records` field: its size, its batches and messages, and bytes that are neither."""
     budget = budget or frame_budget()
     value: Object = {"size": len(data), "batches": []}
     for part in split_entries(data):
@@ -37,7 +37,7 @@ def records_object(data: bytes, budget: DecompressionBudget | None = None) -> Ob
 
 
 def rest_object(raw: bytes) -> Object:
-    """What is no batch, or none that is whole."""
+    """Return bytes that are not a complete batch."""
     return {"size": len(raw), "data": raw.hex()}
 
 
@@ -51,17 +51,17 @@ def _batch(batch: Batch, budget: DecompressionBudget) -> Object:
 
 
 def section_object(batch: Batch) -> Object:
-    """The bytes that a batch has its records in."""
+    """Return the bytes of a batch's record section."""
     return {"compressed" if batch.codec else "data": batch.section.hex()}
 
 
 def unread_object(batch: Batch, error: Exception) -> Object:
-    """What stands where a batch has its records, of one that can't be read."""
+    """Return the fields in place of records, for a batch whose records can't be read."""
     return section_object(batch) | {"records": None, "error": str(error)}
 
 
 def head_object(batch: Batch) -> Object:
-    """A batch's header, and what it means."""
+    """Return a batch's header and its interpretation."""
     return {
         "base_offset": batch.base_offset,
         "batch_length": batch.batch_length,
@@ -85,7 +85,7 @@ def head_object(batch: Batch) -> Object:
 
 
 def record_objects(batch: Batch, budget: DecompressionBudget) -> list[Object]:
-    """The records of a batch. Raises `DecompressionError` or `WireError`."""
+    """Return the records of a batch. Raises `DecompressionError` or `WireError`."""
     plain = batch.decompressed(budget)
     objects: list[Object] = [
         {
@@ -98,7 +98,7 @@ def record_objects(batch: Batch, budget: DecompressionBudget) -> list[Object]:
         for offset, timestamp, key, value, headers in read_records(plain, batch)
     ]
     if batch.is_append_time:
-        # All have the broker's time: what the wire has instead would be lost.
+        # All records have the broker's timestamp; keep the delta on the wire, which encoding needs.
         created = read_records(plain, batch._replace(attributes=0, base_timestamp=0))
         for value, record in zip(objects, created, strict=True):
             value["timestamp_delta"] = record.timestamp
@@ -106,7 +106,7 @@ def record_objects(batch: Batch, budget: DecompressionBudget) -> list[Object]:
 
 
 def message_object(raw: bytes, budget: DecompressionBudget) -> Object:
-    """A message of before 0.11, or a wrapper of such messages."""
+    """Return a message of magic 0 or 1, or a wrapper of such messages."""
     try:
         message = LegacyRecord.read(raw)
     except WireError as error:
@@ -122,7 +122,7 @@ def message_object(raw: bytes, budget: DecompressionBudget) -> Object:
 
 
 def message_objects(wrapper: LegacyRecord, budget: DecompressionBudget) -> list[Object]:
-    """The messages of a wrapper. Raises `DecompressionError` or `WireError`."""
+    """Return the messages of a wrapper. Raises `DecompressionError` or `WireError`."""
     return [_message_fields(inner) for inner in wrapper.inside(budget)]
 
 

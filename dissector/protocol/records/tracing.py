@@ -1,6 +1,6 @@
-"""Record batches as nodes: the header's fields, the records, and the plain bytes of compressed sections.
+"""Record batches as nodes: the header's fields, and the records.
 
-A compressed section is a leaf of the frame; what it becomes is a source of its own, whose nodes hang under that leaf.
+A compressed section is a leaf of the frame; its decompressed bytes are a new source, whose nodes are the records.
 Message sets are traced by `legacy_tracing`.
 """
 
@@ -18,13 +18,13 @@ from dissector.protocol.wire import WireError, varint
 
 
 class RecordTracer:
-    """Hangs the content of `records` fields into a tree, adding a source for each decompressed section."""
+    """Adds the content of `records` fields to a tree, and a source for each decompressed section."""
 
     def __init__(self, sources: list[ByteSource], budget: DecompressionBudget) -> None:
         self._sections = SectionDecompressor(sources, budget)
 
     def field(self, data: bytes, start: int, end: int, parent: Node) -> None:
-        """The parts of `data[start:end]`, as children of `parent`, which tile it."""
+        """Add the log entries of `data[start:end]` as children of `parent`; they tile it."""
         ranges: list[tuple[int, int]] = []
         for number, part in enumerate(split_entries(data[start:end])):
             spans = SpanCursor(data, start + part.start, start + part.end, parent.source)
@@ -62,7 +62,7 @@ class RecordTracer:
 
 
 def _records(spans: SpanCursor, batch: Batch, node: Node) -> None:
-    """Hang `records` under the batch; bytes that are none end up in a leaf of their own."""
+    """Add `records` to the batch; bytes that are not records become a leaf."""
     holder = spans.begin(node, "records", "RECORDS")
     walker = _RecordWalker(spans, batch)
     count = batch.records_count
@@ -83,7 +83,7 @@ def _records(spans: SpanCursor, batch: Batch, node: Node) -> None:
 
 
 class _RecordWalker:
-    """Reads the records of one plain section, a node a field; keeps what is to be held against the header."""
+    """Reads the records of one decompressed section, a node per field; collects what the header is compared with."""
 
     def __init__(self, spans: SpanCursor, batch: Batch) -> None:
         self._spans = spans

@@ -1,4 +1,4 @@
-"""Primitive types of the wire, each `(data, at) -> (value, at)`."""
+"""Primitive types of the wire. Each reader is `(data, at) -> (value, at)`."""
 
 from dissector.protocol.wire.primitives import TWO_BYTES, WireError, uuid_text, uvarint, uvarlong, varint, varlong
 

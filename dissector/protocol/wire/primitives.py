@@ -1,7 +1,7 @@
-"""Primitive types that need more than `struct`: variable-length integers and UUIDs.
+"""Reads primitive types that `struct` can't: variable-length integers and UUIDs.
 
-Kafka's protocol guide, "Protocol Primitive Types"; KIP-482 for unsigned varints. Readers take `(data, at)` and give
-`(value, at)`; what is damaged raises `WireError`, which one boundary (`codec.frame`) catches.
+Kafka's protocol guide, "Protocol Primitive Types"; KIP-482 for unsigned varints. Readers take `(data, at)` and return
+`(value, at)`. Damaged bytes raise `WireError`, which one boundary (`protocol.message`) catches.
 """
 
 from binascii import b2a_base64
@@ -15,7 +15,7 @@ TWO_BYTES: Final = (1 << 14) - 1
 
 
 class WireError(ValueError):
-    """Bytes that can't be what the schema says. `at` is the offset of the field in its source."""
+    """Bytes that don't match the schema. `at` is the offset of the field in its source."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -37,26 +37,26 @@ def _unsigned(data: bytes, at: int, most: int) -> tuple[int, int]:
 
 
 def uvarint(data: bytes, at: int) -> tuple[int, int]:
-    """UNSIGNED_VARINT: 7 bits a byte, low bits first, at most 5 bytes."""
+    """Read an UNSIGNED_VARINT: 7 bits per byte, low bits first, at most 5 bytes."""
     value, after = _unsigned(data, at, VARINT_BYTES)
     return value & 0xFFFFFFFF, after
 
 
 def uvarlong(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint of 64 bits, at most 10 bytes, as protocol buffers have it."""
+    """Read an unsigned varint of 64 bits and at most 10 bytes, as in protocol buffers."""
     value, after = _unsigned(data, at, VARLONG_BYTES)
     return value & 0xFFFFFFFFFFFFFFFF, after
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """VARINT: zig-zag over an unsigned varint, 32 bits."""
+    """Read a VARINT: a zig-zag encoded unsigned varint of 32 bits."""
     value, after = _unsigned(data, at, VARINT_BYTES)
     value &= 0xFFFFFFFF
     return (value >> 1) ^ -(value & 1), after
 
 
 def varlong(data: bytes, at: int) -> tuple[int, int]:
-    """VARLONG: zig-zag over an unsigned varint, 64 bits, at most 10 bytes."""
+    """Read a VARLONG: a zig-zag encoded unsigned varint of 64 bits and at most 10 bytes."""
     value, after = _unsigned(data, at, VARLONG_BYTES)
     value &= 0xFFFFFFFFFFFFFFFF
     return (value >> 1) ^ -(value & 1), after
@@ -64,8 +64,8 @@ def varlong(data: bytes, at: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)
 def uuid_text(raw: bytes) -> str:
-    """16 bytes as Kafka prints a Uuid: 22 characters of URL-safe base64 (org.apache.kafka.common.Uuid).
+    """Return 16 bytes as Kafka prints a Uuid: 22 characters of URL-safe base64 (org.apache.kafka.common.Uuid).
 
-    Kept for a while: traffic is about the same few topics all the time.
+    Cached, as traffic repeats the ids of a few topics.
     """
     return b2a_base64(raw, newline=False)[:22].decode("ascii").replace("+", "-").replace("/", "_")

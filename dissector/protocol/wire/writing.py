@@ -1,6 +1,6 @@
-"""Primitive types that need more than `struct`, the other way: values to bytes.
+"""Writes primitive types that `struct` can't: variable-length integers and UUIDs.
 
-What a type cannot hold raises `EncodeError`; the writer adds where it stands.
+A value that its type can't hold raises `EncodeError`; the caller adds the path.
 """
 
 import re
@@ -11,7 +11,7 @@ _UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 class EncodeError(ValueError):
-    """A value that the wire has no bytes for. `path` says where it stands, from the message's root."""
+    """A value that can't be encoded. `path` is its path from the message's root."""
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message)
@@ -19,7 +19,7 @@ class EncodeError(ValueError):
         self.path = path
 
     def under(self, name: str) -> "EncodeError":
-        """The same error, seen from the structure that holds `name`."""
+        """Return the same error with `name` in front of its path."""
         joint = "" if not self.path or self.path.startswith("[") else "."
         return EncodeError(self.message, f"{name}{joint}{self.path}")
 
@@ -33,7 +33,7 @@ def _integer(value: object, low: int, high: int, kind: str) -> int:
 
 
 def _groups(value: int) -> bytes:
-    """Seven bits a byte, low bits first, the high bit set on all but the last."""
+    """Return 7 bits per byte, low bits first, with the high bit set on all bytes but the last."""
     if value < 0x80:
         return bytes((value,))
     out = bytearray()
@@ -45,31 +45,31 @@ def _groups(value: int) -> bytes:
 
 
 def uvarint_bytes(value: object) -> bytes:
-    """UNSIGNED_VARINT, 32 bits."""
+    """Encode an UNSIGNED_VARINT of 32 bits."""
     return _groups(_integer(value, 0, 2**32 - 1, "UNSIGNED_VARINT"))
 
 
 def varint_bytes(value: object) -> bytes:
-    """VARINT: zig-zag, 32 bits."""
+    """Encode a VARINT: zig-zag, 32 bits."""
     number = _integer(value, -(2**31), 2**31 - 1, "VARINT")
     return _groups((number << 1) ^ (number >> 31))
 
 
 def varlong_bytes(value: object) -> bytes:
-    """VARLONG: zig-zag, 64 bits."""
+    """Encode a VARLONG: zig-zag, 64 bits."""
     number = _integer(value, -(2**63), 2**63 - 1, "VARLONG")
     return _groups((number << 1) ^ (number >> 63))
 
 
 def uuid_bytes(value: object) -> bytes:
-    """A uuid as Kafka prints it to its 16 bytes."""
+    """Encode a UUID, given as Kafka prints it, in 16 bytes."""
     if not isinstance(value, str) or not _UUID.fullmatch(value):
         raise EncodeError(f"{value!r} is not a uuid: 22 characters of URL-safe base64")
     return a2b_base64(value.replace("-", "+").replace("_", "/") + "==")
 
 
 def integer_bytes(value: object, size: int, kind: str, *, signed: bool = True) -> bytes:
-    """A big-endian integer of `size` bytes."""
+    """Encode a big-endian integer in `size` bytes."""
     bits = 8 * size
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     return _integer(value, low, high, kind).to_bytes(size, "big", signed=signed)

@@ -1,4 +1,4 @@
-"""Every frame of the chosen rows is on the ladder once, and no name is markup in a picture of it."""
+"""Every frame of the chosen rows is an event once, and no name is markup in a picture."""
 
 import re
 from collections import Counter
@@ -38,7 +38,7 @@ def frames_of(exchange: Exchange) -> list[tuple[int, bool, int]]:
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_every_frame_of_the_chosen_rows_is_there_once_in_order_of_time(name: str) -> None:
+def test_every_frame_of_the_chosen_rows_is_one_event_in_order_of_time(name: str) -> None:
     with opened(str(PCAPS / f"{name}.pcapng")) as capture:
         rows = range(3, len(capture), 2)
         ladder = sequence_diagram(capture, rows)
@@ -70,7 +70,7 @@ def test_depth_counts_requests_in_flight_on_the_connection(tmp_path: Path) -> No
     ] * 2  # fmt: skip
 
 
-def test_an_error_stands_on_the_response_alone() -> None:
+def test_only_a_response_has_an_error() -> None:
     with opened(str(PCAPS / "java-classic.pcapng")) as capture:
         events = [event for event in sequence_diagram(capture, range(len(capture))) if event.number == 13]
     assert [(event.label, event.error) for event in events] == [
@@ -92,7 +92,7 @@ def hostile(tmp_path: Path) -> str:
     return capture_of(tmp_path, conversation(turns))
 
 
-def test_svg_is_xml_with_an_arrow_a_frame_whatever_names_are(hostile: str) -> None:
+def test_svg_is_xml_with_an_arrow_per_frame_for_any_name(hostile: str) -> None:
     with opened(hostile) as capture:
         picture = render_svg(sequence_diagram(capture, range(len(capture))))
     root = ElementTree.fromstring(picture)
@@ -104,7 +104,7 @@ def test_svg_is_xml_with_an_arrow_a_frame_whatever_names_are(hostile: str) -> No
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", picture)
 
 
-def test_mermaid_has_a_line_a_frame_whatever_names_are(hostile: str) -> None:
+def test_mermaid_has_a_line_per_frame_for_any_name(hostile: str) -> None:
     with opened(hostile) as capture:
         lines = render_mermaid(sequence_diagram(capture, range(len(capture)))).splitlines()
     assert lines[0] == "sequenceDiagram"
@@ -115,14 +115,14 @@ def test_mermaid_has_a_line_a_frame_whatever_names_are(hostile: str) -> None:
 
 
 @given(st.text())
-def test_mermaid_shows_the_text_that_was_given(text: str) -> None:
+def test_escaped_text_is_shown_unchanged_by_mermaid(text: str) -> None:
     safe = escape_mermaid(text)
     assert re.sub(r"#(\d+);", lambda match: chr(int(match[1])), safe) == text
     assert not re.search(r"[;#:<>%{}\n\"']", re.sub(r"#\d+;", "", safe))
     assert not re.search(r"\bend\b", safe, re.IGNORECASE)
 
 
-def test_no_rows_make_an_empty_picture() -> None:
+def test_a_picture_of_no_rows_is_empty() -> None:
     with opened(str(PCAPS / "java.pcapng")) as capture:
         ladder = sequence_diagram(capture, [])
     assert len(ladder) == 0
@@ -130,7 +130,7 @@ def test_no_rows_make_an_empty_picture() -> None:
     ElementTree.fromstring(render_svg(ladder))
 
 
-def test_bars_say_what_requests_took() -> None:
+def test_bars_end_at_the_response() -> None:
     with opened(str(PCAPS / "librdkafka-pipelined.pcapng")) as capture:
         ladder = sequence_diagram(capture, range(len(capture)))
         bars = [node for node in ElementTree.fromstring(render_svg(ladder)).iter() if node.get("class") == "bar"]

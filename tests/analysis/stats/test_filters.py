@@ -1,4 +1,4 @@
-"""The filter of each line of the statistics selects the very exchanges that the line counts."""
+"""The filter of each group of statistics selects exactly the exchanges that the group counts."""
 
 import pytest
 
@@ -13,21 +13,21 @@ WIDER = ("topic", "partition")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["java", "java-transactions", "two-brokers", "librdkafka-acks0"])
 @pytest.mark.parametrize("section", BREAKDOWNS)
-def test_it_selects_as_many_as_were_counted(name: str, section: str) -> None:
+def test_a_filter_selects_as_many_exchanges_as_its_group_counts(name: str, section: str) -> None:
     with opened(name) as capture:
         wrong = []
         for line in BREAKDOWNS[section](counted(capture)):
             rows = sum(len(selected.rows) for selected in capture.select(parse(line.filter)))
             # A filter also sees topics inside subscriptions, and any partition beside any topic of the same exchange.
-            fits = rows >= line.tally.exchanges if section in WIDER else rows == line.tally.exchanges
+            fits = rows >= line.counts.exchanges if section in WIDER else rows == line.counts.exchanges
             if not fits:
-                wrong.append((line.words, line.filter, line.tally.exchanges, rows))
+                wrong.append((line.label, line.filter, line.counts.exchanges, rows))
     assert not wrong
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
-def test_every_line_of_the_overview_opens_something(page: str) -> None:
+def test_every_line_of_the_overview_has_matching_rows(page: str) -> None:
     with opened("java-transactions") as capture:
         for line in overview_lines(overview_snapshot(counted(capture)), page, 100):
             if line.target is not None:

@@ -1,4 +1,4 @@
-"""Percentiles from buckets against percentiles from a sorted list."""
+"""Percentiles from buckets, compared with percentiles from a sorted list."""
 
 import math
 
@@ -24,13 +24,13 @@ def test_a_percentile_is_within_the_relative_error_of_the_value_of_that_rank(val
 
 
 @given(durations)
-def test_the_ends_are_exact(values: list[int]) -> None:
+def test_the_smallest_and_the_largest_duration_are_exact(values: list[int]) -> None:
     histogram = made(values)
     assert (histogram.least, histogram.most, histogram.count) == (min(values), max(values), len(values))
 
 
 @given(durations)
-def test_one_by_one_is_as_good_as_all_at_once(values: list[int]) -> None:
+def test_adding_one_by_one_equals_adding_all_at_once(values: list[int]) -> None:
     histogram = Histogram()
     for value in values:
         histogram.add(value)
@@ -38,7 +38,7 @@ def test_one_by_one_is_as_good_as_all_at_once(values: list[int]) -> None:
 
 
 @given(durations, durations, durations)
-def test_merging_is_adding(one: list[int], two: list[int], three: list[int]) -> None:
+def test_merging_is_addition(one: list[int], two: list[int], three: list[int]) -> None:
     left = made(one)
     left.merge(made(two))
     left.merge(made(three))
@@ -48,6 +48,6 @@ def test_merging_is_adding(one: list[int], two: list[int], three: list[int]) -> 
     assert left == right == made(one + two + three)
 
 
-def test_nothing_has_no_percentile_and_a_clock_that_goes_back_counts_as_none() -> None:
+def test_an_empty_histogram_has_no_percentile_and_negative_durations_count_as_zero() -> None:
     assert Histogram().percentile(50) is None
     assert made([-5]).percentile(50) == 0

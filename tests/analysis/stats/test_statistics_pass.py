@@ -1,4 +1,4 @@
-"""Statistics against a naive count over what `show --format json` prints of the bundled captures."""
+"""Statistics of the bundled captures, compared with a naive count over the output of `show --format json`."""
 
 import json
 from collections import Counter, defaultdict
@@ -60,7 +60,7 @@ def error_codes(value: Any) -> set[int]:
 
 
 def naive(lines: list[dict[str, Any]]) -> dict[Any, ExchangeCounts]:
-    """A tally for the total, each API version, each connection."""
+    """Counts for the total, each API version, each connection."""
     tallies: defaultdict[Any, ExchangeCounts] = defaultdict(ExchangeCounts)
     for line in lines:
         if line["kind"] != "exchange":
@@ -79,28 +79,28 @@ def naive(lines: list[dict[str, Any]]) -> dict[Any, ExchangeCounts]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SOME)
-def test_counts_are_those_of_a_naive_count(name: str) -> None:
+def test_counts_equal_a_naive_count(name: str) -> None:
     with opened(name) as capture:
         lines, statistics = shown(capture), counted(capture)
     expected = naive(lines)
     assert statistics.total == expected.pop("all")
-    found = {(api.api_key, api.version): tally for api, tally in statistics.apis.tallies.items()}
-    found |= {connection.number: tally for connection, tally in statistics.connections.tallies.items()}
+    found = {(api.api_key, api.version): tally for api, tally in statistics.apis.counts.items()}
+    found |= {connection.number: tally for connection, tally in statistics.connections.counts.items()}
     assert found == expected
     assert statistics.kinds == Counter(line["kind"] for line in lines)
 
 
 @pytest.mark.slow
-def test_every_bundled_capture_counts_as_naively(bundled: Path) -> None:
-    test_counts_are_those_of_a_naive_count(bundled.stem)
+def test_counts_of_every_bundled_capture_equal_a_naive_count(bundled: Path) -> None:
+    test_counts_equal_a_naive_count(bundled.stem)
 
 
-def test_clients_are_known_by_what_they_call_themselves() -> None:
+def test_clients_are_identified_by_client_id_and_software() -> None:
     with opened("java") as capture:
         lines, statistics = shown(capture), counted(capture)
     ids = Counter(line["client_id"] for line in lines)
-    assert {client.client_id: tally.exchanges for client, tally in statistics.clients.tallies.items()} == ids
-    assert ClientSoftware("producer-1", "apache-kafka-java", "4.3.1") in statistics.clients.tallies
+    assert {client.client_id: tally.exchanges for client, tally in statistics.clients.counts.items()} == ids
+    assert ClientSoftware("producer-1", "apache-kafka-java", "4.3.1") in statistics.clients.counts
 
 
 def test_bytes_of_a_topic_are_those_of_its_records() -> None:
@@ -118,16 +118,16 @@ def test_bytes_of_a_topic_are_those_of_its_records() -> None:
         for topic in line["response"]["body"]["responses"]
         for partition in topic["partitions"] if partition["records"]
     )  # fmt: skip
-    topic = statistics.topics.tallies["java-orders"]
+    topic = statistics.topics.counts["java-orders"]
     assert (topic.bytes_out, topic.bytes_in) == (out, back)
-    parts = [tally for of, tally in statistics.partitions.tallies.items() if of.topic == "java-orders"]
+    parts = [tally for of, tally in statistics.partitions.counts.items() if of.topic == "java-orders"]
     assert (sum(tally.bytes_out for tally in parts), sum(tally.bytes_in for tally in parts)) == (out, back)
 
 
 def test_errors_are_counted_by_name_and_api() -> None:
     with opened("java-transactions") as capture:
         statistics = counted(capture)
-    found = {line.words: line.tally.exchanges for line in BREAKDOWNS["error"](statistics)}
+    found = {line.label: line.counts.exchanges for line in BREAKDOWNS["error"](statistics)}
     assert found == {
         "MEMBER_ID_REQUIRED in JoinGroup": 2,
         "CONCURRENT_TRANSACTIONS in TxnOffsetCommit": 1,
@@ -135,7 +135,7 @@ def test_errors_are_counted_by_name_and_api() -> None:
     }
 
 
-def test_versions_used_stand_beside_those_offered() -> None:
+def test_used_versions_are_listed_with_advertised_ones() -> None:
     with opened("kafka-python-as-2.1") as capture:
         lines, statistics = shown(capture), counted(capture)
     [answer] = [line["response"]["body"] for line in lines if line["api"] == "ApiVersions"][:1]
@@ -144,21 +144,23 @@ def test_versions_used_stand_beside_those_offered() -> None:
     for line in lines:
         used[line["client_id"], line["server"], line["api_key"]].add(line["api_version"])
     found = negotiated_versions(statistics)
-    assert {(each.asked.client.client_id, each.asked.server, each.asked.api_key) for each in found} == used.keys()
+    assert {
+        (each.client_api.client.client_id, each.client_api.server, each.client_api.api_key) for each in found
+    } == used.keys()
     for each in found:
-        versions = used[each.asked.client.client_id, each.asked.server, each.asked.api_key]
+        versions = used[each.client_api.client.client_id, each.client_api.server, each.client_api.api_key]
         assert (each.used.low, each.used.high) == (min(versions), max(versions))
-        assert each.offered is not None
-        assert (each.offered.low, each.offered.high) == offered[each.asked.api_key]
+        assert each.advertised is not None
+        assert (each.advertised.low, each.advertised.high) == offered[each.client_api.api_key]
         assert each.highest_common is not None
     assert any(not each.is_highest for each in found), "an old client uses old versions"
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_bytes_of_fields_are_all_bytes_of_frames(name: str) -> None:
+def test_bytes_of_fields_add_up_to_the_frames(name: str) -> None:
     with opened(name) as capture:
         statistics = counted(capture)
-    assert statistics.fields.is_whole
+    assert statistics.fields.is_complete
     total = sum(count for sample in statistics.fields.kinds.values() for _, count in sample.estimated())
     assert total == statistics.total.bytes_out + statistics.total.bytes_in
     assert not [path for sample in statistics.fields.kinds.values() for path in sample.paths if "(" in path]
@@ -180,7 +182,7 @@ def test_a_field_has_the_bytes_of_its_nodes_in_the_tree() -> None:
 @pytest.mark.slow
 @settings(max_examples=15)
 @given(st.data())
-def test_parts_of_a_capture_merge_to_the_whole(data: st.DataObject) -> None:
+def test_counts_of_parts_merge_to_those_of_the_whole_capture(data: st.DataObject) -> None:
     with opened("java-transactions") as capture:
         cuts = sorted(data.draw(st.lists(st.integers(0, len(capture)), min_size=2, max_size=2)))
         parts = np.split(np.arange(len(capture)), cuts)
@@ -194,7 +196,7 @@ def test_parts_of_a_capture_merge_to_the_whole(data: st.DataObject) -> None:
     assert one == again[0] == whole
 
 
-def test_names_of_sections_are_filters_that_a_user_could_type() -> None:
+def test_filters_of_groups_are_valid() -> None:
     with opened("java") as capture:
         statistics = counted(capture)
     filters = {line.filter for section in BREAKDOWNS.values() for line in section(statistics)}
@@ -205,21 +207,21 @@ def test_names_of_sections_are_filters_that_a_user_could_type() -> None:
     assert api_name(-1) == "(no request)"
 
 
-def test_a_full_group_leaves_no_exchange_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_group_still_counts_every_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counts, "MAX_KEYS", 3)
     with opened("java-transactions") as capture:
         statistics = counted(capture)
     for group in (statistics.apis, statistics.clients, statistics.connections):
-        assert len(group.tallies) == 3
+        assert len(group.counts) == 3
         assert group.others.exchanges > 0
-        assert sum(tally.exchanges for tally in group.tallies.values()) + group.others.exchanges == 64
+        assert sum(tally.exchanges for tally in group.counts.values()) + group.others.exchanges == 64
 
 
-def test_a_sample_says_that_it_is_one_and_estimates_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_is_marked_as_such_and_estimates_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange_sampler, "SAMPLE_SIZE", 2)
     with opened("java-transactions") as capture:
         statistics = counted(capture)
-    assert not statistics.fields.is_whole
+    assert not statistics.fields.is_complete
     kind = MessageKind(KEYS["ApiVersions"], 4, "response")
     sample = statistics.fields.kinds[kind]
     assert (sample.messages, sample.traced) == (12, 2)
@@ -229,12 +231,12 @@ def test_a_sample_says_that_it_is_one_and_estimates_all_bytes(monkeypatch: pytes
     assert total - paths <= estimated <= total, "each field is rounded down to a byte"
 
 
-def test_entries_of_kafkas_files_are_counted_as_such() -> None:
+def test_entries_of_kafka_files_are_counted_as_entries() -> None:
     with Capture([LEDGER, str(PCAPS / "java.pcapng")]) as capture:
         for _ in capture.read():
             pass
         statistics = counted(capture)
         assert statistics.kinds == {"entry": len(capture) - 60, "exchange": 60}
-        assert {connection.number for connection in statistics.connections.tallies} == {
+        assert {connection.number for connection in statistics.connections.counts} == {
             capture.connection_of(number) for number in range(len(capture) - 60, len(capture))
         }

@@ -1,4 +1,4 @@
-"""Timelines of real recordings against what their scenarios did: two members, a rebalance; an aborted transaction."""
+"""Timelines of captures, compared with their scenarios: two members, a rebalance; an aborted transaction."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def told(timeline: Timeline) -> dict[str, list[str]]:
     }
 
 
-def test_a_classic_group_in_generations() -> None:
+def test_a_classic_group_has_a_phase_for_each_generation() -> None:
     with opened("java-classic") as capture:
         [group] = find_group_timelines(capture)
     assert (group.name, group.kind) == ("java-classic-group", "classic")
@@ -42,7 +42,7 @@ def test_a_classic_group_in_generations() -> None:
     assert second[-1] == "73 LeaveGroup -1 the consumer is being closed"
 
 
-def test_a_cooperative_group_with_members_that_an_admin_removes() -> None:
+def test_members_that_an_admin_removes_leave_a_cooperative_group() -> None:
     with opened("java-cooperative") as capture:
         [group] = find_group_timelines(capture)
     phases = told(group)
@@ -53,7 +53,7 @@ def test_a_cooperative_group_with_members_that_an_admin_removes() -> None:
     assert [line.endswith("UNKNOWN_MEMBER_ID") for line in left] == [True, False, False]
 
 
-def test_a_kip_848_group_in_epochs_with_assignments_by_name() -> None:
+def test_a_kip_848_group_has_epochs_and_assignments_by_topic_name() -> None:
     with opened("java-kip848") as capture:
         [group] = find_group_timelines(capture)
     assert group.kind == "consumer"
@@ -71,7 +71,7 @@ def test_a_kip_848_group_in_epochs_with_assignments_by_name() -> None:
     ]
 
 
-def test_share_and_streams_groups() -> None:
+def test_share_and_streams_groups_have_epochs() -> None:
     with opened("java-share") as capture:
         [share] = find_group_timelines(capture)
     lines = [line for phase in told(share).values() for line in phase]
@@ -125,7 +125,7 @@ def test_transactions_of_a_client_that_adds_partitions_itself() -> None:
 
 
 @pytest.mark.slow
-def test_no_recording_has_an_event_twice_or_out_of_time(bundled: object) -> None:
+def test_every_event_is_listed_once_and_in_the_order_of_time(bundled: object) -> None:
     with Capture([str(bundled)]) as capture:
         for _ in capture.read():
             pass
@@ -139,7 +139,7 @@ def test_no_recording_has_an_event_twice_or_out_of_time(bundled: object) -> None
                     assert capture.exchange(event.number).fields.time_ns == event.time_ns
 
 
-def test_a_capture_without_groups_has_none(tmp_path: object) -> None:
+def test_a_capture_without_groups_has_no_timeline(tmp_path: object) -> None:
     with Capture([capture_of(tmp_path, conversation(exchanges(2)))]) as capture:
         for _ in capture.read():
             pass
@@ -150,5 +150,5 @@ def test_a_capture_without_groups_has_none(tmp_path: object) -> None:
     ("numbers", "words"),
     [([3, 1, 2, 7], "[1..3,7]"), ([1, 2], "[1,2]"), ([], "[]"), (range(0, 40, 2), "[0,2,4,6,8,10,12,14,…]")],
 )
-def test_numbers_side_by_side_are_a_range(numbers: list[int], words: str) -> None:
+def test_consecutive_numbers_are_a_range(numbers: list[int], words: str) -> None:
     assert format_ranges(numbers) == words

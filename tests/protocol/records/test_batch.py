@@ -129,7 +129,7 @@ def test_more_records_than_a_section_can_mean_are_not_read(codec: int) -> None:
     header = struct.pack(">hiqqqhii", codec, count, 0, 0, -1, -1, -1, count)
     body = header + COMPRESS[codec](section)
     packed = struct.pack(">qiibI", 0, len(body) + 9, 0, 2, google_crc32c.value(body)) + body
-    with pytest.raises(DecompressionError, match="more records than are let in"):
+    with pytest.raises(DecompressionError, match="more records than are allowed"):
         Batch.read(packed).records(DecompressionBudget(LIMIT * 64, LIMIT * 64))
     tree = traced(packed, LIMIT * 64)
     assert_tiled(tree)
@@ -166,7 +166,7 @@ def test_the_header_is_61_bytes() -> None:
 
 ONE = Record(100, 5_000, b"k", b"v", [])
 FAULTS = {
-    "do not grow": {"records": [ONE, ONE]},
+    "do not increase": {"records": [ONE, ONE]},
     "outside 0 to 0": {"records": [ONE._replace(offset=103)], "last_offset_delta": 0},
     "past max_timestamp": {"records": [ONE], "max_timestamp": 4_999},
     "without an epoch": {"records": [ONE], "producer_id": 7},

@@ -117,7 +117,7 @@ def test_the_brokers_time_is_that_of_all_messages_inside() -> None:
 
 def test_more_messages_than_a_wrapper_can_mean_are_not_read() -> None:
     data = message(Made(0, 0, None, COMPRESS[1](message(Made(0, 0, None, None), 1) * 50_000)), 1, 1)
-    with pytest.raises(DecompressionError, match="more records than are let in"):
+    with pytest.raises(DecompressionError, match="more records than are allowed"):
         LegacyRecord.read(data).inside(DecompressionBudget(LIMIT * 64, LIMIT * 64))
     tree = traced(data, LIMIT * 64)
     assert_tiled(tree)

@@ -15,11 +15,10 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.findings.explanation import Explanation
-from dissector.findings.finder import Around, BodyFinder, RowFinder
-from dissector.findings.found import Case, Telling
-from dissector.findings.recurring import MILLISECOND, Recent
-from dissector.findings.rows import Rows
-from dissector.findings.seen import Seen
+from dissector.findings.framework.detector import Around, RowFinder
+from dissector.findings.framework.examined_rows import Rows
+from dissector.findings.framework.open_findings import Case, Telling
+from dissector.findings.framework.recurrence import MILLISECOND, Recent
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
@@ -43,9 +42,6 @@ STEPS: Final = 8
 BUCKETS: Final = 44 * STEPS
 FAR: Final = round(STEPS * math.log2(TIMES))
 """Buckets from the median to what is slow."""
-LATE_NS: Final = 200 * MILLISECOND
-"""Behind the wait that a Fetch asked for."""
-
 SLOW: Final = Explanation(
     "slow",
     "A slow answer",
@@ -202,24 +198,6 @@ class _Usual:
     def median(self) -> int:
         """Nanoseconds."""
         return round(2 ** (self._middle / STEPS))
-
-
-class LateFetch(BodyFinder):
-    """Against the wait that a Fetch asked for."""
-
-    explanation: ClassVar = SLOW
-    apis: ClassVar = frozenset((ApiKey.FETCH, ApiKey.SHARE_FETCH))
-    quiet_ns: ClassVar = 10_000 * MILLISECOND
-
-    def look(self, seen: Seen) -> None:
-        """A broker answers when it has `min_bytes`, and at the latest after `max_wait_ms`."""
-        wait = seen.request.get("max_wait_ms")
-        if not seen.answered_ns or not isinstance(wait, int):
-            return
-        latency = seen.answered_ns - seen.asked_ns
-        if latency > max(0, wait) * MILLISECOND * 3 // 2 + LATE_NS:
-            words = f"took {duration(latency)}, and asked to wait {wait} ms at most"
-            self.again(seen.connection, seen.row, seen.asked_ns, words, "request.body.max_wait_ms", "such answers")
 
 
 def _bucket(latency: Int64) -> Int64:

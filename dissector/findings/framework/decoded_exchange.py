@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from dissector.findings.produce import Sent, only_batch, sent
+from dissector.findings.framework.produce_batches import Sent, only_batch, sent
 from dissector.protocol.message import Values, read, request_layout
 
 Place = tuple[int, int]

@@ -1,16 +1,16 @@
-"""How connections end: with requests in flight, or because of one that the broker would not read."""
+"""Connections that were closed with requests in flight."""
 
 from typing import ClassVar, Final
 
 from dissector.core.batches import NEVER
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
+from dissector.findings.detectors.slow import WAITING
 from dissector.findings.explanation import Explanation
-from dissector.findings.finder import Around, RowFinder
-from dissector.findings.found import Case, Telling
-from dissector.findings.latency import WAITING
-from dissector.findings.recurring import Recent
-from dissector.findings.rows import Rows
+from dissector.findings.framework.detector import Around, RowFinder
+from dissector.findings.framework.examined_rows import Rows
+from dissector.findings.framework.open_findings import Case, Telling
+from dissector.findings.framework.recurrence import Recent
 from dissector.protocol.schema.api_keys import ApiKey
 
 LEFT: Final = WAITING | {
@@ -77,35 +77,6 @@ class _InFlight:
     count = 0
     first_ns = NEVER
     last_ns = 0
-
-
-class OversizedRequest(RowFinder):
-    """A request that a broker refuses to read."""
-
-    explanation: ClassVar = Explanation(
-        "oversized-request",
-        "A request larger than the broker takes",
-        Severity.ERROR,
-        "A request is larger than socket.request.max.bytes (100 MiB unless the broker has another), or the connection "
-        "ended in the middle of a large one.",
-        "A broker reads the size first, and closes the connection if it is too large: the client sees a disconnect and "
-        "no error. Much too large a size often means that the bytes are not Kafka's at all: TLS or HTTP on a plain "
-        "listener, or a client that lost its place in the stream.",
-        "Lower max.request.size, batch.size or the number of partitions in one request; or raise "
-        "socket.request.max.bytes on the brokers. If the size makes no sense, check security.protocol and the port.",
-    )
-    at_end: ClassVar = True
-
-    def take(self, rows: Rows) -> None:
-        """Unanswered requests that are large."""
-        large = rows.unanswered
-        large = large.where(large.asked_size >= LARGE)
-        columns = (large.row, large.connection, large.request, large.asked_size)
-        for row, connection, frame, size in zip(*(column.tolist() for column in columns), strict=True):
-            if self.around.closed(connection)[0] != NEVER and _is_refused(self.around, frame, size):
-                words = f"the connection was closed on a request of {counted(size, 'byte')}"
-                more = "; brokers take 100 MiB unless told otherwise" if size > LARGEST_REQUEST else ""
-                self.tell(row, words + more, "request")
 
 
 def _is_refused(around: Around, frame: int, size: int) -> bool:

@@ -13,9 +13,9 @@ from dissector.core.arrays import Bool
 from dissector.core.store import Store
 from dissector.exchange.frame_templates import FrameMasks, FrameTemplates, value_spans
 from dissector.exchange.info_column import ERROR_CODES
-from dissector.findings.finder import OverBodies
-from dissector.findings.rows import Rows
-from dissector.findings.seen import Seen
+from dissector.findings.framework.decoded_exchange import Seen
+from dissector.findings.framework.detector import OverBodies
+from dissector.findings.framework.examined_rows import Rows
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.codec.structs import structs_with

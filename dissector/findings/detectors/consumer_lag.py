@@ -6,10 +6,10 @@ from typing import ClassVar, Final, NamedTuple, cast
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
-from dissector.findings.found import Case, Telling
-from dissector.findings.noting import BodyNoter, Maker, Scope
-from dissector.findings.recurring import SECOND
-from dissector.findings.seen import Seen
+from dissector.findings.framework.decoded_exchange import Seen
+from dissector.findings.framework.extractor import BodyNoter, Maker, Scope
+from dissector.findings.framework.open_findings import Case, Telling
+from dissector.findings.framework.recurrence import SECOND
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.text import duration
+from dissector.findings.detectors.near_loss import NEAR_LOSS
+from dissector.findings.detectors.slow import LEAST_NS
 from dissector.findings.explanation import Explanation
-from dissector.findings.finder import Around, RowFinder
-from dissector.findings.found import Case, Telling
-from dissector.findings.latency import LEAST_NS
-from dissector.findings.loss import NEAR_LOSS
-from dissector.findings.rows import Rows
+from dissector.findings.framework.detector import Around, RowFinder
+from dissector.findings.framework.examined_rows import Rows
+from dissector.findings.framework.open_findings import Case, Telling
 from dissector.index.exchange_table import NO_FRAME, RowKind
 
 KEPT: Final = 4_096

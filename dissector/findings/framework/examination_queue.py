@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.findings.recurring import SECOND
+from dissector.findings.framework.recurrence import SECOND
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 

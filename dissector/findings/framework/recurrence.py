@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 from dissector.core.text import duration
-from dissector.findings.found import Case
+from dissector.findings.framework.open_findings import Case
 
 KEYS: Final = 8_192
 """Connections, partitions, groups of which a finder knows something, at most; past it those unseen for longest go."""

@@ -19,13 +19,13 @@ from dissector.core.batches import NEVER
 from dissector.core.store import Store
 from dissector.detection.kafka_detector import Connections
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.findings.bodies import Bodies
-from dissector.findings.finder import NarrowFinder, OverBodies, OverRows
-from dissector.findings.found import ALL, MOST, Found
-from dissector.findings.notes import NOTERS, AtOnce, Notes
-from dissector.findings.order import in_order, turns
+from dissector.findings.framework.aggregation import NOTERS, AtOnce, Notes
+from dissector.findings.framework.body_reader import Bodies
+from dissector.findings.framework.detector import NarrowFinder, OverBodies, OverRows
+from dissector.findings.framework.examination_queue import in_order, turns
+from dissector.findings.framework.examined_rows import Rows
+from dissector.findings.framework.open_findings import ALL, MOST, Found
 from dissector.findings.registry import FINDERS
-from dissector.findings.rows import Rows
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.message import Values

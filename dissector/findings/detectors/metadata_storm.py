@@ -6,12 +6,12 @@ from typing import ClassVar, Final, NamedTuple
 from dissector.core.finding import Severity
 from dissector.core.text import counted
 from dissector.findings.explanation import Explanation
-from dissector.findings.finder import Around
-from dissector.findings.found import Case, Telling
-from dissector.findings.noting import BodyNoter, Maker, Scope, Sink
-from dissector.findings.recurring import SECOND, Burst, Recent
-from dissector.findings.seen import Seen
-from dissector.findings.words import tally
+from dissector.findings.framework.decoded_exchange import Seen
+from dissector.findings.framework.detector import Around
+from dissector.findings.framework.extractor import BodyNoter, Maker, Scope, Sink
+from dissector.findings.framework.open_findings import Case, Telling
+from dissector.findings.framework.recurrence import SECOND, Burst, Recent
+from dissector.findings.framework.wording import tally
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
 

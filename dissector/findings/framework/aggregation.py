@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.found import Anew, Case, Changes, Telling, case_of
-from dissector.findings.noting import Maker, Noter, Scope
-from dissector.findings.recurring import Recent
+from dissector.findings.framework.decoded_exchange import Place
+from dissector.findings.framework.extractor import Maker, Noter, Scope
+from dissector.findings.framework.open_findings import Anew, Case, Changes, Telling, case_of
+from dissector.findings.framework.recurrence import Recent
 from dissector.findings.registry import FINDERS
-from dissector.findings.seen import Place
 
 
 def _by_noter() -> dict[type[Noter], list[type[Maker[Any]]]]:

@@ -11,10 +11,10 @@ Invariants:
 from collections.abc import Hashable
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from dissector.findings.finder import Around, Finder, OverBodies, OverRows
-from dissector.findings.found import Telling
-from dissector.findings.recurring import KEYS
-from dissector.findings.seen import Place
+from dissector.findings.framework.decoded_exchange import Place
+from dissector.findings.framework.detector import Around, Finder, OverBodies, OverRows
+from dissector.findings.framework.open_findings import Telling
+from dissector.findings.framework.recurrence import KEYS
 
 Scope = tuple[str | int, ...]
 """What findings are about: those of different scopes have nothing to do with each other."""

@@ -7,10 +7,10 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.finder import Around, RowFinder
-from dissector.findings.found import Telling
-from dissector.findings.recurring import Recent
-from dissector.findings.rows import Rows
+from dissector.findings.framework.detector import Around, RowFinder
+from dissector.findings.framework.examined_rows import Rows
+from dissector.findings.framework.open_findings import Telling
+from dissector.findings.framework.recurrence import Recent
 from dissector.index.exchange_table import NO_FRAME, RowKind
 
 NEAR_LOSS: Final = Explanation(

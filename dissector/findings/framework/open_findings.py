@@ -16,7 +16,7 @@ from dissector.core.arrays import Int64
 from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.seen import Place
+from dissector.findings.framework.decoded_exchange import Place
 from dissector.findings.summary import NO_FINDINGS, FindingSummary
 
 MOST: Final = 10_000

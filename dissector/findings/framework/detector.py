@@ -15,10 +15,10 @@ from dissector.core.batches import NEVER
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.findings.explanation import Explanation
-from dissector.findings.found import Case, Telling
-from dissector.findings.recurring import Burst, Episode, Recent
-from dissector.findings.rows import Rows
-from dissector.findings.seen import Seen
+from dissector.findings.framework.decoded_exchange import Seen
+from dissector.findings.framework.examined_rows import Rows
+from dissector.findings.framework.open_findings import Case, Telling
+from dissector.findings.framework.recurrence import Burst, Episode, Recent
 from dissector.protocol.message import Values
 
 

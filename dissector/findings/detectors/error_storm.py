@@ -1,0 +1,68 @@
+"""One retriable error, over and over."""
+
+from typing import ClassVar, Final, NamedTuple
+
+from dissector.core.finding import Severity
+from dissector.findings.explanation import Explanation
+from dissector.findings.framework.decoded_exchange import Seen
+from dissector.findings.framework.extractor import BodyNoter, Maker, Scope
+from dissector.findings.framework.open_findings import Telling
+from dissector.findings.framework.recurrence import SECOND, Burst
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
+from dissector.protocol.schema.errors import error_name, is_retriable
+from dissector.protocol.schema.loader import api_name
+
+MANY: Final = 10
+SPAN_NS: Final = 10 * SECOND
+SESSION_ERRORS: Final = frozenset((
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+))  # fmt: skip
+
+
+class ErrorTold(NamedTuple):
+    """A response bore an error, whatever the number of partitions that did."""
+
+    time_ns: int
+
+
+class ErrorsNoter(BodyNoter):
+    """Retriable errors by client, API and error."""
+
+    any_trouble: ClassVar = True
+
+    def look(self, seen: Seen) -> None:
+        """Some errors are told by others."""
+        for code in dict.fromkeys(seen.errors):
+            if is_retriable(code) and code not in SESSION_ERRORS and seen.key != ApiKey.METADATA:
+                scope = (self.around.client(seen.connection), seen.key, code)
+                self.note(scope, seen.row, seen.place, ErrorTold(seen.answered_ns))
+
+
+class ErrorStorm(Maker[ErrorTold]):
+    """One retriable error, over and over."""
+
+    noter: ClassVar = ErrorsNoter
+    explanation: ClassVar = Explanation(
+        "error-storm",
+        "The same retriable error again and again",
+        Severity.WARNING,
+        "A client got the same retriable error from the same API ten times or more, with no ten seconds of quiet.",
+        "The client tries again faster than the cause can go away: a leader election, a coordinator that moves or "
+        "loads, replicas that are not in sync, a topic that nobody created.",
+        "Read what the error asks for (kdissect explain errors). retry.backoff.ms and retry.backoff.max.ms set the "
+        "pace; delivery.timeout.ms and default.api.timeout.ms when the client gives up. A client that does not refresh "
+        "its metadata after NOT_LEADER_OR_FOLLOWER goes on for ever.",
+    )
+
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._burst = Burst()
+
+    def make(self, row: int, note: ErrorTold) -> None:
+        """One case until there are ten seconds without."""
+        _, key, code = self.scope
+        if self._burst.is_on(note.time_ns, MANY, SPAN_NS):
+            words = f"{error_name(int(code))} from {api_name(int(key))} {self._burst.count:,} times"
+            self.burst(self._burst, row, note.time_ns, words, "response.body")

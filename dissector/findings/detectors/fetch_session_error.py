@@ -1,0 +1,37 @@
+"""Fetch sessions that the broker does not have as the client has them."""
+
+from typing import ClassVar
+
+from dissector.core.finding import Severity
+from dissector.findings.detectors.error_storm import SESSION_ERRORS
+from dissector.findings.explanation import Explanation
+from dissector.findings.framework.decoded_exchange import Seen
+from dissector.findings.framework.detector import BodyFinder
+from dissector.findings.framework.recurrence import SECOND
+from dissector.protocol.schema.errors import error_name
+
+
+class FetchSessionError(BodyFinder):
+    """A fetch session that the broker does not have as the client has it."""
+
+    explanation: ClassVar = Explanation(
+        "fetch-session-error",
+        "A fetch session was lost",
+        Severity.WARNING,
+        "The broker answered a fetch with FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or the like: it does "
+        "not know the session, or counts its epochs differently.",
+        "The broker restarted or dropped the session to make room for others "
+        "(max.incremental.fetch.session.cache.slots, 1,000 unless told otherwise), or the client lost count: two "
+        "threads on one session, a response that it did not take in.",
+        "Once is normal: the client asks for everything anew with epoch 0. Many are wasteful, as each full fetch names "
+        "all partitions: raise the slots on brokers with many consumers; and where it is the epoch, look for the fetch "
+        "that was sent twice or never answered.",
+    )
+    any_trouble: ClassVar = True
+    quiet_ns: ClassVar = 60 * SECOND
+
+    def look(self, seen: Seen) -> None:
+        """One case a connection."""
+        for code in sorted(SESSION_ERRORS.intersection(seen.errors)):
+            words = f"{error_name(code)}: the session begins anew"
+            self.again((seen.connection, code), seen.row, seen.answered_ns, words, "response.body.error_code", "times")

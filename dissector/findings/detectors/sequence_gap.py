@@ -1,0 +1,54 @@
+"""Gaps in sequence numbers of an idempotent producer: a batch begins where the one before it in its partition ended."""
+
+from typing import ClassVar, Final
+
+from dissector.core.finding import Severity
+from dissector.findings.detectors.batch_sequences import AROUND, NOWHERE, BatchNoter, BatchSent, Partition
+from dissector.findings.explanation import Explanation
+from dissector.findings.framework.extractor import ONE, Maker, Scope
+from dissector.findings.framework.open_findings import Telling
+from dissector.findings.framework.recurrence import Recent
+
+PARTITIONS: Final = 4_096
+"""Of a producer that are remembered."""
+
+
+class _Last:
+    """The newest batch of a partition."""
+
+    next = -1
+    """The sequence number that comes next; -1 where nothing is known."""
+    place = NOWHERE
+
+
+class SequenceGap(Maker[BatchSent]):
+    """A number left out."""
+
+    noter: ClassVar = BatchNoter
+    explanation: ClassVar = Explanation(
+        "sequence-gap",
+        "A gap in an idempotent producer's sequence numbers",
+        Severity.WARNING,
+        "A batch begins later than where the one before it ended, for the same producer id and epoch, topic and "
+        "partition, and the capture lacks nothing of the connection in between.",
+        "The batch between went to another broker or was given up (delivery.timeout.ms) while later ones were on their "
+        "way, requests overtook each other, or the producer counts wrongly. The broker answers "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER until the missing one comes.",
+        "Look for the batch with the missing numbers and how it was answered. Keep "
+        "max.in.flight.requests.per.connection at 5 or fewer with enable.idempotence=true: brokers remember no more. "
+        "After a batch is given up, a producer must begin a new epoch.",
+    )
+
+    def __init__(self, found: Telling, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._last: Recent[Partition, _Last] = Recent(_Last, PARTITIONS)
+
+    def make(self, row: int, note: BatchSent) -> None:
+        """One case a producer."""
+        last = self._last.of(note.partition)
+        behind = (note.sequence - last.next) % AROUND
+        if last.next >= 0 and 0 < behind < AROUND // 2 and note.hole <= last.place:
+            words = f"begins with sequence number {note.sequence:,}, where {last.next:,} comes next"
+            self.again(ONE, row, note.time_ns, words, note.path, "gaps of this producer")
+        if last.next < 0 or behind < AROUND // 2:
+            last.next, last.place = note.end, note.place

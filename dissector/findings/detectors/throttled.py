@@ -1,0 +1,54 @@
+"""Responses that a quota held back."""
+
+from typing import ClassVar, NamedTuple
+
+from dissector.core.finding import Severity
+from dissector.findings.explanation import Explanation
+from dissector.findings.framework.decoded_exchange import Seen
+from dissector.findings.framework.extractor import ONE, BodyNoter, Maker
+from dissector.findings.framework.recurrence import SECOND
+from dissector.protocol.schema.loader import api_name
+
+
+class Held(NamedTuple):
+    """A response was held back."""
+
+    throttle_time_ms: int
+    time_ns: int
+
+
+class ThrottleNoter(BodyNoter):
+    """Responses held back by client and API."""
+
+    any_trouble: ClassVar = True
+
+    def look(self, seen: Seen) -> None:
+        """The server says so itself."""
+        throttle = seen.response.get("throttle_time_ms")
+        if isinstance(throttle, int) and throttle > 0:
+            scope = (self.around.client(seen.connection), seen.key)
+            self.note(scope, seen.row, seen.place, Held(throttle, seen.answered_ns))
+
+
+class Throttled(Maker[Held]):
+    """A quota at work."""
+
+    noter: ClassVar = ThrottleNoter
+    explanation: ClassVar = Explanation(
+        "throttled",
+        "Throttled by a quota",
+        Severity.WARNING,
+        "A response bears throttle_time_ms: the client went over a quota, and the broker will not read more of this "
+        "connection for so long.",
+        "A quota on bytes (producer_byte_rate, consumer_byte_rate), on request time (request_percentage) or on changes "
+        "of topics (controller_mutation_rate) is set for the user or the client id.",
+        "Send or fetch less at a time, compress (compression.type), spread the load, or have the quota raised "
+        "(kafka-configs --entity-type users or clients). Clients must wait by themselves before they send again "
+        "(KIP-219).",
+    )
+    quiet_ns: ClassVar = 60 * SECOND
+
+    def make(self, row: int, note: Held) -> None:
+        """One case until there is a minute without."""
+        words = f"{api_name(int(self.scope[1]))} was throttled for {note.throttle_time_ms:,} ms"
+        self.again(ONE, row, note.time_ns, words, "response.body.throttle_time_ms", "such responses")
