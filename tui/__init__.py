@@ -1,1 +1,1 @@
-"""The screen: exchanges, the fields of the chosen one, its bytes. Has no logic about Kafka of its own."""
+"""The terminal user interface: list of exchanges, fields of the selected one, its bytes. No logic about Kafka."""

@@ -1,4 +1,4 @@
-"""The application: opens captures on the main screen, as the user wants to have it."""
+"""The application: opens captures on the main screen, with the user's preferences."""
 
 import curses
 import os
@@ -40,22 +40,19 @@ from tui.typeahead import TypeAhead
 NAMED: Final = 3
 """Files of a capture that are named where it is offered."""
 OFFERED: Final = 20
-"""Recent filters, and files, in the palette."""
+"""Recent filters and recent captures in the palette."""
 Opener = Callable[[Sequence[str]], Capture]
 LEFT: Final = 128 + signal.SIGINT
 
 
 class KDissectApp(TypeAhead):
-    """kdissect on a terminal. Without a screen to begin with it offers captures that were opened before, and `opener`
-    opens them."""
+    """kdissect on a terminal. Without a first screen it offers recent captures, and `opener` opens them."""
 
     CSS = CSS
     TITLE = "kdissect"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Palette}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "ctrl+s", "picture", "Picture", show=False, tooltip="Save a picture of the screen (SVG)", id="app.picture"
-        )
+        Binding("ctrl+s", "picture", "Screenshot", show=False, tooltip="Save a screenshot (SVG)", id="app.picture")
     ]
 
     def __init__(self, main: Screen[None] | None = None, opener: Opener = Capture) -> None:
@@ -63,10 +60,10 @@ class KDissectApp(TypeAhead):
         self._main = main
         self._opener = opener
         self._opened = ExitStack()
-        """Captures that were opened here, to be closed at the end: a thread may still read the last one."""
+        """Captures that were opened here. They are closed at the end: a thread may still read the last one."""
         self._settings = settings.load()
         self.error: CaptureError | None = None
-        """What ended it."""
+        """The error that ended the application."""
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The hues, for themes that are not ours."""
@@ -85,19 +82,17 @@ class KDissectApp(TypeAhead):
         self._opened.close()
 
     def _apply_settings(self) -> None:
-        """Take what the user chose; say what makes no sense of it."""
+        """Apply the user's preferences, and report the first problem with them."""
         wanted, problem = self._settings.theme or KDISSECT.name, self._settings.problem
         if wanted not in self.available_themes:
-            problem = (
-                problem or f"config.toml: there is no theme {wanted!r}; there are {', '.join(self.available_themes)}"
-            )
+            problem = problem or f"config.toml: unknown theme {wanted!r}; themes are {', '.join(self.available_themes)}"
             wanted = KDISSECT.name
         self.theme = wanted
         self.theme_changed_signal.subscribe(self, self._theme_chosen)
         known = set(_binding_ids())
         unknown = [name for name in self._settings.keys if name not in known]
         if unknown:
-            problem = problem or f"config.toml: no key has the id {unknown[0]!r}"
+            problem = problem or f"config.toml: unknown key id {unknown[0]!r}"
         self.set_keymap(self._settings.keys)
         if problem:
             self.notify(clean(problem), severity="warning", markup=False, timeout=8)
@@ -114,14 +109,14 @@ class KDissectApp(TypeAhead):
         try:
             settings.change(name, value)
         except (OSError, ValueError) as error:
-            words = clean(f"not kept for the next time: {error}")
+            words = clean(f"preference not saved: {error}")
             self.notify(words, severity="warning", markup=False, timeout=4)
 
     def _show(self, main: Screen[None], *, instead: bool = False) -> None:
-        """Put a capture, or two, on the screen, as it is to look; `instead` of what is there."""
+        """Show a screen with the user's preferences; `instead` of the one that is shown."""
         if isinstance(main, MainScreen):
             appearance = main.appearance
-            appearance.columns, appearance.color_by = self._settings.columns, self._settings.colours
+            appearance.columns, appearance.color_by = self._settings.columns, self._settings.colors
             appearance.time = self._settings.time
         if instead:
             self.switch_screen(main)
@@ -139,7 +134,7 @@ class KDissectApp(TypeAhead):
         self.push_screen(Menu("Open a capture", choices), chosen)
 
     def open_files(self, paths: Sequence[str]) -> bool:
-        """Open another capture in place of the one that is shown; whether that could be done."""
+        """Open another capture in place of the one that is shown; return whether it could be."""
         try:
             capture = self._opened.enter_context(self._opener(paths))
         except CaptureError as error:
@@ -153,7 +148,7 @@ class KDissectApp(TypeAhead):
         return True
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What ctrl+p offers: Textual's own, what has a key where the user is, what was used before."""
+        """Return the palette's commands: Textual's, those with a key on this screen, recent filters and captures."""
         yield from super().get_system_commands(screen)
         for node, binding, enabled, tooltip in screen.active_bindings.values():
             if binding.description and enabled and not binding.system:
@@ -171,7 +166,7 @@ class KDissectApp(TypeAhead):
             yield SystemCommand(f"Column: {column.name}", "Show or hide this column", toggle)
         for paths in recent_captures()[:OFFERED]:
             name, folder = _called(paths)
-            yield SystemCommand(f"Open: {name}", f"This capture, of {folder}", partial(self.open_files, paths))
+            yield SystemCommand(f"Open: {name}", f"Open this capture in {folder}", partial(self.open_files, paths))
 
     def on_capture_failed(self, message: CaptureFailed) -> None:
         self.error = message.error
@@ -198,11 +193,11 @@ class KDissectApp(TypeAhead):
         self.push_screen(HelpScreen(keys_of(self.screen)))
 
     def action_picture(self) -> None:
-        """Save what the screen shows as SVG, in the current folder."""
+        """Save the screen as SVG in the current folder."""
         try:
             path = Path(self.save_screenshot())
         except OSError as error:
-            words = clean(f"no picture: {error.strerror or error}")
+            words = clean(f"screenshot not saved: {error.strerror or error}")
             self.notify(words, severity="error", markup=False)
         else:
             self.notify(f"saved {path.name}", markup=False)
@@ -210,18 +205,18 @@ class KDissectApp(TypeAhead):
 
 def run(
     paths: Sequence[str],
-    asked: tuple[int, int] | None = None,
+    response_to: tuple[int, int] | None = None,
     *,
     ports: Set[int] = frozenset(),
     topics: Mapping[str, str] | None = None,
     show_secrets: bool = False,
 ) -> int:
-    """Open captures on the screen, or without any offer recent ones; the exit code. Raises `capture.CaptureError`
-    before the screen is taken, or after it is given back, where a pipe turned out to be no capture."""
+    """Open captures on the screen, or offer recent ones; return the exit code. Raises `capture.CaptureError` before the
+    terminal is taken, or after it is given back if a pipe turned out to be no capture."""
     _take_terminal()
 
     def opener(paths: Sequence[str]) -> Capture:
-        return Capture(paths, response_to=asked, ports=ports, topics=topics, show_secrets=show_secrets)
+        return Capture(paths, response_to=response_to, ports=ports, topics=topics, show_secrets=show_secrets)
 
     with ExitStack() as opened:
         main = MainScreen(opened.enter_context(opener(paths))) if paths else None
@@ -235,9 +230,9 @@ def run(
 
 
 def run_diff(a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> int:
-    """Show two sides beside each other; the exit code: 0 for the same, 1 for different, 2 where there is nothing to
-    compare, 130 where the user left before that was known. Raises `capture.CaptureError` where a pipe turned out to be
-    no capture."""
+    """Show two sides next to each other; return the exit code: 0 if they are the same, 1 if they differ, 2 if there is
+    nothing to compare, 130 if the user quit before the comparison was done. Raises `capture.CaptureError` if a pipe
+    turned out to be no capture."""
     _take_terminal()
     screen = DiffScreen(a, b, connections)
     app = KDissectApp(screen)
@@ -251,32 +246,32 @@ def run_diff(a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> int:
 
 
 def run_live(capture: Capture, recording: Recording, wanted: CaptureSettings, begin: Begin) -> None:
-    """Show a capture that grows, and others that the user has begun, until the user leaves."""
+    """Show a live capture, and those that the user starts after it, until the user quits."""
     _take_terminal()
     KDissectApp(LiveScreen(capture, recording, wanted, begin)).run()
 
 
 def _take_terminal() -> None:
-    """End with it; and if it has no colours it gets none: what it would make of them nobody knows."""
+    """End with the terminal. One without colors gets none: nobody knows what it would make of them."""
     end_with_terminal()
     try:
         curses.setupterm(fd=sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
-        colours = curses.tigetnum("colors")
-    except (curses.error, OSError):  # nothing is known of it
+        colors = curses.tigetnum("colors")
+    except (curses.error, OSError):  # nothing is known of the terminal
         return
-    if colours < 2:
+    if colors < 2:
         os.environ["NO_COLOR"] = "1"
 
 
 def _called(paths: Sequence[str]) -> tuple[str, str]:
-    """The names of a capture's files, and the folder of the first one; for a terminal."""
+    """Return the names of a capture's files, and the folder of the first one; clean."""
     names = ", ".join(Path(path).name for path in paths[:NAMED])
     more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
     return clean(names + more), clean(str(Path(paths[0]).parent))
 
 
 def _binding_ids(kind: type[DOMNode] = DOMNode) -> Iterator[str]:
-    """The ids of all keys there are."""
+    """Yield the ids of all key bindings."""
     own = kind.__dict__.get("BINDINGS", ())
     yield from (each.id for each in own if isinstance(each, Binding) and each.id is not None)
     for each in kind.__subclasses__():

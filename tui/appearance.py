@@ -1,4 +1,4 @@
-"""How the list shows rows: what the user chose of columns, colours and times. Without a screen."""
+"""How the list shows rows: columns, colors, time format, sort order, marks. Without a screen."""
 
 from dataclasses import dataclass, field
 
@@ -11,12 +11,12 @@ from tui.time_format import TimeFormat
 
 @dataclass
 class Appearance:
-    """Shared by the list, which draws by it, and by those who change it."""
+    """Shared by the list, which draws by it, and by the features that change it."""
 
     columns: ListColumns = field(default_factory=ListColumns)
     color_by: ColorBy = ColorBy.SEVERITY
     time: TimeFormat = TimeFormat.START
     reference: int | None = None
-    """The row that times count from, where the user chose one."""
+    """The row that times count from; None for the first one."""
     sorting: SortOrder | None = None
     marks: RowMarks = field(default_factory=RowMarks)

@@ -1,6 +1,6 @@
-"""What a user may want to take along of what is chosen, each form as text for the clipboard.
+"""The formats in which the selected field or row can be copied to the clipboard.
 
-Whatever the wire had in it is cleaned by each form: who pastes it into a shell gets words, and line feeds are ours.
+Every format cleans what came from the wire: pasted into a shell it is text, and line feeds are ours.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,11 +15,11 @@ from tui.exchange_model import ExchangeModel
 from tui.labels import field_label, row_cells
 
 LONGEST: Final = 65_536
-"""Characters: terminals take hardly more of what is copied by OSC 52."""
+"""Characters: terminals hardly take more by OSC 52."""
 
 
 class ClipboardFormat(NamedTuple):
-    """A form: its key, what it is called, how it is made, cleaned; None where there is nothing to make it of."""
+    """A format: its key, its name, and the function that makes the text, cleaned; None if there is nothing to copy."""
 
     key: str
     words: str
@@ -27,14 +27,14 @@ class ClipboardFormat(NamedTuple):
 
 
 class ClipboardText(NamedTuple):
-    """What goes to the clipboard; of how many characters it is the beginning."""
+    """The text for the clipboard; `size` is its length in characters before it was cut."""
 
     text: str
     size: int
 
 
 def clipboard_text(form: ClipboardFormat, model: ExchangeModel) -> ClipboardText | None:
-    """What a form gives for what is chosen now, no longer than `LONGEST`."""
+    """Return the text of a format for the current selection, cut to `LONGEST`."""
     text = form.make(model)
     if text is None:
         return None
@@ -46,7 +46,7 @@ def _path(model: ExchangeModel) -> str | None:
 
 
 def _value(model: ExchangeModel) -> str | None:
-    """A leaf's value without quotes; a structure as JSON."""
+    """Return a leaf's value without quotes; a structure as JSON."""
     node = model.node
     if node is None:
         return None
@@ -66,18 +66,18 @@ def _python(model: ExchangeModel) -> str | None:
 
 
 def _json(model: ExchangeModel) -> str | None:
-    """The field as `show --format json` has it, or the whole message."""
-    if model.look is None:
+    """Return the field as `show --format json` prints it, or the whole message."""
+    if model.traced is None:
         return None
     node = model.node
-    value = value_at(model.look.message, node.path if node is not None else "")
+    value = value_at(model.traced.message, node.path if node is not None else "")
     if value is ABSENT:
         value = node.value if node is not None else None
     return dumps(value, indented=True).decode()
 
 
 def _command(model: ExchangeModel) -> str | None:
-    """For a shell, where the same files are."""
+    """Return a shell command; it works where the same files are."""
     return None if model.number is None else show_command(model.capture.names, None, f"number == {model.number + 1}")
 
 
@@ -89,10 +89,10 @@ def _row(model: ExchangeModel) -> str | None:
 
 
 def _tree(model: ExchangeModel) -> str | None:
-    """The field and all below it, indented; of a large one no more than can be taken along."""
-    if model.look is None:
+    """Return the field and all fields below it, indented; cut where a large one exceeds the clipboard."""
+    if model.traced is None:
         return None
-    top = model.node if model.node is not None else model.look.message.tree
+    top = model.node if model.node is not None else model.traced.message.tree
     lines: list[str] = []
     room = LONGEST
     for depth, node in _below(top):
@@ -104,7 +104,7 @@ def _tree(model: ExchangeModel) -> str | None:
 
 
 def _below(top: Node) -> Iterable[tuple[int, Node]]:
-    """A node and all below it, each with its depth."""
+    """Yield a node and all nodes below it, each with its depth."""
     stack = [(0, top)] if top.path else [(0, child) for child in reversed(top.children)]
     while stack:
         depth, node = stack.pop()
@@ -116,9 +116,9 @@ CLIPBOARD_FORMATS: Final = (
     ClipboardFormat("f", "path of the field", _path),
     ClipboardFormat("v", "value", _value),
     ClipboardFormat("h", "bytes as hex", _hex),
-    ClipboardFormat("p", "bytes as Python's", _python),
-    ClipboardFormat("j", "JSON of the field, or the message", _json),
-    ClipboardFormat("t", "text of the tree from here on", _tree),
+    ClipboardFormat("p", "bytes as a Python literal", _python),
+    ClipboardFormat("j", "JSON of the field, or of the message", _json),
+    ClipboardFormat("t", "text of the field and all below it", _tree),
     ClipboardFormat("r", "row", _row),
     ClipboardFormat("c", "command that shows the same", _command),
 )

@@ -1,6 +1,6 @@
 """Pairs, causes and fields of a comparison as cells of a line. Every word from the wire passes `clean` here.
 
-A cell is a text and its tone: what `CellList` has a style for. No tone says what its sign or words do not.
+A cell is a text and its tone: a style of `CellList`. A tone never says more than its sign or text does.
 """
 
 from typing import Final
@@ -26,13 +26,13 @@ SIGNS: Final = {
 NOTHING: Final = "—"
 PARTS: Final = {"request": "→ ", "response": "← ", "": ""}
 WIDE, WIDER = 96, 130
-"""Cells of a line from which on it says more."""
+"""Cells of a line from which on it has more columns."""
 VERDICT_WIDTH: Final = 19
 LEAST_FIELD: Final = 10
 
 
 def fit(text: str, width: int, *, tail: bool = False) -> str:
-    """A text in exactly so many cells; of one that is too long the beginning, or the `tail`."""
+    """Fit a text into exactly `width` cells; of one that is too long keep the beginning, or the `tail`."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)
     if width < 2:
@@ -51,18 +51,19 @@ def pair_head(width: int) -> str:
 
 
 def pair_cells(model: DiffModel, pair: ExchangePair, width: int, *, matched: bool, marked: int | None) -> list[Cell]:
-    """A pair: both sides, the verdict. `matched` if by hand; `marked` is the side whose row waits to be matched."""
+    """Return the cells of a pair: both sides, the verdict. `matched` if by hand; `marked` is the side whose row waits
+    to be matched."""
     sign, tone, words = verdict(model, pair)
     side = _side_width(width)
     out = [(f"{sign} ", tone)]
     for n in SIDES:
-        told, info = _exchange(model, n, row_of(pair, n))
-        told = ("◆" if n == marked else " ") + told
-        room = side - cell_len(told)
+        label, info = _exchange(model, n, row_of(pair, n))
+        label = ("◆" if n == marked else " ") + label
+        room = side - cell_len(label)
         if room < 4:
-            out.append((fit(told, side), ""))
+            out.append((fit(label, side), ""))
         else:
-            out += [(told, ""), (fit(f"  {info}", room), "dim")]
+            out += [(label, ""), (fit(f"  {info}", room), "dim")]
         out.append((" ", ""))
     return [*out, (fit(words + (" ⇄ by hand" if matched else ""), width - 4 - 2 * side), tone)]
 
@@ -81,13 +82,13 @@ def _exchange(model: DiffModel, side: int, row: int | None) -> tuple[str, str]:
 
 
 def pair_text(model: DiffModel, pair: ExchangePair) -> str:
-    """A pair in one line, for who takes it elsewhere."""
+    """Return a pair in one line, for the clipboard."""
     a, b = (_exchange(model, side, row_of(pair, side))[0].strip() for side in SIDES)
     return f"A {a} ⇄ B {b}: {verdict(model, pair)[2]}"
 
 
 def verdict(model: DiffModel, pair: ExchangePair) -> tuple[str, str, str]:
-    """A pair's sign, its tone, its verdict in words: what these two exchanges show of what their kind does."""
+    """Return a pair's sign, its tone, and its verdict in words: which of its API's differences they show."""
     sign, tone = SIGNS[pair.verdict]
     if pair.a is None or pair.b is None:
         return sign, tone, pair.verdict.value
@@ -104,12 +105,12 @@ def verdict(model: DiffModel, pair: ExchangePair) -> tuple[str, str, str]:
 
 def cause_head(width: int) -> str:
     what, value, often, _ = _cause_widths(width)
-    return f"{fit('what', what)} {fit('A', value)} {fit('B', value)} {fit('often', often)}{' ' if often else ''}why"
+    return f"{fit('what', what)} {fit('A', value)} {fit('B', value)} {fit('count', often)}{' ' if often else ''}why"
 
 
 def cause_cells(entry: DiffEntry, width: int, *, first: bool) -> list[Cell]:
-    """An entry: what differs, A against B, how often, why, what controls it. `first` if the one above is of another
-    API."""
+    """Return the cells of an entry: what differs, A and B, how often, why, which setting controls it. `first` if the
+    entry above is of another API."""
     sign, tone = cause_sign(entry)
     what, value, often, why = _cause_widths(width)
     api, field = clean(entry.api) or "connections", cause_field(entry)
@@ -124,7 +125,7 @@ def cause_cells(entry: DiffEntry, width: int, *, first: bool) -> list[Cell]:
 
 
 def _cause_widths(width: int) -> tuple[int, int, int, int]:
-    """Cells for what, each value, how often, why."""
+    """Return the widths of what, each value, count, why, in cells."""
     often = 9 if width >= WIDE else 0
     room = width - 2 - 3 - (often + 1 if often else 0)
     what, value = room * 36 // 100, room * (19 if width >= WIDE else 23) // 100
@@ -143,7 +144,7 @@ def cause_sign(entry: DiffEntry) -> Cell:
 
 
 def cause_field(entry: DiffEntry) -> str:
-    """What of an API an entry is about."""
+    """Return what of an API an entry is about."""
     if entry.path:
         return clean(entry.path) if entry.api else "all"
     return clean(entry_name(entry))
@@ -157,7 +158,7 @@ def _often(entry: DiffEntry) -> str:
 
 
 def _field(part: str, path: str, width: int) -> str:
-    """A field with the way of its message; of a long path the end, which tells most."""
+    """Return a field with the arrow of its message; of a long path the end, which says most."""
     arrow = PARTS[part]
     return arrow + fit(path, width - len(arrow), tail=True)
 
@@ -171,10 +172,10 @@ def _why(entry: DiffEntry, width: int) -> str:
 
 
 def cause_text(entry: DiffEntry) -> str:
-    """All of an entry in one line."""
-    told = entry_block(entry)
-    more = "".join(f" · {words}" for words in told.details)
-    return f"{clean(entry.api)} {told.text} · {told.reason}{more}".strip()
+    """Return all of an entry in one line."""
+    block = entry_block(entry)
+    more = "".join(f" · {words}" for words in block.details)
+    return f"{clean(entry.api)} {block.text} · {block.reason}{more}".strip()
 
 
 def line_head(width: int) -> str:
@@ -183,12 +184,12 @@ def line_head(width: int) -> str:
 
 
 def line_cells(model: DiffModel, line: FieldLine, width: int) -> list[Cell]:
-    """A field of a pair, side by side."""
+    """Return the cells of one field of a pair: the values of both sides."""
     path, value, why = _line_widths(width)
     sign, tone = line_sign(line)
     quiet = "dim" if tone == "dim" else ""
     texts = [line_value(model, side, line) for side in SIDES]
-    if texts[0] == texts[1] and line.difference is not None:  # the wire says the same, and means something else by it
+    if texts[0] == texts[1] and line.difference is not None:  # the bytes are the same, their meaning is not
         texts = [clean(value) for value in line.values]
     return [
         (f"{sign} ", tone), (_field(line.part, clean(line.path), path), quiet), (" ", ""),
@@ -198,7 +199,7 @@ def line_cells(model: DiffModel, line: FieldLine, width: int) -> list[Cell]:
 
 
 def _line_widths(width: int) -> tuple[int, int, int]:
-    """Cells for the path, each value, why."""
+    """Return the widths of the path, each value, why, in cells."""
     room = width - 2 - 3
     path, value = room * 34 // 100, room * 22 // 100
     return path, value, room - path - 2 * value
@@ -217,7 +218,7 @@ def line_sign(line: FieldLine) -> Cell:
 
 
 def line_value(model: DiffModel, side: int, line: FieldLine) -> str:
-    """What a side has there: as the wire has it, else in the comparison's words."""
+    """Return a side's value: as the wire has it, else in the comparison's words."""
     if line.part and line.where[side] is None:
         return NOTHING
     node = model.node(side, line)
@@ -240,7 +241,7 @@ def line_why(line: FieldLine) -> str:
 
 
 def line_text(model: DiffModel, line: FieldLine) -> str:
-    """A field in one line, for who takes it elsewhere."""
+    """Return a field in one line, for the clipboard."""
     name = f"{line.part}.{clean(line.path)}" if line.part else line.path
     a, b = (line_value(model, side, line) for side in SIDES)
     why = line_why(line)
@@ -248,7 +249,7 @@ def line_text(model: DiffModel, line: FieldLine) -> str:
 
 
 def shared(words: list[str], room: int) -> list[str]:
-    """Two texts in so many cells: each has half of them, and what the other leaves."""
+    """Fit two texts into `room` cells: each gets half of them, and what the other does not need."""
     half = max(0, room) // 2
     lengths = [cell_len(each) for each in words]
     rooms = [max(half, room - length) for length in reversed(lengths)]

@@ -1,9 +1,9 @@
-"""What the diff screen shows, without a screen: which pairs, which fields of the chosen one, which bytes of each side.
+"""The state of the diff screen, without a screen: pairs, fields of the selected pair, bytes of each side.
 
 Invariants:
-  * `shown` are places of pairs in the comparison, ascending;
-  * each side's `ExchangeModel` shows the chosen pair's exchange of that side, or nothing where there is none;
-  * how much differs in a pair is worked out when somebody looks at it, and a bounded number of answers is kept.
+  * `shown` are indices of pairs in the comparison, ascending;
+  * each side's `ExchangeModel` shows the selected pair's exchange of that side, or nothing if there is none;
+  * the number of differences of a pair is counted when it is drawn, and a bounded number of counts is cached.
 """
 
 from bisect import bisect_left
@@ -29,14 +29,14 @@ SIDES: Final = (0, 1)
 
 
 class FieldLine(NamedTuple):
-    """One line of the fields of a pair. A side's path is None where it has no such field."""
+    """One line of the fields of a pair. A side's path is None if it has no such field."""
 
     part: str
     """``request``, ``response``, or empty for the version of both."""
     path: str
     where: tuple[LeafPath | None, LeafPath | None]
     values: tuple[str, str]
-    """In the comparison's words, where a node has none of its own."""
+    """In the comparison's words, for fields whose node has no value."""
     alike: bool
     difference: FieldDifference | None
 
@@ -50,7 +50,7 @@ class DiffModel:
         self.hides_equal = False
         self.shows_all_fields = False
         self.cause: DiffEntry | None = None
-        """The one that is gone along."""
+        """The cause that is followed."""
         self.pair: ExchangePair | None = None
         self.lines: list[FieldLine] = []
         self.line = 0
@@ -74,7 +74,7 @@ class DiffModel:
         self.shown = everything if shown else [n for n in everything if not self.is_equal(pairs[n])]
 
     def nearest(self, place: int) -> int:
-        """The position among those shown of a pair, or of the nearest behind it; the last one's where there is none."""
+        """Return the position in `shown` of a pair, or of the next one after it; the last position if there is none."""
         return max(0, min(bisect_left(self.shown, place), len(self.shown) - 1))
 
     def api(self, side: int, row: int) -> str:
@@ -90,15 +90,15 @@ class DiffModel:
         return self.version(0, pair.a) != self.version(1, pair.b)
 
     def is_equal(self, pair: ExchangePair) -> bool:
-        """Whether nothing of its kind differs."""
+        """Return whether nothing differs in a pair."""
         return pair.verdict is PairVerdict.SAME and not self.versions_differ(pair)
 
     def _differing(self, pair: ExchangePair) -> int:
-        """How many fields of a pair differ."""
+        """Return how many fields of a pair differ."""
         return len(self.comparison.differences(pair))
 
     def place_of(self, side: int, row: int) -> int | None:
-        """Where the pair of a row stands in the comparison."""
+        """Return the index in the comparison of the pair of a row."""
         place = int(self._places[side][row])
         return place if place >= 0 else None
 
@@ -114,7 +114,7 @@ class DiffModel:
         self.relist()
 
     def relist(self) -> None:
-        """Make the lines of the chosen pair anew, and go to the first that tells something."""
+        """Rebuild the lines of the selected pair, and select the first that differs."""
         self.lines = self._lines(self.pair) if self.pair is not None else []
         self.choose_line(next((n for n, line in enumerate(self.lines) if not line.alike), 0))
 
@@ -123,8 +123,9 @@ class DiffModel:
         if pair.a is not None and pair.b is not None:
             versions = [self.version(0, pair.a), self.version(1, pair.b)]
             if versions[0] != versions[1] or self.shows_all_fields:
-                told = [f"v{version}" for version in versions]
-                out.append(FieldLine("", "version", (None, None), (told[0], told[1]), versions[0] == versions[1], None))
+                texts = [f"v{version}" for version in versions]
+                is_equal = versions[0] == versions[1]
+                out.append(FieldLine("", "version", (None, None), (texts[0], texts[1]), is_equal, None))
             if not self.shows_all_fields:
                 return out + [
                     FieldLine(each.part, each.path_a or each.path_b or each.path, (each.where_a, each.where_b),
@@ -139,7 +140,7 @@ class DiffModel:
         return out
 
     def choose_line(self, number: int) -> None:
-        """Choose a field: both sides show the message that has it, and where it stands there."""
+        """Select a field: both sides show the message that has it, and its bytes."""
         self.line = max(0, min(number, len(self.lines) - 1))
         line = self.lines[self.line] if self.lines else None
         for side in SIDES:
@@ -149,13 +150,13 @@ class DiffModel:
             model.node = self.node(side, line) if line is not None and model.side == line.part else None
 
     def node(self, side: int, line: FieldLine) -> Node | None:
-        """Where a side has the field of a line."""
+        """Return the node of a line's field on a side."""
         exchange, where = self.sides[side].exchange, line.where[side]
         message = getattr(exchange, line.part, None) if exchange is not None and line.part else None
         return find_node(message, where) if message is not None and where is not None else None
 
     def line_of(self, side: int, node: Node) -> int | None:
-        """The line of a node that a side has, or of the nearest above it."""
+        """Return the line of a side's node, or of its nearest ancestor."""
         part = self.sides[side].side
         found = [
             (n, place)
@@ -166,7 +167,7 @@ class DiffModel:
         return max(near)[1] if near else None
 
     def flip(self) -> bool:
-        """The other message on both sides, at its first field that differs; whether there is one."""
+        """Show the other message on both sides, at its first field that differs; return whether there is one."""
         now = next((side.side for side in self.sides if side.exchange is not None), "request")
         other = "response" if now == "request" else "request"
         there = [side.turn(other) for side in self.sides]
@@ -179,11 +180,11 @@ class DiffModel:
         return True
 
     def last_line(self) -> int:
-        """The last line that differs."""
+        """Return the last line that differs."""
         return next((n for n in range(len(self.lines) - 1, -1, -1) if self._tells(self.lines[n])), 0)
 
     def next_line(self, step: int) -> int | None:
-        """The next line that differs, from the chosen one; None where there is no more."""
+        """Return the next line that differs; None if there is none."""
         numbers = range(self.line + step, len(self.lines) if step > 0 else -1, step)
         return next((n for n in numbers if self._tells(self.lines[n])), None)
 
@@ -192,9 +193,10 @@ class DiffModel:
         return line.difference is not None or (not line.part and not line.alike)
 
     def next_pair(self, start: int, step: int, stopped: Callable[[], bool]) -> int | None:
-        """The place in the comparison of the next pair that differs, or that shows the cause that is followed: of those
-        shown, from position `start` on. None if there is none, or `stopped`. May take a while, in a thread."""
-        shown = self.shown  # as it is now: the user may show others meanwhile
+        """Return the index in the comparison of the next pair that differs, or that shows the followed cause: of those
+        in `shown`, from position `start` on. None if there is none, or if `stopped`. May take a while: run it in a
+        thread."""
+        shown = self.shown  # a copy: the user may show other pairs meanwhile
         for position in range(start, len(shown) if step > 0 else -1, step):
             if stopped():
                 return None
@@ -204,13 +206,13 @@ class DiffModel:
         return None
 
     def _shows(self, pair: ExchangePair, entry: DiffEntry) -> bool:
-        """Whether a pair shows an entry; those of other APIs are passed over without decoding them."""
+        """Return whether a pair shows an entry. Pairs of other APIs are skipped without decoding them."""
         apis = (self.api(side, row) for side in SIDES if (row := row_of(pair, side)) is not None)
         return entry.api in apis and self.comparison.shows(pair, entry)
 
     def first_shown(self, entry: DiffEntry, stopped: Callable[[], bool]) -> int | None:
-        """The place in the comparison of the first pair that shows an entry; of its first row where none does: what one
-        side has there it may have said in an exchange that has no other. May take a while."""
+        """Return the index in the comparison of the first pair that shows an entry; of the entry's first row if none
+        does: the exchange that shows it may have no counterpart. May take a while."""
         for place, pair in enumerate(self.comparison.pairs):
             if stopped():
                 return None
@@ -219,18 +221,18 @@ class DiffModel:
         return self.said_at(entry)
 
     def said_at(self, entry: DiffEntry) -> int | None:
-        """The place in the comparison of the first row of an entry; None for what no row says."""
+        """Return the index in the comparison of an entry's first row; None if it has none."""
         first = ((side, row) for side, row in enumerate((entry.row_a, entry.row_b)) if row is not None)
         return next((found for side, row in first if (found := self.place_of(side, row)) is not None), None)
 
     def differs(self, pair: ExchangePair) -> bool:
-        """Whether a pair has something to tell: a field, a version, its place, or that it stands alone."""
+        """Return whether a pair differs: in a field, the version, the order, or because one side is missing."""
         if pair.verdict in (PairVerdict.SAME, PairVerdict.DIFFERENT):
             return self.versions_differ(pair) or (pair.verdict is PairVerdict.DIFFERENT and self.differing(pair) > 0)
         return pair.verdict is not PairVerdict.MORE
 
     def line_of_cause(self, entry: DiffEntry) -> int:
-        """The line of the chosen pair that shows an entry."""
+        """Return the line of the selected pair that shows an entry."""
         if entry.path == "version":
             return 0
         wanted = (entry.part, entry.path)
@@ -239,7 +241,7 @@ class DiffModel:
 
 
 def row_of(pair: ExchangePair, side: int) -> int | None:
-    """A side's row of a pair."""
+    """Return a side's row of a pair."""
     return pair.b if side else pair.a
 
 

@@ -1,4 +1,4 @@
-"""Reads and compares two sides beside the screen, which hears of it a few times a second and can stop it."""
+"""Reads and compares two sides in a thread. It reports progress a few times a second, and can be stopped."""
 
 import sys
 import time
@@ -13,18 +13,18 @@ from tui.loader import SECONDS_BETWEEN, SWITCH_SECONDS, load
 
 
 class Stopped(Exception):  # noqa: N818  # nothing is wrong
-    """Nobody wants the comparison any more."""
+    """The comparison is not wanted any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchedSide(DiffSide):
-    """A side that says how far it is looked through."""
+    """A side that reports how far the comparison has read it."""
 
-    tell: Callable[[int], None] = field(kw_only=True)
+    report: Callable[[int], None] = field(kw_only=True)
 
     def rows(self) -> Iterator[Int64]:
         for some in DiffSide.rows(self):
-            self.tell(int(some[0]) if len(some) else 0)
+            self.report(int(some[0]) if len(some) else 0)
             yield some
 
 
@@ -33,44 +33,47 @@ def compare(
     b: DiffSide,
     connections: ManualMatches,
     rows: ManualMatches,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     stopped: Callable[[], bool],
 ) -> DiffResult:
-    """Read both sides' captures where nobody has, and compare them; `connections` and `rows` are what the user matched.
-    `tell` gets what is being done, in words. Runs in a thread of its own.
+    """Read the captures of both sides unless that is done, and compare them. `connections` and `rows` are what the user
+    matched; `report` gets the current step in words. Runs in a thread.
 
-    Raises `Stopped` soon after that is wanted, `capture.CaptureError` where a pipe turns out to be no capture."""
+    Raises `Stopped` soon after `stopped` says so, `capture.CaptureError` if a pipe turns out to be no capture."""
     sys.setswitchinterval(SWITCH_SECONDS)
     for side in (a, b):
-        load(side.capture, _reading(side, tell), stopped)
+        load(side.capture, _report_reading(side, report), stopped)
         if stopped():
             raise Stopped
     watched = [
-        _WatchedSide(side.capture, side.label, side.filter, tell=_looking(side, tell, stopped)) for side in (a, b)
+        _WatchedSide(side.capture, side.label, side.filter, report=_report_comparing(side, report, stopped))
+        for side in (a, b)
     ]
     return diff(watched[0], watched[1], connections, rows)
 
 
-def _reading(side: DiffSide, tell: Callable[[str], None]) -> Callable[[Progress, bool], None]:
-    def told(progress: Progress, done: bool) -> None:
+def _report_reading(side: DiffSide, report: Callable[[str], None]) -> Callable[[Progress, bool], None]:
+    def report_progress(progress: Progress, done: bool) -> None:
         if not done:
-            tell(f"reading {clean(side.label)}{_share(progress.done, progress.total)}")
+            report(f"reading {clean(side.label)}{_share(progress.done, progress.total)}")
 
-    return told
+    return report_progress
 
 
-def _looking(side: DiffSide, tell: Callable[[str], None], stopped: Callable[[], bool]) -> Callable[[int], None]:
+def _report_comparing(
+    side: DiffSide, report: Callable[[str], None], stopped: Callable[[], bool]
+) -> Callable[[int], None]:
     last = 0.0
 
-    def told(row: int) -> None:
+    def report_progress(row: int) -> None:
         nonlocal last
         if stopped():
             raise Stopped
         if time.monotonic() - last > SECONDS_BETWEEN:
             last = time.monotonic()
-            tell(f"comparing {clean(side.label)}{_share(row, len(side.capture))}")
+            report(f"comparing {clean(side.label)}{_share(row, len(side.capture))}")
 
-    return told
+    return report_progress
 
 
 def _share(done: int, total: int) -> str:

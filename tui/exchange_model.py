@@ -1,7 +1,7 @@
-"""What the main screen shows, without a screen: the chosen exchange, side, field; which bytes belong to what.
+"""The selected exchange, message and field, without a screen; which bytes belong to which field.
 
 Invariants:
-  * the chosen field is one of the chosen message's tree, or None;
+  * the selected field is one of the shown message's tree, or None;
   * `levels` names only bytes of the source that the bytes pane shows.
 """
 
@@ -16,12 +16,12 @@ from dissector.protocol.tree import ByteSource, Node
 DEEPEST_SHADE = 3
 """Ancestors farther up share one shade."""
 LONG_BYTES, LONG_RECORDS = 1 << 15, 256
-"""A message with more takes so long to make a tree of that a screen would stand still."""
+"""Tracing a longer message takes so long that the screen would freeze."""
 
 
 @dataclass
 class TracedMessage:
-    """One message, looked at."""
+    """A message with the tree of its fields, and the parent of each node."""
 
     message: ExchangeMessage
     parents: dict[int, Node] = field(default_factory=dict)
@@ -33,18 +33,18 @@ class TracedMessage:
                 self.parents[id(child)] = node
 
     def has(self, node: Node) -> bool:
-        """Whether a node is of this message."""
+        """Return whether a node belongs to this message."""
         return node is self.message.tree or id(node) in self.parents
 
     def chain(self, node: Node) -> list[Node]:
-        """From the root down to `node`."""
+        """Return the nodes from the root down to `node`."""
         chain = [node]
         while (parent := self.parents.get(id(chain[-1]))) is not None:
             chain.append(parent)
         return chain[::-1]
 
     def node_at(self, source: int, offset: int) -> Node | None:
-        """The leaf that a byte of a source belongs to."""
+        """Return the leaf that a byte of a source belongs to."""
         level = [self.message.tree] if source == 0 else self.roots(source)
         found: Node | None = None
         while True:
@@ -54,7 +54,7 @@ class TracedMessage:
             found, level = inside, inside.children
 
     def roots(self, source: int) -> list[Node]:
-        """The topmost nodes of a source; of the frame, those below the root."""
+        """Return the topmost nodes of a source; of the frame, those below the root."""
         if source == 0:
             return self.message.tree.children
         nodes = self.message.tree.walk()
@@ -62,27 +62,27 @@ class TracedMessage:
 
 
 class ExchangeModel:
-    """The state of the main screen."""
+    """The selected exchange, which of its messages is shown, and the selected field."""
 
     def __init__(self, capture: Capture, *, waits: bool = True) -> None:
-        """Unless it `waits`, whoever shows it looks at long messages beside the screen, and hands over the look."""
+        """Unless it `waits`, the screen traces long messages in a thread and passes the result to `take`."""
         self.capture = capture
         self._waits = waits
         self.number: int | None = None
         self.exchange: Exchange | None = None
         self.side = "request"
-        self.look: TracedMessage | None = None
-        self.unread: ExchangeMessage | None = None
-        """The message that is shown, where no look at it was had yet."""
+        self.traced: TracedMessage | None = None
+        self.untraced: ExchangeMessage | None = None
+        """The message that is shown, while it is not traced."""
         self._node: Node | None = None
         self.selection: range | None = None
         """Bytes of the source that is shown, selected with the mouse or by a search."""
         self.lit: list[tuple[int, int, int]] = []
-        """Source, start and end of what a search found in the message; ascending, of one length."""
+        """Source, start and end of each hit of a search in the message; ascending, all of one length."""
 
     @property
     def node(self) -> Node | None:
-        """The chosen field."""
+        """The selected field."""
         return self._node
 
     @node.setter
@@ -91,7 +91,7 @@ class ExchangeModel:
 
     @property
     def path(self) -> str:
-        """The whole path of the chosen field, the side first; empty where none is chosen."""
+        """The path of the selected field, with the side in front; empty if none is selected."""
         if self.node is None or self.exchange is None:
             return ""
         side = self.exchange.row.kind if self.exchange.is_stored else self.side
@@ -99,7 +99,7 @@ class ExchangeModel:
 
     @property
     def chosen_bytes(self) -> bytes:
-        """The bytes that are selected, those of the chosen field, or all of the message."""
+        """The selected bytes, else those of the selected field, else the whole message."""
         source = self.source
         if source is None:
             return b""
@@ -108,21 +108,21 @@ class ExchangeModel:
         return source.data if self.node is None else source.data[self.node.start : self.node.end]
 
     def choose(self, number: int) -> None:
-        """Show another row; its request, or its response where that is all there is."""
+        """Show another row: its request, or its response if there is no request."""
         self.number = number
         self.exchange = self.capture.exchange(number)
         self._show("request" if self.exchange.request is not None else "response")
 
     def clear(self) -> None:
         """Show nothing."""
-        self.number, self.exchange, self.look, self.unread, self.node = None, None, None, None, None
+        self.number, self.exchange, self.traced, self.untraced, self.node = None, None, None, None, None
 
     def flip(self) -> bool:
-        """Request to response and back; whether the other one is there."""
+        """Show the other message of the exchange; return whether there is one."""
         return self.turn("response" if self.side == "request" else "request")
 
     def turn(self, side: str) -> bool:
-        """Show the request or the response; whether it is there."""
+        """Show the request or the response; return whether there is one."""
         if self.exchange is None or getattr(self.exchange, side) is None:
             return False
         if side != self.side:
@@ -132,50 +132,50 @@ class ExchangeModel:
     def _show(self, side: str) -> None:
         self.side = side
         message: ExchangeMessage | None = getattr(self.exchange, side)
-        self.look, self.unread = None, message
+        self.traced, self.untraced = None, message
         self.node = None
         self.lit = []
         if message is not None and (self._waits or not _is_long(message)):
-            self.read_on()
+            self.trace_now()
 
-    def read_on(self) -> None:
-        """Look at the message now, however long that takes."""
-        if self.unread is not None:
-            self.take(TracedMessage(self.unread))
+    def trace_now(self) -> None:
+        """Trace the message now, however long that takes."""
+        if self.untraced is not None:
+            self.take(TracedMessage(self.untraced))
 
-    def take(self, look: TracedMessage) -> None:
-        """Have a look at the message; nothing happens where it is another one that is shown by now."""
-        if look.message is self.unread:
-            self.look, self.unread = look, None
+    def take(self, traced: TracedMessage) -> None:
+        """Show a traced message, unless another message is shown by now."""
+        if traced.message is self.untraced:
+            self.traced, self.untraced = traced, None
 
     @property
     def source(self) -> ByteSource | None:
-        """The bytes to show: those that the chosen field is in."""
-        if self.unread is not None:
-            return ByteSource(0, "frame", self.unread.data)
-        if self.look is None:
+        """The bytes to show: those that contain the selected field."""
+        if self.untraced is not None:
+            return ByteSource(0, "frame", self.untraced.data)
+        if self.traced is None:
             return None
-        return self.look.message.sources[self.node.source if self.node is not None else 0]
+        return self.traced.message.sources[self.node.source if self.node is not None else 0]
 
     def next_source(self) -> Node | None:
-        """The topmost field of the message's next source of bytes, round and round; None where there is but one."""
-        if self.look is None or len(self.look.message.sources) < 2:
+        """Return the topmost field of the message's next source of bytes, cyclically; None if it has only one."""
+        if self.traced is None or len(self.traced.message.sources) < 2:
             return None
         number = self.source.number if self.source is not None else 0
-        count = len(self.look.message.sources)
+        count = len(self.traced.message.sources)
         following = [(number + step) % count for step in range(1, count)]
-        return next((roots[0] for at in following if (roots := self.look.roots(at))), None)
+        return next((roots[0] for at in following if (roots := self.traced.roots(at))), None)
 
     def levels(self) -> list[tuple[int, int, int]]:
-        """Start, end and shade of what is highlighted, faintest first: 0 is the field itself, 1 its parent, …"""
-        if self.look is None or self.node is None:
+        """Return start, end and shade of what is highlighted, faintest first: 0 is the field itself, 1 its parent, …"""
+        if self.traced is None or self.node is None:
             return []
-        chain = [node for node in self.look.chain(self.node)[1:] if node.source == self.node.source]
+        chain = [node for node in self.traced.chain(self.node)[1:] if node.source == self.node.source]
         depth = len(chain) - 1
         return [(node.start, node.end, min(depth - n, DEEPEST_SHADE)) for n, node in enumerate(chain)]
 
     def shades(self, start: int, end: int) -> list[int | None]:
-        """The shade of each byte from `start` to `end`."""
+        """Return the shade of each byte from `start` to `end`."""
         shades: list[int | None] = [None] * (end - start)
         for low, high, level in self.levels():
             for offset in range(max(low, start), min(high, end)):
@@ -183,7 +183,7 @@ class ExchangeModel:
         return shades
 
     def is_lit(self, offset: int) -> bool:
-        """Whether a search found the byte at that offset of the source that is shown."""
+        """Return whether a search found the byte at that offset of the source that is shown."""
         source = self.node.source if self.node is not None else 0
         at = bisect_right(self.lit, (source, offset, 1 << 62)) - 1
         return at >= 0 and self.lit[at][0] == source and offset < self.lit[at][2]

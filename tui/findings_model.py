@@ -1,11 +1,11 @@
-"""All findings of a capture, by code, and which rows have something wrong: known once a row was looked at.
+"""All findings of a capture by code, and which rows have a warning or an error.
 
-What several rows together tell is the capture's own; what a row tells by itself is counted here, row after row.
+Cross-message findings come from the capture; message findings are collected here, row by row.
 
 Invariants:
-  * a row is looked at once, when nothing is added to it any more;
-  * of each code so many findings are kept, the first ones; all are counted;
-  * of a row without findings a byte is kept.
+  * a row is analyzed once, when it is final;
+  * the first `KEPT` findings of a code are kept; all are counted;
+  * a row costs one byte.
 """
 
 import time
@@ -23,17 +23,17 @@ from dissector.exchange.model import Exchange, worst
 from dissector.findings.registry import FINDERS
 
 KEPT: Final = 1_000
-"""Findings of a code that can be gone to."""
+"""Findings of a code that the user can go to."""
 PIECE: Final = 4_096
-"""Rows of which is found out together what they tell."""
+"""Rows that are searched for findings together."""
 TOGETHER: Final = 64
-"""Rows that are looked at before the clock is."""
+"""Rows that are decoded between two looks at the clock."""
 SECONDS: Final = 0.02
-OPEN, QUIET, WRONG = 0, 1, 2
-"""Of a row: it was not looked at yet; nothing is wrong with it; something is."""
+PENDING, CLEAN, PROBLEM = 0, 1, 2
+"""State of a row: not analyzed yet; without a warning or an error; with one."""
 _ORDER: Final = list(Severity)
 _SERIOUS: Final = (Severity.WARNING, Severity.ERROR)
-_OF_SEVERAL: Final = frozenset(finder.explanation.code for finder in FINDERS)
+_CROSS_MESSAGE_CODES: Final = frozenset(finder.explanation.code for finder in FINDERS)
 
 
 @dataclass
@@ -44,7 +44,7 @@ class FindingGroup:
     severity: Severity
     count: int = 0
     kept: list[tuple[int, Finding]] = field(default_factory=list)
-    """Rows, from 0, with what was found there."""
+    """Rows, from 0, with their findings."""
 
 
 class FindingGroups:
@@ -62,77 +62,79 @@ class FindingGroups:
             group.kept.append((row, finding))
 
     def all(self) -> list[FindingGroup]:
-        """In the order in which they came."""
+        """Return the groups in the order in which their codes were found."""
         return list(self._by_code.values())
 
 
 class FindingsModel:
-    """What was found so far. One thread looks; any may ask."""
+    """The findings so far. One thread analyzes; any thread may read."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
-        self._own = FindingGroups()
+        self._message_groups = FindingGroups()
         self._states = Column(np.uint8)
-        self._told: Int64 = np.zeros(0, np.int64)
-        """Rows with which something is wrong by what several tell, ascending."""
+        self._cross_message_rows: Int64 = np.zeros(0, np.int64)
+        """Rows with a warning or an error of a cross-message finding, ascending."""
         self.done = 0
         self.total = 0
-        """How far it is, and out of how much."""
+        """Progress of the analysis: steps done, and all steps."""
 
     def groups(self) -> list[FindingGroup]:
-        """The gravest first, of these the most frequent."""
-        several = FindingGroups()
+        """Return the groups, the most severe first, of these the most frequent first."""
+        groups = FindingGroups()
         for row, finding in self._capture.findings.cross_message():
-            several.add(row, finding)
-        return sorted(several.all() + self._own.all(), key=lambda group: (-_ORDER.index(group.severity), -group.count))
+            groups.add(row, finding)
+        return sorted(
+            groups.all() + self._message_groups.all(), key=lambda group: (-_ORDER.index(group.severity), -group.count)
+        )
 
     @property
-    def told(self) -> Int64:
-        """Rows with which something is wrong by what several of them tell, as far as that is known; ascending."""
-        return self._told
+    def cross_message_rows(self) -> Int64:
+        """Rows with a warning or an error of a cross-message finding, as far as they are known; ascending."""
+        return self._cross_message_rows
 
     @property
-    def has_new(self) -> bool:
-        """Whether rows came, or were completed, since the last look."""
-        return len(self._states) < len(self._capture) or len(self._open()) > 0
+    def needs_analysis(self) -> bool:
+        """Whether rows came or became final since the last analysis."""
+        return len(self._states) < len(self._capture) or len(self._pending_rows()) > 0
 
     def first(self, rows: Int64) -> int | None:
-        """The first of some rows, in the order given, with which something is wrong. Only those that were not looked
-        at yet are decoded."""
+        """Return the first of `rows`, in their order, that has a warning or an error. Only rows that are not analyzed
+        yet are decoded."""
         states = self._states.values
-        known = np.full(len(rows), OPEN, np.uint8)
+        known = np.full(len(rows), PENDING, np.uint8)
         old = rows < len(states)
         known[old] = states[rows[old]]
-        known[np.isin(rows, self._told)] = WRONG
-        for at in np.flatnonzero(known != QUIET).tolist():
-            if known[at] == WRONG or self._capture.has_warning(int(rows[at])):
+        known[np.isin(rows, self._cross_message_rows)] = PROBLEM
+        for at in np.flatnonzero(known != CLEAN).tolist():
+            if known[at] == PROBLEM or self._capture.has_warning(int(rows[at])):
                 return int(rows[at])
         return None
 
-    def look(self) -> Iterator[bool]:
-        """Look at what has come, in short steps; whether a step has found what only several rows together tell."""
+    def analyze(self) -> Iterator[bool]:
+        """Analyze new rows in short steps; each yields whether it changed the rows of cross-message findings."""
         for progress in self._capture.examine():
             self.done, self.total = progress.done, 2 * progress.total
             yield False
-        before, self._told = self._told, self._serious()
-        yield not np.array_equal(before, self._told)
+        before, self._cross_message_rows = self._cross_message_rows, self._problem_rows()
+        yield not np.array_equal(before, self._cross_message_rows)
         self._states.grow(count := len(self._capture))
-        rows = self._open()
+        rows = self._pending_rows()
         self.total = count + len(rows)
         begun = time.monotonic()
         for at in range(0, len(rows), PIECE):
-            for _ in self._look_at(rows[at : at + PIECE]):
+            for _ in self._analyze_rows(rows[at : at + PIECE]):
                 if time.monotonic() - begun > SECONDS:
                     self.done = count + at
                     yield False
                     begun = time.monotonic()
         self.done = self.total
 
-    def _look_at(self, rows: Int64) -> Iterator[object]:
-        """Only rows that tell something are decoded for their words."""
+    def _analyze_rows(self, rows: Int64) -> Iterator[object]:
+        """Only rows that have findings are decoded, for their messages."""
         yield from self._capture.examine_messages(rows)
         speaks = self._capture.findings.may_have_message_findings(rows)
-        self._states.values[rows[~speaks]] = QUIET
+        self._states.values[rows[~speaks]] = CLEAN
         rows = rows[speaks]
         for at in range(0, len(rows), TOGETHER):
             some = rows[at : at + TOGETHER]
@@ -143,15 +145,15 @@ class FindingsModel:
     def _take(self, row: int, exchange: Exchange) -> None:
         findings = exchange.findings
         for finding in findings:
-            if finding.code not in _OF_SEVERAL:
-                self._own.add(row, finding)
-        self._states.values[row] = WRONG if worst(findings) in _SERIOUS else QUIET
+            if finding.code not in _CROSS_MESSAGE_CODES:
+                self._message_groups.add(row, finding)
+        self._states.values[row] = PROBLEM if worst(findings) in _SERIOUS else CLEAN
 
-    def _serious(self) -> Int64:
+    def _problem_rows(self) -> Int64:
         rows = {row for row, finding in self._capture.findings.cross_message() if finding.severity in _SERIOUS}
         return np.array(sorted(rows), np.int64)
 
-    def _open(self) -> Int64:
-        """Rows that were not looked at and can be, ascending."""
-        rows = np.flatnonzero(self._states.values == OPEN)
+    def _pending_rows(self) -> Int64:
+        """Return the rows that are not analyzed and final, ascending."""
+        rows = np.flatnonzero(self._states.values == PENDING)
         return rows if self._capture.is_read else rows[self._capture.is_complete(rows)]

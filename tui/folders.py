@@ -1,6 +1,6 @@
-"""Where kdissect keeps what is the user's: the configuration, and what it remembers. The XDG base directory rules.
+"""The folders of the configuration and of the state, by the XDG base directory specification.
 
-Invariant: a file is there whole, as it was or as it is now; who writes has a name of their own for it until then.
+Invariant: a file is always complete, old or new: it is written under a temporary name of its writer and then renamed.
 """
 
 import os
@@ -13,19 +13,19 @@ OURS: Final = "kdissect"
 
 
 def config_folder() -> Path:
-    """``$XDG_CONFIG_HOME/kdissect``. Raises `OSError` for a user without a home."""
+    """Return ``$XDG_CONFIG_HOME/kdissect``. Raises `OSError` for a user without a home."""
     return _folder("XDG_CONFIG_HOME", ".config")
 
 
 def state_folder() -> Path:
-    """``$XDG_STATE_HOME/kdissect``. Raises `OSError` for a user without a home."""
+    """Return ``$XDG_STATE_HOME/kdissect``. Raises `OSError` for a user without a home."""
     return _folder("XDG_STATE_HOME", ".local/state")
 
 
 def _folder(variable: str, usual: str) -> Path:
     given = os.environ.get(variable, "")
     try:
-        # The rule for these variables: what is relative does not count.
+        # The specification: relative paths in these variables are ignored.
         base = Path(given) if Path(given).is_absolute() else Path.home() / usual
     except RuntimeError as error:
         raise OSError(f"there is no home folder; set {variable}") from error
@@ -33,7 +33,7 @@ def _folder(variable: str, usual: str) -> Path:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file, for its user's eyes alone, in one step. Raises `OSError`."""
+    """Write a file in one step, readable for its user only. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

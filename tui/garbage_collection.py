@@ -1,7 +1,8 @@
-"""Python's search for cycles goes through all objects there are, and holds every thread up meanwhile: 0.7 s, measured,
-when the tree of a message with 20,000 records is among them. Trees have no cycles, so they are kept out of it.
+"""Pauses of Python's cyclic garbage collector. It visits all objects and blocks every thread meanwhile: 0.7 s,
+measured,
+with the tree of a message with 20,000 records among them. Trees have no cycles, so they are kept out of it.
 
-Invariant: cycles that others make are found late, but found.
+Invariant: cycles of other code are collected late, but collected.
 """
 
 import gc
@@ -15,7 +16,7 @@ _holders = 0
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """While a thread makes many objects none of them is gone through."""
+    """Pause the collector while a thread makes many objects."""
     _hold(1)
     try:
         yield
@@ -24,17 +25,17 @@ def gc_paused() -> Iterator[None]:
 
 
 def _hold(step: int) -> None:
-    global _holders  # the collector is one for all threads
+    global _holders  # there is one collector for all threads
     with _LOCK:
         _holders += step
         (gc.disable if _holders else gc.enable)()
 
 
 def freeze_objects() -> None:
-    """What there is now is not gone through until `unfreeze_objects`."""
+    """Exclude all current objects from collections, until `unfreeze_objects`."""
     gc.freeze()
 
 
 def unfreeze_objects() -> None:
-    """What was set aside, and is still there, is gone through like all else: for when it is little again."""
+    """Include the excluded objects that still exist again: for when they are few again."""
     gc.unfreeze()

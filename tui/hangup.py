@@ -1,8 +1,8 @@
-"""The end of a program whose terminal is gone: as when ssh drops, and no SIGHUP says so.
+"""Ends the program when its terminal is gone, as when ssh drops without a SIGHUP.
 
 Textual would go on: it reads the end of its input again and again, and its main thread waits for output that nobody
-takes. So it can't be asked to leave in order, and the process ends as SIGHUP would end it. Nothing is lost: what the
-user keeps is written at once, and the process that captures ends in order by itself when this one is gone.
+takes. It can't be asked to quit, so the process ends as SIGHUP would end it. Nothing is lost: the user's files are
+written at once, and the capturing process ends by itself when this one is gone.
 """
 
 import os
@@ -17,7 +17,7 @@ GONE: Final = 128 + signal.SIGHUP
 
 
 def end_with_terminal() -> None:
-    """Watch standard input, if it is a terminal, from now on."""
+    """Watch standard input from now on, if it is a terminal."""
     if sys.__stdin__ is not None and sys.__stdin__.isatty():
         threading.Thread(target=_watch, args=(sys.__stdin__.fileno(),), name="hangup", daemon=True).start()
 
@@ -25,6 +25,6 @@ def end_with_terminal() -> None:
 def _watch(terminal: int) -> None:
     """Sleep until it hangs up."""
     poll = select.poll()
-    poll.register(terminal, 0)  # nothing that it may bring; a hang-up is always told
+    poll.register(terminal, 0)  # no input: hang-ups are always reported
     if any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll()):
         os._exit(GONE)

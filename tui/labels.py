@@ -1,4 +1,4 @@
-"""Fields and rows as text for the screen: every word from the wire passes `clean` here."""
+"""Fields and rows as text for the screen. Every word from the wire passes `clean` here."""
 
 import struct
 
@@ -15,14 +15,14 @@ from dissector.protocol.wire import WireError, varint
 
 LONGEST_VALUE = 64
 MOST_VALUES = 16
-"""Of a field that an exchange has many of, in a cell of the list."""
+"""Values of a repeated field in a cell of the list."""
 _NUMBERS = (("i8", ">b", 1), ("i16", ">h", 2), ("i32", ">i", 4), ("i64", ">q", 8))
 _LONGEST_VARINT = 5
 MARKS = {"error": "‼", "warning": "!", "note": "·"}
 
 
 def progress_words(progress: Progress, *, done: bool) -> str:
-    """How far reading is: a share, or where nobody knows the whole, what was read."""
+    """Return how far reading is: a percentage, or what was read if the total is unknown."""
     if done:
         return "● 100%"
     if not progress.total:
@@ -32,7 +32,7 @@ def progress_words(progress: Progress, *, done: bool) -> str:
 
 
 def value_text(node: Node, longest: int = LONGEST_VALUE) -> str:
-    """A field's value in one line."""
+    """Return a field's value in one line."""
     value = node.value
     if value is None:
         return "" if node.children else "null"
@@ -48,7 +48,7 @@ def value_text(node: Node, longest: int = LONGEST_VALUE) -> str:
 
 
 def value_style(node: Node) -> str:
-    """The colour of a value, by its kind."""
+    """Return the color of a value, by its type."""
     if node.type == UNPARSED:
         return "red"
     if node.name.startswith("("):
@@ -59,7 +59,7 @@ def value_style(node: Node) -> str:
 
 
 def field_label(node: Node) -> Text:
-    """A field's line in the tree."""
+    """Return a field's line in the tree."""
     own = node.name.startswith(("(", "["))
     label = Text(clean(node.name), "dim" if own else "bold" if node.children else "")
     words = value_text(node)
@@ -76,9 +76,9 @@ def field_label(node: Node) -> Text:
 
 
 def inspector_text(node: Node | None, message: ExchangeMessage | None, side: str) -> tuple[Text, Text]:
-    """The lines at the bottom: what the field is and means; what the schema says of it, and where it is."""
+    """Return the two lines about a field: what it is and means; its schema and its place in the bytes."""
     if node is None or message is None:
-        return Text("choose a field, or a byte", "dim"), Text()
+        return Text("select a field or a byte", "dim"), Text()
     text = Text(clean(f"{side}.{node.path}" if node.path else side), "bold")
     meaning = [words for words in (value_text(node), node.note) if words and not node.children]
     words = [clean(" = ".join(meaning)), node.type, node.advice]
@@ -109,7 +109,7 @@ def _is_default(schema: Field, node: Node) -> bool:
 
 
 def byte_readings(data: bytes, offset: int) -> str:
-    """What the bytes from `offset` on would be as numbers."""
+    """Return the bytes from `offset` on, read as numbers."""
     words = []
     for name, code, width in _NUMBERS:
         if offset + width <= len(data):
@@ -118,7 +118,7 @@ def byte_readings(data: bytes, offset: int) -> str:
 
 
 def range_readings(data: bytes, selected: range) -> str:
-    """What selected bytes are: how many, as a number where they are as long as one, as text."""
+    """Describe selected bytes: their count, as a number if they have the size of one, as text."""
     chosen = data[selected.start : selected.stop]
     words = [f"{counted(len(chosen), 'byte')} selected"]
     for name, code, width in _NUMBERS:
@@ -138,7 +138,7 @@ def _varint_reading(data: bytes, offset: int) -> str:
 
 
 def row_cells(row: ExchangeRow, time: str) -> dict[str, str]:
-    """A row's cells by column, cleaned; `time` is how its time is told."""
+    """Return a row's cells by column, cleaned; `time` is the text of its time."""
     name = "" if row.client_id is None else f"{row.client_id}: "
     cells = {
         "number": str(row.number),
@@ -157,12 +157,12 @@ def row_cells(row: ExchangeRow, time: str) -> dict[str, str]:
 
 
 def path_cell(exchange: Exchange, name: str) -> str:
-    """What stands at the path of a field, all of it as far as a cell may show it; cleaned."""
+    """Return the values at the path of a field as the text of a cell, cleaned and cut."""
     return ",".join(_path_word(value) for value in path_values(exchange, name)[:MOST_VALUES])
 
 
 def path_values(exchange: Exchange, name: str) -> list[object]:
-    """The values at the path of a field."""
+    """Return the values at the path of a field."""
     if name in ROW_FIELDS:
         return [ROW_FIELDS[name].from_exchange(exchange)]
     side, *path = name.split(".")

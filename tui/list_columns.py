@@ -1,11 +1,11 @@
-"""The columns of the list: those there are, those that are shown, their order and width. Without a screen.
+"""The columns of the list: which there are, which are shown, their order and width. Without a screen.
 
-Until the user chooses, a list shows what it has room for. A column of the user's own is named by the path of a field,
-as `show --fields` takes it.
+Until the user chooses columns, a list shows those that fit. A column of a message's field is named by its path, as
+`show --fields` takes it.
 
 Invariants:
-  * no column stands twice;
-  * Info is always there, last, with the room that is left.
+  * no column occurs twice;
+  * Info is always there, last, with the remaining width.
 """
 
 import re
@@ -80,22 +80,22 @@ MARKS_WIDTH: Final = 4
 
 
 def column_of(name: str) -> ListColumn:
-    """A column by its heading, by any name of a row field, or by the path of a field of messages."""
+    """Return a column by its heading, by any name of a row field, or by the path of a field of messages."""
     field = ROW_FIELDS.get(name) or next((field for field in row_fields() if field.heading == name), None)
     return ListColumn(name, PATH_WIDTH, name, words="a field") if field is None else _column(field)
 
 
 @dataclass
 class ListColumns:
-    """What a list shows."""
+    """The columns of a list."""
 
     chosen: list[ListColumn] | None = None
-    """The user's choice, in order; None for what there is room for."""
+    """The user's choice, in order; None for the default."""
 
     @classmethod
     def of(cls, words: list[str]) -> "ListColumns":
-        """``["No.", "API=20", "request.topics.name"]``, as `words` gives it. Raises `ValueError` for what is no column,
-        with a plain line."""
+        """Parse ``["No.", "API=20", "request.topics.name"]``, as `words` writes it. Raises `ValueError` with a plain
+        line."""
         chosen: dict[str, ListColumn] = {}
         for word in words:
             name, given, width = word.partition("=")
@@ -109,13 +109,13 @@ class ListColumns:
         return cls([*chosen.values()])
 
     def words(self) -> list[str] | None:
-        """The choice in words; None where there is none."""
+        """Return the choice as strings; None if there is none."""
         if self.chosen is None:
             return None
         return [c.name + (f"={c.width}" if c.width != column_of(c.name).width else "") for c in self.chosen]
 
     def fitting(self, across: int, time_width: int) -> list[ListColumn]:
-        """The columns to show in so many cells, Info with what is left."""
+        """Return the columns for `across` cells, Info with the remaining ones."""
         shown = self._automatic(across, time_width) if self.chosen is None else list(self.chosen)
         while shown and _room(shown, across) < LEAST_INFO:
             shown.pop()
@@ -132,7 +132,7 @@ class ListColumns:
         self.chosen = [column for column in shown if column.name != INFO]
 
     def add(self, path: str, shown: list[ListColumn]) -> bool:
-        """Show a field, of whichever elements of arrays, beside what is shown; whether it was not yet."""
+        """Add a column for a field, of all elements of arrays; return whether it was new."""
         path = _INDEX.sub("", path)
         column = column_of(path)
         if any(each.name == column.name for each in shown):
@@ -142,5 +142,5 @@ class ListColumns:
 
 
 def _room(columns: list[ListColumn], across: int) -> int:
-    """Cells that are left for Info."""
+    """Return the cells that remain for Info."""
     return across - MARKS_WIDTH - sum(column.width + 1 for column in columns)

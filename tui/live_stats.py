@@ -1,8 +1,7 @@
-"""How a live capture goes, in numbers of its last seconds: from columns of the index, so that no frame is decoded; but
-for errors, which stand in responses: each is decoded once, beside the screen.
+"""Statistics of the last seconds of a live capture. They come from columns of the index, so that no frame is decoded;
+but for errors, which are in responses: each is decoded once, in a thread.
 
-Of a busy capture the newest rows alone are looked at: `MOST` of them are enough for a percentile, and cost the same
-however much came.
+Of a busy capture only the newest `MOST` rows count: they are enough for a percentile, and their cost is constant.
 """
 
 from collections import deque
@@ -15,14 +14,14 @@ from dissector.core.arrays import Int64
 from dissector.core.text import counted, duration, size
 
 SECONDS: Final = 5
-"""What the figures are of."""
+"""The seconds that the statistics cover."""
 MOST: Final = 2048
-"""Rows that are looked at."""
+"""Rows that are read."""
 _COLUMNS: Final = ("time_ns", "latency_ns", "request.size", "response.size")
 
 
 class LiveStats(NamedTuple):
-    """Rates a second; times in nanoseconds, None where there is nothing to tell them from."""
+    """Rates per second; times in nanoseconds, None if there are no exchanges for them."""
 
     exchanges: float = 0.0
     bytes: float = 0.0
@@ -30,12 +29,12 @@ class LiveStats(NamedTuple):
     p99_ns: int | None = None
     in_flight: int = 0
     oldest_ns: int | None = None
-    """How long the oldest request has been waiting for its answer."""
+    """How long the oldest pending request has been waiting."""
     errors: int = 0
-    """Responses with one."""
+    """Responses with an error."""
 
     def words(self) -> list[str]:
-        """The figures for people, what matters most first."""
+        """Return the statistics as text, the most important first."""
         parts = [f"{self.exchanges:,.0f}/s", f"{size(round(self.bytes))}B/s"]
         parts.append(f"{counted(self.errors, 'error')} in {SECONDS} s")
         if self.p50_ns is not None and self.p99_ns is not None:
@@ -49,12 +48,12 @@ class ErrorTimes:
 
     def __init__(self) -> None:
         self._upto = 0
-        """Rows before this one have been looked at, but for those that wait for their answer."""
+        """Rows before this one are read, but for those that wait for their response."""
         self._waiting: Int64 = np.zeros(0, np.int64)
         self._times: deque[int] = deque(maxlen=MOST)
 
     def look(self, capture: Capture) -> None:
-        """Count those that came since the last time; of more than `MOST` rows the newest."""
+        """Count the errors that came since the last call; of more than `MOST` rows the newest."""
         from dissector.filter import parse
 
         upto = len(capture)
@@ -66,24 +65,24 @@ class ErrorTimes:
         self._times.extend(sorted(capture.index_columns(failed).response_time_ns.tolist()))
 
     def since(self, time_ns: int) -> int:
-        """How many came since a time, as far as is known."""
+        """Return how many errors came since a time, as far as they are known."""
         return sum(each >= time_ns for each in self._times.copy())
 
 
 def live_stats(capture: Capture, now_ns: int, errors: ErrorTimes) -> LiveStats:
-    """The figures at a time, of the clock that the capture has its times from."""
+    """Return the statistics at a time, in the clock of the capture."""
     count = len(capture)
     first = max(0, count - MOST)
-    times, latencies, asked, answered = capture.columns(_COLUMNS, range(first, count))
+    times, latencies, request_sizes, response_sizes = capture.columns(_COLUMNS, range(first, count))
     time_ns = np.array(times, np.int64)
     waits = ~capture.is_complete(np.arange(first, count))
     since = now_ns - SECONDS * 10**9
     failed = errors.since(since)
     if count and first and time_ns[0] > since:
-        since = int(time_ns[0])  # more came than is looked at
+        since = int(time_ns[0])  # more came than is read
     recent = np.flatnonzero(time_ns >= since)
     seconds = max((now_ns - since) / 1e9, 0.1)
-    carried = sum(int(column[row] or 0) for row in recent.tolist() for column in (asked, answered))
+    carried = sum(int(column[row] or 0) for row in recent.tolist() for column in (request_sizes, response_sizes))
     took = [int(latencies[row] or 0) for row in recent.tolist() if latencies[row] is not None]
     p50, p99 = (int(each) for each in np.percentile(took, (50, 99))) if took else (None, None)
     oldest = max(0, now_ns - int(time_ns[waits].min())) if waits.any() else None

@@ -1,4 +1,4 @@
-"""Reads the capture beside the screen, which hears of it a few times a second and is never held up."""
+"""Reads the capture in a thread that reports a few times a second, so that the screen is never blocked."""
 
 import sys
 import time
@@ -14,7 +14,8 @@ SWITCH_SECONDS = 0.001
 def load(
     capture: Capture, report: Callable[[Progress, bool], None], stopped: Callable[[], bool], *, sort: bool = True
 ) -> None:
-    """Read to the end, if nobody has; `tell` gets the progress, and whether that is all. Runs in its own thread."""
+    """Read the capture to its end, unless that is done; `report` gets the progress, and whether it is done. Runs in a
+    thread."""
     sys.setswitchinterval(SWITCH_SECONDS)
     reported = 0.0
     progress = Progress(capture.pipeline.done, capture.pipeline.total, capture.packets, len(capture))

@@ -1,20 +1,20 @@
-"""Where a user has been: places that were jumped from, to go back to and forth again.
+"""Locations that the user jumped from, to go back to and forward again.
 
 Invariants:
-  * no place stands twice in a row;
-  * who goes back and then jumps elsewhere has nothing to go forward to: as in editors and browsers.
+  * no location occurs twice in a row;
+  * a jump after going back clears the way forward, as in editors and browsers.
 """
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 KEPT: Final = 1_000
-"""Places; the oldest go first."""
+"""Locations; the oldest are dropped first."""
 
 
 class Location(NamedTuple):
-    """A row from 0, one of its messages (``request`` or ``response``; None where any will do), a field of that by its
-    path from the message's root (empty where none is meant)."""
+    """A row from 0, one of its messages (``request`` or ``response``; None for either), a field by its path from the
+    message's root (empty for none)."""
 
     number: int
     side: str | None = None
@@ -22,26 +22,26 @@ class Location(NamedTuple):
 
 
 class LocationHistory:
-    """Places behind, places ahead."""
+    """The locations behind and ahead."""
 
     def __init__(self) -> None:
         self._behind: list[Location] = []
         self._ahead: list[Location] = []
 
-    def leave(self, place: Location) -> None:
-        """Remember a place that is jumped from."""
+    def push(self, place: Location) -> None:
+        """Remember a location that is jumped from."""
         if not self._behind or self._behind[-1] != place:
             self._behind.append(place)
             del self._behind[:-KEPT]
         self._ahead.clear()
 
     def back(self, here: Location, is_shown: Callable[[int], bool]) -> Location | None:
-        """The place that was jumped from last, of those whose row is shown; `here` is ahead then. None where there is
-        no such place."""
+        """Return the last location that was jumped from and whose row is shown; `here` is ahead then. None if there is
+        none."""
         return _step(self._behind, self._ahead, here, is_shown)
 
     def forward(self, here: Location, is_shown: Callable[[int], bool]) -> Location | None:
-        """The place that one went back from last; None where there is none."""
+        """Return the last location that the user went back from; None if there is none."""
         return _step(self._ahead, self._behind, here, is_shown)
 
 

@@ -1,4 +1,4 @@
-"""What one part of the screen asks of another that it does not know."""
+"""Requests of one part of the screen to another that it does not know."""
 
 from textual.message import Message
 
@@ -8,7 +8,7 @@ from tui.location_history import Location
 
 
 class ApplyFilter(Message):
-    """Show the rows that a filter holds of; to `prepare` it is to put it where it can be edited."""
+    """Show the rows that match a filter; with `prepare`, put it into the filter bar for editing."""
 
     def __init__(self, text: str, *, prepare: bool = False) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class GoTo(Message):
 
 
 class SavePreference(Message):
-    """The user chose something that is to be so the next time too. `value` None: as it usually is."""
+    """Save a preference of the user for the next start. `value` None: the default."""
 
     def __init__(self, name: str, value: str | list[str] | None) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class SavePreference(Message):
 
 
 class OpenDetail(Message):
-    """Show an exchange of a capture on a main screen of its own, over this one."""
+    """Show an exchange of a capture on another main screen, over this one."""
 
     def __init__(self, capture: Capture, number: int, side: str | None = None, path: str = "") -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the overview shows, without a screen: statistics as they stand at one moment, and their lines for a width.
+"""The contents of the overview, without a screen: a snapshot of the statistics, and its lines for a width.
 
 An `OverviewSnapshot` does not change: one thread can count while another draws. Bars are made of block characters;
 every color has a number beside it.
@@ -25,17 +25,17 @@ GROUPS: Final = {
 }  # fmt: skip
 """The fields of `Statistics`, by page."""
 SHORT: Final = {"connection": "Conns", "partition": "Parts"}
-"""Names of pages where there is little room."""
+"""Names of pages on narrow screens."""
 MOST: Final = 500
 """Lines of a page."""
 FEW: Final = 5
-"""Lines of a part of the summary."""
+"""Lines of a section of the summary."""
 SLIM: Final = 72
 """Width below which groups have no bytes."""
 
 
 class GroupStats(NamedTuple):
-    """A group of exchanges at one moment; words are clean."""
+    """The statistics of a group of exchanges; words are clean."""
 
     words: str
     filter: str
@@ -48,7 +48,7 @@ class GroupStats(NamedTuple):
 
 
 class VersionStats(NamedTuple):
-    """An API that a client uses: which versions, of those that the server offers."""
+    """The versions of an API that a client uses, of those that the broker offers."""
 
     api: str
     who: str
@@ -59,7 +59,7 @@ class VersionStats(NamedTuple):
 
 
 class OverviewSnapshot(NamedTuple):
-    """The statistics at one moment."""
+    """The statistics at one time."""
 
     summary: str
     groups: dict[str, tuple[tuple[GroupStats, ...], int]]
@@ -68,13 +68,13 @@ class OverviewSnapshot(NamedTuple):
     fields: tuple[tuple[str, int, str], ...]
     """Path, bytes, filter."""
     estimated: str
-    """How fields were measured, where not all messages were."""
+    """How fields were measured if not all messages were."""
     latencies: tuple[tuple[int, int], ...]
-    """Exponents of two, in nanoseconds, and how many exchanges took less than that, and half of it or more."""
+    """Exponents of two, in nanoseconds, and how many exchanges took less than that, and at least half of it."""
 
 
 def overview_snapshot(statistics: Statistics) -> OverviewSnapshot:
-    """The picture of statistics that nobody changes meanwhile."""
+    """Return a snapshot of statistics that do not change meanwhile."""
     total = statistics.total
     summary = (
         f"{counted(total.exchanges, 'exchange')} · {size(total.bytes_out)}B out · {size(total.bytes_in)}B in · "
@@ -132,13 +132,13 @@ def _fields(statistics: Statistics) -> tuple[tuple[str, int, str], ...]:
 
 
 def _powers(latency: Histogram) -> tuple[tuple[int, int], ...]:
-    """Counts by powers of two, without holes between the least and the greatest."""
+    """Return counts by powers of two, without holes between the least and the greatest."""
     counts = latency.powers()
     return tuple((power, counts.get(power, 0)) for power in range(min(counts), max(counts) + 1)) if counts else ()
 
 
 class PageTab(NamedTuple):
-    """A page's name in the bar above the lines, and the cells that it takes."""
+    """A page's name in the bar above the lines, and its cells."""
 
     page: str
     name: str
@@ -146,7 +146,7 @@ class PageTab(NamedTuple):
 
 
 def tabs(page: str, width: int) -> list[PageTab]:
-    """The names that fit, that of the shown page among them."""
+    """Return the names that fit, the shown page's among them."""
     pages = list(PAGES)
     names = [PAGES[each] if width >= 100 else SHORT.get(each, PAGES[each]) for each in pages]
     first = 0
@@ -160,7 +160,7 @@ def tabs(page: str, width: int) -> list[PageTab]:
 
 
 def overview_lines(picture: OverviewSnapshot, page: str, width: int) -> list[StyledLine]:
-    """A page's lines."""
+    """Return the lines of a page."""
     if page == "summary":
         return list(_summary(picture, width))
     return list(_page(picture, page, width, MOST))
@@ -238,7 +238,7 @@ def _range(versions: tuple[int, int]) -> str:
 
 
 def _cells(entry: VersionStats) -> str:
-    """A cell a version, from 0 on."""
+    """Return a cell for each version, from 0 on."""
     low, high = entry.offered or entry.used
     cells = []
     for version in range(min(20, max(high, entry.used[1]) + 1)):
@@ -270,7 +270,7 @@ def _field_lines(picture: OverviewSnapshot, width: int, most: int) -> Iterator[S
 
 
 def _latency_lines(picture: OverviewSnapshot, width: int) -> Iterator[StyledLine]:
-    yield _head(f"{'exchanges':>9}{'below':>10}  Latency, each line twice the one before")
+    yield _head(f"{'exchanges':>9}{'below':>10}  Latency, each line twice the one above")
     highest = max((count for _, count in picture.latencies), default=1)
     for power, count in picture.latencies:
         below = duration(1 << power) if power >= 10 else f"{1 << power} ns"

@@ -1,6 +1,6 @@
-"""What ctrl+p offers: all that has a key, filters and captures of before, columns, themes.
+"""The command palette (ctrl+p): commands with a key, recent filters and captures, columns, themes.
 
-Textual's own provider takes what it shows for markup; here names are text, whoever gave them.
+Textual's provider takes titles for markup; here they are plain text, wherever they come from.
 """
 
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from tui.screens.dialog import ResultScreen
 
 
 class Commands(CommandPalette, ResultScreen[None]):
-    """Where one is chosen, and run: once, however often it was clicked."""
+    """The palette's screen. It runs a command once, however often it is clicked."""
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         if self.app.screen is not self:
@@ -26,13 +26,13 @@ class Palette(Provider):
     """The commands of the application, found by any of their letters."""
 
     async def discover(self) -> AsyncIterator[DiscoveryHit | Hit]:
-        """All of them, as long as nothing is typed."""
+        """Yield all of them while nothing is typed."""
         for title, words, run, shown in sorted(self.app.get_system_commands(self.screen), key=lambda each: each.title):
             if shown:
                 yield DiscoveryHit(Text(clean(title)), run, clean(title), _plain(words))
 
     async def search(self, query: str) -> AsyncIterator[DiscoveryHit | Hit]:
-        """Those that what is typed fits."""
+        """Yield those that match what is typed."""
         matcher = self.matcher(query)
         for title, words, run, _ in self.app.get_system_commands(self.screen):
             score = matcher.match(title)
@@ -41,5 +41,5 @@ class Palette(Provider):
 
 
 def _plain(words: str) -> str:
-    """Words that stay words where they are taken for markup."""
+    """Return words that stay words where they are taken for markup."""
     return clean(words).replace("[", "\\[")

@@ -1,6 +1,6 @@
-"""How much room the panes had when the user last left them: kept in the state folder, as JSON.
+"""The sizes of the panes, saved in the state folder as JSON.
 
-That it can't be read or written is no error: then the panes are as usual.
+It is no error if the file can't be read or written: the panes have their default sizes then.
 """
 
 import json
@@ -11,21 +11,21 @@ from typing import Final, NamedTuple
 from tui.folders import state_folder, write_whole
 
 LIST_SHARE: Final = 0.45
-"""Of the height that list and lower panes have together."""
+"""The list's share of the height of list and lower panes."""
 FARTHEST: Final = 1_000
-"""Cells that the bytes may have more, or less, than usual: as wide as screens are."""
+"""Cells by which the bytes may be wider, or narrower, than by default: as wide as screens are."""
 _FILE: Final = "panes.json"
 
 
 class PaneSizes(NamedTuple):
-    """The list's share of the height, and the cells that the bytes have more than usual at a screen's width."""
+    """The list's share of the height, and the cells that the bytes pane is wider than by default."""
 
     list_share: float = LIST_SHARE
     bytes_extra: int = 0
 
 
 def load_pane_sizes() -> PaneSizes:
-    """As they were left."""
+    """Return the saved sizes."""
     try:
         value = json.loads((state_folder() / _FILE).read_bytes())
         share, extra = float(value["list_share"]), int(value["bytes_extra"])
@@ -37,6 +37,6 @@ def load_pane_sizes() -> PaneSizes:
 
 
 def save_pane_sizes(panes: PaneSizes) -> None:
-    """Have them so the next time."""
+    """Save sizes for the next start."""
     with suppress(OSError):
         write_whole(state_folder() / _FILE, json.dumps(panes._asdict()).encode())

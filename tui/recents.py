@@ -1,6 +1,6 @@
-"""What the user did lately and may want again: captures that were opened, filters that were applied.
+"""Recent captures and recent filters.
 
-Kept as JSON in the state folder. That it can't be read or written is no error: then nothing is remembered.
+They are kept as JSON in the state folder. It is no error if that can't be read or written: nothing is remembered then.
 """
 
 import json
@@ -13,19 +13,19 @@ from tui.folders import state_folder, write_whole
 
 KEPT: Final = 50
 LONGEST: Final = 4_096
-"""Characters of one that is kept."""
+"""Characters of an entry that is kept."""
 FILTERS, FILES = "filters", "files"
 _BETWEEN: Final = "\0"
-"""Files that were opened together: no path has it."""
+"""Between files that were opened together: no path contains it."""
 
 
 def recent(kind: str) -> list[str]:
-    """What was remembered, the latest first."""
+    """Return what was remembered, the latest first."""
     return _read().get(kind, [])
 
 
 def remember(kind: str, text: str) -> None:
-    """Put it first."""
+    """Put an entry first."""
     if not text or len(text) > LONGEST:
         return
     everything = _read()
@@ -35,13 +35,13 @@ def remember(kind: str, text: str) -> None:
 
 
 def recent_captures() -> list[list[str]]:
-    """The files of captures that were opened before and are still there, the latest first; several where they were
-    opened together."""
+    """Return the files of captures that were opened before and still exist, the latest first; more than one if they
+    were opened together."""
     return [paths for paths in (text.split(_BETWEEN) for text in recent(FILES)) if _all_there(paths)]
 
 
 def remember_capture(paths: Sequence[str]) -> None:
-    """Put a capture first, by the whole paths of its files; what does not stay, such as a pipe, is not remembered."""
+    """Put a capture first, by the absolute paths of its files. Pipes are not remembered."""
     if _all_there(paths):
         remember(FILES, _BETWEEN.join(os.path.realpath(path) for path in paths))
 

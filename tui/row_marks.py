@@ -1,7 +1,7 @@
-"""Rows that the user marked, and what they wrote on rows; kept by what is in the capture, whatever it is called.
+"""Marks and comments on rows; saved by the contents of the capture, whatever its files are called.
 
-They stand in the state folder, a JSON file a capture, under a hash of the sizes, beginnings and ends of its files. What
-does not stay, such as a pipe or a live capture, has marks as long as it is open.
+They are kept in the state folder, a JSON file per capture, named by a hash of the sizes, beginnings and ends of its
+files. What does not stay, such as a pipe or a live capture, has marks as long as it is open.
 
 Invariant: numbers in the file are those of rows in their final order, from 0.
 """
@@ -18,32 +18,32 @@ from dissector.core.arrays import Int64
 from tui.folders import state_folder, write_whole
 
 SAMPLE: Final = 1 << 16
-"""Bytes of a file's beginning, and of its end, that tell it from others."""
+"""Bytes of a file's beginning, and of its end, that identify it."""
 LONGEST_COMMENT: Final = 4_096
 """Characters."""
 LARGEST: Final = 1 << 26
-"""Bytes of a file with marks that is read."""
+"""Bytes of the largest file with marks that is read."""
 
 
 def identity(paths: Sequence[str]) -> str | None:
-    """A name for what these files hold, in this order; None where they don't stay."""
-    told = hashlib.sha256()
+    """Return a name for the contents of these files in this order; None if they are no regular files."""
+    digest = hashlib.sha256()
     try:
         for path in map(Path, paths):
             if not path.is_file():
                 return None
             with path.open("rb") as file:
                 size = path.stat().st_size
-                told.update(b"%d\n" % size + file.read(SAMPLE))
+                digest.update(b"%d\n" % size + file.read(SAMPLE))
                 file.seek(max(0, size - SAMPLE))
-                told.update(file.read(SAMPLE))
+                digest.update(file.read(SAMPLE))
     except (OSError, ValueError):
         return None
-    return told.hexdigest()[:32] if paths else None
+    return digest.hexdigest()[:32] if paths else None
 
 
 class RowMarks:
-    """Of one capture."""
+    """The marks and comments of one capture."""
 
     def __init__(self) -> None:
         self.marked: set[int] = set()
@@ -51,13 +51,13 @@ class RowMarks:
         self._path: Path | None = None
 
     def toggle(self, number: int) -> bool:
-        """Mark a row, or no longer; whether it is marked now. Raises `OSError` where that can't be kept."""
+        """Toggle the mark of a row; return whether it is marked now. Raises `OSError` if that can't be saved."""
         self.marked ^= {number}
         self._save()
         return number in self.marked
 
     def comment(self, number: int, text: str) -> None:
-        """Write on a row; nothing takes away what was there. Raises `OSError` where that can't be kept."""
+        """Set the comment of a row; an empty one removes it. Raises `OSError` if that can't be saved."""
         text = text.strip()[:LONGEST_COMMENT]
         if text:
             self.comments[number] = text
@@ -66,17 +66,17 @@ class RowMarks:
         self._save()
 
     def next(self, number: int) -> int | None:
-        """The next marked row behind one, the first one behind the last; None where there is none."""
+        """Return the next marked row, the first one after the last; None if there is none."""
         return min((n for n in self.marked if n > number), default=min(self.marked, default=None))
 
     def renumber(self, moved: Callable[[Int64], Int64]) -> None:
-        """Rows got their final numbers: `moved` gives them."""
+        """Take the final numbers of rows: `moved` returns them."""
         self.marked = set(moved(np.array([*self.marked], np.int64)).tolist())
         numbers = moved(np.array([*self.comments], np.int64)).tolist()
         self.comments = dict(zip(numbers, self.comments.values(), strict=True))
 
     def keep(self, paths: Sequence[str], count: int) -> None:
-        """Have what was kept of these files, which have so many rows, and keep it from now on. Raises `OSError`."""
+        """Load the marks of these files, which have `count` rows, and save changes from now on. Raises `OSError`."""
         name = identity(paths)
         if name is None:
             return
@@ -100,7 +100,7 @@ class RowMarks:
 
 
 def _read(path: Path, count: int) -> tuple[set[int], dict[int, str]]:
-    """What a file has; nothing of what makes no sense."""
+    """Return the contents of a file; invalid ones are ignored."""
     try:
         value = json.loads(path.read_bytes()) if path.stat().st_size < LARGEST else {}
     except (OSError, ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""The order of a capture's rows by what the index has of them. Without a screen; no frame is decoded for it.
+"""The order of rows by a column of the index. Without a screen; no frame is decoded for it.
 
-Invariant: what has no value stands last, whichever way the others go.
+Invariant: rows without a value are last, ascending and descending.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,24 +13,24 @@ from dissector.core.arrays import Bool, Int64
 from dissector.exchange.row_fields import Value
 
 TOGETHER: Final = 1 << 13
-"""Rows that are looked up at once: the screen waits no longer for its turn than that takes."""
+"""Rows that are read at once. It bounds how long the screen waits for its turn."""
 
 
 class SortOrder(NamedTuple):
-    """A column, by its name in the list, and whether the largest is first."""
+    """A column, by its name in the list, and whether the largest value is first."""
 
     column: str
     descending: bool = False
 
     @property
     def arrow(self) -> str:
-        """The sign in the column's head."""
+        """The arrow in the column's heading."""
         return "▼" if self.descending else "▲"
 
 
 def sorted_rows(capture: Capture, fact: str, count: int, stopped: Callable[[], bool]) -> tuple[Int64, int] | None:
-    """The first `count` rows by a fact of the index, ascending, and how many of them have it: the others are behind.
-    None where it was stopped."""
+    """Return the first `count` rows in the ascending order of a row field, and how many of them have a value: the
+    others are last. None if it was stopped."""
     keys, words = np.zeros(count, np.int64), dict[str, int]()
     missing = np.zeros(count, np.bool_)
     for start in range(0, count, TOGETHER):
@@ -48,12 +48,12 @@ def sorted_rows(capture: Capture, fact: str, count: int, stopped: Callable[[], b
 
 
 def reversed_order(order: Int64, present: int) -> Int64:
-    """The same the other way round; what has no value stays behind."""
+    """Return the descending order; rows without a value stay last."""
     return np.concatenate([order[:present][::-1], order[present:]])
 
 
 def _keys(values: Sequence[Value], words: dict[str, int]) -> tuple[Int64, Bool]:
-    """A number for each value; of a text the place where it was first seen."""
+    """Return a number for each value; for a text the index of its first occurrence."""
     kinds = set(map(type, values))
     if kinds <= {int}:
         return np.array(values, np.int64), np.zeros(len(values), np.bool_)

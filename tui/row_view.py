@@ -1,12 +1,12 @@
 """Which rows the list shows, and in which order: positions in the list to rows of the capture and back.
 
-Rows are all of them from one on, those that a filter kept, or the marked ones among either; in the order of their
-numbers, or in one that sorting gave. Rows that came after sorting stand behind those that were sorted.
+Rows are all of them from `first` on, those that match a filter, or the marked ones among either; in the order of their
+numbers, or sorted. Rows that came after sorting follow the sorted ones.
 
 Invariants:
-  * no row stands at two positions;
-  * unless something was chosen or sorted, nothing is kept for a row;
-  * a position is found in constant time, a row in that or in logarithmic time once the list stands still.
+  * no row is at two positions;
+  * without filter, marks and sorting, nothing is kept per row;
+  * a position is looked up in constant time; a row in constant time, or logarithmic where rows ascend.
 """
 
 from collections.abc import Callable
@@ -20,22 +20,22 @@ _NOWHERE = -1
 
 
 class RowView:
-    """What the list shows of a capture's rows."""
+    """The rows that the list shows."""
 
     def __init__(self) -> None:
         self._count = 0
         self._first = 0
         """Rows before this one are not shown."""
         self._kept: Column | None = None
-        """What the filter kept, ascending; None without a filter."""
+        """The rows that match the filter, ascending; None without a filter."""
         self._marked: Int64 | None = None
         """The rows to show of these, ascending; None for all."""
         self._order: Int64 | None = None
-        """The rows that were sorted, in their order."""
+        """The sorted rows, in their order."""
         self._shown: Int64 | None = None
-        """Rows by position; None where that is their number."""
+        """Rows by position; None if the row is the position."""
         self._positions: Int64 | None = None
-        """Positions by row, made when first asked for; where rows ascend they are not needed."""
+        """Positions by row, built when first needed; not needed where rows ascend."""
 
     def __len__(self) -> int:
         return self._count - self._first if self._shown is None else len(self._shown)
@@ -47,7 +47,7 @@ class RowView:
 
     @property
     def first(self) -> int:
-        """The row that the view begins with: those before it are not shown, whatever they fit."""
+        """The first row of the view: those before it are hidden."""
         return self._first
 
     @property
@@ -62,23 +62,23 @@ class RowView:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether rows stand in another order than that of their numbers."""
+        """Whether rows are in another order than that of their numbers."""
         return self._order is not None
 
     def grow(self, count: int) -> None:
-        """The capture has so many rows now."""
+        """Set the number of rows of the capture."""
         if count != self._count:
             self._count = count
             if self._order is not None and self._kept is None:
                 self._arrange()
 
     def begin(self, first: int) -> None:
-        """Show no row before this one; 0 for all."""
+        """Hide the rows before this one; 0 shows all."""
         self._first = first
         self._arrange()
 
     def keep(self, rows: Int64 | None) -> None:
-        """Show these rows alone, ascending; None for all."""
+        """Show these rows only, ascending; None for all."""
         self._kept = None
         if rows is not None:
             self._kept = Column(np.int64)
@@ -86,44 +86,45 @@ class RowView:
         self._arrange()
 
     def add(self, rows: Int64) -> None:
-        """The filter keeps more rows, ascending."""
+        """Add rows that match the filter, ascending."""
         kept = self._kept
         if kept is None or not len(rows):
             return
-        if len(kept) and rows[0] <= kept.values[-1]:  # a row that was looked at again
+        if len(kept) and rows[0] <= kept.values[-1]:  # a row that was matched again
             self.keep(np.union1d(kept.values, rows))
             return
         kept.extend(rows)
         self._arrange()
 
     def correct(self, looked: Int64, fitting: Int64) -> None:
-        """Of rows that the filter looked at again, ascending, it keeps these now, and none of the others."""
+        """Correct the filter's result: of the rows that it matched again, `looked`, ascending, only `fitting` match
+        now."""
         if self._kept is not None and len(looked):
             others = np.setdiff1d(self._kept.values, looked, assume_unique=True)
             self.keep(np.union1d(others, fitting))
 
     def renumber(self, moved: Callable[[Int64], Int64]) -> None:
-        """Rows got other numbers: `moved` gives them."""
+        """Take new numbers of rows: `moved` returns them."""
         self._order = None if self._order is None else moved(self._order)
         self._marked = None if self._marked is None else np.sort(moved(self._marked))
         self.keep(None if self._kept is None else np.sort(moved(self._kept.values)))
 
     def mark(self, rows: Int64 | None) -> None:
-        """Show of all these rows alone, ascending; None for no such choice."""
+        """Show only these of the rows, ascending; None for all."""
         self._marked = rows
         self._arrange()
 
     def sort(self, order: Int64 | None) -> None:
-        """Show rows in this order, all rows there were when it was made; None for that of their numbers."""
+        """Show rows in this order of all rows that existed when it was made; None for that of their numbers."""
         self._order = order
         self._arrange()
 
     def number(self, position: int) -> int:
-        """The row at a position of the list, both from 0."""
+        """Return the row at a position of the list, both from 0."""
         return position + self._first if self._shown is None else int(self._shown[position])
 
     def position(self, number: int) -> int | None:
-        """Where the list shows a row; None where it does not."""
+        """Return the position of a row; None if it is not shown."""
         if self._shown is None:
             return number - self._first if self._first <= number < self._count else None
         if self._order is None:
@@ -136,7 +137,7 @@ class RowView:
         return at if at != _NOWHERE else None
 
     def nearest(self, number: int) -> int | None:
-        """Where the list shows a row, or the one whose number is nearest to it; None where it shows none."""
+        """Return the position of a row, or of the row with the nearest number; None if no row is shown."""
         if not len(self):
             return None
         at = self.position(number)
@@ -152,7 +153,7 @@ class RowView:
         return min(around, key=lambda near: abs(int(shown[near]) - number))
 
     def _arrange(self) -> None:
-        """Work out again what is shown."""
+        """Compute what is shown."""
         rows = None if self._kept is None else self._kept.values
         if self._marked is not None:
             rows = self._marked if rows is None else self._marked[np.isin(self._marked, rows, assume_unique=True)]

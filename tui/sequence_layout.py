@@ -1,7 +1,7 @@
-"""How a line of the ladder is drawn, without a screen: which lanes stand where, the arrow, the requests in flight.
+"""The layout of a line of the sequence diagram, without a screen: lanes, the arrow, requests in flight.
 
-Brokers stay on the right; clients pass on their left, as many as there is room for. Cells of a line are made one by
-one, so an arrow may cross lanes, and what a lane has in flight shows all the way down.
+Brokers stay on the right; as many clients as fit scroll on their left. A line is made cell by cell, so an arrow may
+cross lanes, and a lane's requests in flight show all the way down.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from dissector.analysis.sequence_diagram import Lane, SequenceEvent
 from dissector.analysis.sequence_diagram.labels import lane_label, message_label
 
 WIDE: Final = 34
-"""Cells from lane to lane at least."""
+"""Least cells between lanes."""
 NARROW: Final = 22
 THICKNESS: Final = "│▏▎▍▌▋▊▉█"
-"""A broker's lane by the requests that it has in flight: none to eight or more."""
+"""A broker's lane by its number of requests in flight: none to eight or more."""
 
 
 class StyledText(NamedTuple):
-    """A stretch of a line: `role` as in `widgets.line_list`."""
+    """A part of a line: `role` as in `widgets.line_list`."""
 
     text: str
     role: str
@@ -29,7 +29,7 @@ class StyledText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LaneLayout:
-    """Which lanes are shown: their numbers from left to right, and the cell of each."""
+    """The shown lanes: their numbers from left to right, and the cell of each."""
 
     lanes: tuple[int, ...]
     cells: tuple[int, ...]
@@ -41,12 +41,12 @@ class LaneLayout:
         return self.cells[1] - self.cells[0] if len(self.cells) > 1 else self.width
 
     def cell(self, lane: int) -> int | None:
-        """Where a lane stands; None for one that is not shown."""
+        """Return the cell of a lane; None if it is not shown."""
         return self.cells[self.lanes.index(lane)] if lane in self.lanes else None
 
 
 class _LaneOrder(NamedTuple):
-    """Lanes that pass sideways, and those that stay at their right; how many of the first there is room for."""
+    """Lanes that scroll sideways, those pinned at the right, and how many of the first fit."""
 
     passing: tuple[int, ...]
     pinned: tuple[int, ...]
@@ -54,7 +54,7 @@ class _LaneOrder(NamedTuple):
 
 
 def _order(lanes: Sequence[Lane], width: int) -> _LaneOrder:
-    """All brokers stay where that leaves room for a client; else the first one does."""
+    """Pin all brokers if that leaves room for a client; else the first one."""
     clients = tuple(number for number, lane in enumerate(lanes) if lane.is_client)
     brokers = tuple(number for number, lane in enumerate(lanes) if not lane.is_client)
     fit = max(2, width // (WIDE if width >= 2 * WIDE + 10 else NARROW) + 1)
@@ -63,7 +63,7 @@ def _order(lanes: Sequence[Lane], width: int) -> _LaneOrder:
 
 
 def lane_layout(lanes: Sequence[Lane], first: int, width: int) -> LaneLayout:
-    """The lanes that pass from `first` on, as they fit, and those that stay."""
+    """Return the layout of the scrolling lanes from `first` on, as many as fit, and of the pinned ones."""
     order = _order(lanes, width)
     first = max(0, min(first, len(order.passing) - order.room))
     shown = order.passing[first : first + order.room] + order.pinned
@@ -73,7 +73,7 @@ def lane_layout(lanes: Sequence[Lane], first: int, width: int) -> LaneLayout:
 
 
 def first_lane_to_show(lanes: Sequence[Lane], first: int, width: int, lane: int) -> int:
-    """The first lane to show so that one is seen; the same where it is seen already."""
+    """Return the first lane to show so that `lane` is visible; `first` if it is already."""
     order = _order(lanes, width)
     if lane in order.pinned:
         return first
@@ -82,7 +82,7 @@ def first_lane_to_show(lanes: Sequence[Lane], first: int, width: int, lane: int)
 
 
 def lane_heads(lanes: Sequence[Lane], shown: LaneLayout) -> list[str]:
-    """Two lines with the names of lanes over them: name, then address."""
+    """Return two lines with the names of the lanes: name, then address."""
     rows = [[" "] * shown.width for _ in range(2)]
     for number, cell in zip(shown.lanes, shown.cells, strict=True):
         name, _, address = lane_label(lanes[number]).rpartition(" · ")
@@ -96,14 +96,14 @@ def lane_heads(lanes: Sequence[Lane], shown: LaneLayout) -> list[str]:
 def event_line(
     event: SequenceEvent, lanes: Sequence[Lane], shown: LaneLayout, in_flight: dict[int, int]
 ) -> list[StyledText]:
-    """An event's line: lanes, what they have in flight, the arrow with its words."""
+    """Return an event's line: lanes, their requests in flight, the arrow with its label."""
     marks = {
         cell: "│" if lanes[number].is_client else THICKNESS[min(8, in_flight.get(number, 0))]
         for number, cell in zip(shown.lanes, shown.cells, strict=True)
     }
     source, target = shown.cell(event.source), shown.cell(event.target)
     if source is None and target is None:
-        return _spread(marks, shown.width, f"  {message_label(event)} (lanes are aside)")
+        return _spread(marks, shown.width, f"  {message_label(event)} (lanes not shown)")
     right = source < target if source is not None and target is not None else event.source < event.target
     left_end, right_end = (source, target) if right else (target, source)
     return _arrow(event, marks, -1 if left_end is None else left_end, shown.width if right_end is None else right_end,
@@ -113,7 +113,7 @@ def event_line(
 def _arrow(
     event: SequenceEvent, marks: dict[int, str], low: int, high: int, width: int, *, right: bool
 ) -> list[StyledText]:
-    """The arrow between two cells; a lane that is not shown is beyond the line's edge."""
+    """Return the arrow between two cells; the cell of a lane that is not shown is beyond the line's edge."""
     room = high - low - 1
     dash = "─" if event.is_request else "╌"
     words = f" {message_label(event)} "

@@ -1,7 +1,7 @@
-"""Our colours, and how the panes use the theme's: any other theme of Textual's works too.
+"""Our colors, and how the panes use those of the theme: any other theme of Textual works too.
 
-`hue0` to `hue7` are what the list tells APIs, latencies or connections by. They are made of the palette of Okabe and
-Ito, which people see apart whatever their eyes; each theme has them as light or dark as its background asks.
+`hue0` to `hue7` tell APIs, latencies or connections apart in the list. They are made from the palette of Okabe and Ito,
+which color-blind people can tell apart; each theme has them as light or dark as its background requires.
 """
 
 from typing import Final
@@ -58,8 +58,8 @@ LIGHT: Final = Theme(
     dark=False,
     variables=ON_LIGHT,
 )
-COLOUR_BLIND: Final = Theme(
-    name="kdissect-colour-blind",
+COLOR_BLIND: Final = Theme(
+    name="kdissect-color-blind",
     primary="#56b4e9",
     secondary="#9aa5b1",
     accent="#f0e442",
@@ -74,12 +74,12 @@ COLOUR_BLIND: Final = Theme(
     dark=True,
     variables=ON_DARK,
 )
-OURS: Final = (KDISSECT, LIGHT, COLOUR_BLIND)
+OURS: Final = (KDISSECT, LIGHT, COLOR_BLIND)
 
 
-def bold(colour: str) -> Style:
-    """Bold in a colour of a theme's, which may be one of the terminal's own (`ansi_red`)."""
-    return Style(color=Color.parse(colour).rich_color, bold=True)
+def bold(color: str) -> Style:
+    """Return bold in a color of a theme, which may be one of the terminal's (`ansi_red`)."""
+    return Style(color=Color.parse(color).rich_color, bold=True)
 
 
 CSS: Final = (
@@ -120,7 +120,7 @@ Screen.slim #bytes { width: 26; }
 #list:focus { background: $surface; }
 #fields:focus, #bytes:focus { border-top: solid $primary; border-title-color: $primary; border-title-style: bold; }
 #inspector { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
-.maximised { height: 1fr; width: 1fr; }
+.maximized { height: 1fr; width: 1fr; }
 .hidden { display: none; }
 
 ExchangeList > .list--head { background: $panel; color: $secondary; text-style: bold; }
@@ -162,7 +162,7 @@ Menu, ColumnMenu { align: center middle; }
 #menu { background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
 
 Prompt, WriteDialog { align: center middle; }
-#asked, #written { width: 80%; max-width: 90; border: round $primary; background: $panel; }
+#prompt, #progress { width: 80%; max-width: 90; border: round $primary; background: $panel; }
 
 FieldTree:nocolor > .tree--cursor { text-style: reverse; }
 OptionList:nocolor > .option-list--option-highlighted { text-style: reverse; }

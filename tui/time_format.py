@@ -1,4 +1,4 @@
-"""The ways to tell a row's time, without a screen."""
+"""The formats of a row's time, without a screen."""
 
 from datetime import UTC, datetime
 from enum import Enum
@@ -11,7 +11,7 @@ _SECOND: Final = 1_000_000_000
 
 
 class TimeFormat(Enum):
-    """How the Time column tells it; the value is what the configuration calls it."""
+    """The format of the Time column; the value is its name in the configuration."""
 
     START = "start"
     PREVIOUS = "previous"
@@ -22,33 +22,33 @@ class TimeFormat(Enum):
 
     @property
     def words(self) -> str:
-        """What it is, for people."""
+        """The format in words."""
         return _WORDS[self]
 
     @property
     def width(self) -> int:
-        """Cells it takes."""
+        """Its width in cells."""
         return {TimeFormat.EPOCH: 17, TimeFormat.LOCAL: 15, TimeFormat.UTC: 15}.get(self, 11)
 
     @property
     def next(self) -> "TimeFormat":
-        """The one after it, round and round."""
+        """The next one, cyclically."""
         formats = list(TimeFormat)
         return formats[(formats.index(self) + 1) % len(formats)]
 
 
 _WORDS: Final = {
     TimeFormat.START: "seconds since the capture's first packet",
-    TimeFormat.PREVIOUS: "seconds since the row above",
+    TimeFormat.PREVIOUS: "seconds since the previous row",
     TimeFormat.SINCE_REFERENCE: "seconds since the reference",
-    TimeFormat.LOCAL: "time of day here",
-    TimeFormat.UTC: "time of day, UTC",
+    TimeFormat.LOCAL: "local time of day",
+    TimeFormat.UTC: "UTC time of day",
     TimeFormat.EPOCH: "seconds since 1970",
 }
 
 
 def time_text(time_ns: int, form: TimeFormat, since_ns: int) -> str:
-    """A time; `since_ns` is what a relative format counts from. Nanoseconds since 1970."""
+    """Return a time as text; `since_ns` is what a relative format counts from. Nanoseconds since 1970."""
     if form is TimeFormat.EPOCH:
         return seconds(time_ns)
     if form in (TimeFormat.LOCAL, TimeFormat.UTC):
@@ -56,14 +56,14 @@ def time_text(time_ns: int, form: TimeFormat, since_ns: int) -> str:
         try:
             moment = datetime.fromtimestamp(whole, UTC)
             day = (moment if form is TimeFormat.UTC else moment.astimezone()).strftime("%H:%M:%S")
-        except (OverflowError, OSError, ValueError):  # no calendar has it
+        except (OverflowError, OSError, ValueError):  # beyond any calendar
             return seconds(time_ns)
         return f"{day}.{rest // 1_000:06d}"
     return seconds(time_ns - since_ns)
 
 
 def date_text(time_ns: int, form: TimeFormat) -> str:
-    """The date that goes with a time of day, its zone with it; empty for what needs none."""
+    """Return the date and the zone of a time of day; empty for other formats."""
     if form not in (TimeFormat.LOCAL, TimeFormat.UTC):
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Timelines as lines, without a screen."""
+"""The lines of timelines, without a screen."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -12,12 +12,12 @@ _KINDS: Final = {
     "share": "share group", "streams": "streams group", "transaction": "transactional id",
 }  # fmt: skip
 _SLIM, _NARROW = 76, 90
-"""Widths below which there is less room for who it is, and none for the time."""
-_LEFT_OUT: Final = "events more are not kept"
+"""Widths below which members have less room, and times none."""
+_LEFT_OUT: Final = "more events are not kept"
 
 
 def timeline_lines(timelines: Sequence[Timeline], start_ns: int, width: int) -> list[StyledLine]:
-    """All timelines one after the other; an event's target is its row, from 0."""
+    """Yield all timelines one after the other; an event's target is its row, from 0."""
     return [line for timeline in timelines for line in _timeline(timeline, start_ns, width)]
 
 
@@ -36,7 +36,7 @@ def _timeline(timeline: Timeline, start_ns: int, width: int) -> Iterator[StyledL
 
 
 def _event(event: TimelineEvent, start_ns: int, members: Sequence[str], width: int) -> StyledLine:
-    """Number, time, who, what, and what it is about; an error stands before what it is about."""
+    """Return an event's line: number, time, member, event, details; an error comes before the details."""
     room = 12 if width < _SLIM else 14 if width < _NARROW else min(40, max(map(len, members), default=14))
     who = clean(event.member)
     when = "" if width < _SLIM else f" {seconds(event.time_ns - start_ns):>11}"

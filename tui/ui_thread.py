@@ -1,4 +1,4 @@
-"""What a worker's thread has to tell its screen."""
+"""Calls from a worker's thread to its screen."""
 
 from collections.abc import Callable
 from typing import ParamSpec
@@ -9,13 +9,13 @@ Arguments = ParamSpec("Arguments")
 
 
 def call_on_ui(
-    screen: Widget, hear: Callable[Arguments, object], /, *what: Arguments.args, **named: Arguments.kwargs
+    screen: Widget, function: Callable[Arguments, object], /, *what: Arguments.args, **named: Arguments.kwargs
 ) -> None:
-    """Let a screen hear it on its own thread, and wait until it has. A screen that was left has lost its parts while it
-    is still attached: it is not told."""
+    """Call a function on the thread of the screen, and wait for it. A screen that was closed has lost its widgets while
+    it is still attached: nothing is called then."""
 
-    def told() -> None:
+    def call() -> None:
         if screen.app.is_running and screen.is_attached and screen.screen in screen.app.screen_stack:
-            hear(*what, **named)
+            function(*what, **named)
 
-    screen.app.call_from_thread(told)
+    screen.app.call_from_thread(call)

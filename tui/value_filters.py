@@ -1,4 +1,4 @@
-"""What a user points at, as the text of a filter: a field of a message, a cell of a row. Without a screen."""
+"""A filter from a value: of a field of a message, or of a cell of a row. Without a screen."""
 
 from typing import Final
 
@@ -19,8 +19,8 @@ _MS: Final = 1_000_000
 
 
 def field_filter(model: ExchangeModel) -> str | None:
-    """The filter for the value of the chosen field; of a structure, that it is there. None where no field is chosen.
-    Raises `FilterError` for what a filter can't ask about: a part of the wire that is no field."""
+    """Return the filter for the value of the selected field; for a structure, that it is present. None if no field is
+    selected. Raises `FilterError` for parts of the wire that are no fields."""
     node = model.node
     if node is None or node.path == "size":  # a frame's size does not count itself, `request.size` does
         return None
@@ -31,7 +31,7 @@ def field_filter(model: ExchangeModel) -> str | None:
 
 
 def cell_filters(exchange: Exchange) -> list[tuple[str, str]]:
-    """The filters for the cells of a row, each with the cell's name; the API first. Findings are cells too."""
+    """Return the filters for the cells of a row, each with the cell's name; the API first. Findings count as cells."""
     codes = dict.fromkeys(finding.code for finding in exchange.findings)
     cells = [(name, ROW_FIELDS[name].from_exchange(exchange)) for name in _CELLS] + [
         ("finding", code) for code in codes
@@ -45,9 +45,9 @@ def cell_filters(exchange: Exchange) -> list[tuple[str, str]]:
 
 
 def column_filter(exchange: Exchange, column: str) -> str | None:
-    """The filter for the cell of a row in a column of the list: of several values for one of them, of none that there
-    is none; of a time for this and later, of a latency for this and longer, as no two are the same. None where a filter
-    can't ask about it."""
+    """Return the filter for a row's cell in a column of the list: of many values for one of them, of none that there is
+    none; of a time for this and later, of a latency for this and longer, as no two are the same. None if there is no
+    such filter."""
     field = ROW_FIELDS.get(column_of(column).field)
     if field is None:
         values = path_values(exchange, column)
@@ -67,12 +67,12 @@ def _exists(value: object) -> bool:
 
 
 def _whole(nanoseconds: object) -> object:
-    """Whole milliseconds if there are some: a filter that is to be read."""
+    """Round down to milliseconds, so that the filter is readable."""
     return nanoseconds // _MS * _MS if isinstance(nanoseconds, int) and nanoseconds >= _MS else nanoseconds
 
 
 def _is_filter(text: str) -> bool:
-    """Kinds of rows that are no exchanges have words where their API would be."""
+    """Return whether it parses: rows that are no exchanges have other words in place of an API."""
     try:
         parse(text)
     except FilterError:

@@ -29,7 +29,7 @@ def said(screen: Screen) -> str:
 
 
 async def test_the_configuration_is_applied() -> None:
-    written('theme = "nord"\ncolours = "api"\ntime = "epoch"\ncolumns = ["API", "No."]\n[keys]\n"main.flip" = "R,f9"\n')
+    written('theme = "nord"\ncolors = "api"\ntime = "epoch"\ncolumns = ["API", "No."]\n[keys]\n"main.flip" = "R,f9"\n')
     async with opened(JAVA) as screen:
         assert screen.pilot.app.theme == "nord"
         appearance = screen.main.appearance
@@ -43,15 +43,15 @@ async def test_the_configuration_is_applied() -> None:
         await screen.press("r")
         assert screen.main.model.side == "request"
         told = [line for lines in keys_of(screen.main).values() for line in lines]
-        assert ("R f9", "The other side of the exchange") in told
+        assert ("R f9", "Show the other message of the exchange") in told
         assert said(screen) == ""
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('theme = "no such"', "no theme 'no such'"),
-        ('[keys]\n"main.flop" = "R"', "no key has the id 'main.flop'"),
+        ('theme = "no such"', "unknown theme 'no such'"),
+        ('[keys]\n"main.flop" = "R"', "unknown key id 'main.flop'"),
         ("theme = ", "config.toml"),
         ('columns = ["[/nope]"]', "[/nope]"),
     ],
@@ -90,7 +90,7 @@ async def test_a_choice_that_can_not_be_kept_is_said(folders: Path) -> None:
         folders.mkdir(exist_ok=True)
         (folders / "config").write_text("")
         await screen.press("v")
-        assert "not kept for the next time" in said(screen)
+        assert "preference not saved" in said(screen)
 
 
 @pytest.mark.parametrize(("size", "columns"), [((80, 24), 1), ((160, 50), 2)])

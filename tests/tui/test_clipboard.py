@@ -22,8 +22,8 @@ async def copied(screen: Screen, *keys: str) -> str:
 async def at_topic_name(screen: Screen) -> None:
     """Go to the name in a CreateTopics request."""
     await to(screen, "CreateTopics")
-    assert screen.main.model.look is not None
-    node = screen.main.model.look.message.tree.find("body.topics[0].name")
+    assert screen.main.model.traced is not None
+    node = screen.main.model.traced.message.tree.find("body.topics[0].name")
     assert node is not None
     screen.main.choose_field(node)
     await screen.settle()
@@ -80,8 +80,8 @@ async def test_what_is_copied_has_nothing_that_a_terminal_acts_on(tmp_path: Path
     turns = [Turn(True, request(1, client_id=hostile, body=(1).to_bytes(4, "big") + topic)), Turn(False, response(1))]
     async with opened(capture_of(tmp_path, conversation(turns))) as screen:
         for keys in ("v", "j", "t", "r", "p"):
-            assert screen.main.model.look is not None
-            node = screen.main.model.look.message.tree.find("body.topics[0].name")
+            assert screen.main.model.traced is not None
+            node = screen.main.model.traced.message.tree.find("body.topics[0].name")
             assert node is not None
             screen.main.choose_field(node)
             text = await copied(screen, keys)

@@ -21,13 +21,13 @@ async def test_a_byte_leads_to_its_field_by_key_and_by_click() -> None:
     async with opened() as screen:
         await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)
         pane = screen.diff.query_one("#bytes-b", BytesPane)
-        node = screen.sides[1].look.message.tree.find("body.client_software_version")
+        node = screen.sides[1].traced.message.tree.find("body.client_software_version")
         assert node is not None
         pane.focus()
         pane.action_go(node.start + 1)
         await screen.settle()
         assert screen.path == "client_software_version"
-        name = screen.sides[0].look.message.tree.find("body.client_software_name")
+        name = screen.sides[0].traced.message.tree.find("body.client_software_name")
         assert name is not None
         left = screen.diff.query_one("#bytes-a", BytesPane)
         line, column = divmod(name.start + 1, left.per_line)

@@ -55,7 +55,7 @@ async def test_exchanges_of_two_apis_are_not_matched_and_esc_lifts_the_mark() ->
         await screen.press("space")
         await to_pair(screen, "Metadata", PairVerdict.ONLY_B)
         await screen.press("space")
-        assert "exchanges of two APIs have nothing to compare" in screen.said()
+        assert "exchanges of different APIs can't be matched" in screen.said()
         assert screen.diff.matched == ()
         await screen.press("escape")
         assert screen.diff.pairs.marked is None
@@ -124,7 +124,7 @@ async def test_o_opens_the_exchange_of_a_and_capital_o_that_of_b_and_q_comes_bac
         await to_pair(screen, "Metadata", PairVerdict.ONLY_B)
         await screen.press("o")
         assert screen.diff.is_current
-        assert "A has no exchange there" in screen.said()
+        assert "A has no exchange here" in screen.said()
 
 
 async def test_d_on_the_main_screen_asks_for_a_capture_and_compares(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ async def test_a_pair_that_one_side_alone_has_shows_its_fields() -> None:
         await to_pair(screen, "InitProducerId", PairVerdict.ONLY_A)
         drawn = screen.lines()
         assert "transaction_timeout_ms" in drawn
-        assert "nothing there" in drawn
+        assert "· none" in drawn
         assert screen.sides[1].source is None
 
 
@@ -106,7 +106,7 @@ async def test_equals_hides_equal_pairs_and_brings_them_back() -> None:
 async def test_equals_in_the_fields_shows_all_of_them_and_says_what_is_ignored() -> None:
     async with opened(size=(120, 60)) as screen:
         await to_pair(screen, "OffsetFetch", PairVerdict.SAME)
-        assert "nothing differs" in screen.lines()
+        assert "no differences" in screen.lines()
         await to_pair(screen, "Fetch", PairVerdict.DIFFERENT)
         screen.diff.differences.focus()
         few = screen.diff.differences.count

@@ -42,10 +42,10 @@ async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> Non
         model = ExchangeModel(capture)
         for exchange in capture.exchanges():
             model.choose(exchange.row.number - 1)
-            assert model.look is not None
-            for source in model.look.message.sources:
+            assert model.traced is not None
+            for source in model.traced.message.sources:
                 for offset in range(0, len(source.data), max(1, len(source.data) // 50)):
-                    node = model.look.node_at(source.number, offset)
+                    node = model.traced.node_at(source.number, offset)
                     assert node is not None
                     assert node.start <= offset < node.end
                     assert not [child for child in node.children if child.source == source.number]
@@ -57,14 +57,14 @@ async def test_decompressed_records_are_a_byte_source_of_their_own() -> None:
         number = next(n for n in range(len(model.capture)) if "gzip" in model.capture.row(n).info)
         screen.list.cursor = number
         await screen.settle()
-        assert model.look is not None
-        record = next(n for n in model.look.message.tree.walk() if n.source and n.name == "value")
+        assert model.traced is not None
+        record = next(n for n in model.traced.message.tree.walk() if n.source and n.name == "value")
         screen.fields.focus()
         await screen.settle()
         screen.fields.reveal(record)
         await screen.settle()
         assert screen.path == record.path
-        assert model.source is model.look.message.sources[record.source]
+        assert model.source is model.traced.message.sources[record.source]
         assert "decompressed" in str(screen.bytes.border_title)
         assert "teapot" in screen.lines()
         screen.bytes.focus()
@@ -77,8 +77,8 @@ async def test_long_arrays_open_in_chunks(tmp_path: Path) -> None:
     names = b"".join(b"\x00\x05t%04d" % n for n in range(250))
     turns = [Turn(True, request(1, body=(250).to_bytes(4, "big") + names))]
     async with opened(capture_of(tmp_path, conversation(turns))) as screen:
-        assert screen.main.model.look is not None
-        wanted = screen.main.model.look.message.tree.find("body.topics[237].name")
+        assert screen.main.model.traced is not None
+        wanted = screen.main.model.traced.message.tree.find("body.topics[237].name")
         assert wanted is not None
         screen.fields.focus()
         screen.fields.reveal(wanted)

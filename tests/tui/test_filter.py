@@ -45,7 +45,7 @@ async def test_slash_types_a_filter_and_enter_shows_what_fits() -> None:
         wanted = fitting(screen, "Fetch")
         assert shown(screen) == wanted
         count = len(screen.main.capture)
-        assert f"shown {len(wanted)}" in screen.text("#title")
+        assert f"{len(wanted)} shown" in screen.text("#title")
         assert f"✔ {len(wanted)} of {count}" in screen.text("#filter-state")
         assert screen.main.focused is screen.list
         assert screen.list.number in wanted
@@ -89,15 +89,15 @@ async def test_what_is_no_filter_stays_in_the_bar_with_a_caret_below_its_place()
 
 async def test_what_is_wrong_is_said_after_a_pause_and_not_while_typing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pause is one that no machine is too slow for, and then none."""
-    monkeypatch.setattr("tui.screens.filtering.PAUSE", 1_000)
+    monkeypatch.setattr("tui.features.filter.PAUSE", 1_000)
     async with opened(JAVA) as screen:
         await screen.press("slash")
         await typed(screen, "apii")
         assert "▲" not in screen.text("#filter-error")
-        monkeypatch.setattr("tui.screens.filtering.PAUSE", 0.01)
+        monkeypatch.setattr("tui.features.filter.PAUSE", 0.01)
         await typed(screen, "i")
         await screen.until(lambda: "▲" in screen.text("#filter-error"))
-        monkeypatch.setattr("tui.screens.filtering.PAUSE", 1_000)
+        monkeypatch.setattr("tui.features.filter.PAUSE", 1_000)
         await typed(screen, "x")
         assert "▲" not in screen.text("#filter-error")
 
@@ -260,11 +260,11 @@ async def test_rows_that_were_answered_since_are_looked_at_again() -> None:
             assert run is not None
             wanted = shown(screen)
             screen.main.view.keep(np.array(wanted[1:]))  # as if the first had had no answer then
-            run.waiting = np.array(wanted[:1])
+            run.pending = np.array(wanted[:1])
             screen.main._rows_added(done=False)
             await screen.settle()
             assert shown(screen) == wanted
-            assert not len(run.waiting)
+            assert not len(run.pending)
 
 
 def offered(screen: Screen) -> list[str]:

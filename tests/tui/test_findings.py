@@ -18,18 +18,18 @@ from tui.screens.findings_screen import FindingsScreen
 from tui.screens.main_screen import MainScreen
 
 
-def test_troubles_are_all_findings_of_all_rows_however_one_looks() -> None:
+def test_the_model_has_all_findings_of_all_rows() -> None:
     with Capture([JAVA]) as capture:
         for _ in capture.read():
             pass
-        troubles = FindingsModel(capture)
-        for _ in troubles.look():
-            assert 0 <= troubles.done <= troubles.total
-        assert troubles.done == troubles.total
-        assert not troubles.has_new
+        model = FindingsModel(capture)
+        for _ in model.analyze():
+            assert 0 <= model.done <= model.total
+        assert model.done == model.total
+        assert not model.needs_analysis
         found = [f.code for n in range(len(capture)) for f in capture.exchange(n).findings]
-        assert sum(group.count for group in troubles.groups()) == len(found) > 0
-        for group in troubles.groups():
+        assert sum(group.count for group in model.groups()) == len(found) > 0
+        for group in model.groups():
             assert group.count == found.count(group.code)
             for row, finding in group.kept[:KEPT]:
                 assert finding in capture.exchange(row).findings
@@ -40,7 +40,7 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         await screen.press("F")
         assert isinstance(screen.pilot.app.screen, FindingsScreen)
         drawn = screen.lines()
-        assert "all looked at" in drawn
+        assert "all analyzed" in drawn
         assert "error-response" in drawn
         tree = screen.pilot.app.screen._tree
         node = next(n for n in tree.root.children if "error-response" in str(n.label))
@@ -74,7 +74,7 @@ async def test_i_explains_what_is_wrong_with_this_row() -> None:
         await to(screen, "Metadata")
         await screen.press("i")
         assert isinstance(screen.pilot.app.screen, MainScreen)
-        assert any("nothing is wrong" in said.message for said in screen.pilot.app._notifications)
+        assert any("has no findings" in said.message for said in screen.pilot.app._notifications)
 
 
 async def test_the_first_finding_is_said_below_with_who_explains_it() -> None:
@@ -90,9 +90,9 @@ async def test_s_goes_to_slow_exchanges_or_says_that_there_is_none() -> None:
         first = screen.row
         if first:
             await screen.press("S")
-            assert any("no earlier exchange slower" in said.message for said in screen.pilot.app._notifications)
+            assert any("no earlier slow exchanges" in said.message for said in screen.pilot.app._notifications)
         await screen.press("G", "s")
-        assert any("no more exchange slower" in said.message for said in screen.pilot.app._notifications)
+        assert any("no more slow exchanges" in said.message for said in screen.pilot.app._notifications)
 
 
 async def test_what_several_rows_tell_is_shown_without_being_asked_for() -> None:
@@ -129,7 +129,7 @@ def test_the_first_row_with_something_wrong_is_the_same_however_much_is_known(na
         wrong = [number for number in range(len(capture)) if capture.has_warning(number)]
         rows = np.arange(len(capture))
         fresh, whole = FindingsModel(capture), FindingsModel(capture)
-        for _ in whole.look():
+        for _ in whole.analyze():
             pass
         beside = {row + step for row in wrong for step in (0, 1)}  # where the answer changes
         for start in sorted({*range(0, len(rows), 1 + len(rows) // 100), *beside} & {*range(len(rows))}):
@@ -142,24 +142,24 @@ def test_rows_that_are_known_are_not_decoded_again(monkeypatch: pytest.MonkeyPat
     with Capture([JAVA]) as capture:
         for _ in capture.read():
             pass
-        troubles = FindingsModel(capture)
-        for _ in troubles.look():
+        model = FindingsModel(capture)
+        for _ in model.analyze():
             pass
         monkeypatch.setattr(capture, "has_warning", None)
-        assert troubles.first(np.arange(len(capture))) is not None
+        assert model.first(np.arange(len(capture))) is not None
 
 
 def test_rows_that_are_completed_later_are_looked_at_then(tmp_path: Path) -> None:
     recorded = PCAPS / "trouble-metadata-storm.pcapng"
     whole = recorded.read_bytes()
-    troubles = None
+    model = None
     for capture in grown(tmp_path / "growing.pcapng", whole, [len(whole) * n // 12 for n in range(1, 12)]):
-        troubles = troubles or FindingsModel(capture)
-        for _ in troubles.look():
+        model = model or FindingsModel(capture)
+        for _ in model.analyze():
             pass
-        found = {group.code: group.count for group in troubles.groups()}
+        found = {group.code: group.count for group in model.groups()}
         again = FindingsModel(capture)
-        for _ in again.look():
+        for _ in again.analyze():
             pass
         assert found == {group.code: group.count for group in again.groups()}
     assert found
@@ -190,7 +190,7 @@ def test_only_rows_that_tell_something_are_decoded_for_their_words(monkeypatch: 
             pass
         looked: list[int] = []
         monkeypatch.setattr(capture, "at", lambda rows: at(looked.extend(rows.tolist()) or rows))
-        for _ in FindingsModel(capture).look():
+        for _ in FindingsModel(capture).analyze():
             pass
         assert [row for row in looked if row not in told] == []
         assert set(looked) == {row for row in told if capture.findings.may_have_message_findings(np.array([row]))[0]}

@@ -19,7 +19,7 @@ def everywhere(number: int) -> bool:
 def test_all_the_way_back_and_forward_again_ends_where_it_began(jumps: list[Location]) -> None:
     history, here = LocationHistory(), Location(9)
     for target in jumps:
-        history.leave(here)
+        history.push(here)
         here = target
     end = here
     steps = 0
@@ -38,23 +38,23 @@ def test_all_the_way_back_and_forward_again_ends_where_it_began(jumps: list[Loca
 def test_what_the_list_does_not_show_is_passed_over() -> None:
     history = LocationHistory()
     for number in range(4):
-        history.leave(Location(number))
+        history.push(Location(number))
     assert history.back(Location(4), lambda number: number % 2 == 0) == Location(2)
     assert history.forward(Location(2), everywhere) == Location(4)
 
 
 def test_a_jump_forgets_what_was_ahead() -> None:
     history = LocationHistory()
-    history.leave(Location(0))
+    history.push(Location(0))
     assert history.back(Location(1), everywhere) == Location(0)
-    history.leave(Location(0))
+    history.push(Location(0))
     assert history.forward(Location(7), everywhere) is None
 
 
 def test_it_remembers_so_many_and_no_more() -> None:
     history = LocationHistory()
     for number in range(3 * KEPT):
-        history.leave(Location(number))
+        history.push(Location(number))
     here, steps = Location(-1), 0
     while (place := history.back(here, everywhere)) is not None:
         here, steps = place, steps + 1

@@ -197,9 +197,9 @@ async def test_rows_so_far_leave_the_list_and_numbers_go_on() -> None:
             await screen.until(lambda: "3 exchanges" in screen.title)
             await screen.pilot.press("X")
             assert len(screen.main.view) == 0
-            assert "3 exchanges · shown 0" in screen.title
+            assert "3 exchanges · 0 shown" in screen.title
             await asyncio.to_thread(talk, port, 2)
-            await screen.until(lambda: "5 exchanges · shown 2" in screen.title)
+            await screen.until(lambda: "5 exchanges · 2 shown" in screen.title)
             assert screen.main.view.rows.tolist() == [3, 4]
             await screen.until(lambda: screen.main.number == 4)
             await screen.pilot.press("escape")
@@ -262,14 +262,14 @@ async def test_screens_about_all_say_of_which_moment_they_are_and_take_in_the_re
             await screen.until(lambda: ", 4 new: R" in screen.lines())
             if key == "l":
                 view = screen.pilot.app.screen.query_one(SequenceView)
-                await screen.until(lambda: view.ladder is not None)
-                assert view.ladder is not None
-                assert len(view.ladder) == 6
+                await screen.until(lambda: view.diagram is not None)
+                assert view.diagram is not None
+                assert len(view.diagram) == 6
                 await screen.pilot.press("g", "r")
                 await screen.pilot.press("R")
-                await screen.until(lambda: view.ladder is not None and len(view.ladder) == 14)
-                assert view.ladder is not None
-                assert (int(view.ladder.rows[view.cursor]), bool(view.ladder.is_request[view.cursor])) == (0, False)
+                await screen.until(lambda: view.diagram is not None and len(view.diagram) == 14)
+                assert view.diagram is not None
+                assert (int(view.diagram.rows[view.cursor]), bool(view.diagram.is_request[view.cursor])) == (0, False)
             else:
                 await screen.pilot.press("R")
             await screen.until(lambda: "new: R" not in screen.lines() and "○" not in screen.lines())
@@ -282,18 +282,18 @@ async def test_the_title_says_that_rows_are_examined(monkeypatch: pytest.MonkeyP
     with broker() as port:
         async with watched(port) as (screen, _):
             go = threading.Event()
-            look = screen.main.troubles.look
+            look = screen.main.findings.analyze
 
             def held() -> Iterator[bool]:
                 for found in look():
                     go.wait(20)
                     yield found
 
-            monkeypatch.setattr(screen.main.troubles, "look", held)
+            monkeypatch.setattr(screen.main.findings, "analyze", held)
             await asyncio.to_thread(talk, port, 3)
-            await screen.until(lambda: "examining " in screen.title)
+            await screen.until(lambda: "analyzing " in screen.title)
             go.set()
-            await screen.until(lambda: "examining " not in screen.title)
+            await screen.until(lambda: "analyzing " not in screen.title)
 
 
 async def test_another_capture_is_begun_in_place_of_one_that_ended() -> None:
@@ -304,7 +304,7 @@ async def test_another_capture_is_begun_in_place_of_one_that_ended() -> None:
             await screen.pilot.press("ctrl+e")
             await screen.until(lambda: screen.title.startswith("○ ended"))
             await screen.pilot.press("ctrl+e")
-            await screen.until(lambda: "What came is not saved" in screen.lines())
+            await screen.until(lambda: "The packets are not saved" in screen.lines())
             await screen.pilot.press("enter")
             await screen.until(lambda: screen.title.startswith("● live") and "0 exchanges" in screen.title)
             assert first.over

@@ -42,7 +42,7 @@ class Held:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     held = Held()
-    monkeypatch.setattr("tui.screens.reading.Look", held.look)
+    monkeypatch.setattr("tui.features.long_messages.TracedMessage", held.look)
     yield held
     held.go.set()
 
@@ -52,7 +52,7 @@ async def test_bytes_are_there_at_once_and_fields_when_they_are_read(path: str, 
     async with opened(path) as screen:
         assert not held.begun
         assert screen.main.go_to(row)
-        assert screen.main.model.unread is not None
+        assert screen.main.model.untraced is not None
         assert "reading…" in str(screen.main.query_one("#fields").border_title)
         await screen.pilot.pause(0.05)
         drawn = screen.lines()
@@ -84,8 +84,8 @@ async def test_who_goes_on_has_only_the_last_one_read(path: str, held: Held) -> 
         exchange = screen.main.model.exchange
         assert exchange is not None
         assert {id(message) for message in held.begun[1:]} == {id(exchange.request)}
-        assert screen.main.model.look is not None
-        assert screen.main.model.look.message is exchange.request
+        assert screen.main.model.traced is not None
+        assert screen.main.model.traced.message is exchange.request
         assert "header" in screen.lines()
 
 
@@ -96,7 +96,7 @@ async def test_a_short_one_that_is_gone_on_to_stays(path: str, held: Held) -> No
         assert "reading…" not in screen.lines()
         held.go.set()
         await screen.settle()
-        look = screen.main.model.look
+        look = screen.main.model.traced
         assert look is not None
         assert look.message is screen.main.model.exchange.request
 
@@ -151,8 +151,8 @@ def test_a_model_that_waits_has_every_message_looked_at(path: str) -> None:
         for row in range(len(capture)):
             waiting.choose(row)
             quick.choose(row)
-            assert waiting.look is not None
-            assert (quick.look is None) == (quick.unread is not None) == (row in (1, 2, 3, 4))
-            quick.read_on()
-            assert quick.look is not None
-            assert quick.look.message is waiting.look.message
+            assert waiting.traced is not None
+            assert (quick.traced is None) == (quick.untraced is not None) == (row in (1, 2, 3, 4))
+            quick.trace_now()
+            assert quick.traced is not None
+            assert quick.traced.message is waiting.traced.message

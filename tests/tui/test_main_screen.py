@@ -201,7 +201,7 @@ async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order() -> 
         screen.main.apply_filter("api == Fetch")
         await screen.settle()
         may_end = threading.Event()
-        screen.main.seek(1, lambda rows: may_end.wait(60) or None, "exchange")
+        screen.main.search_rows(1, lambda rows: may_end.wait(60) or None, "exchange")
         await screen.pilot.press("escape")
         may_end.set()
         await screen.settle()

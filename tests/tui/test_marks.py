@@ -81,7 +81,7 @@ async def test_m_marks_quote_goes_round_them_and_shift_m_shows_them_alone() -> N
         assert screen.list.number == 2
         await screen.press("M")
         assert shown(screen) == [2, 7]
-        assert "shown 2" in screen.text("#title")
+        assert "2 shown" in screen.text("#title")
         await screen.press("m")
         assert shown(screen) == [7]
         await screen.press("M")
@@ -123,5 +123,5 @@ async def test_marks_that_can_not_be_kept_are_said_and_are_there_all_the_same(fo
         folders.mkdir(exist_ok=True)
         (folders / "state").write_text("")
         await screen.press("m")
-        assert any("not kept" in each.message for each in screen.pilot.app._notifications)
+        assert any("not saved" in each.message for each in screen.pilot.app._notifications)
         assert screen.main.appearance.marks.marked == {0}

@@ -89,8 +89,8 @@ async def test_b_goes_round_the_sources_of_bytes() -> None:
         model = screen.main.model
         screen.list.cursor = next(n for n in range(len(model.capture)) if "gzip" in model.capture.row(n).info)
         await screen.settle()
-        assert model.look is not None
-        count = len(model.look.message.sources)
+        assert model.traced is not None
+        count = len(model.traced.message.sources)
         assert count > 1
         assert "decompressed" in str(screen.bytes.border_subtitle)
         seen = []

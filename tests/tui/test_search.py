@@ -14,7 +14,7 @@ from tui.screens.search_dialog import SearchDialog
 
 
 async def ask(pilot: Pilot[None], text: str, *switches: str) -> None:
-    """Begin to look for something."""
+    """Search something."""
     await pilot.press("ctrl+f")
     await pilot.pause()
     for key in switches:
@@ -47,7 +47,7 @@ async def test_text_is_found_in_this_exchange_then_in_others_and_round_again() -
             places.append(place)
         assert screen.main.place == first
         assert len({place.number for place in places}) > 5
-        assert any("beginning" in said.message for said in screen.pilot.app._notifications)
+        assert any("from the start" in said.message for said in screen.pilot.app._notifications)
         await screen.press("N")
         assert screen.main.place == places[-1]
         assert any("from the end" in said.message for said in screen.pilot.app._notifications)
@@ -133,11 +133,11 @@ async def test_esc_stops_a_search_at_once() -> None:
             stopped.wait(20)
             return partial(screen.main.go_to, int(rows[-1]))
 
-        screen.main.seek(1, find, "a needle")
+        screen.main.search_rows(1, find, "a needle")
         await asyncio.to_thread(begun.wait, 20)
         await screen.pilot.press("j", "k", "escape")
         stopped.set()
         await screen.settle()
         assert screen.row == 0
         assert not screen.main.stop_row_search()
-        assert any("stopped looking for a needle" in said.message for said in screen.pilot.app._notifications)
+        assert any("stopped searching for a needle" in said.message for said in screen.pilot.app._notifications)

@@ -1,4 +1,4 @@
-"""The ladder, driven by keys and clicks."""
+"""The sequence diagram, driven by keys and clicks."""
 
 from pathlib import Path
 from xml.etree import ElementTree
@@ -26,8 +26,8 @@ def view(screen: Screen) -> SequenceView:
     return screen.pilot.app.screen.query_one(SequenceView)
 
 
-def ladder(screen: Screen) -> SequenceDiagram:
-    found = view(screen).ladder
+def diagram(screen: Screen) -> SequenceDiagram:
+    found = view(screen).diagram
     assert found is not None
     return found
 
@@ -37,14 +37,14 @@ async def test_l_shows_lanes_and_arrows_at_every_size(size: tuple[int, int]) -> 
     async with opened(CLASSIC, size=size) as screen:
         await screen.press("l")
         drawn = screen.lines()
-        for words in ("Ladder · 74 rows", "5 lanes", "node 1", "127.0.0.1:9092", "ApiVersions v4", "▶", "◀", "│"):
+        for words in ("Sequence · 74 rows", "5 lanes", "node 1", "127.0.0.1:9092", "ApiVersions v4", "▶", "◀", "│"):
             assert words in drawn
 
 
 async def test_it_begins_at_the_exchange_of_the_list_and_enter_goes_to_another() -> None:
     async with opened(CLASSIC) as screen:
         await screen.press("1", "4", "G", "l")
-        assert ladder(screen).event(view(screen).cursor).number == 13
+        assert diagram(screen).event(view(screen).cursor).number == 13
         await screen.press("r", "j", "enter")
         assert isinstance(screen.pilot.app.screen, MainScreen)
         assert screen.row == 14
@@ -68,7 +68,7 @@ async def test_r_goes_to_the_other_message_of_the_exchange() -> None:
         await screen.press("2", "1", "G", "l")
         at = view(screen).cursor
         await screen.press("r")
-        assert view(screen).cursor == int(ladder(screen).partner[at]) > at + 1
+        assert view(screen).cursor == int(diagram(screen).partner[at]) > at + 1
         await screen.press("r")
         assert view(screen).cursor == at
 
@@ -90,8 +90,8 @@ async def test_lanes_pass_sideways_and_follow_the_cursor() -> None:
         await screen.press("left", "h")
         assert screen.lines().splitlines()[1] == first
         await screen.press("G")
-        event = ladder(screen).event(view(screen).cursor)
-        client = ladder(screen).lanes[min(event.source, event.target)].name
+        event = diagram(screen).event(view(screen).cursor)
+        client = diagram(screen).lanes[min(event.source, event.target)].name
         assert client[-8:] in screen.lines().splitlines()[1]
 
 
@@ -122,12 +122,12 @@ async def test_x_writes_mermaid_and_svg_and_overwrites_nothing(tmp_path: Path, m
         assert isinstance(screen.pilot.app.screen, SequenceScreen)
         await screen.press("x", "escape")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "ladder-1-74-2.svg",
-        "ladder-1-74.mmd",
-        "ladder-1-74.svg",
+        "sequence-1-74-2.svg",
+        "sequence-1-74.mmd",
+        "sequence-1-74.svg",
     ]
-    assert (tmp_path / "ladder-1-74.mmd").read_text().startswith("sequenceDiagram\n")
-    ElementTree.parse(tmp_path / "ladder-1-74.svg")
+    assert (tmp_path / "sequence-1-74.mmd").read_text().startswith("sequenceDiagram\n")
+    ElementTree.parse(tmp_path / "sequence-1-74.svg")
 
 
 async def test_a_folder_that_can_not_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,15 +140,15 @@ async def test_a_folder_that_can_not_be_written_is_said(tmp_path: Path, monkeypa
     async with opened(CLASSIC, size=(120, 40)) as screen:
         await screen.press("l", "x", "enter")
         [notification] = screen.pilot.app._notifications
-        assert notification.message == "ladder-1-74.mmd: read-only file system"
+        assert notification.message == "sequence-1-74.mmd: read-only file system"
 
 
 async def test_rows_that_the_list_hides_are_not_on_it() -> None:
     async with opened(CLASSIC) as screen:
         screen.main.view.keep(np.array([13, 14, 15]))
         await screen.press("l")
-        assert "Ladder · 3 rows" in screen.lines()
-        assert {event.number for event in ladder(screen)} == {13, 14, 15}
+        assert "Sequence · 3 rows" in screen.lines()
+        assert {event.number for event in diagram(screen)} == {13, 14, 15}
 
 
 LANES = [Lane(f"client-{n}", "10.0.0.1", True) for n in range(40)] + [Lane("node 1", "b:9092", False)]
@@ -187,6 +187,6 @@ async def test_entries_of_kafkas_files_have_no_arrows() -> None:
     async with opened(LEDGER) as screen:
         await screen.press("l", "j", "G", "r", "enter", "x", "right")
         assert isinstance(screen.pilot.app.screen, SequenceScreen)
-        assert len(ladder(screen)) == 0
+        assert len(diagram(screen)) == 0
         await screen.press("escape", "o", "escape", "L", "escape")
         assert isinstance(screen.pilot.app.screen, MainScreen)

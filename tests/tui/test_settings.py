@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tui.list_columns import ListColumns
 from tui.row_colors import ColorBy
-from tui.settings import COLOURS, COLUMNS, THEME, TIME, Settings, change, load, path
+from tui.settings import COLORS, COLUMNS, THEME, TIME, Settings, change, load, path
 from tui.time_format import TimeFormat
 
 
@@ -20,7 +20,7 @@ def written(text: str | bytes) -> None:
 
 def test_it_says_what_the_user_chose() -> None:
     assert load() == Settings()
-    written('theme = "nord"\ncolours = "api"\ntime = "utc"\ncolumns = ["No.", "API=20"]\n[keys]\n"main.flip" = "R"\n')
+    written('theme = "nord"\ncolors = "api"\ntime = "utc"\ncolumns = ["No.", "API=20"]\n[keys]\n"main.flip" = "R"\n')
     keys = {"main.flip": "R"}
     assert load() == Settings("nord", ColorBy.API, TimeFormat.UTC, ListColumns.of(["No.", "API=20"]), keys)
 
@@ -28,19 +28,19 @@ def test_it_says_what_the_user_chose() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("theme = 3", "theme is the name"),
-        ('colours = "red"', "colours are one of severity"),
-        ("time = [1]", "time is one of start"),
+        ("theme = 3", "theme must be a name"),
+        ('colors = "red"', "colors must be one of severity"),
+        ("time = [1]", "time must be one of start"),
         ('columns = ["Nope"]', "unknown column 'Nope'"),
-        ("columns = 3", "columns are a list"),
-        ("[keys]\na = 3", "keys have a name"),
-        ('keys = "x"', "keys have a name"),
-        ("nothing = 1", "there is no setting 'nothing'"),
+        ("columns = 3", "columns must be a list"),
+        ("[keys]\na = 3", "keys must be names"),
+        ('keys = "x"', "keys must be names"),
+        ("nothing = 1", "unknown setting 'nothing'"),
         ("theme = ", "config.toml: "),
         (b"\xff\xfe", "config.toml: "),
-        (b"x" * 2_000_000, "more than"),
+        (b"x" * 2_000_000, "larger than"),
         ("a = " + "[" * 5000, "config.toml: "),
-        ('"a\\u001b[31m" = 1', "there is no setting 'a"),
+        ('"a\\u001b[31m" = 1', "unknown setting 'a"),
     ],
 )
 def test_what_is_wrong_is_one_plain_line_and_the_rest_counts(text: str | bytes, words: str) -> None:
@@ -57,14 +57,14 @@ def test_what_is_wrong_is_one_plain_line_and_the_rest_counts(text: str | bytes, 
 def test_a_change_leaves_comments_tables_and_all_else() -> None:
     text = '# mine\n theme = "nord" # for the night\n\n[keys]\n# this too\n"main.flip" = "R"\n'
     written(text)
-    change(COLOURS, "latency")
+    change(COLORS, "latency")
     change(THEME, "kdissect-light")
     change(TIME, "utc")
     change(TIME, None)
     changed = path().read_text()
     for kept in ("# mine\n", "# this too\n", '"main.flip" = "R"\n'):
         assert kept in changed
-    assert tomllib.loads(changed) == {"theme": "kdissect-light", "colours": "latency", "keys": {"main.flip": "R"}}
+    assert tomllib.loads(changed) == {"theme": "kdissect-light", "colors": "latency", "keys": {"main.flip": "R"}}
 
 
 def test_a_change_that_would_do_harm_is_not_made() -> None:
@@ -85,10 +85,10 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert tomllib.loads(real.read_text()) == {"theme": "nord"}
 
 
-NAMES = st.sampled_from(["# words", "", 'theme = "x"', "other = 1", "[table]", "colours = 'api'", "a.b = 2", "  "])
+NAMES = st.sampled_from(["# words", "", 'theme = "x"', "other = 1", "[table]", "colors = 'api'", "a.b = 2", "  "])
 
 
-@given(st.lists(NAMES), st.sampled_from([THEME, COLOURS]), st.none() | st.text())
+@given(st.lists(NAMES), st.sampled_from([THEME, COLORS]), st.none() | st.text())
 def test_after_a_change_the_file_has_it_or_is_as_it_was(lines: list[str], name: str, value: str | None) -> None:
     text = "\n".join(lines)
     written(text)

@@ -18,7 +18,7 @@ async def test_a_byte_of_another_row_chooses_no_field() -> None:
         screen.main.go_to(sizes.index(min(sizes)))
         await screen.settle()
         assert screen.main.model.node is None
-        assert "choose a field" in screen.text("#inspector")
+        assert "select a field" in screen.text("#inspector")
 
 
 async def test_selected_bytes_of_another_row_are_not_explained() -> None:
@@ -38,8 +38,8 @@ async def test_a_field_of_another_row_is_not_chosen() -> None:
         screen.main.go_to(7)
         await screen.settle()
         model = screen.main.model
-        assert model.look is not None
-        assert model.node is None or model.look.has(model.node)
+        assert model.traced is not None
+        assert model.node is None or model.traced.has(model.node)
 
 
 async def test_a_row_by_a_number_that_it_no_longer_has_is_not_shown() -> None:

@@ -71,7 +71,7 @@ async def test_it_closes(key: str) -> None:
 async def test_a_capture_without_any_says_so(tmp_path: Path) -> None:
     async with opened(capture_of(tmp_path, conversation(exchanges(2)))) as screen:
         await screen.press("L")
-        assert "about a group or a transaction" in screen.lines()
+        assert "no groups and no transactions" in screen.lines()
         await screen.press("escape")
         assert isinstance(screen.pilot.app.screen, MainScreen)
 
@@ -81,7 +81,7 @@ async def test_while_the_capture_is_read_it_waits() -> None:
         screen.main._done = False
         await screen.press("L", "o", "l")
         assert isinstance(screen.pilot.app.screen, MainScreen)
-        assert said(screen) == ["still reading: this looks at all exchanges"] * 3
+        assert said(screen) == ["still reading: this needs all exchanges"] * 3
 
 
 def test_what_was_left_out_is_said_and_words_are_clean() -> None:
@@ -89,5 +89,5 @@ def test_what_was_left_out_is_said_and_words_are_clean() -> None:
     timeline = Timeline("group\x1b", "classic", [Phase("generation 1 · \x1b", [event], heartbeats=1_234)], left_out=5)
     words = ["".join(text for text, _ in each.pieces) for each in timeline_lines([timeline], 0, 100)]
     assert "1,234 heartbeats without change" in words[1]
-    assert "5 events more" in words[3]
+    assert "5 more events" in words[3]
     assert not {c for line in words for c in line if ord(c) < 32 or 0x7F <= ord(c) < 0xA0}

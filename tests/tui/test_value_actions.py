@@ -49,8 +49,8 @@ async def told() -> AsyncIterator[tuple[Screen, Told]]:
 async def test_a_field_becomes_a_filter_and_a_column() -> None:
     async with told() as (screen, main):
         await to(screen, "CreateTopics")
-        assert main.model.look is not None
-        node = main.model.look.message.tree.find("body.topics[0].name")
+        assert main.model.traced is not None
+        node = main.model.traced.message.tree.find("body.topics[0].name")
         assert node is not None
         screen.fields.focus()
         main.choose_field(node)
@@ -114,7 +114,7 @@ async def test_what_no_filter_can_ask_about_is_said() -> None:
     async with told() as (screen, main):
         await screen.press("enter", "g", "a", "c")
         assert main.filters == []
-        assert any("choose a field" in said.message for said in screen.pilot.app._notifications)
+        assert any("select a field" in said.message for said in screen.pilot.app._notifications)
 
 
 COLUMNS = [column.name for column in all_columns()]
@@ -131,7 +131,7 @@ def test_a_filter_fits_the_exchange_that_it_came_from(name: str) -> None:
         for number in range(0, len(capture), 4):
             model.choose(number)
             assert model.exchange is not None
-            assert model.look is not None
+            assert model.traced is not None
             for cell, text in cell_filters(model.exchange):
                 assert parse(text).matches(model.exchange), (cell, text)
             for column in (*COLUMNS, INFO, "request.topics.name", "response.throttle_time_ms", "request.size"):
@@ -140,7 +140,7 @@ def test_a_filter_fits_the_exchange_that_it_came_from(name: str) -> None:
                     assert not path_values(model.exchange, column_of(column).field), (column, number)
                     continue
                 assert parse(asked).matches(model.exchange), (column, asked)
-            for node in list(model.look.message.tree.walk())[::7]:
+            for node in list(model.traced.message.tree.walk())[::7]:
                 model.node = node
                 try:
                     text = field_filter(model) or ""

@@ -1,4 +1,4 @@
-"""Taking along what is chosen, to the clipboard of the terminal the user sits at (OSC 52: over ssh too)."""
+"""Copies the selected field or row to the clipboard of the user's terminal (OSC 52: over ssh too)."""
 
 from typing import ClassVar
 
@@ -10,18 +10,18 @@ from tui.screens.core_screen import CoreScreen
 from tui.screens.menu import Choice, Menu
 
 SAMPLE = 40
-"""Characters of a notice that show what was copied."""
+"""Characters of the copied text that the notification shows."""
 
 
 class ClipboardFeature(CoreScreen):
-    """y, then a letter for the form."""
+    """y, then a letter for the format."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "yank", "Copy", show=False, tooltip="Copy the field: path, value, hex, JSON, …", id="main.yank"),
+        Binding("y", "copy", "Copy", show=False, tooltip="Copy the field: path, value, hex, JSON, …", id="main.copy"),
     ]
 
-    def action_yank(self) -> None:
-        """Ask which form."""
+    def action_copy(self) -> None:
+        """Ask for the format."""
 
         def copy(chosen: int | None) -> None:
             if chosen is not None:
@@ -32,7 +32,7 @@ class ClipboardFeature(CoreScreen):
     def _copy(self, form: ClipboardFormat) -> None:
         copied = clipboard_text(form, self.model)
         if copied is None:
-            self.notify(f"no {form.words} here: choose a field", timeout=3)
+            self.notify(f"no {form.words} here: select a field", timeout=3)
             return
         self.app.copy_to_clipboard(copied.text)
         shown = clean(copied.text)

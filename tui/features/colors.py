@@ -1,4 +1,4 @@
-"""What the colours of the list tell, and the line that says which is which."""
+"""Colors of the list, and their legend."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from textual.widgets import Static
 from tui.messages import SavePreference
 from tui.row_colors import ColorBy
 from tui.screens.core_screen import CoreScreen
-from tui.settings import COLOURS
+from tui.settings import COLORS
 
 
 class ColorsFeature(CoreScreen):
@@ -18,25 +18,25 @@ class ColorsFeature(CoreScreen):
     FEATURE = "List"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("v", "colours", "Colours", show=False, tooltip="What colours tell: severity, API, latency, connection",
-                id="main.colours"),
+        Binding("v", "colors", "Colors", show=False, tooltip="Color rows by severity, API, latency or connection",
+                id="main.colors"),
     ]  # fmt: skip
 
     def on_mount(self) -> None:
         if not self.app.is_running:
             return
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_colours())
-        self._draw_colours()
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_colors())
+        self._draw_colors()
 
-    def action_colours(self) -> None:
-        """The next way."""
+    def action_colors(self) -> None:
+        """Switch to the next one."""
         self.appearance.color_by = self.appearance.color_by.next
-        self._draw_colours()
-        self.post_message(SavePreference(COLOURS, self.appearance.color_by.value))
-        self.notify(f"colours tell: {self.appearance.color_by.value}", timeout=2)
+        self._draw_colors()
+        self.post_message(SavePreference(COLORS, self.appearance.color_by.value))
+        self.notify(f"rows colored by {self.appearance.color_by.value}", timeout=2)
 
-    def _draw_colours(self) -> None:
-        """The legend, and the rows anew."""
+    def _draw_colors(self) -> None:
+        """Draw the legend, and all rows again."""
         color_by = self.appearance.color_by
         legend = Text(f"{color_by.value}:")
         for words, hue in color_by.legend():
@@ -44,4 +44,4 @@ class ColorsFeature(CoreScreen):
         line = self.query_one("#legend", Static)
         line.update(legend)
         line.set_class(color_by is not ColorBy.SEVERITY, "shown")
-        self._list.rearranged()
+        self._list.update_rows()

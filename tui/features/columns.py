@@ -1,4 +1,4 @@
-"""Which columns the list has: chosen from a menu, or made of a field."""
+"""The columns of the list: chosen from a menu, or made from a field."""
 
 from typing import ClassVar
 
@@ -18,14 +18,14 @@ class ColumnsFeature(CoreScreen):
     FEATURE = "List"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("C", "columns", "Columns", show=False, tooltip="Choose the list's columns", id="main.columns"),
+        Binding("C", "columns", "Columns", show=False, tooltip="Choose the columns of the list", id="main.columns"),
     ]
 
     def action_columns(self) -> None:
         self.app.push_screen(ColumnMenu(self._columns_shown(), self._choose_columns))
 
     def toggle_column(self, name: str) -> None:
-        """Show a column, or no longer."""
+        """Show or hide a column."""
         shown = self._columns_shown()
         others = [column for column in shown if column.name != name]
         self._choose_columns(others if len(others) < len(shown) else [*shown, column_of(name)])
@@ -34,7 +34,7 @@ class ColumnsFeature(CoreScreen):
         return [column for column in self._list.columns() if column.name != INFO]
 
     def _choose_columns(self, shown: list[ListColumn] | None) -> list[ListColumn]:
-        """Show these, or the usual ones; what is shown then."""
+        """Show these, or the default ones with None; return those that are shown then."""
         if shown is None:
             self.appearance.columns.chosen = None
         else:
@@ -43,12 +43,12 @@ class ColumnsFeature(CoreScreen):
         return self._columns_shown()
 
     def _columns_changed(self) -> None:
-        self._list.rearranged()
+        self._list.update_rows()
         self.post_message(SavePreference(COLUMNS, self.appearance.columns.words()))
 
     def on_add_column(self, event: AddColumn) -> None:
         if self.appearance.columns.add(event.path, self._columns_shown()):
             self._columns_changed()
-            self.notify(f"column {clean(event.path)}; C changes columns", markup=False, timeout=2)
+            self.notify(f"column {clean(event.path)} added; C changes columns", markup=False, timeout=2)
         else:
-            self.notify(f"{clean(event.path)} is a column already", markup=False, timeout=2)
+            self.notify(f"{clean(event.path)} is already a column", markup=False, timeout=2)

@@ -20,7 +20,7 @@ class CompareFeature(CoreScreen):
         if self.capture.is_read:
             self.app.push_screen(CompareDialog(offered(self.capture.names[0])), self._compare)
         else:
-            self.notify("the capture is still being read", timeout=2)
+            self.notify("still reading the capture", timeout=2)
 
     def _compare(self, path: str | None) -> None:
         if path is not None:

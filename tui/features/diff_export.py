@@ -1,4 +1,4 @@
-"""Out of the diff screen: a difference to the clipboard, the report to a file, an exchange to the main screen."""
+"""Exports from the diff screen: a difference to the clipboard, the report to a file, an exchange to the main screen."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -27,14 +27,14 @@ FORMS: Final[tuple[tuple[str, str, Callable[[DiffResult], Iterable[str]]], ...]]
 
 
 class DiffExportFeature(DiffCoreScreen):
-    """Takes what was found elsewhere."""
+    """Copies, writes and opens what the comparison found."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "export", "Export", tooltip="Write the report to a file in the current folder", id="diff.export"),
-        Binding("y", "yank", "Copy", show=False, tooltip="Copy the chosen difference as text", id="diff.yank"),
-        Binding("o", "open_row(0)", "Open A", show=False, tooltip="Open A's exchange on the main screen",
+        Binding("y", "copy", "Copy", show=False, tooltip="Copy the selected difference as text", id="diff.copy"),
+        Binding("o", "open_row(0)", "Open A", show=False, tooltip="Open the exchange of A on the main screen",
                 id="diff.open_a"),
-        Binding("O", "open_row(1)", "Open B", show=False, tooltip="Open B's exchange on the main screen",
+        Binding("O", "open_row(1)", "Open B", show=False, tooltip="Open the exchange of B on the main screen",
                 id="diff.open_b"),
     ]  # fmt: skip
 
@@ -42,11 +42,11 @@ class DiffExportFeature(DiffCoreScreen):
         if self.comparison is None:
             return
         choices = [Choice(name, f"{self._file_name}{ending}") for name, ending, _ in FORMS]
-        self.app.push_screen(Menu("Write the report", choices), self._export)
+        self.app.push_screen(Menu("Write report as", choices), self._export)
 
     @property
     def _file_name(self) -> str:
-        """Of labels only what any file system takes."""
+        """The name of the report; of labels only characters that any file system takes."""
         labels = ("".join(c if c.isalnum() or c in "-_." else "-" for c in end.label)[:60] for end in self.ends)
         return "diff-" + "-".join(labels)
 
@@ -64,7 +64,7 @@ class DiffExportFeature(DiffCoreScreen):
         else:
             self.notify(f"wrote {path.name}", markup=False)
 
-    def action_yank(self) -> None:
+    def action_copy(self) -> None:
         """The cause, the field or the pair under the cursor."""
         model = self.model
         if model is None:
@@ -84,7 +84,7 @@ class DiffExportFeature(DiffCoreScreen):
         model = self.model
         row = row_of(model.pair, side) if model is not None and model.pair is not None else None
         if model is None or row is None:
-            self.notify(f"{NAMES[side]} has no exchange there", timeout=2)
+            self.notify(f"{NAMES[side]} has no exchange here", timeout=2)
             return
         shown = model.sides[side]
         path = shown.node.path if shown.node is not None else ""

@@ -1,4 +1,4 @@
-"""Lists what a comparison ignores."""
+"""Lists the differences that a comparison ignores."""
 
 from typing import ClassVar
 
@@ -9,10 +9,12 @@ from tui.screens.ignored_dialog import IgnoredDialog
 
 
 class DiffIgnoredFeature(DiffCoreScreen):
-    """Says what is ignored."""
+    """i lists them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("i", "ignored", "Ignored", show=False, tooltip="What is not taken for a difference", id="diff.ignored"),
+        Binding(
+            "i", "ignored", "Ignored", show=False, tooltip="List the differences that are ignored", id="diff.ignored"
+        ),
     ]
 
     def action_ignored(self) -> None:

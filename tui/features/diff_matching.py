@@ -1,4 +1,4 @@
-"""What means the same, as the user says: two rows matched by hand, the sides swapped. Each is compared anew."""
+"""Matches by hand: two exchanges that the comparison did not pair, or the sides swapped. Each is compared again."""
 
 from typing import ClassVar
 
@@ -9,19 +9,19 @@ from tui.screens.diff_core_screen import NAMES, DiffCoreScreen
 
 
 class DiffMatchingFeature(DiffCoreScreen):
-    """Aligns by hand."""
+    """Matches exchanges by hand."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "match", "Match", tooltip="Mark an exchange, then one of the other side: they are compared",
+        Binding("space", "match", "Match", tooltip="Mark an exchange, then match it with one of the other side",
                 id="diff.match"),
-        Binding("s", "swap", "Swap", show=False, tooltip="A becomes B", id="diff.swap"),
+        Binding("s", "swap", "Swap", show=False, tooltip="Swap A and B", id="diff.swap"),
     ]  # fmt: skip
 
     def action_match(self) -> None:
-        """Mark a row, match it with one of the other side, or take a match back."""
+        """Mark a row, match it with one of the other side, or undo a match."""
         pair, model = self.pairs.pair, self.model
         if pair is None or model is None or not self.shows_pairs:
-            self.notify("rows are matched in the list of pairs (v)", timeout=3)
+            self.notify("match exchanges in the list of pairs (v)", timeout=3)
             return
         if (pair.a, pair.b) in self.matched:
             self._match_anew(tuple(rows for rows in self.matched if rows != (pair.a, pair.b)))
@@ -32,17 +32,18 @@ class DiffMatchingFeature(DiffCoreScreen):
             row = row_of(pair, side)
             assert row is not None
             self._mark(
-                (side, row), f"{NAMES[side]} {row + 1} is marked: space on a row of {NAMES[1 - side]} matches it"
+                (side, row),
+                f"{NAMES[side]} {row + 1} marked: press space on an exchange of {NAMES[1 - side]} to match it",
             )
             return
         other = 1 - marked[0]
         row = row_of(pair, other)
         if row_of(pair, marked[0]) == marked[1]:
-            self._mark(None, "nothing is marked")
+            self._mark(None, "mark removed")
         elif row is None:
-            self.notify(f"{NAMES[other]} has nothing there", timeout=2)
+            self.notify(f"{NAMES[other]} has no exchange here", timeout=2)
         elif (apis := [model.api(*each) for each in (marked, (other, row))])[0] != apis[1]:
-            self.notify("exchanges of two APIs have nothing to compare", timeout=3)
+            self.notify("exchanges of different APIs can't be matched", timeout=3)
         else:
             found = (marked[1], row) if other else (row, marked[1])
             kept = (rows for rows in self.matched if not any(rows[side] == found[side] for side in SIDES))
@@ -59,7 +60,7 @@ class DiffMatchingFeature(DiffCoreScreen):
         self.compare()
 
     def action_swap(self) -> None:
-        """A becomes B."""
+        """Swap A and B."""
         self.ends = (self.ends[1], self.ends[0])
         self.matched = tuple((b, a) for a, b in self.matched)
         self.connections = tuple((b, a) for a, b in self.connections)

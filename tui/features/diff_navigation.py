@@ -1,4 +1,4 @@
-"""Along what differs: from field to field, from pair to pair, along a cause; from the request to the response."""
+"""Goes from difference to difference: fields, pairs, the pairs of a cause; from request to response."""
 
 from typing import ClassVar
 
@@ -16,26 +16,26 @@ class DiffNavigationFeature(DiffCoreScreen):
     """Goes from one difference to the next."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "difference(1)", "Next", tooltip="The next field that differs; along a cause, its next pair",
+        Binding("n", "difference(1)", "Next", tooltip="Next difference; when following a cause, its next pair",
                 id="diff.next"),
-        Binding("N", "difference(-1)", "Previous", show=False, tooltip="The difference before", id="diff.previous"),
-        Binding("f8,ctrl+down", "step(1)", "Next pair", show=False, tooltip="The next line of the list, from any pane",
+        Binding("N", "difference(-1)", "Previous", show=False, tooltip="Previous difference", id="diff.previous"),
+        Binding("f8,ctrl+down", "step(1)", "Next pair", show=False, tooltip="Next line of the list, from any pane",
                 id="diff.next_pair"),
         Binding("f7,ctrl+up", "step(-1)", "Previous pair", show=False,
-                tooltip="The line of the list before, from any pane", id="diff.previous_pair"),
-        Binding("r", "flip", "Req↔Resp", tooltip="The other message of both exchanges", id="diff.flip"),
+                tooltip="Previous line of the list, from any pane", id="diff.previous_pair"),
+        Binding("r", "flip", "Req↔Resp", tooltip="Show the other message of both exchanges", id="diff.flip"),
         Binding("equals_sign", "equal", "Equal", key_display="=",
-                tooltip="Show or hide what is equal: pairs, or in the fields those of the pair", id="diff.equal"),
+                tooltip="Show or hide what is equal: pairs, or fields of the pair", id="diff.equal"),
     ]  # fmt: skip
 
     @on(CellList.LineOpened, "#causes")
     def _cause_opened(self) -> None:
-        """To the first pair that shows the cause; n goes along the further ones."""
+        """Go to the first pair that shows the cause; n goes to the others."""
         entry, model = self.entry, self.model
         if model is None or entry is None:
             return
         model.cause = entry
-        if model.hides_equal:  # a pair that is more of the same may show it
+        if model.hides_equal:  # a pair whose differences are hidden as repeats may show it
             self._show_equal(shown=True)
         self._seek(0, 1, "shows it")
 
@@ -54,7 +54,7 @@ class DiffNavigationFeature(DiffCoreScreen):
 
     @work(thread=True, exclusive=True, group="seek")
     def _seek(self, start: int, step: int, words: str) -> None:
-        """Look for a pair beside the screen: with many of them it may take a while."""
+        """Search a pair in a thread: with many pairs it may take a while."""
         worker, model = get_current_worker(), self.model
         if model is None:
             return
@@ -62,7 +62,7 @@ class DiffNavigationFeature(DiffCoreScreen):
         if worker.is_cancelled:
             return
         if place is None and not self.shows_pairs and model.cause is not None:
-            # One side may have it in an exchange that the other side lacks: then to that.
+            # one side may have it in an exchange without a counterpart: go there
             place = model.said_at(model.cause)
         if place is None:
             which = "" if not self.shows_pairs else "more " if step > 0 else "earlier "
@@ -92,13 +92,13 @@ class DiffNavigationFeature(DiffCoreScreen):
         (self.pairs if self.shows_pairs else self.causes).cursor += lines
 
     def action_flip(self) -> None:
-        """The other message, at its first field that differs."""
+        """Show the other message, at its first field that differs."""
         model = self.model
         if model is None or model.pair is None:
             return
         now = next((side.side for side in model.sides if side.exchange is not None), "request")
         if not model.flip():
-            self.notify(f"there is no {'response' if now == 'request' else 'request'}", timeout=2)
+            self.notify(f"no {'response' if now == 'request' else 'request'}", timeout=2)
         self.draw_pair()
 
     def action_equal(self) -> None:
@@ -113,7 +113,7 @@ class DiffNavigationFeature(DiffCoreScreen):
             self._show_equal(shown=model.hides_equal)
 
     def _show_equal(self, *, shown: bool) -> None:
-        """Show or hide equal pairs; the cursor stays with its pair, or goes to the nearest."""
+        """Show or hide equal pairs; the cursor stays on its pair, or goes to the nearest one."""
         model = self.model
         if model is None:
             return

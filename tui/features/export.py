@@ -1,4 +1,4 @@
-"""Exchanges out of the main screen to a file, in every form that can be shared."""
+"""Exports exchanges from the main screen to a file, in all export formats."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,14 @@ REDACTED: Final = Choice("Redacted", "contents, names and secrets replaced")
 
 
 class _RowSelection(NamedTuple):
-    """Which rows, from 0 and ascending, and what they are called in the file's name."""
+    """Rows, from 0 and ascending, and their name in the file's name."""
 
     rows: Sequence[int]
     called: str
 
 
 class ExportFeature(NeedsWholeCapture):
-    """Asks which rows, in which form, and for a name; then writes."""
+    """Asks for rows, format and file name; then writes."""
 
     FEATURE = "Export"
 
@@ -38,7 +38,7 @@ class ExportFeature(NeedsWholeCapture):
 
     @work(group="export", exclusive=True)
     async def action_export(self) -> None:
-        """Ask for one thing after the other; who leaves one leaves all."""
+        """Ask one thing after the other; closing a dialog cancels the export."""
         if not self.is_read() or not len(self.view):
             return
         wanted = await self._asked_rows()
@@ -49,8 +49,8 @@ class ExportFeature(NeedsWholeCapture):
         if at is None:
             return
         form = FORMATS[at]
-        whole = Choice("As it is", "all bytes, secrets too" if form.entry.needs_packets else "as the screen shows it")
-        kinds = Menu("What is in it", [whole, REDACTED])
+        whole = Choice("Unchanged", "all bytes, secrets too" if form.entry.needs_packets else "as on the screen")
+        kinds = Menu("Contents", [whole, REDACTED])
         redact = await self.app.push_screen_wait(kinds) if form.entry.can_redact else 0
         if redact is None:
             return
@@ -59,24 +59,24 @@ class ExportFeature(NeedsWholeCapture):
         if given is None or not given.strip():
             return
         said = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, redact=bool(redact)))
-        self.notify(said or "stopped: nothing is written", markup=False, timeout=8)
+        self.notify(said or "stopped: nothing written", markup=False, timeout=8)
 
     async def _asked_rows(self) -> _RowSelection | None:
-        """Marked ones first: who marked some wants these."""
+        """Ask for the rows. Marked ones come first: whoever marked rows wants these."""
         marked = sorted(self.appearance.marks.marked)
         here = self.number
         offered = [(f"Marked, {_rows(marked)}", _RowSelection(marked, "marked"))] if marked else []
         shown = self.view.rows.tolist()
         words = "Shown" if self.view.is_filtered else "All"
         offered.append((f"{words}, {_rows(shown)}", _RowSelection(shown, words.lower())))
-        offered.append((f"This one, row {here + 1:,}", _RowSelection([here], str(here + 1))))
+        offered.append((f"This row, {here + 1:,}", _RowSelection([here], str(here + 1))))
         at = await self.app.push_screen_wait(Menu("Export", [Choice(words) for words, _ in offered]))
         return None if at is None else offered[at][1]
 
     def _offered_name(self, called: str, form: ExportFormat, *, redact: bool) -> str:
-        """One that says what it is; of the capture's own name what any file system takes."""
+        """Return a name that says what the file holds; of the capture's name characters that any file system takes."""
         path = Path(self.capture.names[0])
-        stem = "live" if path.parent == Path("/dev/fd") else path.stem  # of what is captured there is but a number
+        stem = "live" if path.parent == Path("/dev/fd") else path.stem  # a live capture has a number for a name
         of = re.sub(r"[^\w.-]", "-", stem)[:60].lstrip("-.") or "capture"
         return f"{of}-{called}{'-redacted' if redact else ''}{form.entry.suffixes[0]}"
 

@@ -1,8 +1,7 @@
-"""The filter of the list: typed in its bar, looked for beside the screen, its rows shown as they are found.
+"""The filter of the list: typed in its bar, matched in a thread; rows appear as they are found.
 
-While the capture is read, or is live, the filter goes on with new rows; those that were answered since they were looked
-at are looked at again. When rows get their final order all is gone through once more, and what is shown stays until
-that is done.
+While the capture is read, or is live, the filter continues with new rows, and matches rows again whose response came
+since. When rows get their final order all are matched again, and what is shown stays until that is done.
 """
 
 import time
@@ -26,37 +25,37 @@ from tui.time_format import TimeFormat
 from tui.ui_thread import call_on_ui
 from tui.widgets.filter_bar import FilterBar, Offer
 
-if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only who filters pays for it
+if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only for those who filter
     from dissector.filter import Filter, FilterError
 
 PAUSE: Final = 0.4
-"""Seconds without a key after which it is said what is wrong."""
-TELL_SECONDS: Final = 0.1
-MOST_WAITING: Final = 10_000
-"""Rows without an answer that are looked at again; the newest."""
+"""Seconds without a key after which errors are shown."""
+REPORT_SECONDS: Final = 0.1
+MOST_PENDING: Final = 10_000
+"""Pending rows that are matched again; the newest."""
 
 
 @dataclass
 class FilterRun:
-    """A filter at work."""
+    """A filter, and how far it is."""
 
     filter: "Filter"
     upto: int = 0
-    """Rows before this one have been looked at."""
+    """Rows before this one are matched."""
     total: int = 0
     working: bool = False
     stopped: bool = False
-    """By the user: it does not go on with new rows."""
-    waiting: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Rows that were looked at before all of them was there."""
+    """By the user: it does not continue with new rows."""
+    pending: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Rows that were pending when they were matched."""
 
     def state(self, shown: int, count: int) -> Text:
-        """How far it is."""
-        told = f"{shown:,} of {count:,}"
+        """Return the progress."""
+        counts = f"{shown:,} of {count:,}"
         share = f"{100 * self.upto // max(1, self.total)} %"
         if self.working:
-            return Text(f"○ {share} · {told}", "bold")
-        return Text(f"■ stopped at {share} · {told}" if self.stopped else f"✔ {told}", "bold")
+            return Text(f"○ {share} · {counts}", "bold")
+        return Text(f"■ stopped at {share} · {counts}" if self.stopped else f"✔ {counts}", "bold")
 
 
 class FilterFeature(CoreScreen):
@@ -65,32 +64,32 @@ class FilterFeature(CoreScreen):
     FEATURE = "Filter"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only the exchanges that fit a filter",
+        Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only exchanges that match a filter",
                 id="main.filter"),
-        Binding("ctrl+r", "recent_filters", "Recent filters", show=False, tooltip="Choose among filters used before",
+        Binding("ctrl+r", "recent_filters", "Recent filters", show=False, tooltip="Choose a recent filter",
                 id="main.recent_filters"),
-        Binding("f", "follow", "Follow", show=False,
-                tooltip="Only this connection; again: back to what was shown before",
-                id="main.follow"),
+        Binding("f", "connection_only", "Connection only", show=False,
+                tooltip="Show only this connection; again: go back",
+                id="main.connection_only"),
     ]  # fmt: skip
 
     _run: FilterRun | None = None
     _worker: Worker[None] | None = None
     _typing: Timer | None = None
-    _before_following = ""
-    _followed = ""
-    """The filter that following a connection made."""
+    _filter_before = ""
+    _connection_filter = ""
+    """The filter for the connection that `action_connection_only` applied."""
 
     @property
     def _bar(self) -> FilterBar:
         return self.query_one(FilterBar)
 
     def action_filter(self) -> None:
-        """Type one; the one that is there is to be changed."""
+        """Edit the filter."""
         self.prepare_filter(self._run.filter.text if self._run is not None else "")
 
     def prepare_filter(self, text: str) -> None:
-        """Put a filter into the bar, to be changed before it is applied."""
+        """Put a filter into the bar for editing."""
         self._bar.edit(text)
         self._complete(text, len(text))
 
@@ -104,7 +103,7 @@ class FilterFeature(CoreScreen):
         self.apply_filter(event.text)
 
     def apply_filter(self, text: str) -> None:
-        """Show what fits; all rows where there is no text. What is no filter is left in the bar, to be mended."""
+        """Show the rows that match; all rows for an empty text. An invalid filter stays in the bar for correction."""
         from dissector.filter import FilterError, parse
 
         self._stop_typing()
@@ -120,11 +119,11 @@ class FilterFeature(CoreScreen):
         self._bar.rest(text)
         if self._bar.is_open or self.focused is None:
             self._list.focus()
-        self._list.rearranged()
+        self._list.update_rows()
         self._draw_title()
         if self._run is not None:
             remember(FILTERS, text)
-            self._work(self._run)
+            self._start_matching(self._run)
 
     def on_filter_bar_cancelled(self) -> None:
         self._stop_typing()
@@ -133,7 +132,7 @@ class FilterFeature(CoreScreen):
         self._list.focus()
 
     def stop_filter(self) -> bool:
-        """Stop the filter that runs; what it found stays."""
+        """Stop the filter that runs; its rows so far stay."""
         run = self._run
         if run is None or not run.working:
             return False
@@ -152,7 +151,7 @@ class FilterFeature(CoreScreen):
     def action_recent_filters(self) -> None:
         filters = recent(FILTERS)
         if not filters:
-            self.notify("no filter has been used yet", timeout=2)
+            self.notify("no recent filters", timeout=2)
             return
 
         def chosen(number: int | None) -> None:
@@ -161,17 +160,17 @@ class FilterFeature(CoreScreen):
 
         self.app.push_screen(Menu("Recent filters", [Choice(clean(text)) for text in filters]), chosen)
 
-    def action_follow(self) -> None:
-        """This row's connection alone, and back."""
+    def action_connection_only(self) -> None:
+        """Show only this row's connection, or go back."""
         now = self._run.filter.text if self._run is not None else ""
-        if now and now == self._followed:
-            self.apply_filter(self._before_following)
+        if now and now == self._connection_filter:
+            self.apply_filter(self._filter_before)
         elif len(self.view):
-            self._before_following = now
-            self._followed = f"conn == {self.capture.connection_of(self.number)}"
-            self.apply_filter(self._followed)
+            self._filter_before = now
+            self._connection_filter = f"conn == {self.capture.connection_of(self.number)}"
+            self.apply_filter(self._connection_filter)
 
-    # While it is typed: what could follow, what is wrong.
+    # While typing: completions and errors.
 
     def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
         self._stop_typing()
@@ -181,7 +180,7 @@ class FilterFeature(CoreScreen):
 
     @work(thread=True, exclusive=True, group="complete")
     def _complete(self, text: str, cursor: int) -> None:
-        """Beside the screen: the first time it reads all tables of the schema."""
+        """In a thread: the first time it reads all tables of the schema."""
         from dissector.filter import complete
 
         worker = get_current_worker()
@@ -190,7 +189,7 @@ class FilterFeature(CoreScreen):
             call_on_ui(self, self._offer, worker, text, offers)
 
     def _offer(self, worker: Worker[None], text: str, offers: list[Offer]) -> None:
-        # What stands there as it is needs no offer.
+        # a completion that changes nothing is not offered
         if not worker.is_cancelled and self._bar.is_open and self._bar.text == text:
             self._bar.offer([each for each in offers if text[each.start : each.end] != each.text])
 
@@ -210,95 +209,95 @@ class FilterFeature(CoreScreen):
                 self._complain(error)
 
     def _complain(self, error: "FilterError") -> None:
-        near = f"; near it: {', '.join(error.near)}" if error.near else ""
+        near = f"; did you mean {', '.join(error.near)}" if error.near else ""
         self._bar.complain((error.column, error.message + near))
 
-    # While it is looked for.
+    # While matching.
 
     @work(thread=True, exclusive=True, group="filter")
-    def _look_on(self, run: FilterRun, *, anew: bool = False) -> None:
-        """Look at the rows that have not been looked at; with `anew` at all of them, to be shown when that is done."""
+    def _match_rows(self, run: FilterRun, *, restart: bool = False) -> None:
+        """Match the rows that are not matched yet; with `restart` all of them, to be shown when that is done."""
         worker = get_current_worker()
         if run.filter.asks_findings and self._done and not self._examine(worker):
             return
-        capture, start, stop = self.capture, 0 if anew else run.upto, len(self.capture)
-        waiting = run.waiting if not anew else run.waiting[:0]
-        answered = waiting[capture.is_complete(waiting)]
-        corrected = capture.matching(run.filter, answered) if len(answered) else answered
-        rest = np.setdiff1d(waiting, answered, assume_unique=True)
+        capture, start, stop = self.capture, 0 if restart else run.upto, len(self.capture)
+        pending = run.pending if not restart else run.pending[:0]
+        completed = pending[capture.is_complete(pending)]
+        corrected = capture.matching(run.filter, completed) if len(completed) else completed
+        rest = np.setdiff1d(pending, completed, assume_unique=True)
         new = np.arange(start, stop)
-        waiting = np.concatenate([rest, new[~capture.is_complete(new)]])[-MOST_WAITING:]
-        found, told = [new[:0]], 0.0
+        pending = np.concatenate([rest, new[~capture.is_complete(new)]])[-MOST_PENDING:]
+        found, reported = [new[:0]], 0.0
         for step in capture.select(run.filter, start, stop):
             if worker.is_cancelled:
                 return
             found.append(step.rows)
-            if time.monotonic() - told > TELL_SECONDS:
-                told = time.monotonic()
-                rows = new[:0] if anew else np.concatenate(found)
-                call_on_ui(self, self._found, worker, run, rows, step.upto, stop)
-                found = found if anew else [new[:0]]
-        again = answered, corrected
-        call_on_ui(self, self._ended, worker, run, np.concatenate(found), stop, again, waiting, anew)
+            if time.monotonic() - reported > REPORT_SECONDS:
+                reported = time.monotonic()
+                rows = new[:0] if restart else np.concatenate(found)
+                call_on_ui(self, self._show_step, worker, run, rows, step.upto, stop)
+                found = found if restart else [new[:0]]
+        again = completed, corrected
+        call_on_ui(self, self._matched_all, worker, run, np.concatenate(found), stop, again, pending, restart)
 
     def _examine(self, worker: Worker[None]) -> bool:
-        """Have found what only several rows together tell; whether nobody stopped it."""
+        """Complete the cross-message findings; return whether that was not cancelled."""
         return all(not worker.is_cancelled for _ in self.capture.examine())
 
-    def _found(self, worker: Worker[None], run: FilterRun, rows: Int64, upto: int, total: int) -> None:
-        """A step further."""
+    def _show_step(self, worker: Worker[None], run: FilterRun, rows: Int64, upto: int, total: int) -> None:
+        """Show the rows of a step."""
         if not worker.is_cancelled:
             run.upto, run.total = upto, total
             self.view.add(rows)
             self._show_found()
 
-    def _ended(
+    def _matched_all(
         self,
         worker: Worker[None],
         run: FilterRun,
         rows: Int64,
         stop: int,
         again: tuple[Int64, Int64],
-        waiting: Int64,
-        anew: bool,
+        pending: Int64,
+        restart: bool,
     ) -> None:
-        """All rows that there were have been looked at; there may be more by now."""
+        """All rows that there were are matched; there may be more by now."""
         if worker.is_cancelled:
             return
-        if anew:
+        if restart:
             self.view.keep(rows)
         else:
             self.view.correct(*again)
             self.view.add(rows)
         run.upto = run.total = stop
-        run.waiting, run.working = waiting, False
+        run.pending, run.working = pending, False
         self._show_found()
         if len(self.capture) > stop:
-            self._work(run)
+            self._start_matching(run)
 
     def _show_found(self) -> None:
-        # Rows that were drawn look as before, but for the time since the row above them.
-        self._list.rearranged(anew=self.appearance.time is TimeFormat.PREVIOUS)
+        # drawn rows look as before, but for the time since the previous row
+        self._list.update_rows(redraw=self.appearance.time is TimeFormat.PREVIOUS)
         self._draw_filter()
         self._draw_title()
 
-    def _work(self, run: FilterRun, *, anew: bool = False) -> None:
+    def _start_matching(self, run: FilterRun, *, restart: bool = False) -> None:
         run.working, run.total = True, len(self.capture)
-        if anew:
+        if restart:
             run.upto = 0
         self._draw_filter()
-        self._look_on(run, anew=anew)
+        self._match_rows(run, restart=restart)
 
     def _rows_added(self, *, done: bool) -> None:
-        """New rows are looked at too; all of them again when they have their final order."""
+        """Match new rows too; all of them again when they have their final order."""
         super()._rows_added(done=done)
         run = self._run
         if run is None or run.stopped:
             return
         if done and self.RENUMBERS_ROWS:
-            self._work(run, anew=True)
-        elif not run.working and (len(self.capture) > run.upto or len(run.waiting)):
-            self._work(run)
+            self._start_matching(run, restart=True)
+        elif not run.working and (len(self.capture) > run.upto or len(run.pending)):
+            self._start_matching(run)
 
     def _draw_filter(self) -> None:
         if self._run is not None:

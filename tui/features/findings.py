@@ -12,17 +12,17 @@ from tui.screens.findings_screen import FindingsScreen
 
 
 class FindingsFeature(FindingsAnalysis):
-    """F for all, i for this one."""
+    """The findings of the capture, and of an exchange."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("F", "findings", "Findings", tooltip="All that is wrong with this capture, by kind",
+        Binding("F", "findings", "Findings", tooltip="All findings of this capture, by kind",
                 id="main.findings"),
-        Binding("i", "explain_row", "Explain", show=False, tooltip="What is wrong with this exchange, and what to do",
+        Binding("i", "explain_row", "Explain", show=False, tooltip="Explain the findings of this exchange",
                 id="main.explain"),
     ]  # fmt: skip
 
     def action_findings(self) -> None:
-        """What was found so far; what is found meanwhile is added."""
+        """Show the findings so far; more are added as they are found."""
 
         def go(chosen: tuple[int, Finding] | None) -> None:
             if chosen is not None:
@@ -30,12 +30,12 @@ class FindingsFeature(FindingsAnalysis):
                 side, _, path = finding.path.partition(".")
                 self.go_to_place(Location(row, side or None, path))
 
-        self.app.push_screen(FindingsScreen(self.troubles), go)
+        self.app.push_screen(FindingsScreen(self.findings), go)
 
     def action_explain_row(self) -> None:
         exchange = self.model.exchange
         findings = exchange.findings if exchange is not None else []
         if exchange is None or not findings:
-            self.notify("nothing is wrong with this exchange", timeout=2)
+            self.notify("this exchange has no findings", timeout=2)
             return
         self.app.push_screen(FindingDialog(f"Exchange {exchange.row.number} · {exchange.row.api}", findings))

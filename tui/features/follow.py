@@ -1,4 +1,4 @@
-"""Along what exchanges have in common: a partition, a group's generation, a producer's epoch, a fetch session."""
+"""Follows what exchanges have in common: a partition, a group's generation, a producer's epoch, a fetch session."""
 
 from functools import partial
 from typing import ClassVar, Final
@@ -18,63 +18,63 @@ _KEYS: Final = "123456789abcdefghijklmnoprstuvwxyz"
 
 
 class FollowFeature(RowSearch):
-    """J chooses what to go along, { and } go."""
+    """J chooses what to follow, { and } go to the previous and next exchange."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("J", "choose_thread", "Along…", show=False, id="main.choose_thread",
-                tooltip="Choose what to go along: partition, group, producer, fetch session, …"),
-        Binding("right_curly_bracket", "on_thread(1)", "Next along", key_display="}", show=False,
-                tooltip="The next exchange that has it in common", id="main.next_on_thread"),
-        Binding("left_curly_bracket", "on_thread(-1)", "Previous along", key_display="{", show=False,
-                tooltip="The exchange before that has it in common", id="main.previous_on_thread"),
+        Binding("J", "choose_key", "Follow…", show=False, id="main.follow",
+                tooltip="Follow a partition, group, producer, fetch session, …"),
+        Binding("right_curly_bracket", "follow_key(1)", "Next followed", key_display="}", show=False,
+                tooltip="Next exchange of what is followed", id="main.next_followed"),
+        Binding("left_curly_bracket", "follow_key(-1)", "Previous followed", key_display="{", show=False,
+                tooltip="Previous exchange of what is followed", id="main.previous_followed"),
     ]  # fmt: skip
 
-    _thread: FollowKey | None = None
+    _key: FollowKey | None = None
 
-    def action_choose_thread(self) -> None:
-        """What the exchange, and first of all the chosen field, can be gone along."""
-        self._choose_thread(1)
+    def action_choose_key(self) -> None:
+        """Choose a key to follow; those of the selected field come first."""
+        self._choose_key(1)
 
-    def _choose_thread(self, step: int) -> None:
+    def _choose_key(self, step: int) -> None:
         exchange = self.model.exchange
-        threads = follow_keys(exchange) if exchange is not None else []
-        if not threads:
-            self.notify("this exchange has nothing in common with others that is known", timeout=3)
+        keys_of_row = follow_keys(exchange) if exchange is not None else []
+        if not keys_of_row:
+            self.notify("this exchange has nothing to follow", timeout=3)
             return
         path = self.model.path
-        near = sorted(threads, key=lambda thread: -_in_common(thread.path, path))[:_MOST]
+        near = sorted(keys_of_row, key=lambda key: -_in_common(key.path, path))[:_MOST]
         keys = _KEYS.ljust(_MOST)
         choices = [Choice(t.kind, clean(t.label), key.strip()) for t, key in zip(near, keys, strict=False)]
 
         def go(chosen: int | None) -> None:
             if chosen is not None:
-                self._thread = near[chosen]
-                self.action_on_thread(step)
+                self._key = near[chosen]
+                self.action_follow_key(step)
 
-        self.app.push_screen(Menu("Go along", choices), go)
+        self.app.push_screen(Menu("Follow", choices), go)
 
-    def action_on_thread(self, step: int) -> None:
-        thread = self._thread
-        if thread is None:
-            self._choose_thread(step)
+    def action_follow_key(self, step: int) -> None:
+        key = self._key
+        if key is None:
+            self._choose_key(step)
             return
 
         def find(rows: Int64) -> Go | None:
-            number = thread.first(self.capture, rows)
-            return None if number is None else partial(self.go_to_place, self._place_on(thread, number))
+            number = key.first(self.capture, rows)
+            return None if number is None else partial(self.go_to_place, self._place_on(key, number))
 
-        self.seek(step, find, f"exchange of {thread.kind} {clean(thread.label)}")
+        self.search_rows(step, find, f"exchanges of {key.kind} {clean(key.label)}")
 
-    def _place_on(self, thread: FollowKey, number: int) -> Location:
-        """The field that says a row is on a thread."""
+    def _place_on(self, key: FollowKey, number: int) -> Location:
+        """Return the location of the followed key in a row."""
         [exchange] = self.capture.at(range(number, number + 1))
-        where = next((each.path for each in follow_keys(exchange) if each == thread), "")
+        where = next((each.path for each in follow_keys(exchange) if each == key), "")
         side, _, path = where.partition(".")
         return Location(number, side or None, path)
 
 
 def _in_common(path: str, other: str) -> int:
-    """Characters of the way that two paths share."""
+    """Return the length of the common prefix of two paths."""
     return next(
         (at for at, (one, two) in enumerate(zip(path, other, strict=False)) if one != two), min(len(path), len(other))
     )

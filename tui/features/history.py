@@ -1,4 +1,4 @@
-"""Back to where one came from, and forward again: after a search, an error, a filter, a click far away."""
+"""Goes back and forward between locations: after a search, an error, a filter, a distant click."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -13,14 +13,14 @@ from tui.widgets.exchange_list import ExchangeList
 
 
 class HistoryFeature(CoreScreen):
-    """Remembers the places that are jumped from, each with its side and field."""
+    """Remembers the locations that are jumped from, each with its side and field."""
 
-    FEATURE = "Going about"
+    FEATURE = "Navigate"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+o,alt+left", "back", "Back", show=False, tooltip="Back to where the last jump began",
+        Binding("ctrl+o,alt+left", "back", "Back", show=False, tooltip="Go back to before the last jump",
                 id="main.back"),
-        Binding("alt+right", "forward", "Forward", show=False, tooltip="Forward again, after going back",
+        Binding("alt+right", "forward", "Forward", show=False, tooltip="Go forward again",
                 id="main.forward"),
     ]  # fmt: skip
 
@@ -32,27 +32,27 @@ class HistoryFeature(CoreScreen):
         here = self.place
         there = super().go_to_place(place, then)
         if there and here is not None and here != self.place:
-            self._history.leave(here)
+            self._history.push(here)
         return there
 
     def on_exchange_list_row_chosen(self, event: ExchangeList.RowChosen) -> None:
-        """The list's cursor has moved, and the model is still where it was: a screenful or more is a jump."""
+        """The list's cursor moved, and the model is still at the previous row: a screenful or more is a jump."""
         here = self.place
         if here is not None and here.number != event.number and event.numbering == self._list.numbering:
             before, now = self.view.position(here.number), self.view.position(event.number)
             if before is None or now is None or abs(now - before) > self._list.size.height:
-                self._history.leave(here)
+                self._history.push(here)
 
     def on_apply_filter(self, event: ApplyFilter) -> None:
-        """What is shown after it may be another row."""
+        """Another row may be selected after it."""
         if self.place is not None and not event.prepare:
-            self._history.leave(self.place)
+            self._history.push(self.place)
 
     def action_back(self) -> None:
-        self._return(self._history.back, "no place to go back to")
+        self._return(self._history.back, "no previous location")
 
     def action_forward(self) -> None:
-        self._return(self._history.forward, "no place to go forward to")
+        self._return(self._history.forward, "no next location")
 
     def _return(self, step: Callable[[Location, Callable[[int], bool]], Location | None], otherwise: str) -> None:
         place = step(self.place, lambda number: self.view.position(number) is not None) if self.place else None

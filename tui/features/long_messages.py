@@ -1,6 +1,7 @@
-"""Long messages: their bytes are shown at once, their fields when they have been read, beside the screen.
+"""Long messages: their bytes are shown at once, their fields when they are traced, in a thread.
 
-Who was on the way to a field arrives then, unless escape was pressed meanwhile."""
+A jump to a field of such a message arrives then, unless Escape is pressed meanwhile.
+"""
 
 import threading
 
@@ -16,45 +17,45 @@ from tui.ui_thread import call_on_ui
 
 
 class LongMessagesFeature(CoreScreen):
-    """One message at a time. Who has gone on before it is begun does not have it read at all."""
+    """Traces one message at a time. A message that is no longer shown when its turn comes is not traced at all."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__(capture)
-        self._reading = threading.Lock()
+        self._tracing = threading.Lock()
 
     def _draw_message(self) -> None:
         super()._draw_message()
-        if self.model.unread is not None:
-            self._read(self.model.unread)
+        if self.model.untraced is not None:
+            self._trace(self.model.untraced)
 
     @work(thread=True, group="read")
-    def _read(self, message: ExchangeMessage) -> None:
+    def _trace(self, message: ExchangeMessage) -> None:
         worker = get_current_worker()
-        with self._reading:
-            if worker.is_cancelled or self.model.unread is not message:
+        with self._tracing:
+            if worker.is_cancelled or self.model.untraced is not message:
                 return
             unfreeze_objects()  # what was shown before is gone
             with gc_paused():
-                look = TracedMessage(message)
+                traced = TracedMessage(message)
                 freeze_objects()
         if not worker.is_cancelled:
-            call_on_ui(self, self._take, worker, look)
+            call_on_ui(self, self._take, worker, traced)
 
-    def _take(self, worker: Worker[None], look: TracedMessage) -> None:
-        if not worker.is_cancelled and self.model.unread is look.message:
-            self.model.take(look)
-            self._fields.show(look)
+    def _take(self, worker: Worker[None], traced: TracedMessage) -> None:
+        if not worker.is_cancelled and self.model.untraced is traced.message:
+            self.model.take(traced)
+            self._fields.show(traced)
             self._draw_titles()
-            arrive, self._awaiting = self._awaiting, None
+            arrive, self._after_tracing = self._after_tracing, None
             self._draw_inspector()
             if arrive is not None:
                 arrive()
 
     def cancel_jump(self) -> bool:
-        """Stay where the cursor is instead of jumping to a field once the message is decoded."""
-        if self._awaiting is None:
+        """Cancel the jump to a field of a message that is being traced."""
+        if self._after_tracing is None:
             return False
-        self._awaiting = None
+        self._after_tracing = None
         self._draw_inspector()
-        self.notify("no longer on the way to a field", timeout=2)
+        self.notify("jump to the field cancelled", timeout=2)
         return True

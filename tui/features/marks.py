@@ -12,17 +12,17 @@ from tui.screens.prompt import Prompt
 
 
 class MarksFeature(CoreScreen):
-    """Mark, go to the next mark, see marked rows alone, write on a row."""
+    """Marks rows, goes to the next mark, shows marked rows only, comments rows."""
 
     FEATURE = "Marks"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("m", "mark", "Mark", show=False, tooltip="Mark the exchange, or no longer", id="main.mark"),
-        Binding("apostrophe", "next_mark", "Next mark", show=False, key_display="'", tooltip="The next marked exchange",
+        Binding("m", "mark", "Mark", show=False, tooltip="Toggle mark", id="main.mark"),
+        Binding("apostrophe", "next_mark", "Next mark", show=False, key_display="'", tooltip="Next marked exchange",
                 id="main.next_mark"),
-        Binding("M", "marked_only", "Marked only", show=False, tooltip="Show marked exchanges alone, and back",
+        Binding("M", "marked_only", "Marked only", show=False, tooltip="Show only marked exchanges; again: all",
                 id="main.marked_only"),
-        Binding("semicolon", "comment", "Comment", show=False, key_display=";", tooltip="Write on the exchange",
+        Binding("semicolon", "comment", "Comment", show=False, key_display=";", tooltip="Comment the exchange",
                 id="main.comment"),
     ]  # fmt: skip
 
@@ -38,17 +38,17 @@ class MarksFeature(CoreScreen):
         if self._only_marked:
             self.view.mark(self._marked_rows())
             self._draw_title()
-        self._list.rearranged()
+        self._list.update_rows()
 
     def action_next_mark(self) -> None:
-        """The next one that is shown, the first one behind the last."""
+        """Go to the next mark that is shown, the first one after the last."""
         marks, number = self.appearance.marks, self.number
         for _ in marks.marked:
             following = marks.next(number)
             if following is not None and self.go_to(following):
                 return
             number = number if following is None else following
-        self.notify("no exchange that is shown is marked; m marks one", timeout=2)
+        self.notify("no marked exchange is shown; m marks one", timeout=2)
 
     def action_marked_only(self) -> None:
         if not self._only_marked and not self.appearance.marks.marked:
@@ -56,7 +56,7 @@ class MarksFeature(CoreScreen):
             return
         self._only_marked = not self._only_marked
         self.view.mark(self._marked_rows() if self._only_marked else None)
-        self._list.rearranged()
+        self._list.update_rows()
         self._draw_title()
 
     def _marked_rows(self) -> Int64:
@@ -74,13 +74,13 @@ class MarksFeature(CoreScreen):
                 self.appearance.marks.comment(number, text)
             except OSError as error:
                 self._not_kept(error)
-            self._list.rearranged()
+            self._list.update_rows()
 
         before = self.appearance.marks.comments.get(number, "")
         self.app.push_screen(Prompt(f"Comment on exchange {number + 1}", clean(before)), written)
 
     def _not_kept(self, error: OSError) -> None:
-        words = f"marks and comments are not kept: {error.strerror or error}"
+        words = f"marks and comments not saved: {error.strerror or error}"
         self.notify(clean(words), severity="warning", markup=False, timeout=4)
 
     def _rows_renumbered(self) -> None:
@@ -94,4 +94,4 @@ class MarksFeature(CoreScreen):
                 self.appearance.marks.keep(self.capture.names, len(self.capture))
             except OSError as error:
                 self._not_kept(error)
-            self._list.rearranged()
+            self._list.update_rows()

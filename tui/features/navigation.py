@@ -1,4 +1,4 @@
-"""From exchange to exchange, and from one side of it to the other."""
+"""Goes from exchange to exchange, and from request to response."""
 
 from functools import partial
 from typing import ClassVar
@@ -14,44 +14,44 @@ from tui.features.row_search import Go, RowSearch
 class NavigationFeature(RowSearch, FindingsAnalysis):
     """Goes along the list, a connection, errors."""
 
-    FEATURE = "Going about"
+    FEATURE = "Navigate"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "flip", "Req↔Resp", tooltip="The other side of the exchange", id="main.flip"),
-        Binding("b", "source", "Bytes of", show=False, id="main.source",
-                tooltip="The next source of bytes: the frame, what was decompressed from it"),
+        Binding("r", "flip", "Req↔Resp", tooltip="Show the other message of the exchange", id="main.flip"),
+        Binding("b", "source", "Next bytes", show=False, id="main.source",
+                tooltip="Next source of bytes: the frame, decompressed records"),
         Binding(
-            "left_square_bracket", "along(-1)", "Connection", key_display="[", show=False,
-            tooltip="The previous exchange of the same connection", id="main.previous_on_connection",
+            "left_square_bracket", "connection(-1)", "Previous on connection", key_display="[", show=False,
+            tooltip="Previous exchange of the connection", id="main.previous_on_connection",
         ),
         Binding(
-            "right_square_bracket", "along(1)", "Next on connection", key_display="]", show=False,
-            tooltip="The next exchange of the same connection", id="main.next_on_connection",
+            "right_square_bracket", "connection(1)", "Next on connection", key_display="]", show=False,
+            tooltip="Next exchange of the connection", id="main.next_on_connection",
         ),
-        Binding("e", "trouble(1)", "Error", tooltip="The next exchange with something wrong", id="main.next_trouble"),
+        Binding("e", "problem(1)", "Error", tooltip="Next exchange with a warning or an error", id="main.next_error"),
         Binding(
-            "E", "trouble(-1)", "Previous error", show=False, tooltip="The previous exchange with something wrong",
-            id="main.previous_trouble",
+            "E", "problem(-1)", "Previous error", show=False, tooltip="Previous exchange with a warning or an error",
+            id="main.previous_error",
         ),
         Binding(
-            "f8,ctrl+down", "step(1)", "Next exchange", show=False, tooltip="The next exchange, from any pane",
+            "f8,ctrl+down", "step(1)", "Next exchange", show=False, tooltip="Next exchange, from any pane",
             id="main.next",
         ),
         Binding(
-            "f7,ctrl+up", "step(-1)", "Previous exchange", show=False, tooltip="The previous exchange, from any pane",
+            "f7,ctrl+up", "step(-1)", "Previous exchange", show=False, tooltip="Previous exchange, from any pane",
             id="main.previous",
         ),
     ]  # fmt: skip
 
     def action_flip(self) -> None:
-        """The other message of the exchange; a field of the same path stays chosen."""
+        """Show the other message of the exchange; a field of the same path stays selected."""
         if self.model.flip():
             self._draw_message()
         elif self.model.exchange is not None:
-            self.notify(f"there is no {'response' if self.model.side == 'request' else 'request'}", timeout=2)
+            self.notify(f"no {'response' if self.model.side == 'request' else 'request'}", timeout=2)
 
     def action_source(self) -> None:
-        """The frame, then each section that was decompressed, and round again."""
+        """Show the frame, then each decompressed section, cyclically."""
         node = self.model.next_source()
         if node is None:
             self.notify("all bytes of this message are in its frame", timeout=2)
@@ -61,25 +61,25 @@ class NavigationFeature(RowSearch, FindingsAnalysis):
     def action_step(self, rows: int) -> None:
         self._list.cursor += rows
 
-    def action_along(self, step: int) -> None:
-        """The next exchange of the same connection."""
+    def action_connection(self, step: int) -> None:
+        """Go to the next exchange of the connection."""
         if self.model.exchange is not None:
             connection = self.model.exchange.row.connection
-            self.seek(
+            self.search_rows(
                 step,
                 lambda rows: self._first(rows, self.capture.index_columns(rows).connection == connection),
-                "exchange on this connection",
+                "exchanges on this connection",
             )
 
-    def action_trouble(self, step: int) -> None:
-        """The next exchange with a warning or an error."""
-        self.seek(step, self._first_trouble, "exchange with something wrong")
+    def action_problem(self, step: int) -> None:
+        """Go to the next exchange with a warning or an error."""
+        self.search_rows(step, self._first_problem, "exchanges with problems")
 
-    def _first_trouble(self, rows: Int64) -> Go | None:
-        number = self.troubles.first(rows)
+    def _first_problem(self, rows: Int64) -> Go | None:
+        number = self.findings.first(rows)
         return partial(self.go_to, number) if number is not None else None
 
     def _first(self, rows: Int64, wanted: Bool) -> Go | None:
-        """The first row that is wanted."""
+        """Return how to go to the first row that is wanted."""
         found = np.flatnonzero(wanted)
         return partial(self.go_to, int(rows[found[0]])) if len(found) else None

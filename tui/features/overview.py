@@ -11,15 +11,15 @@ from tui.screens.overview_screen import OverviewScreen
 
 
 class OverviewFeature(NeedsWholeCapture):
-    """Opens the overview."""
+    """o opens the overview."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "overview", "Overview", tooltip="Clients, topics, versions, errors, latencies at a glance",
+        Binding("o", "overview", "Overview", tooltip="Clients, topics, versions, errors and latencies at a glance",
                 id="main.overview"),
     ]  # fmt: skip
 
     _picture: OverviewSnapshot | None = None
-    """Of all exchanges, once they were counted."""
+    """Of all exchanges, once they are counted."""
 
     def action_overview(self) -> None:
         if not self.has_rows():

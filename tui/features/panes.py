@@ -1,4 +1,4 @@
-"""How much room each pane has."""
+"""The sizes of the panes."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from tui.screens.core_screen import CoreScreen
 from tui.widgets.draggable_border import DraggableBorder
 
 SLIM, NARROW = 76, 130
-"""Screen widths below which the bytes get less room."""
+"""Screen widths below which the bytes pane is narrower."""
 LIST_STEP = 0.15
 LEAST_LINES, LEAST_CELLS = 4, 20
 """Of a pane."""
@@ -20,23 +20,23 @@ STEP = 8
 
 
 class PanesFeature(CoreScreen):
-    """Panes grow, shrink, stand alone."""
+    """Resizes and maximizes panes."""
 
     FEATURE = "Panes"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "backslash", "maximise_pane", "Maximise", key_display="\\", show=False,
-            tooltip="The focused pane alone, and back", id="main.maximise",
+            "backslash", "maximize_pane", "Maximize", key_display="\\", show=False,
+            tooltip="Maximize the focused pane, or restore all", id="main.maximize",
         ),
-        Binding("plus", "list_room(1)", "More list", key_display="+", show=False, tooltip="More room for the list",
+        Binding("plus", "list_room(1)", "More list", key_display="+", show=False, tooltip="Enlarge the list",
                 id="main.more_list"),
-        Binding("minus", "list_room(-1)", "Less list", key_display="-", show=False, tooltip="More room for the fields",
+        Binding("minus", "list_room(-1)", "Less list", key_display="-", show=False, tooltip="Shrink the list",
                 id="main.less_list"),
         Binding("less_than_sign", "bytes_room(1)", "More bytes", key_display="<", show=False,
-                tooltip="More room for the bytes", id="main.more_bytes"),
+                tooltip="Widen the bytes pane", id="main.more_bytes"),
         Binding("greater_than_sign", "bytes_room(-1)", "Less bytes", key_display=">", show=False,
-                tooltip="More room for the fields beside the bytes", id="main.less_bytes"),
+                tooltip="Narrow the bytes pane", id="main.less_bytes"),
     ]  # fmt: skip
 
     def __init__(self, capture: Capture) -> None:
@@ -53,8 +53,8 @@ class PanesFeature(CoreScreen):
         if self._panes != load_pane_sizes():
             save_pane_sizes(self._panes)
 
-    def action_maximise_pane(self) -> None:
-        """The focused pane alone, and back."""
+    def action_maximize_pane(self) -> None:
+        """Maximize the focused pane, or restore all."""
         panes: list[Widget] = [self._list, self._fields, self._bytes]
         alone = any(pane.has_class("hidden") for pane in panes)
         lower = self.query_one("#lower")
@@ -68,7 +68,7 @@ class PanesFeature(CoreScreen):
         self._give_list(self._panes.list_share + step * LIST_STEP)
 
     def _give_list(self, share: float) -> None:
-        """Share the height; each keeps a few lines."""
+        """Share the height between list and lower panes; each keeps a few lines."""
         least = min(0.5, LEAST_LINES / max(1, self._list.size.height + self.query_one("#lower").size.height))
         self._panes = self._panes._replace(list_share=max(least, min(1 - least, share)))
         self._draw_share()
@@ -78,7 +78,7 @@ class PanesFeature(CoreScreen):
         self._list.styles.height, self.query_one("#lower").styles.height = f"{share:.4f}fr", f"{1 - share:.4f}fr"
 
     def on_draggable_border_dragged(self, event: DraggableBorder.Dragged) -> None:
-        """A border is where it was dragged to."""
+        """Move a border to where it was dragged."""
         if event.left:
             width = self.app.size.width
             self._give_bytes(0 if event.at is None else width - event.at - self._usual_width(width))
@@ -93,7 +93,7 @@ class PanesFeature(CoreScreen):
         self._give_bytes(self._panes.bytes_extra + step * STEP)
 
     def _give_bytes(self, extra: int) -> None:
-        """So many cells more than usual; each keeps a few."""
+        """Make the bytes pane that many cells wider than by default; each pane keeps a few."""
         width = self.app.size.width
         usual = self._usual_width(width)
         least, most = LEAST_CELLS - usual, width - LEAST_CELLS - usual
@@ -111,5 +111,5 @@ class PanesFeature(CoreScreen):
             self._bytes.styles.width = max(LEAST_CELLS, min(width - LEAST_CELLS, wanted))
 
     def _usual_width(self, width: int) -> int:
-        """What the bytes have unless the user wants it otherwise."""
+        """Return the default width of the bytes pane."""
         return BYTES_WIDTHS["slim" if width < SLIM else "narrow" if width < NARROW else "wide"]

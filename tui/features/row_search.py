@@ -1,4 +1,4 @@
-"""Looking for a row beside the screen: along the list as it is, in steps, with how far it is; esc stops it."""
+"""Searches a row in a thread: along the list, in steps, with progress; Escape stops it."""
 
 import sys
 import time
@@ -17,34 +17,34 @@ from tui.screens.core_screen import CoreScreen
 from tui.ui_thread import call_on_ui
 
 Go = Callable[[], object]
-"""What the screen does with what was found."""
+"""Goes to what was found."""
 Find = Callable[[Int64], Go | None]
-"""Looks for the first of rows, from 0, in the order given; None where it is none of them."""
+"""Searches the first match among rows, from 0, in the given order; None if there is none."""
 _FIRST, _MOST = 16, 1 << 14
 """Rows of a step."""
 _SHORT, _LONG = 0.02, 0.05
-"""Seconds of a step: it is to be stopped at once, and worth its while."""
+"""Seconds of a step: short enough to stop at once, long enough to be worth it."""
 _SECONDS_BETWEEN: Final = 0.2
-_WRAPPED: Final = ("on from the end of the list", "on from the beginning of the list")
+_WRAPPED: Final = ("continued from the end of the list", "continued from the start of the list")
 
 
 class RowSearch(CoreScreen):
-    """One thing at a time is looked for; what comes later takes its place."""
+    """Runs one search at a time; a new one replaces it."""
 
-    _sought = ""
-    """What is being looked for, in words; empty while nothing is."""
+    _searched = ""
+    """What is searched, in words; empty if nothing is."""
 
     def stop_row_search(self) -> bool:
         """Stop the search that runs."""
-        words = self._sought
+        words = self._searched
         if not words:
             return False
         self.workers.cancel_group(self, "seek")
-        self._seek_ends()
-        self.notify(f"stopped looking for {words}", timeout=2, markup=False)
+        self._end_search()
+        self.notify(f"stopped searching for {words}", timeout=2, markup=False)
         return True
 
-    def seek(
+    def search_rows(
         self,
         step: int,
         find: Find,
@@ -53,15 +53,17 @@ class RowSearch(CoreScreen):
         around: bool = False,
         here: Callable[[], Go | None] | None = None,
     ) -> None:
-        """Go to the next row along the list (`step` 1, or -1 for the one before) that `find` finds, which runs in a
-        thread; `around`: at the end go on from the other one. `words` say what it is. What `here` finds, in the row
-        that is shown, is gone to first."""
-        self._sought = words
-        self._draw_inspector(f"looking for {words}, esc stops")
-        self._seek(step, find, words, around=around, here=here)
+        """Go to the next row along the list (`step` 1, or -1 for the previous one) that `find` finds, in a thread; with
+        `around`, continue from the other end. `words` say what is searched. What `here` finds in the row that is shown
+        comes first."""
+        self._searched = words
+        self._draw_inspector(f"searching for {words}, esc stops")
+        self._search_rows(step, find, words, around=around, here=here)
 
     @work(thread=True, exclusive=True, group="seek")
-    def _seek(self, step: int, find: Find, words: str, *, around: bool, here: Callable[[], Go | None] | None) -> None:
+    def _search_rows(
+        self, step: int, find: Find, words: str, *, around: bool, here: Callable[[], Go | None] | None
+    ) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         worker = get_current_worker()
         with gc_paused():
@@ -69,14 +71,14 @@ class RowSearch(CoreScreen):
         if worker.is_cancelled:
             return
         if go is not None:
-            call_on_ui(self, self._sought_at, worker, go, "")
+            call_on_ui(self, self._found_row, worker, go, "")
             return
-        view = copy(self.view)  # as it is now, whatever becomes of the list
+        view = copy(self.view)  # as it is now, whatever happens to the list
         start = self._list.cursor
         ahead = range(start + step, len(view) if step > 0 else -1, step)
         behind = range(0, start + 1) if step > 0 else range(len(view) - 1, start - 1, -1)
         total = len(ahead) + (len(behind) if around else 0)
-        done, told = 0, time.monotonic()
+        done, reported = 0, time.monotonic()
         for turn, positions in enumerate((ahead, behind) if around else (ahead,)):
             count, at = _FIRST, 0
             while at < len(positions):
@@ -87,34 +89,34 @@ class RowSearch(CoreScreen):
                 if worker.is_cancelled:
                     return
                 if go is not None:
-                    call_on_ui(self, self._sought_at, worker, go, "" if not turn else _WRAPPED[step > 0])
+                    call_on_ui(self, self._found_row, worker, go, "" if not turn else _WRAPPED[step > 0])
                     return
                 at, done = at + count, done + count
                 spent = time.monotonic() - begun
                 count = min(_MOST, count * 2) if spent < _SHORT else max(1, count // 2) if spent > _LONG else count
-                if time.monotonic() - told > _SECONDS_BETWEEN:
-                    told = time.monotonic()
-                    call_on_ui(self, self._sought_so_far, worker, f"{words} {100 * done // total} %")
-        call_on_ui(self, self._sought_in_vain, worker, step, words, around=around)
+                if time.monotonic() - reported > _SECONDS_BETWEEN:
+                    reported = time.monotonic()
+                    call_on_ui(self, self._show_progress, worker, f"{words} {100 * done // total} %")
+        call_on_ui(self, self._found_nothing, worker, step, words, around=around)
 
-    def _sought_so_far(self, worker: Worker[None], words: str) -> None:
+    def _show_progress(self, worker: Worker[None], words: str) -> None:
         if not worker.is_cancelled:
-            self._draw_inspector(f"looking for {words}, esc stops")
+            self._draw_inspector(f"searching for {words}, esc stops")
 
-    def _sought_at(self, worker: Worker[None], go: Go, wrapped: str) -> None:
+    def _found_row(self, worker: Worker[None], go: Go, wrapped: str) -> None:
         if worker.is_cancelled:
             return
-        self._seek_ends()
+        self._end_search()
         go()
         if wrapped:
             self.notify(wrapped, timeout=2)
 
-    def _sought_in_vain(self, worker: Worker[None], step: int, words: str, *, around: bool) -> None:
+    def _found_nothing(self, worker: Worker[None], step: int, words: str, *, around: bool) -> None:
         if worker.is_cancelled:
             return
-        self._seek_ends()
+        self._end_search()
         self.notify(f"no {'' if around else 'more ' if step > 0 else 'earlier '}{words}", timeout=2, markup=False)
 
-    def _seek_ends(self) -> None:
-        self._sought = ""
+    def _end_search(self) -> None:
+        self._searched = ""
         self._draw_inspector()

@@ -14,7 +14,7 @@ from tui.screens.search_dialog import SearchDialog
 
 
 class Hits(NamedTuple):
-    """All hits of the exchange that is shown, and which of them it is on."""
+    """All hits of the exchange that is shown, and the current one."""
 
     number: int
     found: list[tuple[str, SearchHit]]
@@ -23,84 +23,83 @@ class Hits(NamedTuple):
 
 
 class SearchFeature(RowSearch):
-    """ctrl+f, then n and N."""
+    """ctrl+f searches, n and N go to the next and previous hit."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+f", "search", "Find", show=False,
-                tooltip="Find text, bytes in hex, or a field", id="main.search"),
-        Binding("n", "hit(1)", "Next hit", show=False, tooltip="The next place that has what was looked for",
+                tooltip="Find text, hex bytes or a field", id="main.search"),
+        Binding("n", "hit(1)", "Next hit", show=False, tooltip="Next hit of the search",
                 id="main.next_hit"),
-        Binding("N", "hit(-1)", "Previous hit", show=False, tooltip="The place before that has what was looked for",
+        Binding("N", "hit(-1)", "Previous hit", show=False, tooltip="Previous hit of the search",
                 id="main.previous_hit"),
     ]  # fmt: skip
 
-    _needle: SearchQuery | None = None
+    _query: SearchQuery | None = None
     _hits: Hits | None = None
 
     def action_search(self) -> None:
-        """Ask what to look for."""
+        """Ask what to search."""
 
-        def begin(asked: SearchQuery | None) -> None:
-            if asked is not None:
-                self._needle, self._hits = asked, None
+        def begin(query: SearchQuery | None) -> None:
+            if query is not None:
+                self._query, self._hits = query, None
                 self.action_hit(1)
 
-        self.app.push_screen(SearchDialog(self._needle), begin)
+        self.app.push_screen(SearchDialog(self._query), begin)
 
     def action_hit(self, step: int) -> None:
-        """The next hit, of this exchange or of another."""
-        if self._needle is None:
+        """Go to the next hit, of this exchange or of another."""
+        if self._query is None:
             self.action_search()
             return
         hits, number = self._hits, self.model.number
         if number is None:
             return
         if hits is None or hits.number != number:
-            self._seek_hit(self._needle, step, begins_here=True)
+            self._seek_hit(self._query, step, begins_here=True)
         elif 0 <= hits.at + step < len(hits.found):
-            self._show_hit(self._needle, hits._replace(at=hits.at + step))
+            self._show_hit(self._query, hits._replace(at=hits.at + step))
         else:
-            self._seek_hit(self._needle, step, begins_here=False)
+            self._seek_hit(self._query, step, begins_here=False)
 
-    def _seek_hit(self, sought: SearchQuery, step: int, *, begins_here: bool) -> None:
-        """Look in the other exchanges, in the one that is shown before them if it `begins_here`: its hits from the
-        side that is shown on."""
+    def _seek_hit(self, query: SearchQuery, step: int, *, begins_here: bool) -> None:
+        """Search the other exchanges; with `begins_here` first the shown one, from the shown side on."""
         number, side = self.number, self.model.side
 
         def here() -> Go | None:
-            found = self._hits_of(sought, number)
+            found = self._hits_of(query, number)
             first = next((n for n, (its_side, _) in enumerate(found) if its_side == side), len(found))
             at = first if step > 0 else len(found) - 1
-            return partial(self._show_hit, sought, Hits(number, found, at)) if 0 <= at < len(found) else None
+            return partial(self._show_hit, query, Hits(number, found, at)) if 0 <= at < len(found) else None
 
         def find(rows: Int64) -> Go | None:
-            there = sought.first(self.capture, rows)
-            found = self._hits_of(sought, there) if there is not None else []
+            there = query.first(self.capture, rows)
+            found = self._hits_of(query, there) if there is not None else []
             if there is None or not found:
                 return None
-            return partial(self._show_hit, sought, Hits(there, found, 0 if step > 0 else len(found) - 1))
+            return partial(self._show_hit, query, Hits(there, found, 0 if step > 0 else len(found) - 1))
 
-        self.seek(step, find, repr(sought.text), around=True, here=here if begins_here else None)
+        self.search_rows(step, find, repr(query.text), around=True, here=here if begins_here else None)
 
-    def _hits_of(self, sought: SearchQuery, number: int) -> list[tuple[str, SearchHit]]:
-        # An exchange of its own: the screen may be reading the one that is shown.
+    def _hits_of(self, query: SearchQuery, number: int) -> list[tuple[str, SearchHit]]:
+        # decoded separately: the screen may be tracing the one that is shown
         [exchange] = self.capture.at(range(number, number + 1))
-        return [(side, hit) for side, hits in sought.hits_of(exchange) for hit in hits]
+        return [(side, hit) for side, hits in query.hits_of(exchange) for hit in hits]
 
-    def _show_hit(self, sought: SearchQuery, hits: Hits) -> None:
+    def _show_hit(self, query: SearchQuery, hits: Hits) -> None:
         """Go to a hit."""
         self._hits = hits
         side, hit = hits.found[hits.at]
-        self.go_to_place(Location(hits.number, side, hit.path), partial(self._light_up, sought, hits))
+        self.go_to_place(Location(hits.number, side, hit.path), partial(self._light_up, query, hits))
 
-    def _light_up(self, sought: SearchQuery, hits: Hits) -> None:
-        """Have all hits of the message that is shown lit up, the one it is about selected."""
+    def _light_up(self, query: SearchQuery, hits: Hits) -> None:
+        """Highlight all hits of the message that is shown, and select the current one."""
         side, hit = hits.found[hits.at]
         others = [other for its_side, other in hits.found if its_side == side]
         self._fields.light_up({other.path for other in others})
-        if sought.data:
-            self.model.lit = [other[1:] for other in others if other.end - other.start == len(sought.data)]
+        if query.data:
+            self.model.lit = [other[1:] for other in others if other.end - other.start == len(query.data)]
         if hit.end > hit.start:
             self.model.selection = range(hit.start, hit.end)
         self._bytes.show_at(hit.start)
-        self._draw_inspector(f"{hits.at + 1} of {len(hits.found):,} in this exchange: {clean(sought.text)}")
+        self._draw_inspector(f"{hits.at + 1} of {len(hits.found):,} in this exchange: {clean(query.text)}")

@@ -12,20 +12,20 @@ from tui.screens.sequence_screen import SequenceScreen
 
 
 class SequenceFeature(NeedsWholeCapture):
-    """Opens the ladder."""
+    """l opens the sequence diagram."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("l", "ladder", "Ladder", show=False, tooltip="Clients and brokers as lanes, messages as arrows",
+        Binding("l", "sequence", "Sequence", show=False, tooltip="Sequence diagram: messages as arrows between lanes",
                 id="main.sequence"),
     ]  # fmt: skip
 
-    def action_ladder(self) -> None:
+    def action_sequence(self) -> None:
         if self.has_rows() and len(self.view):
-            self.app.push_screen(SequenceScreen(self.capture, self._rows_shown, self.number), self._ladder_closed)
+            self.app.push_screen(SequenceScreen(self.capture, self._rows_shown, self.number), self._sequence_closed)
 
     def _rows_shown(self) -> Int64:
         return np.sort(self.view.rows) if self.view.is_filtered else np.arange(len(self.capture))
 
-    def _ladder_closed(self, number: int | None) -> None:
+    def _sequence_closed(self, number: int | None) -> None:
         if number is not None:
             self.post_message(GoTo(number))

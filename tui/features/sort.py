@@ -1,4 +1,4 @@
-"""Sorting the list by what the index has of rows. New rows stand behind those that were sorted, until they are many."""
+"""Sorts the list by a column of the index. New rows follow the sorted ones, until there are many."""
 
 from typing import ClassVar, Final
 
@@ -15,7 +15,7 @@ from tui.ui_thread import call_on_ui
 from tui.widgets.exchange_list import ExchangeList
 
 _MORE: Final = 1.25
-"""So much longer the list is when it is sorted again, while rows come."""
+"""How much longer the list must be to be sorted again, while rows come."""
 
 
 def _sortable() -> list[ListColumn]:
@@ -24,21 +24,21 @@ def _sortable() -> list[ListColumn]:
 
 
 class SortFeature(CoreScreen):
-    """By a column, up or down."""
+    """By a column, ascending or descending."""
 
     FEATURE = "List"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("z", "sort", "Sort", show=False, tooltip="Sort the list by a column", id="main.sort"),
-        Binding("Z", "reverse", "Reverse the order", show=False, tooltip="Sort the other way round", id="main.reverse"),
+        Binding("Z", "reverse", "Reverse order", show=False, tooltip="Reverse the sort order", id="main.reverse"),
     ]
 
     _ascending: tuple[Int64, int] | None = None
     """The rows by the column that was chosen last, and how many of them have a value."""
 
     def action_sort(self) -> None:
-        """Choose what to sort by."""
-        choices = [Choice("Unsorted", "as the rows are numbered"), *(Choice(c.name, c.words) for c in _sortable())]
+        """Choose the column to sort by."""
+        choices = [Choice("Unsorted", "in the order of row numbers"), *(Choice(c.name, c.words) for c in _sortable())]
         sorting = self.appearance.sorting
         at = 0 if sorting is None else 1 + [column.name for column in _sortable()].index(sorting.column)
         self.app.push_screen(Menu("Sort by", choices, at), self._sort_chosen)
@@ -48,15 +48,15 @@ class SortFeature(CoreScreen):
             self._sort(None if chosen == 0 else SortOrder(_sortable()[chosen - 1].name))
 
     def action_reverse(self) -> None:
-        """The other way round; of rows that are not sorted, by their numbers."""
+        """Reverse the order; unsorted rows are sorted by number, descending."""
         sorting = self.appearance.sorting or SortOrder("No.")
         self._sort(sorting._replace(descending=not sorting.descending))
 
     def on_exchange_list_head_clicked(self, event: ExchangeList.HeadClicked) -> None:
-        """A first click sorts, a second one reverses, a third one gives the first order back."""
+        """The first click sorts, the second reverses, the third restores the order of row numbers."""
         sorting = self.appearance.sorting
         if not column_of(event.column).is_indexed:
-            self.notify(f"rows can't be sorted by {event.column}: it is not in the index", markup=False, timeout=3)
+            self.notify(f"can't sort by {event.column}: it is not in the index", markup=False, timeout=3)
         elif sorting is None or sorting.column != event.column:
             self._sort(SortOrder(event.column))
         else:
@@ -68,11 +68,11 @@ class SortFeature(CoreScreen):
             self.workers.cancel_group(self, "sort")
             self._ascending = None
             self.view.sort(None)
-            self._list.rearranged()
+            self._list.update_rows()
         elif before is not None and before.column == sorting.column and self._ascending is not None:
             self._show_sorted(*self._ascending)
         else:
-            self._list.refresh()  # the arrow
+            self._list.refresh()  # draws the arrow
             self._order(sorting.column)
 
     @work(thread=True, exclusive=True, group="sort")
@@ -87,7 +87,7 @@ class SortFeature(CoreScreen):
         if sorting is not None:
             self._ascending = order, present
             self.view.sort(reversed_order(order, present) if sorting.descending else order)
-            self._list.rearranged()
+            self._list.update_rows()
 
     def _rows_added(self, *, done: bool) -> None:
         super()._rows_added(done=done)

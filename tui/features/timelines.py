@@ -10,10 +10,10 @@ from tui.screens.timelines_screen import TimelinesScreen
 
 
 class TimelineFeature(NeedsWholeCapture):
-    """Opens the timelines."""
+    """L opens the timelines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("L", "timelines", "Timelines", show=False, tooltip="What happened to each group and transaction",
+        Binding("L", "timelines", "Timelines", show=False, tooltip="Timelines of groups and transactions",
                 id="main.timelines"),
     ]  # fmt: skip
 

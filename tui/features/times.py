@@ -1,4 +1,4 @@
-"""How the list tells the time of rows."""
+"""The time format of the list."""
 
 from typing import ClassVar
 
@@ -12,13 +12,13 @@ from tui.time_format import TimeFormat, date_text
 
 
 class TimesFeature(CoreScreen):
-    """Formats, round and round; a row that times count from."""
+    """Cycles through formats; sets a row that times count from."""
 
     FEATURE = "List"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "t", "time_format", "Time format", show=False, tooltip="The next way to tell the time of rows",
+            "t", "time_format", "Time format", show=False, tooltip="Cycle the time format",
             id="main.time",
         ),
         Binding(
@@ -28,7 +28,7 @@ class TimesFeature(CoreScreen):
     ]  # fmt: skip
 
     def action_time_format(self) -> None:
-        """The next one; without a reference there is none since that."""
+        """Switch to the next format; the one that needs a reference is skipped without one."""
         form = self.appearance.time.next
         if form is TimeFormat.SINCE_REFERENCE and self.appearance.reference is None:
             form = form.next
@@ -43,8 +43,8 @@ class TimesFeature(CoreScreen):
 
     def _tell_time(self, form: TimeFormat) -> None:
         self.appearance.time = form
-        self._list.rearranged()
-        # A reference is a row of this capture: it is not for the next one.
+        self._list.update_rows()
+        # a reference is a row of this capture: not for the next one
         self.post_message(SavePreference(TIME, None if form is TimeFormat.SINCE_REFERENCE else form.value))
         date = date_text(self.capture.start_ns, form)
         self.notify(f"{form.words}{f', from {date}' if date else ''}", markup=False, timeout=2)

@@ -1,4 +1,4 @@
-"""From what is pointed at, in the list a cell, to a filter, or to a column of the list."""
+"""Makes a filter or a column from the value under the cursor: a cell of the list, or a field."""
 
 from typing import ClassVar
 
@@ -14,31 +14,31 @@ from tui.value_filters import cell_filters, column_filter, field_filter
 
 
 class ValueActionsFeature(CoreScreen):
-    """a applies, A prepares, c makes a column. In the list it is about the row, below about the field."""
+    """a applies a filter, A edits it, c adds a column. In the list they take the row's cell, below it the field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "as_filter", "As filter", show=False, id="main.apply_as_filter",
-                tooltip="Show what has the same value: of the field, or in the list of the column pointed at"),
-        Binding("A", "to_filter", "To filter", show=False, id="main.prepare_as_filter",
-                tooltip="Put the value into the filter to edit it; in the list, choose a cell first"),
-        Binding("c", "as_column", "As column", show=False, tooltip="Show the field as a column of the list",
+                tooltip="Show rows with the same value: of the field, or of the cell in the list"),
+        Binding("A", "to_filter", "Edit filter", show=False, id="main.prepare_as_filter",
+                tooltip="Put the value into the filter for editing; in the list, choose a cell first"),
+        Binding("c", "as_column", "As column", show=False, tooltip="Add the field as a column of the list",
                 id="main.as_column"),
     ]  # fmt: skip
 
     def action_as_filter(self) -> None:
-        """At once."""
+        """Apply it."""
         if self.focused is self._list:
             column = self._list.column or "API"
             text = column_filter(self.model.exchange, column) if self.model.exchange is not None else None
             if text is not None:
                 self.post_message(ApplyFilter(text))
             else:
-                self.notify(f"a filter can't ask about {clean(column)} of this row", timeout=3, markup=False)
+                self.notify(f"no filter for {clean(column)} of this row", timeout=3, markup=False)
         else:
             self._filter_field(prepare=False)
 
     def action_to_filter(self) -> None:
-        """For editing."""
+        """Edit it."""
         if self.focused is not self._list:
             self._filter_field(prepare=True)
             return
@@ -54,16 +54,16 @@ class ValueActionsFeature(CoreScreen):
         try:
             text = field_filter(self.model)
         except FilterError:
-            self.notify("a filter can't ask about this part of the wire", timeout=3)
+            self.notify("no filter for this part of the wire", timeout=3)
             return
         if text is None:
-            self.notify("choose a field first: not a part of the wire", timeout=2)
+            self.notify("select a field first: this is a part of the wire", timeout=2)
         else:
             self.post_message(ApplyFilter(text, prepare=prepare))
 
     def action_as_column(self) -> None:
         node = self.model.node
         if node is None or node.name.startswith("("):
-            self.notify("choose a field first: not a part of the wire", timeout=2)
+            self.notify("select a field first: this is a part of the wire", timeout=2)
         else:
             self.post_message(AddColumn(plain_path(self.model.path)))

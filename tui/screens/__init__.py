@@ -1,1 +1,1 @@
-"""The screens, one file each."""
+"""The screens and dialogs, a file each."""

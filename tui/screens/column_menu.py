@@ -1,4 +1,4 @@
-"""The columns of the list, to be shown, hidden, moved, made wider: over the list, which changes at once."""
+"""The menu of columns: show, hide, move and resize them. It is in front of the list, which changes at once."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -15,22 +15,24 @@ from tui.screens.dialog import Dialog
 
 
 class ColumnMenu(Dialog[None]):
-    """Every column there is, those that are shown first and in their order."""
+    """All columns, those that are shown first and in their order."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,C", "dismiss", "Close", tooltip="Close", id="columns.close"),
         Binding("space", "show_or_hide", "Show/hide", tooltip="Show or hide the column", id="columns.toggle"),
-        Binding("K,shift+up", "shift(-1)", "Left", tooltip="Move the column to the left", id="columns.left"),
-        Binding("J,shift+down", "shift(1)", "Right", tooltip="Move the column to the right", id="columns.right"),
-        Binding("plus", "widen(1)", "Wider", key_display="+", tooltip="Make it wider", id="columns.wider"),
-        Binding("minus", "widen(-1)", "Narrower", key_display="-", tooltip="Make it narrower", id="columns.narrower"),
-        Binding("u", "usual", "Usual", tooltip="As many as there is room for, as at first", id="columns.usual"),
+        Binding("K,shift+up", "shift(-1)", "Left", tooltip="Move the column left", id="columns.left"),
+        Binding("J,shift+down", "shift(1)", "Right", tooltip="Move the column right", id="columns.right"),
+        Binding("plus", "widen(1)", "Wider", key_display="+", tooltip="Make the column wider", id="columns.wider"),
+        Binding(
+            "minus", "widen(-1)", "Narrower", key_display="-", tooltip="Make the column narrower", id="columns.narrower"
+        ),
+        Binding("u", "usual", "Default", tooltip="Show the default columns: as many as fit", id="columns.usual"),
         Binding("j", "down", "Down", show=False, id="columns.down"),
         Binding("k", "up", "Up", show=False, id="columns.up"),
     ]
 
     def __init__(self, shown: list[ListColumn], choose: Callable[[list[ListColumn] | None], list[ListColumn]]) -> None:
-        """`choose` takes the columns to show, None for the usual ones, and gives those that are shown."""
+        """`choose` takes the columns to show, None for the default ones, and returns those that are shown."""
         super().__init__()
         self._choose = choose
         self._take(shown)
@@ -43,7 +45,7 @@ class ColumnMenu(Dialog[None]):
     def compose(self) -> ComposeResult:
         options = OptionList(id="menu", markup=False)
         options.border_title = "Columns"
-        options.border_subtitle = "space show · J K move · + - width · u usual"
+        options.border_subtitle = "space show · J K move · + - width · u default"
         yield options
 
     def on_mount(self) -> None:
@@ -70,7 +72,7 @@ class ColumnMenu(Dialog[None]):
         self._draw(at)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """By its name: the column may stand elsewhere since, or nowhere."""
+        """By its name: the column may be at another place since, or gone."""
         names = [column.name for column in self._columns]
         if event.option_id in names:
             self._show_or_hide(names.index(event.option_id))

@@ -1,4 +1,4 @@
-"""This capture against another one: asks for it, and opens the diff screen."""
+"""The dialog that asks for a capture to compare with."""
 
 import os
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ MOST_OFFERED: Final = 100
 
 
 class CompareDialog(Dialog[str | None]):
-    """Gives the path of a capture, typed or chosen; None where the user left."""
+    """Returns the path of a capture, typed or chosen; None if cancelled."""
 
     DEFAULT_CSS = """
     CompareDialog { align: center middle; }
@@ -30,22 +30,22 @@ class CompareDialog(Dialog[str | None]):
     #ask-offers { height: auto; max-height: 14; border: none; background: $panel; scrollbar-size: 1 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Close", tooltip="Compare with nothing", id="ask.close"),
-        Binding("down", "offers", "Offers", show=False, id="ask.offers"),
+        Binding("escape", "dismiss", "Close", tooltip="Cancel", id="compare.close"),
+        Binding("down", "offers", "Suggestions", show=False, id="compare.offers"),
     ]
 
     def __init__(self, offers: Sequence[str]) -> None:
-        """Paths that are offered."""
+        """The paths to suggest."""
         super().__init__()
         self._all = offers
         self._offers = offers
-        """Those that have what was typed."""
+        """Those that contain what was typed."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ask") as box:
-            yield Input(placeholder="a path, or part of the name of one of these", id="ask-path")
+            yield Input(placeholder="a path, or part of a name below", id="ask-path")
             yield OptionList(*map(_option, self._offers), id="ask-offers", markup=False)
-        box.border_title = "Compare with the capture"
+        box.border_title = "Compare with capture"
 
     def on_input_changed(self, event: Input.Changed) -> None:
         part = event.value.strip().lower()
@@ -55,7 +55,7 @@ class CompareDialog(Dialog[str | None]):
         offers.add_options(map(_option, self._offers))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """What was typed, if it is a file, or if no offer has it in its name; else the first that does."""
+        """Take what was typed, if it is a file or if no suggestion contains it; else the first suggestion."""
         typed = event.value.strip()
         path = str(Path(typed).expanduser())
         if not typed:
@@ -73,13 +73,13 @@ class CompareDialog(Dialog[str | None]):
 
 
 def _option(path: str) -> Option:
-    """The name, and the folder in a fainter colour."""
+    """Return an option: the name, and the folder in a fainter color."""
     one = Path(path)
     return Option(Text(clean(one.name)).append(f"  {clean(str(one.parent))}", "dim"), id=path)
 
 
 def offered(path: str) -> list[str]:
-    """Captures that one may be compared with: those beside it, then those that were opened lately."""
+    """Return captures to compare with: those in the same folder, then recent ones."""
     one = Path(path)
     try:
         beside = sorted(str(each) for pattern in CAPTURES for each in one.parent.glob(pattern))

@@ -1,9 +1,8 @@
-"""The panes every feature works on: exchanges above; below, the fields of the chosen one beside its bytes; a line about
-the field.
+"""The panes that all features share: exchanges above; below, the fields of the selected one beside its bytes; a line
+about the field.
 
-The screen passes what one pane says on to the others, through the model; panes don't know each other. What a user does
-with them stands in classes of their own (`moving.py`, `rooms.py`, …), which `main.py` joins. Each has its keys, with a
-sentence about each: help and palette are made of those.
+The screen passes the messages of one pane to the others, through the model; panes don't know each other. What a user
+does with them is in `features/`, joined by `main_screen.py`.
 """
 
 from collections.abc import Callable
@@ -38,39 +37,39 @@ from tui.widgets.field_tree import FieldTree
 from tui.widgets.filter_bar import FilterBar
 
 ROOMY = 40
-"""Screens so high have two lines about the field."""
+"""Height from which on the field has two lines."""
 
 
 LEAST_NAME = 8
-"""Cells of a capture's name in the title, however little room there is."""
+"""Cells of a capture's name in the title, at least."""
 
 
 EscapeSteps = tuple[Callable[[Any], bool], ...]
-"""Methods of a screen; each says whether it had something to do."""
+"""Methods of a screen; each returns whether it had something to do."""
 
 
 class CoreScreen(Screen[None]):
     """List, fields and bytes of one capture."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="main.help"),
-        Binding("q", "app.quit", "Quit", tooltip="Leave kdissect", id="main.quit"),
-        Binding("tab", "app.focus_next", "Pane", show=False, tooltip="The next pane", id="main.next_pane"),
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="main.help"),
+        Binding("q", "app.quit", "Quit", tooltip="Quit kdissect", id="main.quit"),
+        Binding("tab", "app.focus_next", "Pane", show=False, tooltip="Next pane", id="main.next_pane"),
         Binding(
-            "shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="The pane before",
+            "shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="Previous pane",
             id="main.previous_pane",
         ),
         Binding(
-            "escape", "escape", "Stop", show=False, tooltip="Stop what runs; then take the filter away", id="main.stop"
+            "escape", "escape", "Stop", show=False, tooltip="Stop what runs; then clear the filter", id="main.stop"
         ),
         Binding("enter", "open", "Fields", show=False,
-                tooltip="From the list to the fields of the exchange", id="main.open"),
+                tooltip="Go from the list to the fields of the exchange", id="main.open"),
     ]  # fmt: skip
 
     FEATURE: ClassVar[str] = "Everywhere"
-    """What the keys of a class are for: a heading of the help."""
+    """The heading of a class's keys in the help."""
     ESCAPE_ORDER: ClassVar[EscapeSteps] = ()
-    """What escape does: the first of these that has something to stop or to undo does it, and returns True."""
+    """What Escape does: the first of these that has something to stop or to undo does it, and returns True."""
     RENUMBERS_ROWS: ClassVar[bool] = True
     """Whether rows get their final order when all is read."""
 
@@ -82,10 +81,10 @@ class CoreScreen(Screen[None]):
         self.model = ExchangeModel(capture, waits=False)
         self._progress = Progress(0, 0, 0, 0)
         self._done = False
-        self._awaiting: Callable[[], object] | None = None
-        """What is to be done with the message that is shown, once it is read."""
+        self._after_tracing: Callable[[], object] | None = None
+        """What to do with the shown message once it is traced."""
         self._extra = ""
-        """What the line about the field says first."""
+        """What the line about the field begins with."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -119,19 +118,19 @@ class CoreScreen(Screen[None]):
 
     @property
     def place(self) -> Location | None:
-        """Where the user is: row, side, field; None before there is a row."""
+        """The location of the user: row, side, field; None before there is a row."""
         model = self.model
         if model.number is None:
             return None
         return Location(model.number, model.side, model.node.path if model.node is not None else "")
 
     def go_to(self, number: int) -> bool:
-        """Put the cursor on a row, from 0; whether the list has it."""
+        """Move the cursor to a row, from 0; return whether the list shows it."""
         return self.go_to_place(Location(number))
 
     def go_to_place(self, place: Location, then: Callable[[], object] | None = None) -> bool:
-        """Jump to a row, and to a side and a field of it where they are named; whether the list has the row. The field
-        of a long message is gone to when that is read, and so is done what is to be done `then`."""
+        """Jump to a row, and to a side and a field of it if they are given; return whether the list shows the row. The
+        field of a long message is selected when that is traced, and `then` is called."""
         position = self.view.position(place.number)
         if position is None:
             return False
@@ -141,26 +140,26 @@ class CoreScreen(Screen[None]):
         if place.side is not None and place.side != self.model.side and self.model.flip():
             self._draw_message()
         if place.path or then is not None:
-            self._when_read(lambda: self._arrive(place.path, then))
+            self._when_traced(lambda: self._arrive(place.path, then))
         return True
 
-    def _when_read(self, do: Callable[[], object]) -> None:
-        """Do it at once, or when the message that is shown is read; never if another one is shown before."""
-        if self.model.unread is None:
+    def _when_traced(self, do: Callable[[], object]) -> None:
+        """Call it at once, or when the shown message is traced; never if another one is shown before."""
+        if self.model.untraced is None:
             do()
         else:
-            self._awaiting = do
+            self._after_tracing = do
             self._draw_inspector()
 
     def _arrive(self, path: str, then: Callable[[], object] | None) -> None:
-        node = self.model.look.message.tree.find(path) if self.model.look is not None and path else None
+        node = self.model.traced.message.tree.find(path) if self.model.traced is not None and path else None
         if node is not None:
             self.choose_field(node)
         if then is not None:
             then()
 
     def choose_field(self, node: Node) -> None:
-        """Show a field of the message in all panes, wherever the user is."""
+        """Select a field of the message in all panes."""
         self.model.node = node
         self._fields.reveal(node)
         self._bytes.update()
@@ -169,10 +168,10 @@ class CoreScreen(Screen[None]):
 
     def on_go_to(self, event: GoTo) -> None:
         if not self.go_to_place(event.place):
-            self.notify(f"exchange {event.place.number + 1} is not among those shown", timeout=2)
+            self.notify(f"exchange {event.place.number + 1} is not shown", timeout=2)
 
     def on_mount(self) -> None:
-        if not self.app.is_running:  # it ends before it has begun
+        if not self.app.is_running:  # it ended before it began
             return
         self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_inspector(self._extra))
         self._list.focus()
@@ -187,22 +186,22 @@ class CoreScreen(Screen[None]):
     def _load(self) -> None:
         worker = get_current_worker()
 
-        def say_so(progress: Progress, done: bool) -> None:
+        def report(progress: Progress, done: bool) -> None:
             if not worker.is_cancelled:
                 call_on_ui(self, self._loaded, progress, done)
 
         try:
-            load(self.capture, say_so, lambda: worker.is_cancelled, sort=self.RENUMBERS_ROWS)
-        except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
+            load(self.capture, report, lambda: worker.is_cancelled, sort=self.RENUMBERS_ROWS)
+        except CaptureError as error:  # a pipe that turns out to be no capture: reported when the screen is closed
             if not worker.is_cancelled:
                 self.app.call_from_thread(self.post_message, CaptureFailed(error))
 
     def _loaded(self, progress: Progress, done: bool) -> None:
-        """A step further: more rows, and at the end the final order."""
+        """Take more rows, and at the end the final order."""
         self._progress, self._done = progress, done
         if done:
             self._rows_renumbered()
-        self._list.show(len(self.capture), anew=done)
+        self._list.show(len(self.capture), redraw=done)
         self._rows_added(done=done)
         self._draw_title()
         if not done:
@@ -217,12 +216,12 @@ class CoreScreen(Screen[None]):
             notice.add_class("shown")
 
     def _rows_added(self, *, done: bool) -> None:
-        """There may be more rows; when it is `done`, there will be no more. For features that go along."""
+        """There may be more rows; if `done`, these are all. For features."""
 
     def _rows_renumbered(self) -> None:
-        """Rows have their final order: whoever kept their numbers takes the new ones."""
+        """Rows have their final numbers. Features that keep numbers take the new ones."""
         self.view.renumber(self.capture.rows_after_sort)
-        self._list.follow(int(self.capture.rows_after_sort(np.array([self._list.place]))[0]))
+        self._list.follow(int(self.capture.rows_after_sort(np.array([self._list.selected]))[0]))
 
     def _draw_title(self) -> None:
         title = Text()
@@ -238,20 +237,20 @@ class CoreScreen(Screen[None]):
         self.query_one("#title", Static).update(names.append_text(title).append(gap).append(state, "dim"))
 
     def _shown_words(self) -> str:
-        """How many rows are shown, where not all are."""
-        return f" · shown {len(self.view):,}" if self.view.is_filtered else ""
+        """Return how many rows are shown, if not all."""
+        return f" · {len(self.view):,} shown" if self.view.is_filtered else ""
 
     def _status_words(self) -> str:
-        """What goes on in the background, quietly. For features."""
+        """Return the progress of background work, for the title. For features."""
         return ""
 
     def _draw_empty(self) -> None:
         seen = f"{counted(self.capture.packets, 'packet')}, {counted(len(self.capture.connections), 'TCP connection')}"
-        spoken = ", ".join(f"{name} {count:,}" for name, count in self.capture.connections.protocols.items())
-        words = f"No Kafka in this capture\n\n{seen}{': ' if spoken else ''}{spoken}.\n"
+        protocols = ", ".join(f"{name} {count:,}" for name, count in self.capture.connections.protocols.items())
+        words = f"No Kafka in this capture\n\n{seen}{': ' if protocols else ''}{protocols}.\n"
         hint = (
             "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092"
-            "\n\nOr say which port is Kafka's: kdissect FILE --port 19092"
+            "\n\nOr name Kafka's port: kdissect FILE --port 19092"
         )
         empty = self.query_one("#empty", Static)
         empty.update(Text(words + hint, justify="center"))
@@ -265,9 +264,9 @@ class CoreScreen(Screen[None]):
             self._draw_message()
 
     def _draw_message(self) -> None:
-        """Another message is shown: its fields, its bytes."""
-        self._awaiting = None
-        self._fields.show(self.model.look)
+        """Another message is shown: draw its fields and bytes."""
+        self._after_tracing = None
+        self._fields.show(self.model.traced)
         self._bytes.update()
         self._draw_titles()
         self._draw_inspector()
@@ -282,20 +281,20 @@ class CoreScreen(Screen[None]):
             name = side.capitalize() if there else f"no {side}"
             parts.append(f"\\[{name}]" if side == self.model.side else name)
         stored = exchange.row.kind.capitalize()
-        reading = " · reading…" if self.model.unread is not None else ""
+        reading = " · reading…" if self.model.untraced is not None else ""
         self._fields.border_title = stored if exchange.is_stored else f"{parts[0]} ▸ {parts[1]}{reading}"
         source = self.model.source
         if source is not None:
             node = self.model.node
             span = f" {node.start:#06x}–{node.end:#06x}" if node is not None else ""
             name = "bytes" if source.number == 0 else f"bytes · {clean(source.name)}".replace("[", "\\[")
-            others = len(self.model.look.message.sources) - 1 if self.model.look is not None else 0
+            others = len(self.model.traced.message.sources) - 1 if self.model.traced is not None else 0
             self._bytes.border_subtitle = f"b: {others} decompressed" if others else ""
             self._bytes.border_title = name + span
 
     def _draw_inspector(self, extra: str = "") -> None:
         self._extra = extra
-        message = self.model.look.message if self.model.look is not None else None
+        message = self.model.traced.message if self.model.traced is not None else None
         exchange = self.model.exchange
         side = exchange.row.kind if exchange is not None and exchange.is_stored else self.model.side
         said, more = inspector_text(self.model.node, message, side)
@@ -303,8 +302,8 @@ class CoreScreen(Screen[None]):
             words = " · ".join(finding.message for finding in exchange.findings)
             said, more = Text("i explains · ", "dim"), Text()
             said.append(clean(words), bold(self.app.theme_variables["warning"]))
-        if self._awaiting is not None and self.model.unread is not None:
-            extra = f"reading {counted(len(self.model.unread.data), 'byte')}, esc stops"
+        if self._after_tracing is not None and self.model.untraced is not None:
+            extra = f"reading {counted(len(self.model.untraced.data), 'byte')}, esc stops"
         if extra:
             said = Text(extra, "bold").append(" · ").append_text(said)
         roomy = self.app.size.height >= ROOMY
@@ -320,7 +319,7 @@ class CoreScreen(Screen[None]):
         self._fields.focus()
 
     def on_field_tree_field_chosen(self, event: FieldTree.FieldChosen) -> None:
-        if self.model.look is None or not self.model.look.has(event.node):
+        if self.model.traced is None or not self.model.traced.has(event.node):
             return
         if self.focused not in (self._bytes, self._list) and event.node is not self.model.node:
             self.model.node = event.node
@@ -330,9 +329,9 @@ class CoreScreen(Screen[None]):
 
     def on_bytes_pane_byte_chosen(self, event: BytesPane.ByteChosen) -> None:
         source = self.model.source
-        if self.model.look is None or source is None or source.data is not event.data:
+        if self.model.traced is None or source is None or source.data is not event.data:
             return
-        node = self.model.look.node_at(source.number, event.offset)
+        node = self.model.traced.node_at(source.number, event.offset)
         if node is not None:
             self.model.node = node
             self._fields.reveal(node)
@@ -346,12 +345,12 @@ class CoreScreen(Screen[None]):
             self._draw_inspector(range_readings(event.data, event.selection))
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Whoever comes to the fields finds one of them chosen."""
+        """The fields always have a selected one when they get the focus."""
         if event.widget is self._fields and self.model.node is None:
             self._fields.choose_first()
 
     def action_escape(self) -> None:
-        """One thing each time: see `ESCAPE_ORDER`."""
+        """Do one thing each time: see `ESCAPE_ORDER`."""
         any(step(self) for step in self.ESCAPE_ORDER)
 
     def action_open(self) -> None:

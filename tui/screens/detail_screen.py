@@ -1,4 +1,4 @@
-"""The main screen over another one, for a look at one exchange: q goes back."""
+"""The main screen in front of another one, for one exchange; q returns."""
 
 from typing import ClassVar
 
@@ -10,10 +10,10 @@ from tui.screens.main_screen import MainScreen
 
 
 class DetailScreen(MainScreen):
-    """Everything of a capture that is read, beginning at a place."""
+    """The main screen of a capture that is read, opened at a location."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "dismiss", "Back", tooltip="Back to the comparison", id="aside.back"),
+        Binding("q", "dismiss", "Back", tooltip="Back to the comparison", id="detail.back"),
     ]
 
     def __init__(self, capture: Capture, place: Location) -> None:
@@ -21,7 +21,7 @@ class DetailScreen(MainScreen):
         self._begin = place
 
     def _rows_renumbered(self) -> None:
-        """Rows have their order since before."""
+        """Rows have their final order already."""
 
     def _loaded(self, progress: Progress, done: bool) -> None:
         super()._loaded(progress, done)

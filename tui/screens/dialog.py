@@ -1,12 +1,12 @@
-"""Screens over another one that give what was chosen on them, and go."""
+"""Screens that return a result."""
 
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, Screen, ScreenResultType
 
 
 class ResultScreen(Screen[ScreenResultType]):
-    """Invariant: it answers once. A second click on a choice comes before the first one has taken the screen away, and
-    `dismiss` takes away what is on top, whose it ever is."""
+    """Invariant: it returns one result. A second click on a choice arrives before the first one has removed the screen,
+    and `dismiss` removes whatever is on top."""
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         if self.app.screen is not self:
@@ -15,4 +15,4 @@ class ResultScreen(Screen[ScreenResultType]):
 
 
 class Dialog(ModalScreen[ScreenResultType], ResultScreen[ScreenResultType]):
-    """One that leaves what is below in sight. Textual takes styles of the first base alone."""
+    """One that leaves what is below visible. Textual takes the styles of the first base only."""

@@ -1,7 +1,7 @@
-"""The diff screen: what differs between two sides, cause by cause or pair by pair; below, the fields of the chosen pair
-side by side, and the bytes of both.
+"""The panes of the diff screen: causes or pairs; below, the fields of the selected pair side by side, and the bytes of
+both.
 
-The comparison is made beside the screen, and made anew when the user matches exchanges by hand or swaps the sides.
+The comparison runs in a thread, and runs again when the user matches exchanges by hand or swaps the sides.
 """
 
 from typing import ClassVar, Final
@@ -59,22 +59,22 @@ class DiffCoreScreen(Screen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="diff.help"),
-        Binding("tab", "app.focus_next", "Pane", tooltip="The next pane", id="diff.next_pane"),
-        Binding("shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="The pane before",
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="diff.help"),
+        Binding("tab", "app.focus_next", "Pane", tooltip="Next pane", id="diff.next_pane"),
+        Binding("shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="Previous pane",
                 id="diff.previous_pane"),
-        Binding("v", "view", "Causes↔Pairs", tooltip="The causes of what differs, or the exchanges pair by pair",
+        Binding("v", "view", "Causes↔Pairs", tooltip="Switch between causes of differences and pairs of exchanges",
                 id="diff.view"),
-Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
+Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
         Binding("escape", "escape", "Step back", show=False,
-                tooltip="Back to the causes; from there, leave the comparison", id="diff.step_back"),
+                tooltip="Back to the causes; then close the comparison", id="diff.step_back"),
     ]  # fmt: skip
 
     ESCAPE_ORDER: ClassVar[EscapeSteps] = ()
-    """What escape does: the first of these that has something to undo does it, and returns True."""
+    """What Escape does: the first of these that has something to undo does it, and returns True."""
 
     def __init__(self, a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> None:
-        """`connections` of A and of B that are the same, as the user says."""
+        """`connections` of A and of B that belong together, as the user says."""
         super().__init__()
         self.ends = (a, b)
         self.model: DiffModel | None = None
@@ -98,7 +98,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
 
     @property
     def comparison(self) -> DiffResult | None:
-        """What came of it, once it is there."""
+        """The comparison, once it is done."""
         return self.model.comparison if self.model is not None else None
 
     @property
@@ -135,23 +135,23 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         self.draw_title()
 
     def compare(self) -> None:
-        """Compare, anew where there is a comparison: what is shown stays until the new one is there."""
+        """Compare, or compare again: what is shown stays until the new comparison is done."""
         self._compare(self.ends, self.connections, self.matched)
 
     @work(thread=True, exclusive=True, group="compare")
     def _compare(self, ends: tuple[DiffSide, DiffSide], connections: ManualMatches, rows: ManualMatches) -> None:
         worker = get_current_worker()
 
-        def say_so(words: str) -> None:
+        def report(words: str) -> None:
             if not worker.is_cancelled:
                 call_on_ui(self, self._compares, words)
 
         try:
-            comparison = compare(ends[0], ends[1], connections, rows, say_so, lambda: worker.is_cancelled)
+            comparison = compare(ends[0], ends[1], connections, rows, report, lambda: worker.is_cancelled)
             model = DiffModel(comparison, ends[0].capture, ends[1].capture)
         except Stopped:
             return
-        except CaptureError as error:  # a pipe that turns out to be no capture: said when the screen is gone
+        except CaptureError as error:  # a pipe that turns out to be no capture: reported when the screen is closed
             if not worker.is_cancelled:
                 self.app.call_from_thread(self.post_message, CaptureFailed(error))
             return
@@ -163,7 +163,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         self.draw_title()
 
     def _compared(self, model: DiffModel) -> None:
-        """A comparison is there: show it, and if it is a new one, where the user was."""
+        """Show a comparison; after an earlier one, at the same place."""
         before, self._state = self.model, ""
         pair = before.pair if before is not None else None
         if before is not None:
@@ -173,7 +173,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         self.pairs.matched, self.pairs.marked = frozenset(self.matched), None
         self.causes.entries = model.comparison.entries
         for pane, side in zip(self.panes, model.sides, strict=True):
-            pane.look_at(side)
+            pane.set_model(side)
         self.causes.show(len(self.causes.entries), self.causes.cursor if before is not None else self._first_cause())
         row = row_of(pair, 0) if pair is not None else None
         place = model.place_of(0, row) if row is not None else None
@@ -187,26 +187,24 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             self.preview()
 
     def _first_cause(self) -> int:
-        """The first cause that a pair can show: so that something is seen from the start."""
+        """Return the first cause that a pair can show, so that a pair is visible at once."""
         causes = enumerate(self.causes.entries)
         return next((n for n, each in causes if each.row_a is not None or each.row_b is not None), 0)
 
     def show_view(self, *, pairs: bool) -> None:
-        """The pairs, or the causes; whoever was in the one is in the other."""
+        """Show the pairs or the causes; the focus stays."""
         self.pairs.display, self.causes.display = pairs, not pairs
         if self.focused in (None, self.pairs, self.causes):
             (self.pairs if pairs else self.causes).focus()
         self.refresh_bindings()
 
     def _draw_notices(self) -> None:
-        """What is wrong with the files; where one side has nothing to compare, that."""
+        """Draw the problems of the files, and which side has nothing to compare."""
         comparison = self.comparison
         if comparison is None:
             return
         sides = zip(NAMES, (comparison.a, comparison.b), strict=True)
-        words = [
-            f"{name} is {clean(side.label)}: no request of Kafka's in it" for name, side in sides if not side.exchanges
-        ]
+        words = [f"{name} is {clean(side.label)}: no Kafka requests" for name, side in sides if not side.exchanges]
         problems = dict.fromkeys(problem.message for side in self.ends for problem in side.capture.problems)
         notice = self.query_one("#notice", Static)
         notice.update(Text("\n".join(f"! {clean(message)}" for message in problems)))
@@ -218,19 +216,19 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             self.query_one(selector).set_class(bool(words), "hidden")
 
     def draw_title(self) -> None:
-        """Both names, what came of it, or how far it is."""
+        """Draw both names, and the result or the progress."""
         width = self.app.size.width - 2
         state = self._state or self._result(short=width < NARROW)
         clients = (self.comparison.a.clients, self.comparison.b.clients) if self.comparison is not None else ((), ())
         room = max(2 * LEAST_NAME, width - cell_len(state) - len("A   ⇄  B ") - 2)
         names = [clean(side.label) for side in self.ends]
-        spoken = [clean(f" {each[0]}") if each else "" for each in clients]
+        shown_clients = [clean(f" {each[0]}") if each else "" for each in clients]
         names = shared(names, room)
-        spoken = shared(spoken, room - sum(map(cell_len, names))) if width >= WIDE else ["", ""]
+        shown_clients = shared(shown_clients, room - sum(map(cell_len, names))) if width >= WIDE else ["", ""]
         title = Text()
         for side, name in enumerate(NAMES):
             title.append("  ⇄  " if side else "").append(name, "bold reverse").append(f" {names[side]}", "bold")
-            title.append(spoken[side], "dim")
+            title.append(shown_clients[side], "dim")
         title.append(" " * max(1, width - title.cell_len - cell_len(state))).append(state, "bold")
         self.query_one("#title", Static).update(title)
 
@@ -243,13 +241,13 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         return f"{words}{by_hand}" if short else f"{words}{by_hand} · {len(self.comparison.ignored)} ignored (i)"
 
     def choose_pair(self, position: int, line: int | None = None) -> None:
-        """Show a pair, from 0 among those shown, and a line of it."""
+        """Show a pair by its position in `shown`, and a line of it."""
         if self.model is None or not 0 <= position < len(self.model.shown):
             return
         self.show_pair(self.model.shown[position], line)
 
     def show_pair(self, place: int | None, line: int | None = None) -> None:
-        """Show the fields and bytes of a pair of the comparison; of none, where there is none."""
+        """Show the fields and bytes of a pair of the comparison; nothing for None."""
         model = self.model
         if model is None:
             return
@@ -259,35 +257,35 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         self.draw_pair()
 
     def draw_pair(self) -> None:
-        """Other lines are there, or another one is chosen."""
+        """Draw other lines, or another selected one."""
         if self.model is not None:
             self.differences.show(len(self.model.lines), self.model.line)
             self.draw_line()
 
     def draw_line(self) -> None:
-        """Another field is chosen: its bytes on both sides."""
+        """Another field is selected: draw its bytes on both sides."""
         model = self.model
         if model is None:
             return
         for name, pane, side in zip(NAMES, self.panes, model.sides, strict=True):
             pane.update()
-            node, part = side.node, side.side if side.exchange is not None else "nothing there"
+            node, part = side.node, side.side if side.exchange is not None else "none"
             span = f" {node.start:#06x}–{node.end:#06x}" if node is not None else ""
             pane.border_title = f"{name} · {part}{span}"
         pair = model.pair
         rows = [] if pair is None else [row_of(pair, side) for side in SIDES]
-        told = [
+        labels = [
             f"{name} {row + 1} {clean(model.api(n, row))}"
             for n, (name, row) in enumerate(zip(NAMES, rows, strict=False))
             if row is not None
         ]
-        words = " ⇄ ".join(told) or "no pair shows it"
-        same = " · nothing differs; = here shows all fields" if told and not model.lines else ""
+        words = " ⇄ ".join(labels) or "no pair shows it"
+        same = " · no differences; = shows all fields" if labels and not model.lines else ""
         self.differences.border_title = words + same
         self.draw_inspector()
 
     def draw_inspector(self, extra: str = "") -> None:
-        """The line at the bottom: the cause, or where the chosen field is."""
+        """Draw the line at the bottom: the cause, or the place of the selected field."""
         text = Text()
         if extra:
             text.append(f"{extra} · ", "bold")
@@ -296,8 +294,8 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             text.append(cause_text(entry))
         elif self.model is not None and self.model.lines:
             side = next((each for each in self.model.sides if each.node is not None), None)
-            if side is not None and side.look is not None:
-                text.append_text(Text(" · ").join(inspector_text(side.node, side.look.message, side.side)))
+            if side is not None and side.traced is not None:
+                text.append_text(Text(" · ").join(inspector_text(side.node, side.traced.message, side.side)))
             else:
                 text.append(line_text(self.model, self.model.lines[self.model.line]))
         self.query_one("#inspector", Static).update(text)
@@ -322,14 +320,14 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         self.differences.focus()
 
     def preview(self) -> None:
-        """Below a cause, the first pair that shows it."""
+        """Show below a cause the first pair that shows it."""
         entry = self.entry
         if entry is not None:
             self._find_shown(entry)
 
     @work(thread=True, exclusive=True, group="seek")
     def _find_shown(self, entry: DiffEntry) -> None:
-        """Look beside the screen: with many pairs it may take a while."""
+        """Search in a thread: with many pairs it may take a while."""
         worker, model = get_current_worker(), self.model
         if model is None:
             return
@@ -344,13 +342,13 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             self.draw_pair()
 
     def on_bytes_pane_byte_chosen(self, event: BytesPane.ByteChosen) -> None:
-        """The field of a byte, on both sides where the other has it too."""
+        """Select the field of a byte, on both sides if the other has it too."""
         model = self.model
         side = self.panes.index(event.pane)
         if model is None or (source := model.sides[side].source) is None or source.data is not event.data:
             return
-        look = model.sides[side].look
-        node = look.node_at(source.number, event.offset) if look is not None else None
+        traced = model.sides[side].traced
+        node = traced.node_at(source.number, event.offset) if traced is not None else None
         if node is not None:
             line = model.line_of(side, node)
             if line is not None:
@@ -365,7 +363,7 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
         self.draw_inspector()
 
     def action_view(self) -> None:
-        """From the causes to the pairs and back."""
+        """Switch between causes and pairs."""
         if self.model is None:
             return
         self.show_view(pairs=not self.shows_pairs)
@@ -376,12 +374,12 @@ Binding("q", "leave", "Back", tooltip="Leave the comparison", id="diff.leave"),
             self.preview()
 
     def lift_cause(self) -> None:
-        """Go along no cause any more."""
+        """Stop following a cause."""
         if self.model is not None:
             self.model.cause = None
 
     def action_escape(self) -> None:
-        """One thing each time: see `ESCAPE_ORDER`."""
+        """Do one thing each time: see `ESCAPE_ORDER`."""
         any(step(self) for step in self.ESCAPE_ORDER)
 
     def return_to_causes(self) -> bool:

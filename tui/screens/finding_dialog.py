@@ -1,4 +1,4 @@
-"""What a finding means, in plain words: what was seen, how it comes about, what to do."""
+"""The dialog that explains findings: what was seen, why it happens, what to do."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -17,7 +17,7 @@ from tui.screens.dialog import Dialog
 
 
 def explanation(finding: Finding) -> Text:
-    """Where a finding is, and what there is to say about its kind."""
+    """Return where a finding is, and the explanation of its code."""
     text = Text()
     if finding.path:
         text.append(f"{clean(finding.path)}\n", "dim")
@@ -42,7 +42,7 @@ class FindingDialog(Dialog[None]):
     #explained .error { color: $error; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,i,question_mark,enter", "dismiss", "Close", id="explained.close"),
+        Binding("escape,q,i,question_mark,enter", "dismiss", "Close", id="finding.close"),
     ]
 
     def __init__(self, title: str, findings: Sequence[Finding]) -> None:

@@ -1,4 +1,4 @@
-"""All that is wrong with a capture, by kind, and what is wrong with one exchange."""
+"""All findings of a capture, by kind."""
 
 from typing import ClassVar
 
@@ -23,7 +23,7 @@ Item = FindingGroup | tuple[int, Finding]
 
 
 class FindingsScreen(Dialog[tuple[int, Finding] | None]):
-    """Kinds with their counts; each opens to the rows that have it. Gives the row and the finding to go to."""
+    """Kinds with their counts; each opens to its rows. Returns the row and the finding to go to."""
 
     DEFAULT_CSS = """
     FindingsScreen { align: center middle; }
@@ -32,7 +32,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,F", "dismiss", "Close", id="findings.close"),
-        Binding("question_mark,i", "explain", "Explain", key_display="?", tooltip="What this kind of finding means",
+        Binding("question_mark,i", "explain", "Explain", key_display="?", tooltip="Explain this kind of finding",
                 id="findings.explain"),
         Binding("j", "down", "Down", show=False, id="findings.down"),
         Binding("k", "up", "Up", show=False, id="findings.up"),
@@ -62,7 +62,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         self.app.theme_changed_signal.subscribe(self, lambda _: self._show())
 
     def _show(self) -> None:
-        """Kinds as they are now; in the order in which they came, so that nothing moves under the cursor."""
+        """Draw the kinds so far, in the order in which they came, so that nothing moves under the cursor."""
         done, total = self._findings.done, self._findings.total
         groups = self._findings.groups()
         for group in groups:
@@ -71,7 +71,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
             self._lines[group.code].set_label(_group_line(group, self._style(group)))
         if groups and self._tree.cursor_line < 0:
             self._tree.cursor_line = 0
-        far = f"{100 * done // total}% looked at" if done < total else "all looked at" if total else "still reading"
+        far = f"{100 * done // total}% analyzed" if done < total else "all analyzed" if total else "still reading"
         kinds = counted(len(groups), "kind")
         count = sum(group.count for group in groups)
         self.query_one("#far", Static).update(
@@ -79,7 +79,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         )
 
     def _style(self, group: FindingGroup) -> Style:
-        """With the colour that its rows have in the list; a note has none."""
+        """Return the color that its rows have in the list; a note has none."""
         severity = group.severity.value
         return bold(self.app.theme_variables[severity]) if severity in ("error", "warning") else Style(bold=True)
 
@@ -103,7 +103,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         node = self._tree.cursor_node
         if node is not None and node.data is not None:
             finding = node.data[1] if isinstance(node.data, tuple) else node.data.kept[0][1]
-            self.app.push_screen(FindingDialog("What it means", [finding]))
+            self.app.push_screen(FindingDialog("Explanation", [finding]))
 
     def action_down(self) -> None:
         self._tree.action_cursor_down()

@@ -1,4 +1,4 @@
-"""The help: the keys that work where the user is, made from the bindings that are active there, as they are mapped."""
+"""The help: the keys that work on the current screen, made from its active bindings, as the user mapped them."""
 
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final
@@ -14,14 +14,14 @@ from textual.widgets import Static
 from tui.screens.dialog import Dialog
 
 Keys = dict[str, list[tuple[str, str]]]
-"""Keys and what they do, by what they are for."""
+"""Keys with their descriptions, by heading."""
 PANE, EVERYWHERE = "In this pane", "Everywhere"
 WIDE: Final = 120
 """Screen width from which on there are two columns."""
 
 
 class HelpScreen(Dialog[None]):
-    """Shows keys; any of its own closes it."""
+    """Shows keys; closes on Escape, q, ? and Enter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss", "Close", id="help.close"),
@@ -42,7 +42,7 @@ class HelpScreen(Dialog[None]):
 
 
 def _table(keys: Keys, count: int) -> Table:
-    """All of them, in so many columns of about the same length."""
+    """Return all keys in so many columns of about the same length."""
     table = Table.grid(padding=(0, 4))
     columns: list[list[tuple[str, list[tuple[str, str]]]]] = [[] for _ in range(count)]
     for group in keys.items():
@@ -65,7 +65,7 @@ def _column(groups: list[tuple[str, list[tuple[str, str]]]]) -> Table:
 
 
 def keys_of(screen: Screen[object]) -> Keys:
-    """The keys that work on a screen as it is now, those of the pane that has the focus first."""
+    """Return the keys of a screen as it is now, those of the focused pane first."""
     groups: dict[str, list[ActiveBinding]] = {PANE: []}
     for active in screen.active_bindings.values():
         if active.binding.description and active.enabled:
@@ -76,7 +76,7 @@ def keys_of(screen: Screen[object]) -> Keys:
 
 
 def feature_of(active: ActiveBinding) -> str:
-    """What a key is for: as the class says that has it."""
+    """Return the heading of a key: the `FEATURE` of the class that binds it."""
     for kind in type(active.node).__mro__:
         own = (each.id for each in kind.__dict__.get("BINDINGS", ()) if isinstance(each, Binding))
         if active.binding.id is not None and active.binding.id in own:
@@ -85,9 +85,9 @@ def feature_of(active: ActiveBinding) -> str:
 
 
 def _lines(screen: Screen[object], found: Iterable[ActiveBinding]) -> Iterator[tuple[str, str]]:
-    """One line an action, with all its keys."""
+    """Yield a line for each action, with all its keys."""
     keys: dict[tuple[str, str], list[str]] = {}
     for _, binding, _, tooltip in found:
-        told = keys.setdefault((binding.action, tooltip or binding.description), [])
-        told.append(screen.app.get_key_display(binding))
+        shown_keys = keys.setdefault((binding.action, tooltip or binding.description), [])
+        shown_keys.append(screen.app.get_key_display(binding))
     yield from ((" ".join(dict.fromkeys(shown)), words) for (_, words), shown in keys.items())

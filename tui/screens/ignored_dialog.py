@@ -1,4 +1,4 @@
-"""What is not taken for a difference, told when it is asked for."""
+"""The dialog that lists the differences that a comparison ignores."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -15,7 +15,7 @@ from tui.screens.dialog import Dialog
 
 
 class IgnoredDialog(Dialog[None]):
-    """A list of sentences; any key of its own closes it."""
+    """A list of sentences; closes on Escape, q, i and Enter."""
 
     DEFAULT_CSS = """
     IgnoredDialog { align: center middle; }
@@ -36,7 +36,7 @@ class IgnoredDialog(Dialog[None]):
         table = Table.grid(padding=(0, 1))
         table.add_column(no_wrap=True)
         table.add_column()
-        table.add_row("", Text("Not taken for a difference", "bold underline"))
+        table.add_row("", Text("Ignored differences", "bold underline"))
         for words in self._ignored:
             table.add_row("·", Text(clean(words)))
         table.add_row("", "")

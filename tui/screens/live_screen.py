@@ -1,7 +1,7 @@
-"""The main screen while packets still come: rows appear, and the cursor goes along while it stands on the last one.
+"""The main screen of a live capture: rows are added, and the cursor follows while it is on the last one.
 
-A second line of the title says how it goes. The screen can stand still while the capture goes on; what came so far can
-be saved at any time.
+A second line of the title has statistics. The screen can be frozen while the capture goes on; the packets so far can be
+saved at any time.
 """
 
 import shutil
@@ -26,56 +26,56 @@ from tui.screens.main_screen import MainScreen
 from tui.screens.menu import Choice, Menu
 from tui.screens.prompt import Prompt
 
-BEAT: Final = 0.5
-"""Seconds after which the figures are looked up anew."""
+UPDATE_SECONDS: Final = 0.5
+"""Seconds after which the statistics are updated."""
 PATIENCE: Final = 3
-"""Seconds without a packet after which it is said what may be wrong."""
+"""Seconds without a packet after which a hint is shown."""
 
 
 Begin = Callable[[CaptureSettings], tuple[Capture, Recording, CaptureSettings]]
 
 
 class LiveScreen(MainScreen):
-    """Everything at one glance, as it happens."""
+    """The main screen with live rows."""
 
     FEATURE = "Capture"
     RENUMBERS_ROWS = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "space", "freeze", "Freeze",
-            tooltip="Let the screen stand still while the capture goes on, and go on again", id="main.freeze",
+            tooltip="Freeze the screen while the capture goes on; again: continue", id="main.freeze",
         ),
         Binding("w", "save", "Save", tooltip="Save the packets so far to a file", id="main.save"),
         Binding("X", "clear", "Clear", show=False, id="main.clear",
-                tooltip="Take the rows so far away from the list; escape brings them back"),
-        Binding("ctrl+e", "end", "End/begin", id="main.end",
-                tooltip="End the capture, what came stays on the screen; then begin another one in its place"),
+                tooltip="Hide the rows so far; escape shows them again"),
+        Binding("ctrl+e", "end", "End/start", id="main.end",
+                tooltip="End the capture, its rows stay; again: start another one"),
     ]  # fmt: skip
 
     def __init__(self, capture: Capture, recording: Recording, wanted: CaptureSettings, begin: Begin) -> None:
-        """`begin` begins another capture, and whoever gives it closes that. It may take seconds."""
+        """`begin` starts another capture, and its caller closes it. It may take seconds."""
         super().__init__(capture)
         self._recording = recording
         self._wanted = wanted
         self._begin = begin
         self._saved = bool(wanted.path)
-        """Whether all that came is in a file of the user's."""
-        self._pulse = LiveStats()
+        """Whether all packets are in a file of the user's."""
+        self._stats = LiveStats()
         self._errors = ErrorTimes()
         self._counting = False
-        self._felt = 0.0
-        """When the figures were looked up."""
+        self._updated = 0.0
+        """When the statistics were updated."""
         self._frozen = False
-        """Whether the screen stands still while the capture goes on."""
+        """Whether the screen is frozen while the capture goes on."""
         self._last = 0
-        """Rows that the user has seen come."""
+        """Rows that the user has seen arrive."""
         self._seen = 0
         """Packets that are drawn."""
         self._waits = False
-        """Whether the exchange that is looked at is still to be answered."""
+        """Whether the selected exchange is pending."""
 
     def _loaded(self, progress: Progress, done: bool) -> None:
-        """A step further; often nothing is new."""
+        """Take progress; often nothing is new."""
         self._progress, self._done = progress, done
         if (progress.packets != self._seen or done) and not self._frozen:
             self._show_new()
@@ -87,17 +87,17 @@ class LiveScreen(MainScreen):
                 self.notify(words, markup=False, timeout=10)
 
     def _show_new(self) -> None:
-        """Let the list have what came."""
+        """Show new rows in the list."""
         self._seen = self._progress.packets
-        # Who looks at fields or bytes stays with that exchange; back in the list, G goes along again.
+        # in fields or bytes the exchange stays; back in the list, G follows again
         looks = self.focused in (self._fields, self._bytes)
-        self._list.show(len(self.capture), anew=True, along=not looks)
-        self._look_again()
+        self._list.show(len(self.capture), redraw=True, follow=not looks)
+        self._refresh_pending()
 
     def _draw_title(self) -> None:
-        """Two lines: what is captured and how much came; how it goes."""
+        """Draw two lines: what is captured and how much; statistics."""
         where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
-        title = Text()  # styles of its parts alone: only the mark is red
+        title = Text()  # styles of its parts only: only the mark is red
         title.append("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
         title.append(clean(f" {where}"), "bold").append(f" · {counted(len(self.capture), 'exchange')}")
         title.append(self._shown_words())
@@ -108,37 +108,37 @@ class LiveScreen(MainScreen):
         room = width - title.cell_len - len(state)
         if room > 0:
             title.append(" " * room).append(state, "dim")
-        self.query_one("#title", Static).update(title.append("\n").append_text(self._figures(width)))
+        self.query_one("#title", Static).update(title.append("\n").append_text(self._stats_line(width)))
 
-    def _figures(self, width: int) -> Text:
-        """The second line: what is new below, then as many figures as have room."""
+    def _stats_line(self, width: int) -> Text:
+        """Return the second line: new rows below, then as many statistics as fit."""
         line = Text()
         new = len(self.capture) - self._seen_to()
         if self._frozen:
             line.append("❚❚ frozen", "bold")
         if new:
             line.append(f"{' ' if line else ''}▼ {new:,} new", "bold")
-        for words in [] if self._done else self._now().words():
+        for words in [] if self._done else self._current_stats().words():
             if line.cell_len + 3 + len(words) > width:
                 break
             line.append(" · " if line else "").append(words)
         return line
 
     def _seen_to(self) -> int:
-        """How many rows there were when the user last saw the newest one: all, while the list goes along."""
+        """Return how many rows there were when the user last saw the newest one: all, while the list follows."""
         if not self._frozen and (not len(self.view) or self._list.cursor == len(self.view) - 1):
             self._last = len(self.capture)
         return self._last
 
-    def _now(self) -> LiveStats:
-        """The figures, looked up anew now and then: they are to be read."""
+    def _current_stats(self) -> LiveStats:
+        """Return the statistics, updated slowly enough to be read."""
         now = time.monotonic()
-        if now - self._felt >= BEAT:
-            self._felt, self._pulse = now, live_stats(self.capture, time.time_ns(), self._errors)
+        if now - self._updated >= UPDATE_SECONDS:
+            self._updated, self._stats = now, live_stats(self.capture, time.time_ns(), self._errors)
             if not self._counting:
                 self._counting = True
                 self._count_errors()
-        return self._pulse
+        return self._stats
 
     @work(thread=True, group="errors")
     def _count_errors(self) -> None:
@@ -148,7 +148,7 @@ class LiveScreen(MainScreen):
             self._counting = False
 
     def action_freeze(self) -> None:
-        """Stand still, or go on."""
+        """Freeze the screen, or continue."""
         self._frozen = not self._frozen
         if not self._frozen:
             self._show_new()
@@ -156,7 +156,7 @@ class LiveScreen(MainScreen):
         self._draw_title()
 
     def action_clear(self) -> None:
-        """Begin the list with what comes next; rows keep their numbers."""
+        """Begin the list with the next row; rows keep their numbers."""
         self._begin_list(len(self.capture))
 
     def restore_cleared(self) -> bool:
@@ -170,18 +170,18 @@ class LiveScreen(MainScreen):
 
     def _begin_list(self, first: int) -> None:
         self.view.begin(first)
-        self._list.rearranged()
+        self._list.update_rows()
         self._draw_title()
 
     def action_end(self) -> None:
-        """End the capture: what it has is still shown. Again: begin another one, in place of this."""
+        """End the capture: its rows stay. Again: start another one, in place of this."""
         if not self._done:
             self._recording.stop()
         elif self._saved or not len(self.capture):
             self._begin_another()
         else:
-            choices = [Choice("Begin", "without saving what is here"), Choice("Save", "what is here, to begin after")]
-            self.app.push_screen(Menu("What came is not saved", choices), self._begin_or_save)
+            choices = [Choice("Start", "without saving these packets"), Choice("Save", "these packets, then start")]
+            self.app.push_screen(Menu("The packets are not saved", choices), self._begin_or_save)
 
     def _begin_or_save(self, chosen: int | None) -> None:
         if chosen is not None:
@@ -206,9 +206,9 @@ class LiveScreen(MainScreen):
         return False
 
     def action_save(self) -> None:
-        """Ask for a file to copy the packets to, as far as they have come."""
+        """Ask for a file to copy the packets so far to."""
         if self._recording.is_ring:
-            self.notify("the files of the ring have it all already", timeout=5)
+            self.notify("the files of the ring have all packets already", timeout=5)
             return
         name = time.strftime("kdissect-%Y%m%d-%H%M%S.pcapng")
 
@@ -230,8 +230,8 @@ class LiveScreen(MainScreen):
             words = f"{name}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
         self.app.call_from_thread(self.notify, clean(words), markup=False, timeout=10)
 
-    def _look_again(self) -> None:
-        """The exchange that is looked at may have been answered."""
+    def _refresh_pending(self) -> None:
+        """Show the response of the selected exchange once it came."""
         if self._waits and self._is_complete(self.number):
             self._choose(self.number)
 
@@ -247,7 +247,7 @@ class LiveScreen(MainScreen):
         return ",".join(map(str, self._wanted.ports))
 
     def _draw_waiting(self) -> None:
-        """What is listened to, as long as there is nothing to show."""
+        """Draw what is captured, as long as there is no row."""
         empty = self.query_one("#empty", Static)
         waiting = not len(self.capture)
         for selector in ("#list", "#lower"):

@@ -1,4 +1,4 @@
-"""A short list to choose one thing from, over the screen."""
+"""A short menu in front of the screen."""
 
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
@@ -14,19 +14,19 @@ from tui.screens.dialog import Dialog
 
 
 class Choice(NamedTuple):
-    """What is offered, and in a few words what it is. Both are shown as they are: clean."""
+    """A choice, and what it is in a few words. Both are shown as they are: clean."""
 
     name: str
     words: str = ""
     key: str = ""
-    """A letter that chooses it at once. In a menu with such letters none moves."""
+    """A letter that chooses it at once. In a menu with such letters j and k don't move."""
 
 
 class Menu(Dialog[int | None]):
-    """Gives the place of what was chosen, from 0; None where nothing was."""
+    """Returns the index of the choice, from 0; None if cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", "Close", tooltip="Choose nothing", id="menu.close"),
+        Binding("escape,q", "dismiss", "Close", tooltip="Cancel", id="menu.close"),
         Binding("j", "down", "Down", show=False, id="menu.down"),
         Binding("k", "up", "Up", show=False, id="menu.up"),
     ]

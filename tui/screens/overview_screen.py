@@ -1,7 +1,7 @@
-"""The overview: who talks, what about, in which versions, how fast, and what goes wrong, as pictures.
+"""The overview: clients, topics, versions, latencies and errors at a glance.
 
-Counting goes on beside the screen, a picture a few times a second; leaving the screen ends it. What was counted to the
-end is kept by the main screen.
+It counts in a thread and draws a few times a second; closing the screen stops it. The main screen keeps a complete
+count.
 """
 
 import time
@@ -23,19 +23,19 @@ from tui.ui_thread import call_on_ui
 from tui.widgets.line_list import LineList
 
 SECONDS_BETWEEN: Final = 0.4
-"""Between pictures at least; and a tenth of the time at most goes into them."""
+"""Between two drawings at least; and drawing takes a tenth of the time at most."""
 
 
 class OverviewScreen(SnapshotScreen[str | None]):
-    """Gives a filter for what was opened; None where nothing was."""
+    """Returns a filter for the opened line; None if none was opened."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,o", "dismiss", "Back", tooltip="Back to the exchanges", id="overview.back"),
-        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="overview.help"),
-        Binding("right,l,tab", "page(1)", "Next page", tooltip="The next page", id="overview.next"),
-        Binding("left,h,shift+tab", "page(-1)", "Page before", show=False, tooltip="The page before",
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="overview.help"),
+        Binding("right,l,tab", "page(1)", "Next page", tooltip="Next page", id="overview.next"),
+        Binding("left,h,shift+tab", "page(-1)", "Previous page", show=False, tooltip="Previous page",
                 id="overview.previous"),
-        Binding("s", "stop", "Stop", show=False, tooltip="Stop counting, and keep what is there", id="overview.stop"),
+        Binding("s", "stop", "Stop", show=False, tooltip="Stop counting, keep the counts so far", id="overview.stop"),
     ]  # fmt: skip
 
     def __init__(self, capture: Capture, picture: OverviewSnapshot | None = None) -> None:
@@ -86,7 +86,7 @@ class OverviewScreen(SnapshotScreen[str | None]):
             self.picture, self._state = picture, state
             self._draw()
 
-    def _draw(self, *, anew: bool = False) -> None:
+    def _draw(self, *, restart: bool = False) -> None:
         self.draw_title()
         pages = Text()
         for tab in self._tabs:
@@ -94,7 +94,7 @@ class OverviewScreen(SnapshotScreen[str | None]):
         self.query_one("#pages", Static).update(pages)
         picture, page = self.picture, self._page
         if picture is not None:
-            self.query_one(LineList).show(lambda width: overview_lines(picture, page, width), anew=anew)
+            self.query_one(LineList).show(lambda width: overview_lines(picture, page, width), restart=restart)
 
     def on_resize(self) -> None:
         self._draw()
@@ -102,7 +102,7 @@ class OverviewScreen(SnapshotScreen[str | None]):
     def action_page(self, step: int) -> None:
         pages = list(PAGES)
         self._page = pages[(pages.index(self._page) + step) % len(pages)]
-        self._draw(anew=True)
+        self._draw(restart=True)
 
     def action_stop(self) -> None:
         if not self.is_complete:
@@ -110,12 +110,12 @@ class OverviewScreen(SnapshotScreen[str | None]):
             self.say(f"{self._state.removeprefix('○ ').removesuffix('counting')} counted, stopped".lstrip())
 
     def on_click(self, event: events.Click) -> None:
-        """A page's name."""
+        """A click on the name of a page."""
         if event.widget is self.query_one("#pages"):
             for tab in self._tabs:
                 if event.get_content_offset_capture(event.widget).x in tab.cells:
                     self._page = tab.page
-                    self._draw(anew=True)
+                    self._draw(restart=True)
                     return
 
     @property

@@ -1,4 +1,4 @@
-"""A line that the user is asked for, over the screen."""
+"""A dialog that asks for a line of text."""
 
 from typing import ClassVar
 
@@ -10,10 +10,10 @@ from tui.screens.dialog import Dialog
 
 
 class Prompt(Dialog[str | None]):
-    """Gives what was typed; None where the user went away."""
+    """Returns what was typed; None if cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Leave", tooltip="Change nothing", id="asking.close"),
+        Binding("escape", "dismiss", "Cancel", tooltip="Cancel", id="prompt.close"),
     ]
 
     def __init__(self, title: str, text: str = "") -> None:
@@ -23,7 +23,7 @@ class Prompt(Dialog[str | None]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        line = Input(self._text, id="asked", select_on_focus=False)
+        line = Input(self._text, id="prompt", select_on_focus=False)
         line.border_title = self._title
         yield line
 

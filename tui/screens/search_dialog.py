@@ -1,4 +1,4 @@
-"""Looking for text, bytes or a field: in the message that is shown first, then in those of the exchanges after it."""
+"""The dialog of the search for text, bytes or a field."""
 
 from typing import ClassVar
 
@@ -15,18 +15,18 @@ from tui.screens.dialog import Dialog
 
 
 class SearchDialog(Dialog[SearchQuery | None]):
-    """Asks what to look for."""
+    """Asks what to search."""
 
     DEFAULT_CSS = """
     SearchDialog { align: center bottom; }
     SearchDialog Vertical { height: auto; background: $panel; border: round $primary; padding: 0 1; }
-    #needle { border: none; background: $panel; padding: 0; height: 1; }
+    #query { border: none; background: $panel; padding: 0; height: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Close", id="search.close"),
-        Binding("tab", "kind", "SearchKind", priority=True, tooltip="Text, hex or field", id="search.kind"),
+        Binding("tab", "kind", "Kind", priority=True, tooltip="Text, hex or field", id="search.kind"),
         Binding("shift+tab", "records", "Records", priority=True, id="search.records",
-                tooltip="Whether compressed records are opened in all exchanges"),
+                tooltip="Search compressed records of all exchanges too"),
     ]  # fmt: skip
 
     def __init__(self, before: SearchQuery | None) -> None:
@@ -37,14 +37,14 @@ class SearchDialog(Dialog[SearchQuery | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Input(self._text, placeholder="text · 00 2a · topics.name", id="needle")
+            yield Input(self._text, placeholder="text · 00 2a · topics.name", id="query")
             yield Static(id="how", markup=False)
 
     def on_mount(self) -> None:
         self._draw()
 
     def _draw(self, error: str = "") -> None:
-        words = Text("look for ", "dim")
+        words = Text("find ", "dim")
         for kind in SearchKind:
             words.append(f"[{kind}]" if kind is self._kind else f" {kind} ", "bold" if kind is self._kind else "dim")
         words.append(" tab · compressed records ", "dim")
@@ -64,7 +64,7 @@ class SearchDialog(Dialog[SearchQuery | None]):
         self._draw()
 
     def on_click(self, event: events.Click) -> None:
-        """The line below switches where it is clicked."""
+        """A click on the line below switches."""
         if event.widget is self.query_one("#how"):
             at = event.x - 10
             if 0 <= at < sum(len(kind) + 2 for kind in SearchKind):

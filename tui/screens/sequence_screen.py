@@ -1,4 +1,4 @@
-"""The ladder: who says what to whom, lanes as columns and time downwards, of the exchanges that the list shows."""
+"""The sequence diagram of the exchanges in the list: lanes as columns, time downwards."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ from tui.ui_thread import call_on_ui
 from tui.widgets.sequence_view import SequenceView
 
 MOST_EXPORTED: Final = 500
-"""Exchanges in a picture: more would be no picture."""
+"""Exchanges in an exported diagram: more can't be read."""
 FORMS: Final = (
     ("mmd", render_mermaid, Choice("Mermaid", "a sequence diagram as text")),
     ("svg", render_svg, Choice("SVG", "a picture")),
@@ -30,16 +30,16 @@ FORMS: Final = (
 
 
 class SequenceScreen(SnapshotScreen[int | None]):
-    """Gives the row that was opened, from 0; None where none was."""
+    """Returns the row that was opened, from 0; None if none was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "Back", tooltip="Back to the exchanges", id="sequence.back"),
-        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work", id="sequence.help"),
-        Binding("x", "export", "Export", tooltip="Write Mermaid or SVG into the current folder", id="sequence.export"),
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="sequence.help"),
+        Binding("x", "export", "Export", tooltip="Write Mermaid or SVG to the current folder", id="sequence.export"),
     ]
 
     def __init__(self, capture: Capture, rows: Callable[[], Int64], number: int) -> None:
-        """`rows` gives those to show, ascending; `number` is where to begin."""
+        """`rows` returns the rows to show, ascending; `number` is where to begin."""
         super().__init__(capture)
         self._rows_now = rows
         self._rows = rows()
@@ -60,44 +60,44 @@ class SequenceScreen(SnapshotScreen[int | None]):
         self.begin()
 
     def heading(self) -> Text:
-        return Text("Ladder", "bold").append(f" · {counted(len(self._rows), 'row')}")
+        return Text("Sequence", "bold").append(f" · {counted(len(self._rows), 'row')}")
 
     def begin(self) -> None:
-        ladder = self._view.ladder
-        if ladder is not None and len(ladder):
-            self._number = int(ladder.rows[self._view.cursor])
-            self._is_request = bool(ladder.is_request[self._view.cursor])
+        diagram = self._view.diagram
+        if diagram is not None and len(diagram):
+            self._number = int(diagram.rows[self._view.cursor])
+            self._is_request = bool(diagram.is_request[self._view.cursor])
         self._rows = self._rows_now()
-        self.say("○ working")
+        self.say("○ drawing")
         self._make()
 
     @work(thread=True, exclusive=True, group="make")
     def _make(self) -> None:
         worker = get_current_worker()
-        ladder = sequence_diagram(self._capture, self._rows)
+        diagram = sequence_diagram(self._capture, self._rows)
         if not worker.is_cancelled:
-            call_on_ui(self, self._show, worker, ladder)
+            call_on_ui(self, self._show, worker, diagram)
 
-    def _show(self, worker: Worker[None], ladder: SequenceDiagram) -> None:
+    def _show(self, worker: Worker[None], diagram: SequenceDiagram) -> None:
         if self.is_mounted and not worker.is_cancelled:
-            self._view.show(ladder, self._number, is_request=self._is_request)
-            self.say(counted(len(ladder.lanes), "lane"))
+            self._view.show(diagram, self._number, is_request=self._is_request)
+            self.say(counted(len(diagram.lanes), "lane"))
 
     def action_export(self) -> None:
-        if self._view.ladder is not None and len(self._view.ladder):
+        if self._view.diagram is not None and len(self._view.diagram):
             self.app.push_screen(Menu("Export as", [choice for _, _, choice in FORMS]), self._export)
 
     def _export(self, form: int | None) -> None:
-        """All rows where a picture can hold them, else those from the first on the screen on."""
-        ladder = self._view.ladder
-        if form is None or ladder is None:
+        """Export all rows if a diagram can hold them, else those from the first on the screen on."""
+        diagram = self._view.diagram
+        if form is None or diagram is None:
             return
         rows = self._rows
         if len(rows) > MOST_EXPORTED:
-            first = int(ladder.rows[self._view.shown.start])
+            first = int(diagram.rows[self._view.shown.start])
             rows = rows[np.searchsorted(rows, first) :][:MOST_EXPORTED]
         ending, draw, _ = FORMS[form]
-        path = _free(f"ladder-{int(rows[0]) + 1}-{int(rows[-1]) + 1}", ending)
+        path = _free(f"sequence-{int(rows[0]) + 1}-{int(rows[-1]) + 1}", ending)
         try:
             path.write_text(draw(sequence_diagram(self._capture, rows)), encoding="utf-8")
         except OSError as error:
@@ -110,6 +110,6 @@ class SequenceScreen(SnapshotScreen[int | None]):
 
 
 def _free(name: str, ending: str) -> Path:
-    """A file of the current folder that is not there yet."""
+    """Return a path in the current folder that does not exist yet."""
     paths = (Path(f"{name}{'' if n == 1 else f'-{n}'}.{ending}") for n in range(1, 1_000_000))
     return next(path for path in paths if not path.exists())

@@ -1,5 +1,5 @@
-"""Screens about all exchanges there are. Of a capture that goes on they show a moment: they say which one, and how much
-came since, and a key takes that in. So nothing moves that is being read.
+"""Screens about all exchanges of a capture. Of a live capture they show a snapshot: the title has its time and how many
+rows came since, and a key refreshes it. So nothing moves while it is read.
 """
 
 import time
@@ -14,14 +14,20 @@ from dissector.capture_session import Capture
 from tui.screens.dialog import ResultScreen
 
 SECONDS_BETWEEN: Final = 1.0
-"""Looks at how much came."""
+"""Between updates of the number of new rows."""
 
 
 class SnapshotScreen(ResultScreen[ScreenResultType]):
-    """Who makes one says what stands in the title, and works out what is shown."""
+    """A subclass defines the heading, and computes what is shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "refresh", "Refresh", tooltip="Take in what came since this was worked out", id="moment.refresh"),
+        Binding(
+            "R",
+            "refresh",
+            "Refresh",
+            tooltip="Take a new snapshot, with the rows that came since",
+            id="snapshot.refresh",
+        ),
     ]
 
     def __init__(self, capture: Capture) -> None:
@@ -29,17 +35,17 @@ class SnapshotScreen(ResultScreen[ScreenResultType]):
         self._capture = capture
         self._goes_on = not capture.is_read
         self._state = ""
-        self._take_moment()
+        self._take_snapshot()
 
-    def _take_moment(self) -> None:
+    def _take_snapshot(self) -> None:
         self._count, self._at = len(self._capture), time.strftime("%H:%M:%S")
 
     def heading(self) -> Text:
-        """What the title begins with."""
+        """Return the beginning of the title."""
         raise NotImplementedError
 
     def begin(self) -> None:
-        """Work out what is shown, of what there is now, beside the screen."""
+        """Compute what is shown, in a thread."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -47,26 +53,26 @@ class SnapshotScreen(ResultScreen[ScreenResultType]):
             self.set_interval(SECONDS_BETWEEN, self.draw_title)
 
     def say(self, state: str) -> None:
-        """How far it is, at the right of the title."""
+        """Show the progress, at the right of the title."""
         self._state = state
         if self.is_mounted:
             self.draw_title()
 
     def draw_title(self) -> None:
-        title = self.heading().append(self._moment_words())
+        title = self.heading().append(self._snapshot_words())
         room = self.app.size.width - 2 - title.cell_len - len(self._state)
         self.query_one("#title", Static).update(title.append(" " * max(1, room)).append(self._state, "dim"))
 
-    def _moment_words(self) -> str:
+    def _snapshot_words(self) -> str:
         if not self._goes_on:
             return ""
         since = len(self._capture) - self._count
         return f" · as of {self._at}" + (f", {since:,} new: R" if since else "")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What does not go on needs no key to take more in."""
+        """A capture that is read has no key to refresh."""
         return self._goes_on if action == "refresh" else super().check_action(action, parameters)
 
     def action_refresh(self) -> None:
-        self._take_moment()
+        self._take_snapshot()
         self.begin()

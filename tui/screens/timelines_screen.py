@@ -17,15 +17,15 @@ from tui.widgets.line_list import LineList
 
 
 class TimelinesScreen(SnapshotScreen[int | None]):
-    """Gives the row of the event that was opened, from 0; None where none was."""
+    """Returns the row of the event that was opened, from 0; None if none was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,L", "dismiss", "Back", tooltip="Back to the exchanges", id="timelines.back"),
-        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="The keys that work",
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys",
                 id="timelines.help"),
-        Binding("tab,right,l", "part(1)", "Next", tooltip="The next group or transactional id", id="timelines.next"),
+        Binding("tab,right,l", "part(1)", "Next", tooltip="Next group or transactional id", id="timelines.next"),
         Binding("shift+tab,left,h", "part(-1)", "Previous", show=False,
-                tooltip="The group or transactional id before", id="timelines.previous"),
+                tooltip="Previous group or transactional id", id="timelines.previous"),
     ]  # fmt: skip
 
     def compose(self) -> ComposeResult:
@@ -49,13 +49,13 @@ class TimelinesScreen(SnapshotScreen[int | None]):
     def _read(self) -> None:
         worker = get_current_worker()
         reading = TimelinePass(self._capture)
-        told = -1
+        reported = -1
         for step in reading.steps():
             if worker.is_cancelled:
                 return
             share = 100 * step.done // step.total
-            if share >= told + 10:
-                told = share
+            if share >= reported + 10:
+                reported = share
                 call_on_ui(self, self.say, f"○ {share} %")
         if not worker.is_cancelled:
             call_on_ui(self, self._show, worker, [*reading.groups, *reading.transactions])
@@ -67,7 +67,7 @@ class TimelinesScreen(SnapshotScreen[int | None]):
         start_ns = self._capture.start_ns
         self.query_one(LineList).show(lambda width: timeline_lines(timelines, start_ns, width))
         empty = self.query_one("#empty", Static)
-        empty.update(Text("No exchange of this capture is about a group or a transaction.", justify="center"))
+        empty.update(Text("This capture has no groups and no transactions.", justify="center"))
         empty.set_class(not timelines, "shown")
         self.query_one(LineList).set_class(not timelines, "hidden")
 

@@ -1,1 +1,1 @@
-"""The panes of the main screen, one file each."""
+"""The panes, a file each."""

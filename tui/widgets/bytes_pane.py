@@ -1,4 +1,4 @@
-"""The bytes of a message: offsets, hex, characters; the chosen field bright, what it is part of in fainter shades."""
+"""The bytes of a message: offsets, hex, characters; the selected field bright, its ancestors in fainter shades."""
 
 from typing import ClassVar
 
@@ -42,15 +42,15 @@ class BytesPane(ScrollView, DraggableBorder, can_focus=True):
         Binding("G,end", "go(-1)", "Last", show=False, id="bytes.last"),
         Binding("shift+right", "extend(1)", "Select", show=False, tooltip="Select bytes", id="bytes.select_right"),
         Binding("shift+left", "extend(-1)", "Select back", show=False, tooltip="Select bytes", id="bytes.select_left"),
-        Binding("shift+down", "extend_line(1)", "Select a line", show=False, tooltip="Select bytes",
+        Binding("shift+down", "extend_line(1)", "Select line", show=False, tooltip="Select bytes",
                 id="bytes.select_down"),
-        Binding("shift+up", "extend_line(-1)", "Select a line back", show=False, tooltip="Select bytes",
+        Binding("shift+up", "extend_line(-1)", "Select line back", show=False, tooltip="Select bytes",
                 id="bytes.select_up"),
     ]  # fmt: skip
     cursor: reactive[int] = reactive(0, repaint=False)
 
     class ByteChosen(Message):
-        """The cursor was moved to the byte at `offset` of `data`, which the pane may not show any more."""
+        """The cursor moved to the byte at `offset` of `data`, which the pane may not show any more."""
 
         def __init__(self, pane: "BytesPane", data: bytes, offset: int) -> None:
             super().__init__()
@@ -67,23 +67,23 @@ class BytesPane(ScrollView, DraggableBorder, can_focus=True):
             self.selection = selection
 
     _anchor: int | None = None
-    """Where a selection began, while the mouse is down or shift extends it."""
+    """Where the selection began, while the mouse is down or shift extends it."""
     _selecting = False
-    """Whether the mouse went on to another byte since it went down."""
+    """Whether the mouse moved to another byte since it went down."""
 
     def __init__(self, model: ExchangeModel, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._model = model
 
-    def look_at(self, model: ExchangeModel) -> None:
-        """Show what another model has chosen."""
+    def set_model(self, model: ExchangeModel) -> None:
+        """Show the selection of another model."""
         self._model = model
         self.update()
 
     @property
     def per_line(self) -> int:
-        """As many bytes a line as there is room for: 16, 8 or 4. Whether a scroll bar takes some of the room is told by
-        the bytes, and not by the bar: it comes a frame later, and the cursor would be out of view by then."""
+        """Bytes per line, as many as fit: 16, 8 or 4. Whether a scroll bar takes some of the width is computed from the
+        bytes, and not read from the bar: it appears a frame later, and the cursor would be out of view by then."""
         room = self.content_region
         count = self._most(room.width)
         bar = self.styles.scrollbar_size_vertical
@@ -101,7 +101,7 @@ class BytesPane(ScrollView, DraggableBorder, can_focus=True):
         return source.data if source is not None else b""
 
     def update(self) -> None:
-        """Another message, source or field was chosen: bring it into view."""
+        """Another message, source or field was selected: scroll it into view."""
         self._measure()
         self._anchor = None
         node = self._model.node
@@ -114,7 +114,7 @@ class BytesPane(ScrollView, DraggableBorder, can_focus=True):
         self.refresh()
 
     def show_at(self, offset: int) -> None:
-        """Bring a byte of the source that is shown into view."""
+        """Scroll a byte of the shown source into view."""
         self.cursor = offset
         self._into_view(offset)
         self.refresh()
@@ -129,11 +129,11 @@ class BytesPane(ScrollView, DraggableBorder, can_focus=True):
 
     @property
     def _across(self) -> int:
-        """Cells of a line, the scroll bar's not among them."""
+        """Cells of a line, without the scroll bar's."""
         return self.scrollable_content_region.width
 
     def render_line(self, y: int) -> Strip:
-        """One line of the dump."""
+        """Return one line of the dump."""
         count = self.per_line
         start = (self.scroll_offset.y + y) * count
         data = self._data[start : start + count]
@@ -183,7 +183,7 @@ class BytesPane(ScrollView, DraggableBorder, can_focus=True):
             self.post_message(self.ByteChosen(self, self._data, self.cursor))
 
     def _select_to(self, offset: int) -> None:
-        """The bytes from where the selection began to this one."""
+        """Select the bytes from the anchor to this one."""
         if self._anchor is None or not self._data:
             return
         self.cursor = max(0, min(offset, len(self._data) - 1))
@@ -194,7 +194,7 @@ class BytesPane(ScrollView, DraggableBorder, can_focus=True):
         self.post_message(self.RangeChosen(self._data, selection))
 
     def action_extend(self, count: int) -> None:
-        """With shift: the selection grows, or begins at the cursor."""
+        """With shift: extend the selection, or begin one at the cursor."""
         if self._anchor is None or self._model.selection is None:
             self._anchor = self.cursor
         self._select_to(self.cursor + count)
@@ -215,7 +215,7 @@ class BytesPane(ScrollView, DraggableBorder, can_focus=True):
         self._go(offset if offset >= 0 else len(self._data) - 1)
 
     def offset_at(self, x: int, y: int) -> int | None:
-        """The byte that is drawn at a place of the pane, in the hex or in the characters."""
+        """Return the byte that is drawn at a place of the pane, in the hex or in the characters."""
         count = self.per_line
         text_at = self._width(count) - count - (count >= GROUP)
         column: int | None = None
@@ -237,7 +237,7 @@ class BytesPane(ScrollView, DraggableBorder, can_focus=True):
         self._anchor, self._selecting = self._byte_under(event), False
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """While the button is down, bytes are selected."""
+        """Select bytes while the button is down."""
         offset = self._byte_under(event)
         if (
             event.button

@@ -1,4 +1,4 @@
-"""The causes of what differs between two sides: one line each, those of one API together."""
+"""The causes of the differences between two sides: one line each, grouped by API."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,9 +14,7 @@ class CauseList(CellList):
     """The entries of a comparison."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter", "open", "Its pairs", tooltip="The exchanges that show the cause, pair by pair", id="causes.open"
-        )
+        Binding("enter", "open", "Pairs", tooltip="Show the pairs with this cause", id="causes.open")
     ]
     entries: Sequence[DiffEntry] = ()
 

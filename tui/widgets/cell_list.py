@@ -1,7 +1,7 @@
-"""A list drawn line by line, whatever its length, with a head, a cursor, and the keys of the list of exchanges.
+"""A list that is drawn line by line, whatever its length, with a heading, a cursor, and the keys of the exchange list.
 
 Invariants:
-  * only lines on the screen are asked for; their strips are kept in a bounded cache;
+  * only lines on the screen are made; their strips are kept in a bounded cache;
   * moving the cursor repaints two lines.
 """
 
@@ -24,7 +24,7 @@ CURSOR_WIDTH = 1
 
 
 class CellList(ScrollView, can_focus=True):
-    """Lines of cells. Who makes one says how its head and a line are drawn."""
+    """Lines of cells. A subclass defines the heading and the cells of a line."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "cells--head", "cells--cursor", "cells--dim", "cells--strong", "cells--different", "cells--order", "cells--a",
@@ -64,15 +64,15 @@ class CellList(ScrollView, can_focus=True):
             return self.lines
 
     class LineChosen(_OfLine):
-        """The cursor is on another line."""
+        """The cursor moved to another line."""
 
         @property
         def is_current(self) -> bool:
-            """Whether it still is: there may be other lines since."""
+            """Whether it is still there: there may be other lines since."""
             return self.number == self.lines.cursor
 
     class LineOpened(_OfLine):
-        """What is behind a line is wanted."""
+        """A line was opened."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -80,11 +80,11 @@ class CellList(ScrollView, can_focus=True):
         self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()
 
     def head(self, width: int) -> str:
-        """What stands above so many cells of a line."""
+        """Return the heading for `width` cells."""
         raise NotImplementedError
 
     def cells(self, number: int, width: int) -> Sequence[tuple[str, str]]:
-        """The cells of a line, together so many wide: texts, and the names of their styles."""
+        """Return the cells of a line, `width` wide together: texts, and the names of their styles."""
         raise NotImplementedError
 
     @property
@@ -92,7 +92,7 @@ class CellList(ScrollView, can_focus=True):
         return self._count
 
     def show(self, count: int, cursor: int = 0) -> None:
-        """There are other lines now, so many; the cursor is on one of them. Nobody is told."""
+        """Show other lines, `count` of them, with the cursor on one; no message is posted."""
         self._count = count
         self._strips.clear()
         self.virtual_size = Size(self._across, count + 1)
@@ -102,17 +102,17 @@ class CellList(ScrollView, can_focus=True):
         self.refresh()
 
     def redraw(self) -> None:
-        """The same lines, told anew."""
+        """Draw the same lines again."""
         self._strips.clear()
         self.refresh()
 
     @property
     def _across(self) -> int:
-        """Cells of a line, the scroll bar's not among them."""
+        """Cells of a line, without the scroll bar's."""
         return self.scrollable_content_region.width
 
     def render_line(self, y: int) -> Strip:
-        """One line of the pane; the head stays on top."""
+        """Return one line of the pane; the heading stays on top."""
         if y == 0:
             style = self.get_component_rich_style("cells--head")
             text = "   " + self.head(self._across - CURSOR_WIDTH)

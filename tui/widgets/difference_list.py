@@ -6,7 +6,7 @@ from tui.widgets.cell_list import CellList
 
 
 class DifferenceList(CellList):
-    """What differs in the chosen pair, or all that it has."""
+    """The differences of the selected pair, or all its fields."""
 
     model: DiffModel | None = None
 

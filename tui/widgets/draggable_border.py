@@ -1,6 +1,5 @@
-"""Borders between panes that are dragged with the mouse: Textual has none. They cost no cell: it is the pane's own
-border that is dragged.
-"""
+"""Borders between panes that are dragged with the mouse: Textual has none. They take no cell: the border of the pane is
+dragged."""
 
 from typing import ClassVar
 
@@ -10,12 +9,12 @@ from textual.widget import Widget
 
 
 class DraggableBorder(Widget):
-    """A pane whose upper border can be dragged, and its left one where `LEFT` says so."""
+    """A pane whose upper border can be dragged, and its left one if `LEFT`."""
 
     LEFT: ClassVar[bool] = False
 
     class Dragged(Message):
-        """A border is wanted at a column of the screen, for the left one, or a row. None: at its usual place."""
+        """The left border was dragged to a column of the screen, or the upper one to a row. None: to its default."""
 
         def __init__(self, *, left: bool, at: int | None) -> None:
             super().__init__()
@@ -23,21 +22,22 @@ class DraggableBorder(Widget):
             self.at = at
 
     _dragged: bool | None = None
-    """Whether it is the left border that is dragged; None while none is."""
+    """Whether the left border is being dragged; None if no border is."""
 
     def _border_at(self, event: events.MouseEvent) -> bool | None:
-        """Which border is there: the left one (True), the upper one (False), none."""
+        """Return which border is there: the left one (True), the upper one (False), none."""
         if event.y == 0:
             return False
         return True if self.LEFT and event.x == 0 else None
 
     def _takes(self, event: events.MouseDown) -> bool:
-        """Whether all that the mouse does until the button is up is for this pane."""
+        """Return whether the pane takes all mouse events until the button is released."""
         return self._border_at(event) is not None
 
     def post_message(self, message: Message) -> bool:
-        """The mouse is taken when a press is dealt out, and given back with its release, not when the pane comes to
-        them: a hand may be faster, and then moves and the release would be dealt to whatever lies below the mouse."""
+        """Capture the mouse when a press is posted, and release it when its release is posted, not when they are
+        handled: a fast hand moves and releases before that, and its events would go to whatever lies below the mouse.
+        """
         if isinstance(message, events.MouseDown) and self._takes(message):
             self.capture_mouse()
         elif isinstance(message, events.MouseUp):
@@ -56,7 +56,7 @@ class DraggableBorder(Widget):
         self._dragged = None
 
     def on_click(self, event: events.Click) -> None:
-        """Twice gives the usual place back."""
+        """A double click restores the default."""
         border = self._border_at(event)
         if border is not None and event.chain > 1:
             self.post_message(self.Dragged(left=border, at=None))

@@ -54,24 +54,24 @@ class ExchangeList(ScrollView, can_focus=True):
         Binding(
             "right",
             "column(1)",
-            "ListColumn",
+            "Next cell",
             show=False,
-            tooltip="Point at the next column, for a and A",
+            tooltip="Select the next cell, for a and A",
             id="list.column",
         ),
         Binding(
             "left",
             "column(-1)",
-            "Column before",
+            "Previous cell",
             show=False,
-            tooltip="Point at the column before, for a and A",
+            tooltip="Select the previous cell, for a and A",
             id="list.previous_column",
         ),
     ]
     cursor: reactive[int] = reactive(0, repaint=False)
 
     class RowChosen(Message):
-        """The cursor is on another row. `numbering` counts how often rows got other numbers before."""
+        """The cursor moved to another row. `numbering` counts how often rows were renumbered before."""
 
         def __init__(self, number: int, numbering: int) -> None:
             super().__init__()
@@ -79,10 +79,10 @@ class ExchangeList(ScrollView, can_focus=True):
             self.numbering = numbering
 
     class RowOpened(Message):
-        """A row was clicked twice: its fields are wanted."""
+        """A row was double-clicked: show its fields."""
 
     class HeadClicked(Message):
-        """The head of a column was clicked."""
+        """The heading of a column was clicked."""
 
         def __init__(self, column: str) -> None:
             super().__init__()
@@ -95,64 +95,63 @@ class ExchangeList(ScrollView, can_focus=True):
         self._appearance = appearance
         self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()
         self._typed = ""
-        self.place = 0
-        """The row that the user went to. Where it is hidden the cursor stands near it, until it is shown again."""
+        self.selected = 0
+        """The row that the user selected. While it is hidden the cursor stays near it."""
         self.column: str | None = None
-        """The column that the user points at; None until one is."""
+        """The column of the selected cell; None before one is selected."""
         self.numbering = 0
-        """How often rows got other numbers."""
-        self._said: int | None = None
-        """The row that was last told as chosen."""
+        """How often rows were renumbered."""
+        self._posted_number: int | None = None
+        """The row of the last `RowChosen`."""
 
     @property
     def number(self) -> int:
-        """The row under the cursor, from 0; the one that the user went to where none is shown."""
-        return self._view.number(self.cursor) if len(self._view) else self.place
+        """The row under the cursor, from 0; the selected one if none is shown."""
+        return self._view.number(self.cursor) if len(self._view) else self.selected
 
-    def show(self, count: int, *, anew: bool = False, along: bool = False) -> None:
-        """The capture has `count` rows now; `anew` if those shown before may have changed; `along` if the cursor goes
-        with the last row where it stands on that."""
-        on_last = along and self.cursor >= len(self._view) - 1
+    def show(self, count: int, *, redraw: bool = False, follow: bool = False) -> None:
+        """Show `count` rows; `redraw` if drawn rows may have changed; `follow` if the cursor stays on the last row."""
+        on_last = follow and self.cursor >= len(self._view) - 1
         self._view.grow(count)
-        self.rearranged(anew=anew, scrolled=False)
+        self.update_rows(redraw=redraw, scrolled=False)
         if on_last:
             self.cursor = len(self._view) - 1
 
-    def rearranged(self, *, anew: bool = True, scrolled: bool = True) -> None:
-        """The view shows other rows: the cursor stays with its own, or goes to the nearest. `anew` if rows that were
-        drawn may look different; `scrolled` if the cursor is to be in view, wherever the wheel went."""
-        if anew:
+    def update_rows(self, *, redraw: bool = True, scrolled: bool = True) -> None:
+        """Show the view's rows: the cursor stays on its row, or goes to the nearest. `redraw` if drawn rows may look
+        different; `scrolled` if the cursor is scrolled into view."""
+        if redraw:
             self._strips.clear()
         self.virtual_size = Size(self._across, len(self._view) + 1)
-        position = self._view.nearest(self.place)
+        position = self._view.nearest(self.selected)
         if position is not None:
-            place = self.place
+            selected = self.selected
             if self.cursor != position:
                 self.cursor = position
-            self.place = place
+            self.selected = selected
             if scrolled:
                 self._into_view()
-            self._tell()
+            self._post_chosen()
         self.refresh()
 
     def follow(self, number: int) -> None:
-        """Go with a row that has another number now."""
-        self.place = self._said = number
+        """Follow a row that was renumbered."""
+        self.selected = self._posted_number = number
         self.numbering += 1
 
     def columns(self) -> list[ListColumn]:
-        """The columns that fit, Info last with what is left."""
+        """Return the columns that fit, Info last with the remaining width."""
         form = self._appearance.time
-        # The usual format gives way where there is little room; the others can't.
+        # the default format may be narrow; the others can't
         return self._appearance.columns.fitting(self._across, 0 if form is TimeFormat.START else form.width)
 
     @property
     def _across(self) -> int:
-        """Cells of a line, the scroll bar's not among them."""
+        """Cells of a line, without the scroll bar's."""
         return self.scrollable_content_region.width
 
     def render_line(self, y: int) -> Strip:
-        """One line of the pane; the head stays on top."""
+        """Return one line of the pane; the heading stays on top."""
         if y == 0:
             return self._head_strip()
         position = self.scroll_offset.y + y - 1
@@ -204,7 +203,7 @@ class ExchangeList(ScrollView, can_focus=True):
         return BOTH if marked and comment else MARKED if marked else COMMENTED if comment else " "
 
     def _comment(self, number: int) -> str:
-        """What was written on a row, by the user or on its packets in the capture."""
+        """Return the comments on a row, of the user and of its packets in the capture."""
         written = [self._appearance.marks.comments.get(number, "")]
         if self._capture.comments:
             packets = dict.fromkeys(span.packet for span in self._capture.index.spans(number))
@@ -230,7 +229,7 @@ class ExchangeList(ScrollView, can_focus=True):
     def _strip(
         self, marks: list[Mark], columns: list[ListColumn], cells: dict[str, str], style: Style, *, points: bool
     ) -> Strip:
-        """A line; where it `points`, the cell of the column that the user points at stands out."""
+        """Return a line; if it `points`, the selected cell is highlighted."""
         segments = [Segment(*mark) for mark in marks]
         for column in columns:
             text = cells[column.name]
@@ -243,7 +242,7 @@ class ExchangeList(ScrollView, can_focus=True):
         return Strip(Segment.simplify(segments)).adjust_cell_length(self._across, style)
 
     def hue_style(self, hue: int) -> Style:
-        """How rows of a hue are written."""
+        """Return the style of a hue."""
         return self.get_component_rich_style(f"list--hue{hue}", partial=True)
 
     def notify_style_update(self) -> None:
@@ -271,13 +270,13 @@ class ExchangeList(ScrollView, can_focus=True):
             self._into_view()
             for number in (before, now):
                 self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
-            self.place = self.number
-            self._tell()
+            self.selected = self.number
+            self._post_chosen()
 
-    def _tell(self) -> None:
-        """Say which row is chosen, once."""
-        if len(self._view) and self._said != self.number:
-            self._said = self.number
+    def _post_chosen(self) -> None:
+        """Post which row is selected, once."""
+        if len(self._view) and self._posted_number != self.number:
+            self._posted_number = self.number
             self.post_message(self.RowChosen(self.number, self.numbering))
 
     def _into_view(self) -> None:
@@ -291,7 +290,7 @@ class ExchangeList(ScrollView, can_focus=True):
         self.cursor += rows
 
     def action_column(self, step: int) -> None:
-        """Point at a column beside the one that is pointed at; first at the API."""
+        """Select the cell beside the selected one; first the API."""
         names = [column.name for column in self.columns()]
         if self.column in names:
             self._point_at(names[max(0, min(names.index(self.column) + step, len(names) - 1))])
@@ -308,7 +307,7 @@ class ExchangeList(ScrollView, can_focus=True):
         self.cursor += int(pages * max(1, self.size.height - 2))
 
     def action_go(self, number: int) -> None:
-        """To the first row, the last, or the one whose number was typed before."""
+        """Go to the first row, the last, or the one whose number was typed before."""
         typed, self._typed = self._typed, ""
         self.cursor = int(typed) - 1 if typed else number if number >= 0 else len(self._view) - 1
 
@@ -332,7 +331,7 @@ class ExchangeList(ScrollView, can_focus=True):
                 self.post_message(self.RowOpened())
 
     def _column_at(self, x: int) -> ListColumn | None:
-        """The column that is drawn at a place of a line."""
+        """Return the column that is drawn at a place of a line."""
         end = MARKS_WIDTH
         for column in self.columns():
             end += column.width + 1

@@ -1,6 +1,6 @@
-"""The fields of one message as a tree. Children are made when a node opens, long arrays in chunks.
+"""The fields of a message as a tree. Children are added when a node opens, long arrays in chunks.
 
-Past some ten thousand visible nodes Textual's tree takes 200 ms to collapse one, so no more than a chunk opens at once.
+Past some ten thousand visible nodes Textual's tree takes 200 ms to collapse one, so only one chunk opens at once.
 """
 
 from typing import ClassVar
@@ -20,23 +20,21 @@ from tui.widgets.draggable_border import DraggableBorder
 
 CHUNK = 100
 OPEN_AT_FIRST = 12
-"""Structures with so few children open by themselves."""
+"""Structures with so few children are open at first."""
 
 _TOGGLES = Style.from_meta({"toggle": True})
 """Where a click opens a node: `Tree` looks for it."""
 Item = Node | range
-"""A field, or the rows of a chunk of its parent's children."""
+"""A field, or the indices of a chunk of its parent's children."""
 
 
 class FieldTree(Tree[Item], DraggableBorder):
-    """Shows a message; tells which field the cursor is on."""
+    """Shows a message; posts which field is under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "cursor_down", "Down", show=False, id="tree.down"),
         Binding("k", "cursor_up", "Up", show=False, id="tree.up"),
-        Binding(
-            "enter", "toggle_node", "Open or close", show=False, tooltip="Open or close the field", id="tree.toggle"
-        ),
+        Binding("enter", "toggle_node", "Toggle", show=False, tooltip="Open or close the field", id="tree.toggle"),
         Binding("l,right", "open", "Open", show=False, id="tree.open"),
         Binding("h,left", "shut", "Close", show=False, id="tree.close"),
         Binding("g", "scroll_home_cursor", "First", show=False, id="tree.first"),
@@ -44,7 +42,7 @@ class FieldTree(Tree[Item], DraggableBorder):
     ]
 
     class FieldChosen(Message):
-        """The cursor is on another field, of a message that may not be shown any more."""
+        """The cursor moved to another field, of a message that may not be shown any more."""
 
         def __init__(self, node: Node) -> None:
             super().__init__()
@@ -56,30 +54,30 @@ class FieldTree(Tree[Item], DraggableBorder):
         self.show_guides = False
         self.auto_expand = False
         self.guide_depth = 2
-        self._look: TracedMessage | None = None
+        self._traced: TracedMessage | None = None
         self._lit: set[str] = set()
-        """Paths of what a search found."""
+        """Paths of the hits of a search."""
 
     def light_up(self, paths: set[str]) -> None:
-        """Show these fields as found, until another message is shown."""
+        """Highlight these fields as hits, until another message is shown."""
         self._lit = paths
         self.notify_style_update()
 
-    def show(self, look: TracedMessage | None) -> None:
+    def show(self, traced: TracedMessage | None) -> None:
         """Show another message, header and body open."""
-        self._look = look
+        self._traced = traced
         self._lit = set()
         self.clear()
-        if look is None:
+        if traced is None:
             return
-        self.root.data = look.message.tree
+        self.root.data = traced.message.tree
         self._fill(self.root)
         self.root.expand()
         for part in self.root.children:
             self._open_small(part)
 
     def _open_small(self, item: TreeNode[Item]) -> None:
-        """Open what is short enough to be taken in at a glance."""
+        """Open nodes that are short enough to be read at a glance."""
         if isinstance(item.data, Node) and 0 < len(item.data.children) <= OPEN_AT_FIRST:
             self._fill(item)
             item.expand()
@@ -87,7 +85,7 @@ class FieldTree(Tree[Item], DraggableBorder):
                 self._open_small(child)
 
     def _fill(self, item: TreeNode[Item]) -> None:
-        """Make an item's children, once."""
+        """Add an item's children, once."""
         if item.children:
             return
         if isinstance(item.data, range):
@@ -108,7 +106,7 @@ class FieldTree(Tree[Item], DraggableBorder):
             item.add(node.name, data=node, allow_expand=bool(node.children))
 
     def render_label(self, node: TreeNode[Item], base_style: Style, style: Style) -> Text:
-        """A field's line; its own colours give way on the cursor's line."""
+        """Return a field's line; the cursor's line has one color."""
         arrow = ("▾ " if node.is_expanded else "▸ ") if node.allow_expand else "  "
         label = Text().append(arrow, base_style + _TOGGLES if node.allow_expand else base_style)
         words = field_label(node.data) if isinstance(node.data, Node) else Text(f"[{node.label}]", "dim")
@@ -121,7 +119,7 @@ class FieldTree(Tree[Item], DraggableBorder):
         return label
 
     def on_click(self, event: events.Click) -> None:
-        """A click chooses a field, one on its arrow opens it (`Tree` does both), and so do two anywhere."""
+        """A click selects a field, a click on its arrow opens it (both by `Tree`), and so does a double click."""
         node = self.cursor_node
         if event.chain == 2 and node is not None and not event.style.meta.get("toggle"):
             node.toggle()
@@ -135,31 +133,31 @@ class FieldTree(Tree[Item], DraggableBorder):
             self.post_message(self.FieldChosen(event.node.data))
 
     def _has(self, item: TreeNode[Item]) -> bool:
-        """Whether an item is still in the tree: another message may be shown since something was said about it."""
+        """Return whether an item is still in the tree: another message may be shown since."""
         while item.parent is not None:
             item = item.parent
         return item is self.root
 
     def choose_first(self) -> None:
-        """Choose the field under the cursor, the first one where there is none."""
+        """Select the field under the cursor, or the first one."""
         self.cursor_line = max(0, self.cursor_line)
         item = self.cursor_node
         if item is not None and isinstance(item.data, Node):
             self.post_message(self.FieldChosen(item.data))
 
     def reveal(self, target: Node) -> None:
-        """Open the way to a field and put the cursor on it."""
-        if self._look is None:
+        """Open the ancestors of a field and move the cursor to it."""
+        if self._traced is None:
             return
         item = self.root
-        for node in self._look.chain(target)[1:]:
+        for node in self._traced.chain(target)[1:]:
             self._fill(item)
             item.expand()
             found = self._child(item, node)
             if found is None:
                 return
             item = found
-        # Lines are laid out at the next refresh: only then has the item a line to go to.
+        # lines are laid out at the next refresh: only then the item has a line to go to
         self.call_after_refresh(self.move_cursor, item)
         self.call_after_refresh(self.scroll_to_node, item, animate=False)
 
@@ -197,7 +195,7 @@ class FieldTree(Tree[Item], DraggableBorder):
 
 
 def _siblings(item: TreeNode[Item], chunk: TreeNode[Item]) -> list[Node]:
-    """The fields of a chunk of an item's children."""
+    """Return the fields of a chunk of an item's children."""
     assert isinstance(item.data, Node)
     assert isinstance(chunk.data, range)
     return item.data.children[chunk.data.start : chunk.data.stop]

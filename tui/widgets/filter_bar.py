@@ -1,6 +1,6 @@
-"""The line with the filter: the text, how far it has got, what could follow at the cursor, what is wrong with it.
+"""The filter bar: the text, its progress, completions at the cursor, errors.
 
-It knows nothing of filters: what could be typed and what is wrong is told it by who uses it.
+It knows nothing of filters: completions and errors come from the screen.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ MOST_OFFERED = 200
 
 
 class Offer(NamedTuple):
-    """What could stand in place of the characters from `start` to before `end`, and what it is."""
+    """A completion that replaces the characters from `start` to before `end`, and its description."""
 
     start: int
     end: int
@@ -30,18 +30,18 @@ class Offer(NamedTuple):
 
 
 class FilterInput(Input):
-    """Where it is typed. Up, down and tab choose among what is offered."""
+    """The input. Up, down and tab choose a completion."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "take", "Complete", tooltip="Take what is offered", id="filter.complete"),
-        Binding("down", "offer(1)", "Next offered", show=False, tooltip="The next one offered", id="filter.down"),
-        Binding("up", "offer(-1)", "Previous offered", show=False, tooltip="The one before", id="filter.up"),
-        Binding("enter", "apply", "Apply", tooltip="Show the exchanges that fit", id="filter.apply"),
-        Binding("escape", "leave", "Leave", tooltip="Leave the filter as it was", id="filter.leave"),
+        Binding("tab", "take", "Complete", tooltip="Take the completion", id="filter.complete"),
+        Binding("down", "offer(1)", "Next completion", show=False, tooltip="Next completion", id="filter.down"),
+        Binding("up", "offer(-1)", "Previous completion", show=False, tooltip="Previous completion", id="filter.up"),
+        Binding("enter", "apply", "Apply", tooltip="Show matching exchanges", id="filter.apply"),
+        Binding("escape", "leave", "Cancel", tooltip="Leave the filter unchanged", id="filter.leave"),
     ]
 
     class ActionRequested(Message):
-        """A key that the bar answers."""
+        """A key of the input that the bar handles."""
 
         def __init__(self, what: str, step: int = 0) -> None:
             super().__init__()
@@ -65,17 +65,17 @@ class FilterBar(Vertical):
     """Shown while there is a filter, or one is being typed."""
 
     class Applied(Message):
-        """The text is the filter now."""
+        """The text was applied as the filter."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
     class Cancelled(Message):
-        """The user went away from it without a change."""
+        """The user left the bar without a change."""
 
     class Typed(Message):
-        """The text, or the place of the cursor in it, is another one."""
+        """The text, or the cursor in it, changed."""
 
         def __init__(self, text: str, cursor: int) -> None:
             super().__init__()
@@ -86,7 +86,7 @@ class FilterBar(Vertical):
         super().__init__(id=id)
         self._offers: Sequence[Offer] = ()
         self._chosen = False
-        """Whether the user went to one of those offered: then enter takes it."""
+        """Whether the user chose a completion: then Enter takes it."""
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="filter-line"):
@@ -104,16 +104,16 @@ class FilterBar(Vertical):
 
     @property
     def text(self) -> str:
-        """What stands in it."""
+        """The text in the bar."""
         return self._input.value
 
     @property
     def is_open(self) -> bool:
-        """Whether it is being typed."""
+        """Whether the user is typing."""
         return self._input.has_focus
 
     def edit(self, text: str, cursor: int | None = None) -> None:
-        """Let the user type, from this text on."""
+        """Let the user edit this text."""
         self.set_class(True, "shown", "open")
         with self._input.prevent(Input.Changed):
             self._input.value = text
@@ -122,7 +122,7 @@ class FilterBar(Vertical):
         self.complain(None)
 
     def rest(self, text: str) -> None:
-        """Nobody types: stay as long as there is a filter."""
+        """Stop editing: the bar stays as long as there is a filter."""
         self._input.value = text
         self.offer(())
         self.complain(None)
@@ -130,19 +130,19 @@ class FilterBar(Vertical):
         self.set_class(False, "open")
 
     def say(self, state: Text) -> None:
-        """How far it has got, at the end of the line."""
+        """Show the progress, at the end of the line."""
         self.query_one("#filter-state", Static).update(state)
 
     def may_become(self, column: int) -> bool:
-        """Whether what stands at a column begins something that is offered: nothing is wrong with it yet."""
+        """Return whether the text at a column is the beginning of a completion: no error yet."""
         return any(offer.start <= column < self._input.cursor_position for offer in self._offers)
 
     def complain(self, error: tuple[int, str] | None) -> None:
-        """Show below the text what is wrong, at a column of it; None for nothing."""
+        """Show an error below the text, at a column of it; None for no error."""
         if error is None:
             self.query_one("#filter-error", Static).update("")
         else:
-            self.call_after_refresh(self._draw_error, *error)  # the text has its place then
+            self.call_after_refresh(self._draw_error, *error)  # the text is laid out then
 
     def _draw_error(self, column: int, words: str) -> None:
         at = column - self._input.scroll_offset.x + self._input.region.x - self.region.x
@@ -154,7 +154,7 @@ class FilterBar(Vertical):
         self.query_one("#filter-error", Static).update(line)
 
     def offer(self, offers: Sequence[Offer]) -> None:
-        """What could be typed at the cursor."""
+        """Show completions at the cursor."""
         self._offers, self._chosen = offers[:MOST_OFFERED], False
         options = self.query_one(OptionList)
         options.clear_options()
@@ -190,7 +190,7 @@ class FilterBar(Vertical):
             self.post_message(self.Cancelled())
 
     def _take(self, number: int | None) -> None:
-        """Put one of those offered into the text."""
+        """Put a completion into the text."""
         if number is None or number >= len(self._offers):
             return
         offer, text = self._offers[number], self.text
@@ -203,6 +203,6 @@ class FilterBar(Vertical):
             self._take(event.option_index)
 
     def on_click(self, event: events.Click) -> None:
-        """A click into the line is the wish to type."""
+        """A click into the line begins editing."""
         if not self.is_open:
             self.edit(self.text)

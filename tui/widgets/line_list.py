@@ -1,6 +1,6 @@
-"""A list of lines made of styled pieces, some of which can be chosen: what overview and timelines are drawn on.
+"""A list of lines of styled text, some of which can be selected: the widget of overview and timelines.
 
-Lines are made for the width that there is, and anew when it changes. Their text must be clean.
+Lines are made for a width, and again when it changes. Their text must be clean.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 ROLES: Final = ("head", "bar", "bad", "good", "dim", "name")
-"""What a piece may be, besides plain text: each has a colour of the theme's."""
+"""The roles of text, besides plain: each has a color of the theme."""
 
 
 class StyledLine(NamedTuple):
-    """Pieces of text, each with its role or none; what is opened by Enter, None where the line can't be chosen."""
+    """Pieces of text, each with its role or none; the target that Enter opens, None if the line can't be selected."""
 
     pieces: tuple[tuple[str, str], ...] = ()
     target: object = None
@@ -35,26 +35,26 @@ Build = Callable[[int], Sequence[StyledLine]]
 
 
 class LineList(ScrollView, can_focus=True):
-    """Lines, a cursor on one that can be chosen."""
+    """Lines, with a cursor on those that can be selected."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{role}" for role in (*ROLES, "cursor")}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", "Down", show=False, tooltip="The next line", id="lines.down"),
-        Binding("up,k", "move(-1)", "Up", show=False, tooltip="The line before", id="lines.up"),
-        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, tooltip="A page on", id="lines.page_down"),
-        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, tooltip="A page back", id="lines.page_up"),
-        Binding("g,home", "end(-1)", "First", show=False, tooltip="The first line", id="lines.first"),
-        Binding("G,end", "end(1)", "Last", show=False, tooltip="The last line", id="lines.last"),
-        Binding("right_curly_bracket,J", "section(1)", "Next part", show=False, tooltip="The next heading",
+        Binding("down,j", "move(1)", "Down", show=False, tooltip="Next line", id="lines.down"),
+        Binding("up,k", "move(-1)", "Up", show=False, tooltip="Previous line", id="lines.up"),
+        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, tooltip="Next page", id="lines.page_down"),
+        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, tooltip="Previous page", id="lines.page_up"),
+        Binding("g,home", "end(-1)", "First", show=False, tooltip="First line", id="lines.first"),
+        Binding("G,end", "end(1)", "Last", show=False, tooltip="Last line", id="lines.last"),
+        Binding("right_curly_bracket,J", "section(1)", "Next section", show=False, tooltip="Next section",
                 id="lines.next_part"),
-        Binding("left_curly_bracket,K", "section(-1)", "Part before", show=False, tooltip="The heading before",
+        Binding("left_curly_bracket,K", "section(-1)", "Previous section", show=False, tooltip="Previous section",
                 id="lines.previous_part"),
-        Binding("enter", "open", "Open", tooltip="Go to what the line is about", id="lines.open"),
+        Binding("enter", "open", "Open", tooltip="Open what the line is about", id="lines.open"),
     ]  # fmt: skip
     cursor: reactive[int] = reactive(0, repaint=False)
 
     class TargetOpened(Message):
-        """A line is to be opened."""
+        """A line was opened."""
 
         def __init__(self, target: object) -> None:
             super().__init__()
@@ -65,20 +65,20 @@ class LineList(ScrollView, can_focus=True):
         self._build: Build = lambda _: ()
         self._lines: Sequence[StyledLine] = ()
 
-    def show(self, build: Build, *, anew: bool = False) -> None:
-        """Show other lines; `anew` from their beginning, else the cursor stays on the same target."""
+    def show(self, build: Build, *, restart: bool = False) -> None:
+        """Show other lines; with `restart` from the beginning, else the cursor stays on the same target."""
         chosen = self.target
         self._build = build
         self._lay()
-        if anew:
+        if restart:
             self.cursor = 0
             self.scroll_to(y=0, animate=False, force=True)
         same = next((at for at, line in enumerate(self._lines) if chosen is not None and line.target == chosen), None)
-        self.cursor = self._near(self.cursor if anew or same is None else same, 1)
+        self.cursor = self._near(self.cursor if restart or same is None else same, 1)
 
     @property
     def target(self) -> object:
-        """What the line under the cursor is about."""
+        """The target of the line under the cursor."""
         return self._lines[self.cursor].target if self.cursor < len(self._lines) else None
 
     def _lay(self) -> None:
@@ -91,7 +91,7 @@ class LineList(ScrollView, can_focus=True):
         return self.scrollable_content_region.width
 
     def render_line(self, y: int) -> Strip:
-        """One line of the pane."""
+        """Return one line of the pane."""
         at = self.scroll_offset.y + y
         if at >= len(self._lines):
             return Strip.blank(self._across, self.rich_style)
@@ -120,7 +120,8 @@ class LineList(ScrollView, can_focus=True):
         self.refresh()
 
     def _into_view(self) -> None:
-        """The cursor's line in view, and the heading above it where the cursor stands on the first line of a part."""
+        """Scroll the cursor's line into view, with the heading above it if the cursor is on the first line of a
+        section."""
         above = self.cursor - 1 if self.cursor and self._lines[self.cursor - 1 : self.cursor] else self.cursor
         top = above if above < len(self._lines) and self._lines[above].target is None else self.cursor
         if top < self.scroll_offset.y:
@@ -129,7 +130,7 @@ class LineList(ScrollView, can_focus=True):
             self.scroll_to(y=self.cursor - self.size.height + 1, animate=False, force=True)
 
     def _near(self, at: int, step: int) -> int:
-        """The line at a place, or the next one that can be chosen, or the one before."""
+        """Return the line at a place, or the next one that can be selected, or the previous one."""
         ways = (range(max(0, at), len(self._lines)), range(min(at, len(self._lines) - 1), -1, -1))
         for way in ways if step > 0 else ways[::-1]:
             for number in way:

@@ -1,4 +1,4 @@
-"""Exchanges of two sides, each with the one that means the same on the other."""
+"""Pairs of exchanges: each of one side with its counterpart on the other."""
 
 from dissector.analysis.diff import ExchangePair
 from tui.diff_labels import Cell, pair_cells, pair_head
@@ -7,7 +7,7 @@ from tui.widgets.cell_list import CellList
 
 
 class PairList(CellList):
-    """The pairs of a comparison that are shown. How much differs is worked out for those on the screen."""
+    """The pairs of a comparison that are shown. Differences are counted for those on the screen."""
 
     model: DiffModel | None = None
     matched: frozenset[tuple[int, int]] = frozenset()

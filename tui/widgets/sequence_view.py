@@ -1,8 +1,8 @@
-"""The ladder, drawn line by line: an event a line, whatever their number; lanes as columns, time downwards.
+"""The sequence diagram, drawn line by line: an event a line, whatever their number; lanes as columns, time downwards.
 
 Invariants:
-  * only events on the screen are decoded; what is in flight is worked out for a block of lines at a time;
-  * the cursor's event has its client's lane on the screen.
+  * only events on the screen are decoded; requests in flight are counted for a block of lines at a time;
+  * the lane of the selected event's client is visible.
 """
 
 from collections import OrderedDict
@@ -34,7 +34,7 @@ ROLES: Final = ("bar", "bad", "good", "dim")
 
 
 class SequenceView(ScrollView, can_focus=True):
-    """Events of a ladder."""
+    """The events of a sequence diagram."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "sequence--head",
@@ -42,21 +42,21 @@ class SequenceView(ScrollView, can_focus=True):
         *(f"sequence--{role}" for role in ROLES),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", "Down", show=False, tooltip="The next message", id="sequence.down"),
-        Binding("up,k", "move(-1)", "Up", show=False, tooltip="The message before", id="sequence.up"),
-        Binding("right,l", "lane(1)", "Lanes right", show=False, tooltip="Clients further right", id="sequence.right"),
-        Binding("left,h", "lane(-1)", "Lanes left", show=False, tooltip="Clients further left", id="sequence.left"),
-        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, tooltip="A page on", id="sequence.page_down"),
-        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, tooltip="A page back", id="sequence.page_up"),
-        Binding("g,home", "go(0)", "First", show=False, tooltip="The first message", id="sequence.first"),
-        Binding("G,end", "go(-1)", "Last", show=False, tooltip="The last message", id="sequence.last"),
-        Binding("r", "partner", "Req↔Resp", tooltip="The other message of the exchange", id="sequence.partner"),
+        Binding("down,j", "move(1)", "Down", show=False, tooltip="Next message", id="sequence.down"),
+        Binding("up,k", "move(-1)", "Up", show=False, tooltip="Previous message", id="sequence.up"),
+        Binding("right,l", "lane(1)", "Lanes right", show=False, tooltip="Scroll clients right", id="sequence.right"),
+        Binding("left,h", "lane(-1)", "Lanes left", show=False, tooltip="Scroll clients left", id="sequence.left"),
+        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, tooltip="Next page", id="sequence.page_down"),
+        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, tooltip="Previous page", id="sequence.page_up"),
+        Binding("g,home", "go(0)", "First", show=False, tooltip="First message", id="sequence.first"),
+        Binding("G,end", "go(-1)", "Last", show=False, tooltip="Last message", id="sequence.last"),
+        Binding("r", "partner", "Req↔Resp", tooltip="Show the other message of the exchange", id="sequence.partner"),
         Binding("enter", "open", "Exchange", tooltip="Go to the exchange", id="sequence.open"),
     ]  # fmt: skip
     cursor: reactive[int] = reactive(0, repaint=False)
 
     class MessageOpened(Message):
-        """An exchange is wanted."""
+        """A message was opened."""
 
         def __init__(self, number: int) -> None:
             super().__init__()
@@ -64,20 +64,20 @@ class SequenceView(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.ladder: SequenceDiagram | None = None
+        self.diagram: SequenceDiagram | None = None
         self._first = 0
-        """Of the clients that are shown."""
+        """The first client that is shown."""
         self._strips: OrderedDict[tuple[int, bool], Strip] = OrderedDict()
         self._in_flight = lru_cache(maxsize=16)(self._count_in_flight)
 
-    def show(self, ladder: SequenceDiagram, number: int, *, is_request: bool = True) -> None:
-        """Show a ladder, the cursor on an event of a row, its request where it has one and that is wanted; or on the
-        first event of a row after it."""
-        self.ladder = ladder
+    def show(self, diagram: SequenceDiagram, number: int, *, is_request: bool = True) -> None:
+        """Show a diagram, with the cursor on an event of a row, its request if it has one and `is_request`; or on the
+        first event of a later row."""
+        self.diagram = diagram
         self._in_flight.cache_clear()
         self._lay()
-        at = np.flatnonzero(ladder.rows >= number)
-        self.cursor = int(at[np.argmin(ladder.rows[at])]) if len(at) else 0
+        at = np.flatnonzero(diagram.rows >= number)
+        self.cursor = int(at[np.argmin(diagram.rows[at])]) if len(at) else 0
         if not is_request:
             self.action_partner()
         self._into_view()
@@ -85,7 +85,7 @@ class SequenceView(ScrollView, can_focus=True):
     @property
     def shown(self) -> range:
         """The events on the screen."""
-        count = len(self.ladder) if self.ladder is not None else 0
+        count = len(self.diagram) if self.diagram is not None else 0
         return range(min(self.scroll_offset.y, count), min(self.scroll_offset.y + self.size.height - HEADS, count))
 
     @property
@@ -101,43 +101,43 @@ class SequenceView(ScrollView, can_focus=True):
     def _right(self) -> int:
         return LATENCY if self._across >= LATENCY_BELOW else 0
 
-    def _layout(self, ladder: SequenceDiagram) -> LaneLayout:
-        return lane_layout(ladder.lanes, self._first, max(20, self._across - self._left - self._right))
+    def _layout(self, diagram: SequenceDiagram) -> LaneLayout:
+        return lane_layout(diagram.lanes, self._first, max(20, self._across - self._left - self._right))
 
     def _lay(self) -> None:
         self._strips.clear()
-        self.virtual_size = Size(self._across, (len(self.ladder) if self.ladder is not None else 0) + HEADS)
+        self.virtual_size = Size(self._across, (len(self.diagram) if self.diagram is not None else 0) + HEADS)
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the pane; the lanes' names stay on top."""
-        ladder = self.ladder
-        if ladder is None or not len(ladder):
+        """Return one line of the pane; the names of the lanes stay on top."""
+        diagram = self.diagram
+        if diagram is None or not len(diagram):
             return Strip.blank(self._across, self.rich_style)
         if y < HEADS:
             style = self.get_component_rich_style("sequence--head")
-            words = " " * self._left + lane_heads(ladder.lanes, self._layout(ladder))[y]
+            words = " " * self._left + lane_heads(diagram.lanes, self._layout(diagram))[y]
             return Strip([Segment(words, style)]).adjust_cell_length(self._across, style)
         at = self.scroll_offset.y + y - HEADS
-        if at >= len(ladder):
+        if at >= len(diagram):
             return Strip.blank(self._across, self.rich_style)
         key = at, at == self.cursor
         if key not in self._strips:
-            self._strips[key] = self._event_strip(ladder, at)
+            self._strips[key] = self._event_strip(diagram, at)
             if len(self._strips) > KEPT_STRIPS:
                 self._strips.popitem(last=False)
         return self._strips[key]
 
-    def _event_strip(self, ladder: SequenceDiagram, at: int) -> Strip:
-        event = ladder.event(at)
+    def _event_strip(self, diagram: SequenceDiagram, at: int) -> Strip:
+        event = diagram.event(at)
         style = self.rich_style
         if at == self.cursor:
             style += self.get_component_rich_style("sequence--cursor") + Style(bold=True, reverse=self.app.no_color)
         mark = "▸" if at == self.cursor else " "
-        when = seconds(event.time_ns - int(ladder.time_ns[0])) if self._left > 8 else ""
+        when = seconds(event.time_ns - int(diagram.time_ns[0])) if self._left > 8 else ""
         segments = [Segment(f"{mark}{event.number + 1:>6}{when:>11} "[: self._left].ljust(self._left), style)]
         in_flight = self._in_flight(at // BLOCK)[at % BLOCK]
-        for text, role in event_line(event, ladder.lanes, self._layout(ladder), in_flight):
+        for text, role in event_line(event, diagram.lanes, self._layout(diagram), in_flight):
             own = self.get_component_rich_style(f"sequence--{role}", partial=True) if role else Style.null()
             segments.append(Segment(text, style + own))
         if self._right:
@@ -145,17 +145,17 @@ class SequenceView(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(self._across, style)
 
     def _count_in_flight(self, block: int) -> list[dict[int, int]]:
-        """Requests in flight by the broker's lane, behind each event of a block of lines."""
-        assert self.ladder is not None
-        ladder, start = self.ladder, block * BLOCK
-        before = np.flatnonzero((ladder.partner[:start] >= start) & ladder.is_request[:start])
-        lanes, counts = np.unique(ladder.target[before], return_counts=True)
+        """Return the requests in flight by the broker's lane, after each event of a block of lines."""
+        assert self.diagram is not None
+        diagram, start = self.diagram, block * BLOCK
+        before = np.flatnonzero((diagram.partner[:start] >= start) & diagram.is_request[:start])
+        lanes, counts = np.unique(diagram.target[before], return_counts=True)
         now = dict(zip(lanes.tolist(), counts.tolist(), strict=True))
         found = []
-        for at in range(start, min(start + BLOCK, len(ladder))):
-            if ladder.partner[at] >= 0:
-                asks = bool(ladder.is_request[at])
-                lane = int(ladder.target[at] if asks else ladder.source[at])
+        for at in range(start, min(start + BLOCK, len(diagram))):
+            if diagram.partner[at] >= 0:
+                asks = bool(diagram.is_request[at])
+                lane = int(diagram.target[at] if asks else diagram.source[at])
                 now[lane] = max(0, now.get(lane, 0) + (1 if asks else -1))
             found.append(dict(now))
         return found
@@ -169,7 +169,7 @@ class SequenceView(ScrollView, can_focus=True):
         self._into_view()
 
     def validate_cursor(self, cursor: int) -> int:
-        return max(0, min(cursor, len(self.ladder) - 1 if self.ladder is not None else 0))
+        return max(0, min(cursor, len(self.diagram) - 1 if self.diagram is not None else 0))
 
     def watch_cursor(self, before: int, now: int) -> None:
         if before != now:
@@ -177,16 +177,16 @@ class SequenceView(ScrollView, can_focus=True):
             self.refresh()
 
     def _into_view(self) -> None:
-        if self.ladder is None or not len(self.ladder):
+        if self.diagram is None or not len(self.diagram):
             return
         rows = self.size.height - HEADS
         if self.cursor < self.scroll_offset.y:
             self.scroll_to(y=self.cursor, animate=False, force=True)
         elif rows > 0 and self.cursor >= self.scroll_offset.y + rows:
             self.scroll_to(y=self.cursor - rows + 1, animate=False, force=True)
-        ladder, width = self.ladder, self._layout(self.ladder).width
-        ends = int(ladder.source[self.cursor]), int(ladder.target[self.cursor])
-        self._show_lanes(first_lane_to_show(ladder.lanes, self._first, width, min(ends)))
+        diagram, width = self.diagram, self._layout(self.diagram).width
+        ends = int(diagram.source[self.cursor]), int(diagram.target[self.cursor])
+        self._show_lanes(first_lane_to_show(diagram.lanes, self._first, width, min(ends)))
 
     def _show_lanes(self, first: int) -> None:
         if first != self._first:
@@ -201,31 +201,31 @@ class SequenceView(ScrollView, can_focus=True):
         self.cursor += pages * max(1, self.size.height - HEADS - 1)
 
     def action_go(self, at: int) -> None:
-        self.cursor = at if at >= 0 or self.ladder is None else len(self.ladder) - 1
+        self.cursor = at if at >= 0 or self.diagram is None else len(self.diagram) - 1
 
     def action_lane(self, step: int) -> None:
-        if self.ladder is not None:
-            clients = sum(lane.is_client for lane in self.ladder.lanes)
+        if self.diagram is not None:
+            clients = sum(lane.is_client for lane in self.diagram.lanes)
             self._show_lanes(max(0, min(self._first + step, clients - 1)))
 
     def action_partner(self) -> None:
-        if self.ladder is not None and len(self.ladder) and self.ladder.partner[self.cursor] >= 0:
-            self.cursor = int(self.ladder.partner[self.cursor])
+        if self.diagram is not None and len(self.diagram) and self.diagram.partner[self.cursor] >= 0:
+            self.cursor = int(self.diagram.partner[self.cursor])
 
     def action_open(self) -> None:
-        if self.ladder is not None and len(self.ladder):
-            self.post_message(self.MessageOpened(int(self.ladder.rows[self.cursor])))
+        if self.diagram is not None and len(self.diagram):
+            self.post_message(self.MessageOpened(int(self.diagram.rows[self.cursor])))
 
     def on_click(self, event: events.Click) -> None:
         at = self.scroll_offset.y + event.y - HEADS
-        if event.y >= HEADS and self.ladder is not None and at < len(self.ladder):
+        if event.y >= HEADS and self.diagram is not None and at < len(self.diagram):
             self.cursor = at
             if event.chain > 1:
                 self.action_open()
 
 
 def _latency(ns: int | None) -> str:
-    """A bar, twice as long for sixteen times as much, and the number."""
+    """Return a bar, twice as long for sixteen times the latency, and the number."""
     if ns is None:
         return " " * LATENCY
     cells = max(1, min(LATENCY - 11, (max(1, ns) // 1_000).bit_length() // 2))
