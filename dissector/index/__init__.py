@@ -1,1 +1,1 @@
-"""Both directions of a connection together: who is the client, what answers what, what is missing."""
+"""Pairs requests with responses, and keeps one row for each exchange, as columns."""

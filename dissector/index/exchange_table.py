@@ -1,7 +1,7 @@
-"""The index of a capture: one row an exchange (or a gap, or bytes that could not be framed), as columns.
+"""The index of a capture as columns: a row for each exchange, gap, or stretch of bytes without frames.
 
-A row costs 40 bytes beside its two frames; bodies are not decoded here. Rows are in the order in which they began, once
-`settle` has been called at the end of the capture; before that in the order in which they were complete.
+A row costs 40 bytes besides its two frames; no body is decoded. Rows are in the order in which they were complete;
+`sort_rows`, at the end of the capture, brings them in the order in which they began.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ from dissector.core.arrays import Int64
 from dissector.core.columns import Column
 
 NO_FRAME: Final = -1
-STRETCH: Final = 65_536
-"""Rows that are sorted together, or more where rows belong farther away."""
+SORT_STEP: Final = 65_536
+"""Rows that are sorted at once; more where rows are farther from their place."""
 
 
 class RowKind(IntEnum):
@@ -27,7 +27,7 @@ class RowKind(IntEnum):
     UNPARSED = 2
     TLS = 3
     SASL = 4
-    """A login's token without a header, after SaslHandshake version 0."""
+    """A raw SASL token, after SaslHandshake version 0."""
 
 
 KIND_NAMES: Final = [kind.name.lower() for kind in RowKind]
@@ -35,21 +35,21 @@ KIND_NAMES: Final = [kind.name.lower() for kind in RowKind]
 
 
 class Flag(IntFlag):
-    """What is known of a row without decoding it."""
+    """What is known about a row without decoding it."""
 
     NO_RESPONSE_EXPECTED = 1
     """Produce with acks=0."""
 
 
 class ExchangeTable:
-    """Growing columns, one row an exchange."""
+    """Growing columns. A row is an exchange, or one of the other `RowKind`s."""
 
     def __init__(self) -> None:
         self.kind = Column(np.uint8)
         self.connection = Column(np.int32)
         self.packet = Column(np.int64)
         self.request = Column(np.int32, NO_FRAME)
-        """Row in the frame table. A gap, or unparsed bytes, stand here or in `response`, by their direction."""
+        """Row in the frame table. Gaps and unparsed bytes are here or in `response`, by their direction."""
         self.response = Column(np.int32, NO_FRAME)
         self.api_key = Column(np.int16)
         self.version = Column(np.int16)
@@ -57,10 +57,10 @@ class ExchangeTable:
         self.client_id = Column(np.int32)
         self.flags = Column(np.uint8)
         self._kept: Int64 = np.zeros(0, np.int64)
-        """Rows before `_first` that are there still."""
+        """Rows before `_first` that a checkpoint retained."""
         self._first = 0
-        self._stood = Column(np.int32)
-        """Where each row stood before `settle`; rows behind its end have kept their places."""
+        self._number_before = Column(np.int32)
+        """The number that each row had before `sort_rows`; rows behind the end of the column kept theirs."""
 
     @property
     def _columns(self) -> tuple[Column, ...]:
@@ -73,17 +73,17 @@ class ExchangeTable:
         return len(self.flags)
 
     def rows(self) -> Int64:
-        """The rows that are there, ascending."""
+        """The rows that exist, ascending: all, except after a checkpoint."""
         return np.concatenate([self._kept, np.arange(self._first, len(self))])
 
     def retain(self, rows: Int64) -> None:
-        """These rows alone, ascending, are there where the table is unpickled; their numbers stay."""
+        """Get ready for a checkpoint that has only these rows, ascending. Their numbers stay."""
         self._kept, self._first = rows, len(self)
         for column in self._columns:
             column.keep(rows)
 
     def add(self, connection: Int64, packet: Int64, **columns: npt.ArrayLike) -> int:
-        """Append rows; columns that are not named hold their default. The number of the first row."""
+        """Append rows, with defaults in columns that are not given; return the number of the first row."""
         first = len(self)
         end = first + len(connection)
         columns |= {"connection": connection, "packet": packet}
@@ -95,45 +95,45 @@ class ExchangeTable:
         self.flags.extend(columns.get("flags", np.zeros(len(connection), np.uint8)))
         return first
 
-    def answer(self, rows: Int64, responses: Int64) -> None:
-        """Enter the responses of exchanges."""
+    def set_responses(self, rows: Int64, responses: Int64) -> None:
+        """Set the response frames of exchanges."""
         self.response.values[rows] = responses
 
     def sort_rows(self, starts: Column) -> None:
-        """Bring the rows in the order in which they began: by packet, and within one by stream offset, which `starts`
-        has for every frame. Most are in order already, and the others not far from where they belong."""
-        for rows in self._stretches():
+        """Sort rows by first packet, and within a packet by the stream offset of the first frame; `starts` has those of
+        all frames. Most rows are in order already, and the others not far from their place."""
+        for rows in self._sortable_slices():
             request, response = self.request.values[rows], self.response.values[rows]
             first = np.where(request >= 0, request, response)
             start = np.where(first >= 0, starts.values[np.maximum(first, 0)], 0) if len(starts) else first
             order = np.lexsort((start, self.packet.values[rows]))
             if (np.diff(order) != 1).any():
-                self._stood.extend(np.arange(len(self._stood), rows.start))
-                self._stood.extend(rows.start + order)
+                self._number_before.extend(np.arange(len(self._number_before), rows.start))
+                self._number_before.extend(rows.start + order)
                 for column in self._columns:
                     column.values[rows] = column.values[rows][order]
-            for column in (*self._columns, starts, self._stood):
+            for column in (*self._columns, starts, self._number_before):
                 column.release_pages()
 
     def rows_after_sort(self, rows: Int64) -> Int64:
-        """Where rows are after `settle` that were at `rows` before it."""
-        stood = self._stood.values
-        now = np.empty(len(stood), np.int32)
-        now[stood] = np.arange(len(stood), dtype=np.int32)
+        """Return the numbers that rows have since `sort_rows`, of rows as they were numbered before."""
+        before = self._number_before.values
+        after = np.empty(len(before), np.int32)
+        after[before] = np.arange(len(before), dtype=np.int32)
         found = rows.copy()
-        inside = rows < len(stood)
-        found[inside] = now[rows[inside]]
+        sorted_rows = rows < len(before)
+        found[sorted_rows] = after[rows[sorted_rows]]
         return found
 
-    def _stretches(self) -> Iterator[slice]:
-        """Stretches of rows of which each is wholly of earlier packets than the next: they can be sorted one by one."""
+    def _sortable_slices(self) -> Iterator[slice]:
+        """Slices of rows, each of earlier packets than the next: they can be sorted one by one."""
         packet = self.packet.values
-        begins = range(0, len(packet), STRETCH)
-        least = np.array([packet[at : at + STRETCH].min() for at in begins], np.int64)
+        begins = range(0, len(packet), SORT_STEP)
+        least = np.array([packet[at : at + SORT_STEP].min() for at in begins], np.int64)
         later = np.append(np.minimum.accumulate(least[::-1])[::-1], np.iinfo(np.int64).max)
         most, low = -1, 0
         for number, at in enumerate(begins):
-            part = packet[at : at + STRETCH]
+            part = packet[at : at + SORT_STEP]
             upto = np.maximum.accumulate(np.concatenate([[most], part]))
             after = np.minimum(np.minimum.accumulate(part[::-1])[::-1], later[number + 1])
             cuts = np.flatnonzero(upto[:-1] < after)

@@ -1,6 +1,6 @@
-"""All frames of a capture, as columns: where each is, when it began. Bytes stay in the store until somebody looks.
+"""All frames of a capture, as columns: where each is, when it began. The bytes stay in the store.
 
-A frame in one piece costs 40 bytes here; the pieces of the others (frames across segments) stand in columns beside.
+A frame in one piece costs 40 bytes here. The pieces of the others (frames across segments) are in columns of their own.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from dissector.core.store import Store
 
 
 class FrameTable:
-    """Growing columns of frames, gaps and unparsed bytes. A row number, once given, stays."""
+    """Growing columns of frames, gaps and unparsed bytes. Row numbers never change."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -24,18 +24,18 @@ class FrameTable:
         self.time_ns = Column(np.int64)
         self.packet = Column(np.int64)
         self._address = Column(np.int64)
-        """Of a frame in one piece; else -2 - its first row in the piece columns."""
+        """Of a frame in one piece; else -2 - the first row of its pieces."""
         self._piece_address = Column(np.int64)
         self._piece_size = Column(np.int64)
         self._kept: Int64 = np.zeros(0, np.int64)
-        """Rows before `_first` that are there still."""
+        """Rows before `_first` that a checkpoint retained."""
         self._first = 0
 
     def __len__(self) -> int:
         return len(self.direction)
 
     def extend(self, batch: FrameBatch) -> int:
-        """Append a batch; the row number of its first row."""
+        """Append a batch; return the number of its first row."""
         first = len(self)
         self.direction.extend(batch.direction)
         self.start.extend(batch.start)
@@ -44,21 +44,21 @@ class FrameTable:
         self.packet.extend(batch.packet)
         counts = np.diff(batch.piece)
         address = batch.piece_address[np.minimum(batch.piece[:-1], len(batch.piece_address) - 1)]
-        several = counts != 1
-        rows = np.repeat(several, counts)
-        firsts = np.cumsum(np.where(several, counts, 0)) - np.where(several, counts, 0)
-        address = np.where(several, -2 - (firsts + len(self._piece_address)), address)
+        in_pieces = counts != 1
+        rows = np.repeat(in_pieces, counts)
+        firsts = np.cumsum(np.where(in_pieces, counts, 0)) - np.where(in_pieces, counts, 0)
+        address = np.where(in_pieces, -2 - (firsts + len(self._piece_address)), address)
         self._address.extend(address)
         self._piece_address.extend(batch.piece_address[rows])
         self._piece_size.extend(batch.piece_size[rows])
         return first
 
     def contiguous(self, rows: Int64) -> Int64:
-        """The addresses of rows in one piece; a negative number for the others."""
+        """Return the addresses of frames in one piece; negative numbers for the others."""
         return self._address.values[rows]
 
     def _pieces(self, row: int) -> Iterator[tuple[int, int]]:
-        """Piece by piece: who wants the beginning does not pay for the rest."""
+        """Addresses and sizes, one by one: reading the beginning of a frame does not cost its rest."""
         address, size = int(self._address.values[row]), int(self.size.values[row])
         if address >= NOWHERE:
             yield address, size
@@ -71,29 +71,29 @@ class FrameTable:
             at += 1
 
     def retain(self, rows: Int64, looked_back: Int64) -> None:
-        """These rows alone, ascending, are there where the table is unpickled; their numbers stay. Of some others, that
-        are looked back at, all is there but the bytes."""
+        """Get ready for a checkpoint that has only these rows, ascending, and the others in `looked_back` without their
+        bytes. Row numbers stay."""
         self._kept, self._first = rows, len(self)
         for column in (self.direction, self.start, self.size, self.time_ns, self.packet):
             column.keep(np.union1d(rows, looked_back))
         self._address.keep(rows)
-        several = rows[self._address.values[rows] < NOWHERE]
+        in_pieces = rows[self._address.values[rows] < NOWHERE]
         pieces = [
-            -2 - int(self._address.values[row]) + np.arange(len(list(self._pieces(row)))) for row in several.tolist()
+            -2 - int(self._address.values[row]) + np.arange(len(list(self._pieces(row)))) for row in in_pieces.tolist()
         ]
         for column in (self._piece_address, self._piece_size):
             column.keep(np.concatenate([np.zeros(0, np.int64), *pieces]))
 
     def regions(self, rows: Int64) -> Int64:
-        """Addresses and sizes of what the capture has of these frames, `(2, n)`."""
+        """Return addresses and sizes of the captured bytes of these frames, `(2, n)`."""
         address = self._address.values[rows]
         pieces = [piece for row in rows[address < NOWHERE].tolist() for piece in self._pieces(row)]
         whole = np.stack([address, self.size.values[rows].astype(np.int64)])[:, address >= 0]
-        several = np.array(pieces, np.int64).reshape(-1, 2).T
-        return np.concatenate([whole, several[:, several[0] >= 0]], axis=1)
+        parts = np.array(pieces, np.int64).reshape(-1, 2).T
+        return np.concatenate([whole, parts[:, parts[0] >= 0]], axis=1)
 
     def ends_short(self, rows: Int64) -> Bool:
-        """Which of these frames lack bytes and have none behind them in their direction."""
+        """Return which of these frames lack bytes and are the last of their direction."""
         there = np.concatenate([self._kept, np.arange(self._first, len(self))])
         if not len(there):
             return np.zeros(len(rows), np.bool_)
@@ -105,14 +105,14 @@ class FrameTable:
         return last
 
     def captured(self, row: int) -> int:
-        """How many bytes of a frame the capture has."""
+        """Return how many bytes of a frame were captured."""
         return sum(size for address, size in self._pieces(row) if address != NOWHERE)
 
-    def read(self, row: int, most: int | None = None) -> tuple[bytes, int]:
-        """A frame's captured bytes, and how many of them come before the first hole. `most` bounds what is read."""
+    def read(self, row: int, limit: int | None = None) -> tuple[bytes, int]:
+        """Return a frame's captured bytes, at most `limit`, and how many of them come before the first gap."""
         parts: list[bytes] = []
         whole: int | None = None
-        room = most if most is not None else 1 << 62
+        room = limit if limit is not None else 1 << 62
         have = 0
         for address, size in self._pieces(row):
             if room <= 0:

@@ -1,7 +1,7 @@
-"""Frames in, rows of the index out: requests and responses of every connection, paired as they come.
+"""Frames to rows of the index: requests and responses of every connection, paired as they come.
 
 Invariants:
-  * every frame ends up in exactly one row: as its request, as its response, or as what could not be placed;
+  * every frame ends up in exactly one row: as its request, as its response, or as what could not be paired;
   * once `flush` was called the rows do not depend on how the capture was cut into batches.
 """
 
@@ -17,13 +17,13 @@ from dissector.core.store import Store
 from dissector.detection.frame_heuristics import HEAD
 from dissector.detection.kafka_detector import Connections, KafkaDetector
 from dissector.detection.other_protocols import OtherProtocol
-from dissector.index.acks import awaited
-from dissector.index.bare_sasl_tokens import BareTokens
+from dissector.index.acks import expect_response
 from dissector.index.conversation_state import ConversationState
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.index.frame_table import FrameTable
-from dissector.index.message_headers import RESPONSE_HEAD, ClientIds, request_headers, response_correlation_ids
-from dissector.index.pairing import NOBODY, Pairing, PendingRequest, key_of
+from dissector.index.message_headers import RESPONSE_HEAD_SIZE, ClientIds, request_headers, response_correlation_ids
+from dissector.index.pairing import NONE_PENDING, Pairing, PendingFrames, key_of
+from dissector.index.raw_sasl_tokens import RawSaslTokens
 from dissector.protocol.schema.api_keys import ApiKey
 
 FIN, RST = 1, 4
@@ -31,26 +31,26 @@ _ROW_KINDS = np.array([RowKind.EXCHANGE, RowKind.GAP, RowKind.UNPARSED], np.uint
 
 
 class Indexer:
-    """Pairs frames; owns the index."""
+    """The last stage: pairs frames, and has the index."""
 
-    def __init__(self, store: Store, flows: Connections, limits: Limits, ports: Set[int] = frozenset()) -> None:
+    def __init__(self, store: Store, connections: Connections, limits: Limits, ports: Set[int] = frozenset()) -> None:
         self._store = store
-        self._flows = flows
+        self._connections = connections
         self._pairing = Pairing(limits.pending_requests)
-        self.detector = KafkaDetector(flows, limits, self._pairing.outstanding, ports)
-        self._most_non_kafka = limits.non_kafka_connections
+        self.detector = KafkaDetector(connections, limits, self._pairing.outstanding, ports)
+        self._max_non_kafka = limits.non_kafka_connections
         self.omitted_non_kafka = 0
-        """Connections on Kafka's port that are not Kafka and have no row: there are too many."""
+        """Connections on Kafka's port that are not Kafka and have no row, as there are too many."""
         self.frames = FrameTable(store)
         self.table = ExchangeTable()
         self.client_ids = ClientIds()
         self.conversation_state = ConversationState(self.frames, self.table)
-        self._tokens = BareTokens()
+        self._tokens = RawSaslTokens()
         self.generation = 0
-        """Grows whenever frames came in, or rows."""
+        """Grows with each batch of frames, and when rows are added or moved."""
 
     def feed(self, batch: FrameBatch) -> tuple[()]:
-        """Take in frames, in any order of directions."""
+        """Add frames, in any order of directions."""
         if not len(batch):
             return ()
         self.generation += 1
@@ -59,51 +59,51 @@ class Indexer:
         from_client = self._from_client(batch.direction)
         is_frame = batch.kind == FrameKind.FRAME
         by_time = np.lexsort((batch.start, batch.packet))
-        asking = by_time[(from_client & is_frame)[by_time]]
-        requests = self._requests(batch, rows, asking)
-        answering = np.flatnonzero(is_frame & ~from_client)
-        responses = self._responses(batch, rows, answering)
+        of_requests = by_time[(from_client & is_frame)[by_time]]
+        requests = self._add_requests(batch, rows, of_requests)
+        of_responses = np.flatnonzero(is_frame & ~from_client)
+        responses = self._responses(batch, rows, of_responses)
         lost = np.flatnonzero(~is_frame & ~from_client)
         self._pairing.lost(batch.direction[lost] >> 1, batch.packet[lost])
-        asked, answers, orphans = self._pairing.pair(requests, responses)
-        self.table.answer(asked, answers)
-        self._orphans(orphans)
-        self._others(batch, rows, by_time[~is_frame[by_time]], from_client)
+        paired_requests, paired_responses, orphans = self._pairing.pair(requests, responses)
+        self.table.set_responses(paired_requests, paired_responses)
+        self._add_orphans(orphans)
+        self._add_between_frames(batch, rows, by_time[~is_frame[by_time]], from_client)
         return ()
 
     def is_complete(self, rows: Int64) -> Bool:
-        """Which rows will stay as they are: answered, or with no answer to come any more, or no exchanges at all."""
+        """Return which rows get nothing added any more: with a response, without one to come, or no exchanges."""
         table = self.table
-        waits = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.response.values[rows] == NO_FRAME)
-        waits &= table.flags.values[rows] & Flag.NO_RESPONSE_EXPECTED == 0
-        connections, inverse = np.unique(table.connection.values[rows[waits]], return_inverse=True)
-        over = np.array([_is_over(*self._flows.ended(c)) for c in connections.tolist()], np.bool_)
-        waits[waits] = ~over[inverse]
-        complete: Bool = ~waits
+        is_pending = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.response.values[rows] == NO_FRAME)
+        is_pending &= table.flags.values[rows] & Flag.NO_RESPONSE_EXPECTED == 0
+        connections, inverse = np.unique(table.connection.values[rows[is_pending]], return_inverse=True)
+        closed = np.array([_is_closed(*self._connections.ended(c)) for c in connections.tolist()], np.bool_)
+        is_pending[is_pending] = ~closed[inverse]
+        complete: Bool = ~is_pending
         return complete
 
     def is_closed(self, rows: Int64, before_ns: int) -> Bool:
-        """Of which rows the connection was closed by both sides, or torn down, and begun to be so before a time."""
+        """Return which rows are of a connection that is closed or reset, and had its first FIN or RST before a time."""
         connections, inverse = np.unique(self.table.connection.values[rows], return_inverse=True)
-        over = [
-            _is_over(*self._flows.ended(each)) and self._flows.closed(each)[0] < before_ns
+        closed = [
+            _is_closed(*self._connections.ended(each)) and self._connections.closed(each)[0] < before_ns
             for each in connections.tolist()
         ]
-        return np.array(over, np.bool_)[inverse]
+        return np.array(closed, np.bool_)[inverse]
 
     def is_final(self, rows: Int64) -> Bool:
-        """Which rows will stay as they are whatever comes: `is_complete` believes a connection's end, and this waits
-        until nothing can come of it. A response of which the capture lacks some waits for what comes behind it, a SASL
-        token for the response to its handshake."""
+        """Return which rows nothing changes any more. `is_complete` trusts FIN and RST; this waits until the connection
+        is forgotten. A response with missing bytes waits for bytes behind it, a SASL token for the response to its
+        handshake."""
         table = self.table
         response, flags = table.response.values[rows], table.flags.values[rows]
         exchange = table.kind.values[rows] == RowKind.EXCHANGE
-        waits = exchange & (response == NO_FRAME) & (flags & Flag.NO_RESPONSE_EXPECTED == 0)
-        answered = np.flatnonzero(exchange & (response != NO_FRAME))
-        waits[answered] = self.frames.ends_short(response[answered])
-        waits |= self._awaits_mechanism(rows)
-        settled: Bool = ~waits | ~np.isin(table.connection.values[rows], self._flows.open())
-        return settled
+        is_pending = exchange & (response == NO_FRAME) & (flags & Flag.NO_RESPONSE_EXPECTED == 0)
+        paired = np.flatnonzero(exchange & (response != NO_FRAME))
+        is_pending[paired] = self.frames.ends_short(response[paired])
+        is_pending |= self._awaits_mechanism(rows)
+        final: Bool = ~is_pending | ~np.isin(table.connection.values[rows], self._connections.open())
+        return final
 
     def _awaits_mechanism(self, rows: Int64) -> Bool:
         """Which rows are SASL tokens whose handshake has no response yet. The mechanism is known with the response,
@@ -116,17 +116,17 @@ class Indexer:
         return tokens
 
     def regions(self, rows: Int64) -> Int64:
-        """Addresses and sizes of the frames of these rows, and of responses that wait for requests, `(2, n)`."""
+        """Return addresses and sizes of the frames of these rows, and of pending responses, `(2, n)`."""
         return self.frames.regions(self._frames_of(rows))
 
     def retain(self, rows: Int64, looked_back: Int64) -> None:
-        """Get ready to be pickled: of rows only these, ascending, will be there; and where and when frames were that
-        somebody may look back at."""
+        """Get ready for a checkpoint that has only these rows, ascending, and positions and times of the frames in
+        `looked_back`."""
         self.table.retain(rows)
         self.frames.retain(self._frames_of(rows), looked_back)
 
     def _frames_of(self, rows: Int64) -> Int64:
-        """Frames of these rows, and of responses that wait, ascending."""
+        """Frames of these rows, and of pending responses, ascending."""
         frames = np.concatenate([self.table.request.values[rows], self.table.response.values[rows]])
         return np.unique(np.concatenate([frames[frames != NO_FRAME].astype(np.int64), self._pairing.responses]))
 
@@ -134,15 +134,15 @@ class Indexer:
         """Add rows for responses of these connections that wait for a request."""
         if len(connections):
             self.generation += 1
-            self._orphans(self._pairing.end(connections))
+            self._add_orphans(self._pairing.end(connections))
             self._tokens.end(connections)
         return ()
 
     def flush(self) -> tuple[()]:
         """Add rows for what has no partner, and for connections that are not Kafka: the capture ends."""
         self.generation += 1
-        self._orphans(self._pairing.flush())
-        self._not_kafka()
+        self._add_orphans(self._pairing.flush())
+        self._add_non_kafka()
         return ()
 
     def sort_rows(self) -> None:
@@ -162,61 +162,61 @@ class Indexer:
         return self.regions(np.zeros(0, np.int64))
 
     def oldest_pending(self, after_ns: int = -1) -> Position:
-        """The first packet of a frame that waits for its partner."""
+        """The first packet of a frame that is_pending for its partner."""
         frames = self._pairing.pending(self.table.request.values)
         pending = np.stack([self.frames.packet.values[frames], self.frames.time_ns.values[frames]])
         return oldest_position(pending, after_ns)
 
     def _from_client(self, direction: Int64) -> Bool:
-        """Whether each direction is that of the client."""
+        """Return which directions are the client's."""
         side: Int64 = self.detector.client_side.values[direction >> 1]
-        asking: Bool = side != 1 - (direction & 1)
-        return asking
+        of_requests: Bool = side != 1 - (direction & 1)
+        return of_requests
 
-    def _requests(self, batch: FrameBatch, rows: Int64, asking: Int64) -> PendingRequest:
-        """Enter requests in the index; those that wait for a response."""
-        if not len(asking):
-            return NOBODY
-        heads = request_headers(self._store, self.frames, rows[asking], self.client_ids)
-        connection = batch.direction[asking] >> 1
-        packet = batch.packet[asking]
+    def _add_requests(self, batch: FrameBatch, rows: Int64, of_requests: Int64) -> PendingFrames:
+        """Add rows for requests; return those that have a response to come."""
+        if not len(of_requests):
+            return NONE_PENDING
+        headers = request_headers(self._store, self.frames, rows[of_requests], self.client_ids)
+        connection = batch.direction[of_requests] >> 1
+        packet = batch.packet[of_requests]
         tokens = self._tokens.of_client(
-            connection, packet, heads, lambda n: self._reads_as_request(int(rows[asking[n]]))
+            connection, packet, headers, lambda n: self._reads_as_request(int(rows[of_requests[n]]))
         )
         if tokens.any():
-            self._add_tokens(connection[tokens], packet[tokens], request=rows[asking[tokens]])
-            return self._requests(batch, rows, asking[~tokens])
-        answered = awaited(self._store, self.frames, rows[asking], heads)
+            self._add_tokens(connection[tokens], packet[tokens], request=rows[of_requests[tokens]])
+            return self._add_requests(batch, rows, of_requests[~tokens])
+        expects_response = expect_response(self._store, self.frames, rows[of_requests], headers)
         first = self.table.add(
-            connection, packet, request=rows[asking], api_key=heads.api_key, version=heads.version,
-            correlation_id=heads.correlation_id, client_id=heads.client_id,
-            flags=np.where(answered, 0, Flag.NO_RESPONSE_EXPECTED),
+            connection, packet, request=rows[of_requests], api_key=headers.api_key, version=headers.version,
+            correlation_id=headers.correlation_id, client_id=headers.client_id,
+            flags=np.where(expects_response, 0, Flag.NO_RESPONSE_EXPECTED),
         )  # fmt: skip
-        key = key_of(connection, heads.correlation_id)
-        return PendingRequest(key, np.arange(first, first + len(asking)), packet).where(answered)
+        key = key_of(connection, headers.correlation_id)
+        return PendingFrames(key, np.arange(first, first + len(of_requests)), packet).where(expects_response)
 
     def _reads_as_request(self, row: int) -> bool:
         head, _ = self.frames.read(row, HEAD)
         return self.detector.reads_as_request(head)
 
     def _add_tokens(self, connection: Int64, packet: Int64, **frames: Int64) -> None:
-        """Bare tokens of logins are rows of their own."""
+        """Add rows for raw SASL tokens."""
         self.table.add(connection, packet, kind=np.full(len(connection), RowKind.SASL), **frames)
 
-    def _responses(self, batch: FrameBatch, rows: Int64, answering: Int64) -> PendingRequest:
-        if not len(answering):
-            return NOBODY
-        ids = response_correlation_ids(self._store, self.frames, rows[answering])
-        key = key_of(batch.direction[answering] >> 1, ids)
-        return PendingRequest(key, rows[answering], batch.packet[answering])
+    def _responses(self, batch: FrameBatch, rows: Int64, of_responses: Int64) -> PendingFrames:
+        if not len(of_responses):
+            return NONE_PENDING
+        ids = response_correlation_ids(self._store, self.frames, rows[of_responses])
+        key = key_of(batch.direction[of_responses] >> 1, ids)
+        return PendingFrames(key, rows[of_responses], batch.packet[of_responses])
 
-    def _orphans(self, rows: Int64) -> None:
-        """Responses without a request are rows of their own; so are a server's bare tokens."""
+    def _add_orphans(self, rows: Int64) -> None:
+        """Add rows for responses without a request, and for a server's raw SASL tokens."""
         connection, packet = self.frames.direction.values[rows] >> 1, self.frames.packet.values[rows]
-        tokens = self._tokens.of_server(connection, packet) | (self.frames.size.values[rows] < RESPONSE_HEAD)
+        tokens = self._tokens.of_server(connection, packet) | (self.frames.size.values[rows] < RESPONSE_HEAD_SIZE)
         if tokens.any():
             self._add_tokens(connection[tokens], packet[tokens], response=rows[tokens])
-            self._orphans(rows[~tokens])
+            self._add_orphans(rows[~tokens])
         elif len(rows):
             self.table.add(
                 connection, packet,
@@ -224,8 +224,8 @@ class Indexer:
                 correlation_id=response_correlation_ids(self._store, self.frames, rows),
             )  # fmt: skip
 
-    def _others(self, batch: FrameBatch, rows: Int64, which: Int64, from_client: Bool) -> None:
-        """Gaps and unparsed bytes are rows too."""
+    def _add_between_frames(self, batch: FrameBatch, rows: Int64, which: Int64, from_client: Bool) -> None:
+        """Add rows for gaps and for unparsed bytes."""
         if len(which):
             client = from_client[which]
             self.table.add(
@@ -233,16 +233,16 @@ class Indexer:
                 request=np.where(client, rows[which], NO_FRAME), response=np.where(client, NO_FRAME, rows[which]),
             )  # fmt: skip
 
-    def _not_kafka(self) -> None:
-        """Connections on Kafka's port that speak something else: a row each, up to a limit."""
+    def _add_non_kafka(self) -> None:
+        """Add a row for each connection on Kafka's port that speaks something else, up to a limit."""
         others = self.detector.non_kafka_connections()
-        self.omitted_non_kafka = max(0, len(others) - self._most_non_kafka)
-        told = np.array(others[: self._most_non_kafka], np.int64)
-        tls = self.detector.other_protocol.values[told] == OtherProtocol.TLS
-        packets = np.array([self._flows.first_packet(connection) for connection in told.tolist()], np.int64)
-        self.table.add(told, packets, kind=np.where(tls, RowKind.TLS, RowKind.UNPARSED))
+        self.omitted_non_kafka = max(0, len(others) - self._max_non_kafka)
+        shown = np.array(others[: self._max_non_kafka], np.int64)
+        tls = self.detector.other_protocol.values[shown] == OtherProtocol.TLS
+        packets = np.array([self._connections.first_packet(connection) for connection in shown.tolist()], np.int64)
+        self.table.add(shown, packets, kind=np.where(tls, RowKind.TLS, RowKind.UNPARSED))
 
 
-def _is_over(one: int, other: int) -> bool:
-    """Whether a connection is, by the flags that either side has sent."""
+def _is_closed(one: int, other: int) -> bool:
+    """Whether a connection is closed or reset, by the flags that either side has sent."""
     return bool((one | other) & RST or one & other & FIN)

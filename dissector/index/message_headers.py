@@ -13,49 +13,49 @@ from dissector.core.columns import distinct
 from dissector.core.store import Store
 from dissector.index.frame_table import FrameTable
 
-REQUEST_HEAD: Final = 14
-RESPONSE_HEAD: Final = 8
-LONGEST_CLIENT_ID: Final = 256
-"""Longer ones are cut in the list; the message itself has them whole."""
+REQUEST_HEAD_SIZE: Final = 14
+RESPONSE_HEAD_SIZE: Final = 8
+MAX_CLIENT_ID_SIZE: Final = 256
+"""Bytes after which an id is cut in the list; the decoded message has it whole."""
 
 
 class RequestHeaders(NamedTuple):
-    """Columns beside the rows asked for."""
+    """Header fields of requests, `(n,)` each."""
 
     api_key: Int64
     version: Int64
     correlation_id: Int64
     client_id: Int64
-    """Row in `ClientIds`."""
+    """Number in `ClientIds`."""
     end: Int64
-    """Offset in the frame of what follows the client id."""
+    """Offset in the frame of the first byte behind the client id."""
 
 
 class ClientIds:
-    """Client ids seen, each once; 0 is null."""
+    """Numbers for client ids; 0 is null."""
 
     def __init__(self) -> None:
         self.texts: list[str | None] = [None]
         self._known: dict[bytes, int] = {}
 
     def number(self, raw: bytes) -> int:
-        """The number of a client id."""
+        """Return the number of a client id, a new one for a new id."""
         if raw not in self._known:
             self._known[raw] = len(self.texts)
             self.texts.append(raw.decode("utf-8", "surrogateescape"))
         return self._known[raw]
 
 
-def _heads(store: Store, frames: FrameTable, rows: Int64, width: int) -> UInt8:
+def _first_bytes(store: Store, frames: FrameTable, rows: Int64, width: int) -> UInt8:
     """The first `width` bytes of each frame, `(n, width)`; zeros where a frame has fewer."""
     address = frames.contiguous(rows)
     size = frames.size.values[rows]
-    simple = address >= 0
+    in_one_piece = address >= 0
     heads = np.zeros((len(rows), width), np.uint8)
-    heads[simple] = store.gather(address[simple], width)
+    heads[in_one_piece] = store.gather(address[in_one_piece], width)
     if (size < width).any():
         heads[np.arange(width) >= size[:, None]] = 0
-    for at in np.flatnonzero(~simple).tolist():
+    for at in np.flatnonzero(~in_one_piece).tolist():
         data, _ = frames.read(int(rows[at]), width)
         heads[at, : len(data)] = np.frombuffer(data, np.uint8)
     return heads
@@ -70,27 +70,27 @@ def _signed32(heads: UInt8, at: int) -> Int64:
 
 
 def response_correlation_ids(store: Store, frames: FrameTable, rows: Int64) -> Int64:
-    """`correlation_id` of response frames."""
-    return _signed32(_heads(store, frames, rows, RESPONSE_HEAD), 4)
+    """Return the `correlation_id` of response frames."""
+    return _signed32(_first_bytes(store, frames, rows, RESPONSE_HEAD_SIZE), 4)
 
 
 def request_headers(store: Store, frames: FrameTable, rows: Int64, clients: ClientIds) -> RequestHeaders:
-    """The header columns of request frames."""
-    heads = _heads(store, frames, rows, REQUEST_HEAD)
-    lengths = np.minimum(_signed16(heads, 12), frames.size.values[rows] - REQUEST_HEAD)
+    """Return the header fields of request frames."""
+    heads = _first_bytes(store, frames, rows, REQUEST_HEAD_SIZE)
+    lengths = np.minimum(_signed16(heads, 12), frames.size.values[rows] - REQUEST_HEAD_SIZE)
     client_id = np.zeros(len(rows), np.int64)
     named = np.flatnonzero(lengths >= 0)
     if len(named):
         client_id[named] = _client_ids(store, frames, rows[named], lengths[named], clients)
-    end = REQUEST_HEAD + np.maximum(lengths, 0)
+    end = REQUEST_HEAD_SIZE + np.maximum(lengths, 0)
     return RequestHeaders(_signed16(heads, 4), _signed16(heads, 6), _signed32(heads, 8), client_id, end)
 
 
 def _client_ids(store: Store, frames: FrameTable, rows: Int64, lengths: Int64, clients: ClientIds) -> Int64:
-    """Numbers of client ids: each different one of the batch is looked up once."""
-    lengths = np.minimum(lengths, LONGEST_CLIENT_ID)
+    """Numbers of client ids. Each different id of the batch is looked up once."""
+    lengths = np.minimum(lengths, MAX_CLIENT_ID_SIZE)
     longest = max(1, int(lengths.max()))
-    heads = _heads(store, frames, rows, REQUEST_HEAD + longest)[:, REQUEST_HEAD:]
+    heads = _first_bytes(store, frames, rows, REQUEST_HEAD_SIZE + longest)[:, REQUEST_HEAD_SIZE:]
     keyed = np.zeros((len(rows), longest // 8 * 8 + 16), np.uint8)
     keyed[:, :8] = lengths.view(np.uint8).reshape(-1, 8)
     np.multiply(heads, np.arange(longest) < lengths[:, None], out=keyed[:, 8 : 8 + longest])

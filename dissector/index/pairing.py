@@ -1,13 +1,13 @@
-"""Requests and responses of one connection, paired by correlation id.
+"""Requests and responses of a connection, paired by correlation id.
 
-By id, not by order: brokers answer in order, but a capture need not hold all. Among requests with the same id the
-oldest one is answered first. After a loss of what the server sent it is the newest: the others' responses may be in
-the loss, so these are passed over, and answered when nobody else waits. A response answers a request only if it began
-in a later packet.
+By id, not by order: brokers respond in order, but the capture may not have all. Among requests with the same id the
+oldest gets the response. After a loss in the server's direction it is the newest: the responses to the others may be in
+the loss, so these are skipped, and get a response when no other request is pending. A response belongs to a request
+only if it begins in a later packet.
 
 Invariants:
-  * pairs do not depend on how frames were cut into batches: what has no partner yet waits for one;
-  * what waits is bounded: `limits.pending_requests` a side, the oldest leave first, and leave as unpaired.
+  * pairs do not depend on how frames were cut into batches: a frame without a partner stays pending;
+  * at most `limits.pending_requests` are pending on each side; the oldest are given up first, as unpaired.
 """
 
 from bisect import bisect_right, insort
@@ -23,56 +23,56 @@ Losses = Mapping[int, Sequence[int]]
 _NONE: Int64 = np.zeros(0, np.int64)
 
 
-class PendingRequest(NamedTuple):
-    """One side's frames without a partner so far, oldest first."""
+class PendingFrames(NamedTuple):
+    """Frames of one side without a partner so far, oldest first."""
 
     key: Int64
     """Connection << 32 | correlation id as unsigned."""
     row: Int64
     packet: Int64
 
-    def plus(self, other: "PendingRequest") -> "PendingRequest":
-        return PendingRequest(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+    def plus(self, other: "PendingFrames") -> "PendingFrames":
+        return PendingFrames(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
-    def where(self, keep: Bool) -> "PendingRequest":
-        return PendingRequest(self.key[keep], self.row[keep], self.packet[keep])
+    def where(self, keep: Bool) -> "PendingFrames":
+        return PendingFrames(self.key[keep], self.row[keep], self.packet[keep])
 
 
-NOBODY = PendingRequest(_NONE, _NONE, _NONE)
+NONE_PENDING = PendingFrames(_NONE, _NONE, _NONE)
 
 
 def key_of(connection: Int64, correlation_id: Int64) -> Int64:
-    """What pairs are made by."""
+    """Return what partners have in common: connection and correlation id."""
     return (connection << 32) | (correlation_id & 0xFFFFFFFF)
 
 
 class Pairing:
-    """Holds what waits; each `pair` gives the new pairs."""
+    """Holds pending frames; each `pair` returns the new pairs."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._requests = NOBODY
-        self._responses = NOBODY
+    def __init__(self, max_pending: int) -> None:
+        self._max_pending = max_pending
+        self._requests = NONE_PENDING
+        self._responses = NONE_PENDING
         self._losses: dict[int, list[int]] = defaultdict(list)
-        """Packets that showed a loss of a connection's responses, ascending."""
-        self._passed: set[int] = set()
-        """Rows of requests that wait and were passed over."""
+        """Packets that showed a loss in the server's direction, by connection, ascending."""
+        self._skipped: set[int] = set()
+        """Rows of pending requests that were skipped."""
         self._order: Int64 | None = None
-        """Requests that wait, by key, the oldest of each first; made when somebody asks."""
+        """Pending requests by key, the oldest of each first; sorted when first needed."""
 
     def lost(self, connection: Int64, packet: Int64) -> None:
-        """Some of what servers sent is not there: told before what came after it is paired."""
+        """Record losses in the server's direction, before later frames are paired."""
         for each, at in zip(connection.tolist(), packet.tolist(), strict=True):
             insort(self._losses[each], at)
 
     @property
     def responses(self) -> Int64:
-        """Rows of responses that wait for their requests."""
+        """Frames of pending responses."""
         return self._responses.row
 
     def outstanding(self, connection: int) -> dict[int, int]:
-        """Correlation ids that wait for a response on a connection, as signed integers, each with the packet of the
-        oldest request that has it."""
+        """Return the correlation ids of a connection's pending requests, as signed integers, each with the packet of
+        the oldest request that has it."""
         if self._order is None:
             self._order = np.argsort(self._requests.key, kind="stable")
         bounds = [connection << 32, (connection + 1) << 32]
@@ -80,39 +80,40 @@ class Pairing:
         ids = (self._requests.key[rows] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
         return dict(zip(ids.tolist(), self._requests.packet[rows].tolist(), strict=True))
 
-    def pair(self, requests: PendingRequest, responses: PendingRequest) -> tuple[Int64, Int64, Int64]:
-        """Rows of requests and of the responses to them, `(n,)` each; and rows of responses given up as orphans."""
+    def pair(self, requests: PendingFrames, responses: PendingFrames) -> tuple[Int64, Int64, Int64]:
+        """Return rows of requests and frames of their responses, `(n,)` each; and frames of responses given up as
+        orphans."""
         self._order = None
         requests, responses = self._requests.plus(requests), self._responses.plus(responses)
-        asked, answer = _unique_pairs(requests, responses, self._losses, self._passed)
-        loose_requests = np.ones(len(requests.key), np.bool_)
-        loose_responses = np.ones(len(responses.key), np.bool_)
-        loose_requests[asked] = False
-        loose_responses[answer] = False
-        self._requests = requests.where(loose_requests)
-        self._responses = responses.where(loose_responses)
-        orphans = self._responses.row[: -self._most] if len(self._responses.row) > self._most else _NONE
-        self._requests = PendingRequest(*(column[-self._most :] for column in self._requests))
-        self._responses = PendingRequest(*(column[-self._most :] for column in self._responses))
-        self._still_passed()
-        return requests.row[asked], responses.row[answer], orphans
+        paired_requests, paired_responses = _unique_pairs(requests, responses, self._losses, self._skipped)
+        unpaired_requests = np.ones(len(requests.key), np.bool_)
+        unpaired_responses = np.ones(len(responses.key), np.bool_)
+        unpaired_requests[paired_requests] = False
+        unpaired_responses[paired_responses] = False
+        self._requests = requests.where(unpaired_requests)
+        self._responses = responses.where(unpaired_responses)
+        orphans = self._responses.row[: -self._max_pending] if len(self._responses.row) > self._max_pending else _NONE
+        self._requests = PendingFrames(*(column[-self._max_pending :] for column in self._requests))
+        self._responses = PendingFrames(*(column[-self._max_pending :] for column in self._responses))
+        self._forget_skipped()
+        return requests.row[paired_requests], responses.row[paired_responses], orphans
 
     def end(self, connections: Int64) -> Int64:
         """Forget what waits on connections that have ended; return rows of responses without a request."""
         self._order = None
         self._requests = self._requests.where(~np.isin(self._requests.key >> 32, connections))
-        over = np.isin(self._responses.key >> 32, connections)
+        ended = np.isin(self._responses.key >> 32, connections)
         for connection in connections.tolist() if self._losses else ():
             self._losses.pop(connection, None)
-        orphans = self._responses.row[over]
-        self._responses = self._responses.where(~over)
-        self._still_passed()
+        orphans = self._responses.row[ended]
+        self._responses = self._responses.where(~ended)
+        self._forget_skipped()
         return orphans
 
-    def _still_passed(self) -> None:
-        """Forget who waits no more."""
-        if self._passed:
-            self._passed.intersection_update(self._requests.row.tolist())
+    def _forget_skipped(self) -> None:
+        """Forget skipped requests that are not pending any more."""
+        if self._skipped:
+            self._skipped.intersection_update(self._requests.row.tolist())
 
     def pending(self, frames: Int64) -> Int64:
         """Rows of frames that wait for a partner; `frames` has that of each request by its row in the index."""
@@ -121,16 +122,16 @@ class Pairing:
     def flush(self) -> Int64:
         """Forget all that waits; return rows of responses without a request."""
         orphans = self._responses.row
-        self._requests = self._responses = NOBODY
+        self._requests = self._responses = NONE_PENDING
         self._order = None
         return orphans
 
 
 def _unique_pairs(
-    requests: PendingRequest, responses: PendingRequest, losses: Losses, passed: set[int]
+    requests: PendingFrames, responses: PendingFrames, losses: Losses, skipped: set[int]
 ) -> tuple[Int64, Int64]:
-    """Positions of partners. Ids that stand once on either side are paired at once, repeated ones in order; `passed`
-    gets the rows of requests that are passed over."""
+    """Positions of partners. Ids that are unique on both sides are paired in columns, repeated ones in order; `skipped`
+    gets the rows of skipped requests."""
     if not len(requests.key) or not len(responses.key):
         return _NONE, _NONE
     by_key = np.argsort(requests.key, kind="stable")
@@ -143,51 +144,54 @@ def _unique_pairs(
     found = keys[at] == responses.key
     _, inverse, counts = np.unique(responses.key, return_inverse=True, return_counts=True)
     simple = found & once[at] & (counts[inverse] == 1)
-    asked = by_key[at[simple]]
-    answer = np.flatnonzero(simple)
-    later = responses.packet[answer] > requests.packet[asked]
-    asked, answer = asked[later], answer[later]
+    paired_requests = by_key[at[simple]]
+    paired_responses = np.flatnonzero(simple)
+    later = responses.packet[paired_responses] > requests.packet[paired_requests]
+    paired_requests, paired_responses = paired_requests[later], paired_responses[later]
     repeated = np.flatnonzero(found & ~simple)
     if len(repeated):
-        asking = np.flatnonzero(np.isin(requests.key, responses.key[repeated]))
-        more = _in_order(requests, responses, asking, repeated, losses, passed)
-        asked, answer = np.concatenate([asked, more[0]]), np.concatenate([answer, more[1]])
-    return asked, answer
+        repeated_requests = np.flatnonzero(np.isin(requests.key, responses.key[repeated]))
+        more = _in_order(requests, responses, repeated_requests, repeated, losses, skipped)
+        paired_requests, paired_responses = (
+            np.concatenate([paired_requests, more[0]]),
+            np.concatenate([paired_responses, more[1]]),
+        )
+    return paired_requests, paired_responses
 
 
 def _in_order(
-    requests: PendingRequest,
-    responses: PendingRequest,
-    asking: Int64,
-    answering: Int64,
+    requests: PendingFrames,
+    responses: PendingFrames,
+    repeated_requests: Int64,
+    repeated_responses: Int64,
     losses: Losses,
-    passed: set[int],
+    skipped: set[int],
 ) -> tuple[Int64, Int64]:
     """Partners among repeated ids: each response takes the oldest request before it, after a loss the newest."""
     queues: dict[int, deque[int]] = defaultdict(deque)
     behind: dict[int, deque[int]] = defaultdict(deque)
-    for position in asking[np.argsort(requests.packet[asking], kind="stable")].tolist():
-        queue = behind if int(requests.row[position]) in passed else queues
+    for position in repeated_requests[np.argsort(requests.packet[repeated_requests], kind="stable")].tolist():
+        queue = behind if int(requests.row[position]) in skipped else queues
         queue[int(requests.key[position])].append(position)
-    asked: list[int] = []
-    answer: list[int] = []
-    for position in answering[np.argsort(responses.packet[answering], kind="stable")].tolist():
+    paired_requests: list[int] = []
+    paired_responses: list[int] = []
+    for position in repeated_responses[np.argsort(responses.packet[repeated_responses], kind="stable")].tolist():
         key, packet = int(responses.key[position]), responses.packet[position]
-        waiting, others = queues[key], behind[key]
-        if waiting and _is_between(losses.get(key >> 32, ()), int(requests.packet[waiting[0]]), int(packet)):
-            while len(waiting) > 1 and requests.packet[waiting[1]] < packet:
-                others.append(waiting.popleft())
-        if waiting and requests.packet[waiting[0]] < packet:
-            asked.append(waiting.popleft())
-            answer.append(position)
+        pending, others = queues[key], behind[key]
+        if pending and _has_loss_between(losses.get(key >> 32, ()), int(requests.packet[pending[0]]), int(packet)):
+            while len(pending) > 1 and requests.packet[pending[1]] < packet:
+                others.append(pending.popleft())
+        if pending and requests.packet[pending[0]] < packet:
+            paired_requests.append(pending.popleft())
+            paired_responses.append(position)
         elif others and requests.packet[others[0]] < packet:
-            asked.append(others.popleft())
-            answer.append(position)
-    passed.update(int(requests.row[position]) for others in behind.values() for position in others)
-    return np.array(asked, np.int64), np.array(answer, np.int64)
+            paired_requests.append(others.popleft())
+            paired_responses.append(position)
+    skipped.update(int(requests.row[position]) for others in behind.values() for position in others)
+    return np.array(paired_requests, np.int64), np.array(paired_responses, np.int64)
 
 
-def _is_between(losses: Sequence[int], asked: int, answered: int) -> bool:
-    """Whether there was a loss behind the one packet, up to the other."""
-    at = bisect_right(losses, asked)
-    return at < len(losses) and losses[at] <= answered
+def _has_loss_between(losses: Sequence[int], request: int, response: int) -> bool:
+    """Whether there was a loss behind the request's packet, up to the response's."""
+    at = bisect_right(losses, request)
+    return at < len(losses) and losses[at] <= response

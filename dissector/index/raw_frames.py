@@ -1,5 +1,5 @@
-"""The bytes of rows as the wire had them, many rows after each other: to be looked through for something, never to be
-shown, as secrets are not masked in them. No frame is decoded.
+"""The bytes of rows as they were on the wire, to be searched. Never show them: secrets are not masked. No frame is
+decoded.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from dissector.index.frame_table import FrameTable
 
 
 def raw_frames(table: ExchangeTable, frames: FrameTable, store: Store, rows: Int64) -> Iterator[tuple[bytes, bytes]]:
-    """The frames of both sides of each row of the index; empty where there is none."""
+    """Return the request and the response of each row of the index; empty bytes where there is none."""
     sides = []
     for column in (table.request, table.response):
         found = column.values[rows]
@@ -25,8 +25,8 @@ def raw_frames(table: ExchangeTable, frames: FrameTable, store: Store, rows: Int
         else:
             address = size = np.zeros(len(rows), np.int64)
         sides.append((found.tolist(), address.tolist(), size.tolist()))
-    for asked, answered in zip(zip(*sides[0], strict=True), zip(*sides[1], strict=True), strict=True):
-        yield _bytes(*asked, frames, store), _bytes(*answered, frames, store)
+    for request, response in zip(zip(*sides[0], strict=True), zip(*sides[1], strict=True), strict=True):
+        yield _bytes(*request, frames, store), _bytes(*response, frames, store)
 
 
 def _bytes(frame: int, address: int, size: int, frames: FrameTable, store: Store) -> bytes:

@@ -1,6 +1,6 @@
-"""Which rows of the index are those of a connection, found without a look at all rows for each.
+"""The rows of each connection, without a scan of all rows for each.
 
-Invariant: sorted once for as long as nothing comes in; four bytes a row.
+Invariant: rows are sorted once, and again only when new ones have come; it costs four bytes for each row.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from dissector.index.exchange_table import ExchangeTable
 
 
 class RowsByConnection:
-    """The rows of one table by their connection. What came in since is seen when `generation` has changed."""
+    """The rows of a table by connection. They are sorted again when `generation` has changed."""
 
     def __init__(self, table: ExchangeTable) -> None:
         self._table = table
@@ -19,7 +19,7 @@ class RowsByConnection:
         self._starts = np.empty(0, np.int64)
 
     def rows(self, connection: int, generation: int) -> Int64:
-        """The rows of a connection, ascending."""
+        """Return the rows of a connection, ascending."""
         if generation != self._generation:
             self._generation = generation
             rows = self._table.rows()

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.index.pairing import Pairing, PendingRequest, key_of
+from dissector.index.pairing import Pairing, PendingFrames, key_of
 
 ASK, ANSWER, LOSS = range(3)
 Event = tuple[int, int]
@@ -15,10 +15,10 @@ Event = tuple[int, int]
 events = st.lists(st.tuples(st.sampled_from([ASK, ASK, ANSWER, ANSWER, LOSS]), st.integers(0, 2)), max_size=30)
 
 
-def waiting(packets: list[int], ids: list[int]) -> PendingRequest:
+def pending(packets: list[int], ids: list[int]) -> PendingFrames:
     """Rows are called by their packets."""
     at = np.array(packets, np.int64)
-    return PendingRequest(key_of(np.zeros(len(at), np.int64), np.array(ids, np.int64)), at, at)
+    return PendingFrames(key_of(np.zeros(len(at), np.int64), np.array(ids, np.int64)), at, at)
 
 
 def pairs(some: Sequence[Event], cuts: set[int]) -> set[tuple[int, int]]:
@@ -31,7 +31,7 @@ def pairs(some: Sequence[Event], cuts: set[int]) -> set[tuple[int, int]]:
         lost = np.array([packet for packet, kind, _ in told if kind == LOSS], np.int64)
         pairing.lost(np.zeros(len(lost), np.int64), lost)
         sides = [[each for each in told if each[1] == kind] for kind in (ASK, ANSWER)]
-        asked, answers, _ = pairing.pair(*(waiting([e[0] for e in side], [e[2] for e in side]) for side in sides))
+        asked, answers, _ = pairing.pair(*(pending([e[0] for e in side], [e[2] for e in side]) for side in sides))
         found |= set(zip(asked.tolist(), answers.tolist(), strict=True))
     return found
 
