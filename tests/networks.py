@@ -1,7 +1,7 @@
-"""Conversations over several connections, what networks do to their packets, and what is left of them.
+"""Conversations over three connections, damage that networks do to their packets, and what must still be read.
 
-The truth is computed from the packets that are left, byte by byte: which frames are wholly there, and how far each
-stream reaches. Nothing of the code under test is asked for it.
+Expectations are computed from the remaining packets, byte by byte: which frames are complete, and how far each stream
+reaches. They use nothing of the code under test.
 """
 
 import random
@@ -30,60 +30,65 @@ from tests.traffic import (
     response,
 )
 
-Said = tuple[int, int, int, int]
+ExchangeKey = tuple[int, int, int, int]
 """An exchange: the client's port, correlation id, size of the request, size of the response."""
-Asked = tuple[int, int, bytes, bytes]
+ExchangeFrames = tuple[int, int, bytes, bytes]
 """The client's port, correlation id, request, response."""
 
 
-def asked(port: int, number: int, topics: int) -> Asked:
-    """A Metadata exchange about so many topics: what it says is whole and true, so nothing is to be found in it."""
+def metadata_exchange(port: int, number: int, topics: int) -> ExchangeFrames:
+    """A Metadata exchange about this many topics, complete and consistent, so that it has no findings."""
     names = [b"topic-%05d" % n for n in range(topics)]
-    question = struct.pack(">i", topics) + b"".join(struct.pack(">h", len(name)) + name for name in names)
-    answer = struct.pack(">ii", 0, topics) + b"".join(
+    request_frame = struct.pack(">i", topics) + b"".join(struct.pack(">h", len(name)) + name for name in names)
+    response_frame = struct.pack(">ii", 0, topics) + b"".join(
         struct.pack(">hh", 0, len(name)) + name + bytes(4) for name in names
     )
-    return port, number, request(number, body=question), response(number, answer)
+    return port, number, request(number, body=request_frame), response(number, response_frame)
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What was said over several connections, and the packets that carried it."""
+    """Exchanges over three connections, and the packets that carried them."""
 
-    said: list[Asked]
+    exchanges: list[ExchangeFrames]
     packets: list[Packet]
 
     @property
-    def whole(self) -> Counter[Said]:
-        return Counter((port, number, len(question), len(answer)) for port, number, question, answer in self.said)
+    def whole(self) -> Counter[ExchangeKey]:
+        return Counter(
+            (port, number, len(request_frame), len(response_frame))
+            for port, number, request_frame, response_frame in self.exchanges
+        )
 
 
-def spoken(port: int, topics: list[int], *, pipelined: int, segment: int, isn: tuple[int, int], **how: bool) -> Traffic:
+def one_connection(
+    port: int, topics: list[int], *, pipelined: int, segment: int, isn: tuple[int, int], **how: bool
+) -> Traffic:
     """One connection."""
-    said = [asked(port, number, count) for number, count in enumerate(topics)]
+    exchanges = [metadata_exchange(port, number, count) for number, count in enumerate(topics)]
     turns = []
-    for at in range(0, len(said), pipelined):
-        flight = said[at : at + pipelined]
+    for at in range(0, len(exchanges), pipelined):
+        flight = exchanges[at : at + pipelined]
         turns += [Turn(True, b"".join(e[2] for e in flight)), Turn(False, b"".join(e[3] for e in flight))]
-    return Traffic(said, conversation(turns, segment=segment, isn=isn, client=("10.0.0.1", port), **how))
+    return Traffic(exchanges, conversation(turns, segment=segment, isn=isn, client=("10.0.0.1", port), **how))
 
 
 def traffic(segment: int = 1400, isn: tuple[int, int] = (1000, 5000), **how: bool) -> Traffic:
     """Three connections at once: one by one, pipelined and small, large over many segments."""
     each = [
-        spoken(40001, [1] * 12, pipelined=1, segment=segment, isn=isn, **how),
-        spoken(40002, [0, 1, 2] * 10, pipelined=6, segment=segment, isn=isn, **how),
-        spoken(40003, [1, 600, 2, 400, 1, 300, 3], pipelined=2, segment=segment, isn=isn, **how),
+        one_connection(40001, [1] * 12, pipelined=1, segment=segment, isn=isn, **how),
+        one_connection(40002, [0, 1, 2] * 10, pipelined=6, segment=segment, isn=isn, **how),
+        one_connection(40003, [1, 600, 2, 400, 1, 300, 3], pipelined=2, segment=segment, isn=isn, **how),
     ]
     mixed = [p for row in zip_longest(*(one.packets for one in each)) for p in row if p is not None]
-    return Traffic([said for one in each for said in one.said], mixed)
+    return Traffic([exchanges for one in each for exchanges in one.exchanges], mixed)
 
 
 Streams = dict[tuple[int, bool], bytearray]
 
 
-def there(packets: Iterable[Packet], isn: tuple[int, int] = (1000, 5000)) -> Streams:
-    """Which bytes of each stream are in these packets: by the client's port and whether the client sent them."""
+def captured_bytes(packets: Iterable[Packet], isn: tuple[int, int] = (1000, 5000)) -> Streams:
+    """Marks for the bytes of each stream in these packets, by the client's port and whether the client sent them."""
     streams: Streams = {}
     for packet in packets:
         if packet.payload:
@@ -94,26 +99,26 @@ def there(packets: Iterable[Packet], isn: tuple[int, int] = (1000, 5000)) -> Str
     return streams
 
 
-def intact(said: list[Asked], streams: Streams) -> Counter[Said]:
-    """The exchanges of which both frames are wholly there."""
+def intact(exchanges: list[ExchangeFrames], streams: Streams) -> Counter[ExchangeKey]:
+    """The exchanges of which both frames are complete."""
     ends: Counter[tuple[int, bool]] = Counter()
-    left: Counter[Said] = Counter()
-    for port, number, question, answer in said:
+    found: Counter[ExchangeKey] = Counter()
+    for port, number, request_frame, response_frame in exchanges:
         both = True
-        for side, frame in ((port, True), question), ((port, False), answer):
+        for side, frame in ((port, True), request_frame), ((port, False), response_frame):
             at = ends[side]
             ends[side] += len(frame)
             both &= streams.get(side, b"")[at : at + len(frame)] == b"\1" * len(frame)
-        left[port, number, len(question), len(answer)] += both
-    return +left
+        found[port, number, len(request_frame), len(response_frame)] += both
+    return +found
 
 
-def reach(said: list[Asked], streams: Streams) -> Counter[tuple[int, bool]]:
-    """How far rows reach in each stream: to the last byte seen, or the end of its frame where the size is known."""
+def reach(exchanges: list[ExchangeFrames], streams: Streams) -> Counter[tuple[int, bool]]:
+    """How far rows reach in each stream: to the last byte captured, or the end of its frame where the size is known."""
     ends: Counter[tuple[int, bool]] = Counter()
     out = Counter({side: len(marks) for side, marks in streams.items()})
-    for port, _, question, answer in said:
-        for side, frame in ((port, True), question), ((port, False), answer):
+    for port, _, request_frame, response_frame in exchanges:
+        for side, frame in ((port, True), request_frame), ((port, False), response_frame):
             at, ends[side] = ends[side], ends[side] + len(frame)
             marks = streams.get(side, b"")
             if at < len(marks) < ends[side] and marks[at : at + 4] == b"\1" * 4:
@@ -121,13 +126,13 @@ def reach(said: list[Asked], streams: Streams) -> Counter[tuple[int, bool]]:
     return +out
 
 
-def found(files: list[Path]) -> list[ExchangeRow]:
+def rows_of(files: list[Path]) -> list[ExchangeRow]:
     with Capture([str(file) for file in files]) as capture:
         return [exchange.row for exchange in capture.exchanges()]
 
 
-def read(rows: list[ExchangeRow]) -> Counter[Said]:
-    """The exchanges without any fault."""
+def clean_exchanges(rows: list[ExchangeRow]) -> Counter[ExchangeKey]:
+    """The complete exchanges without findings."""
     return Counter(
         (int(row.client.rpartition(":")[2]), row.correlation_id or 0, row.request_size or 0, row.response_size or 0)
         for row in rows
@@ -135,8 +140,8 @@ def read(rows: list[ExchangeRow]) -> Counter[Said]:
     )
 
 
-def told(rows: list[ExchangeRow]) -> Counter[tuple[int, bool]]:
-    """Bytes that rows of any kind stand for, by stream."""
+def bytes_of_rows(rows: list[ExchangeRow]) -> Counter[tuple[int, bool]]:
+    """Bytes in rows of any kind, by stream."""
     sizes: Counter[tuple[int, bool]] = Counter()
     for row in rows:
         port = int(row.client.rpartition(":")[2])
@@ -146,10 +151,10 @@ def told(rows: list[ExchangeRow]) -> Counter[tuple[int, bool]]:
 
 
 def one_file(folder: Path, packets: list[Packet]) -> list[Path]:
-    return [written(folder, "made", map(ethernet, packets))]
+    return [write_pcap(folder, "made", map(ethernet, packets))]
 
 
-def written(folder: Path, name: str, packets: Iterable[bytes]) -> Path:
+def write_pcap(folder: Path, name: str, packets: Iterable[bytes]) -> Path:
     path = folder / f"{name}.pcap"
     path.write_bytes(pcap(list(packets)))
     return path
@@ -162,7 +167,7 @@ def late_copies(packets: list[Packet]) -> list[Packet]:
 
 
 def longer_copies(packets: list[Packet], change: Callable[[bytes], bytes]) -> list[Packet]:
-    """Behind each data packet, one with what its side sent just before and it."""
+    """Behind each data packet, one with the same bytes and those before them."""
     out: list[Packet] = []
     last: dict[tuple[int, bool], Packet] = {}
     for packet in packets:
@@ -187,7 +192,7 @@ def probed(packets: list[Packet]) -> list[Packet]:
     return out
 
 
-def closed(packets: list[Packet], flags: int) -> list[Packet]:
+def with_closing(packets: list[Packet], flags: int) -> list[Packet]:
     """Every side of every connection ends."""
     ends = {(p.client[1], p.from_client): replace(p, seq=p.seq + len(p.payload), payload=b"", flags=flags | ACK)
             for p in packets if p.payload}  # fmt: skip
@@ -206,15 +211,15 @@ HARMLESS: dict[str, Mangling] = {
     "overlapping, the same bytes": lambda packets: longer_copies(packets, bytes),
     "overlapping, other bytes": lambda packets: longer_copies(packets, lambda data: bytes(255 - b for b in data)),
     "keep-alives and window probes": probed,
-    "half-closed": lambda packets: closed(packets, FIN),
-    "reset at the end": lambda packets: closed(packets, RST),
+    "half-closed": lambda packets: with_closing(packets, FIN),
+    "reset at the end": lambda packets: with_closing(packets, RST),
     "cut elsewhere": lambda packets: resegmented(packets, random.Random(8)),
     "all at once": lambda packets: late_copies(probed(shuffled(resegmented(packets, random.Random(9))))),
 }
 
 
 def without(*places: float) -> Mangling:
-    """Data packets at these places, from 0 for the first to 1 for the last, are not there."""
+    """Drop data packets at these places, from 0 for the first to 1 for the last."""
 
     def mangle(packets: list[Packet]) -> list[Packet]:
         data = [n for n, packet in enumerate(packets) if packet.payload]
@@ -227,11 +232,11 @@ def without(*places: float) -> Mangling:
 LOSSES: dict[str, tuple[Mangling, int]] = {
     "the first": (without(0), 0),
     "one": (without(0.5), 0),
-    "several": (without(0.2, 0.5, 0.8), 0),
+    "three": (without(0.2, 0.5, 0.8), 0),
     "the last": (without(1), 0),
     "a burst": (lambda packets: packets[:30] + packets[45:], 0),
     "the end": (lambda packets: packets[: len(packets) * 2 // 3], 0),
     "behind 42 bytes": (lambda packets: [replace(packet, payload=packet.payload[:42]) for packet in packets], 1),
 }
-"""What is lost, and how many intact exchanges are not found: a frame alone between two holes, its size prefix's
-neighbours lost, is skipped, as a search that believed single frames would invent some."""
+"""What is lost, and how many intact exchanges are not found: a single frame between two gaps is skipped, as a search
+that accepted single frames would invent some."""

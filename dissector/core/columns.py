@@ -59,7 +59,7 @@ class Column:
         self._reads += 1
         if self._reads > _READS:
             self.release_pages()
-        return self._array[: self._size]  # type: ignore[return-value]  # integer columns behave alike
+        return self._array[: self._size]  # type: ignore[return-value]  # int64 stands for any integer type
 
     def grow(self, size: int) -> None:
         """Grow to at least `size` rows; new rows have the default."""

@@ -7,7 +7,7 @@ transport and framing) is one more argument where the chain is made.
 
 What every stage guarantees, each a property test (`tests/core/test_stages.py`):
   * any cutting of the input into batches gives the same output once `flush` was called;
-  * output is handed down batch by batch: the consumer takes each before it asks for the next. Framing relies on it: it
+  * output is handed down batch by batch: the consumer takes each before it requests the next. Framing relies on it: it
     recognizes responses by the requests that the index has by then;
   * what a stage holds is bounded by `Limits`, whatever the input;
   * between two calls a stage can be pickled, and goes on where it is unpickled. Of the `Store` it needs the bytes in

@@ -50,7 +50,7 @@ class Framer:
         """An upper bound on the runs held: those framed since are subtracted when it matters."""
 
     def feed(self, batch: RunBatch) -> list[FrameBatch]:
-        """Return the frames that these runs complete. Runs of one direction stand together, in stream order."""
+        """Return the frames that these runs complete. Runs of one direction are adjacent, in stream order."""
         self._frame(batch)
         return [self._state.rows.batch()]
 
@@ -79,10 +79,10 @@ class Framer:
             self._state.grow((int(runs.direction.max()) | 1) + 1)
             firsts = np.flatnonzero(np.diff(runs.direction, prepend=-1))
             self._classifier.classify_starts(runs, firsts)
-            left = self._frame_in_columns(runs, firsts, np.append(firsts[1:], len(runs)))
-            for low, high in left:
+            remaining = self._frame_in_columns(runs, firsts, np.append(firsts[1:], len(runs)))
+            for low, high in remaining:
                 self._hold(runs, low, high)
-            self._classifier.classify([int(runs.direction[low]) for low, _ in left])
+            self._classifier.classify([int(runs.direction[low]) for low, _ in remaining])
             if self._held_runs > self._limits.held_runs:
                 self._release_oldest()
 
@@ -156,8 +156,8 @@ class Framer:
         other = self._state.mode.values[direction] == _OTHER
         last = highs[other] - 1
         self._state.ignored.values[direction[other]] += runs.start[last] + runs.size[last] - runs.start[lows[other]]
-        left = (lows < highs) & ~other
-        return list(zip(lows[left].tolist(), highs[left].tolist(), strict=True))
+        remaining = (lows < highs) & ~other
+        return list(zip(lows[remaining].tolist(), highs[remaining].tolist(), strict=True))
 
     def _catch_up(self, runs: RunBatch, low: int, high: int) -> int:
         """Add to a held stream the rows that complete its next frame, and no more. Return the row to go on with."""

@@ -112,15 +112,15 @@ class ConnectionLifecycle:
             return
         self._end.values[direction] = (seq + size + (flags & FIN)) & _MASK
 
-    def _record_opening(self, number: int, side: int, isn: int, answered: int) -> None:
+    def _record_opening(self, number: int, side: int, isn: int, acknowledged_isn: int) -> None:
         of_side, of_peer = 2 * number + side, 2 * number + 1 - side
-        if answered != UNKNOWN and self._isn.values[of_peer] not in (UNKNOWN, answered):
+        if acknowledged_isn != UNKNOWN and self._isn.values[of_peer] not in (UNKNOWN, acknowledged_isn):
             return  # answers an earlier attempt
         self._isn.values[of_side] = isn
-        if answered != UNKNOWN:
-            self._isn.values[of_peer] = answered
+        if acknowledged_isn != UNKNOWN:
+            self._isn.values[of_peer] = acknowledged_isn
         if self.syn_side.values[number] == UNKNOWN:
-            self.syn_side.values[number] = side if answered == UNKNOWN else 1 - side
+            self.syn_side.values[number] = side if acknowledged_isn == UNKNOWN else 1 - side
 
     # As columns.
 

@@ -178,7 +178,7 @@ class ConnectionTable:
 
     def _one_by_one(self, rows: SegmentRows, keys: UInt64, direction: Int64, which: Int64) -> Int64:
         """Process rows of unusual pairs one by one: correct their `direction`, and return replaced connections."""
-        left: list[int] = []
+        replaced: list[int] = []
         lifecycle, current = self._lifecycle, self._pairs.connection
         columns = (rows.entry, rows.higher, rows.flags, rows.seq, rows.ack, rows.size, rows.packet)
         for at, entry, higher, *row in zip(
@@ -189,12 +189,12 @@ class ConnectionTable:
             values = tuple(row)
             if lifecycle.begins_another(number, side, values, first=values[-1] == self.first_packet(number)):
                 one = slice(at, at + 1)
-                left.append(number)
+                replaced.append(number)
                 [number] = self._enter(keys[one], rows.higher[one], rows.packet[one], rows.time_ns[one]).tolist()
                 current[entry], side = number, 0
             lifecycle.record_row(number, side, values)
             direction[at] = 2 * number + side
-        return np.array(left, np.int64)
+        return np.array(replaced, np.int64)
 
     def _renumber(self, before: int, direction: Int64) -> Int64:
         """Renumber the connections from `before` on by their first packets; return the corrected directions."""

@@ -133,5 +133,5 @@ class EndpointIndex:
         while len(entry):
             free = self._table[place] == NOT_THERE
             self._table[place[free]] = entry[free]
-            left = self._table[place] != entry
-            entry, place = entry[left], (place[left] + 1) & (len(self._table) - 1)
+            remaining = self._table[place] != entry
+            entry, place = entry[remaining], (place[remaining] + 1) & (len(self._table) - 1)

@@ -1,4 +1,4 @@
-"""Link layers, and what stands between them and IP: VLAN tags, MPLS labels, PPP, LLC.
+"""Link layers, and the headers between them and IP: VLAN tags, MPLS labels, PPP, LLC.
 
 Numbers: the tcpdump group's list of LINKTYPE_ values, with its descriptions; EtherTypes: IEEE 802.
 """
@@ -72,7 +72,7 @@ def _pppoe(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
 
 
 def _ppp(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
-    """RFC 1661 and 1662: address and control may be left out, and so may a number's first byte if it is 0."""
+    """RFC 1661 and 1662: address and control may be omitted, and so may a number's first byte if it is 0."""
     framed = head.u16(0) == PPP_ADDRESS
     short = (head.u8(0) & 1) == 1
     number = np.where(short, head.u8(0), head.u16(0))

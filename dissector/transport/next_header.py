@@ -19,7 +19,7 @@ ORDINARY: Final = frozenset({NOT_IP, NOT_TCP})
 """Reasons to ignore a packet that cannot hide Kafka."""
 ENCRYPTED: Final = "encrypted tunnel"
 NOTHING: Final = 0xFFFF
-"""A number that stands for no protocol in any list."""
+"""A number without a protocol in any list."""
 
 
 class ProtocolNumbers(Enum):

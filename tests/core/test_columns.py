@@ -40,7 +40,7 @@ def refused() -> tuple[int, str]:
 
 
 @given(steps=steps, default=st.sampled_from([0, -1, 7]), dtype=st.sampled_from([np.int64, np.int32]))
-def test_a_column_holds_what_was_put_into_it(
+def test_a_column_has_the_values_appended_to_it(
     place: str, steps: list[tuple[str, Any]], default: int, dtype: type
 ) -> None:
     column, held = Column(dtype, default), list[int]()
@@ -85,14 +85,14 @@ def resident() -> int:
 
 
 @given(rows=st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=60))
-def test_of_equal_rows_the_first_is_told(rows: list[tuple[int, int, int]]) -> None:
+def test_the_first_of_equal_rows_is_returned(rows: list[tuple[int, int, int]]) -> None:
     firsts, which = distinct(np.array(rows, np.uint64))
     different = list(dict.fromkeys(rows))
     assert firsts.tolist() == [rows.index(row) for row in different]
     assert which.tolist() == [different.index(row) for row in rows]
 
 
-def test_rows_that_share_their_sums_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_with_equal_sums_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "_FACTORS", np.ones(64, np.uint64))
     rows = [(1, 2), (2, 1), (0, 3), (2, 1), (1, 2)]
     firsts, which = distinct(np.array(rows, np.uint64))

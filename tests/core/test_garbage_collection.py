@@ -1,4 +1,4 @@
-"""Cycles are looked for seldom while a command reads and prints, and as usual before and behind."""
+"""Garbage collection is infrequent while a command reads and prints, and as before afterwards."""
 
 import gc
 
@@ -11,7 +11,7 @@ from dissector.core.garbage_collection import COLLECTION_THRESHOLD
 from tests.conftest import PCAPS
 
 
-def test_show_collects_seldom_while_it_reads(
+def test_show_collects_infrequently_while_it_reads(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     usual = gc.get_threshold()

@@ -1,4 +1,4 @@
-"""What columns tell of heads is what is told of each alone."""
+"""Heuristics give the same result in columns and for each head alone."""
 
 import struct
 
@@ -23,11 +23,11 @@ HEADS = st.builds(
 
 
 @given(heads=st.lists(HEADS | st.binary(min_size=14, max_size=HEAD), min_size=1, max_size=20))
-def test_a_request_that_is_plain_by_columns_is_one_by_itself(heads: list[bytes]) -> None:
+def test_a_plain_request_in_columns_is_a_request_alone(heads: list[bytes]) -> None:
     requests = RequestHeuristics(Limits().frame_size)
     columns = np.stack([np.frombuffer(head[:HEAD].ljust(HEAD, b"?"), np.uint8) for head in heads])
     plain = requests.plain(columns, np.array([len(head) for head in heads]))
-    for head in (head[:HEAD] for head, told in zip(heads, plain.tolist(), strict=True) if told):
+    for head in (head[:HEAD] for head, is_plain in zip(heads, plain.tolist(), strict=True) if is_plain):
         assert requests.is_request(head)
         assert is_printable(head)
         assert not is_cut_short(head)

@@ -49,7 +49,7 @@ class Score:
     def share(self, count: int) -> float:
         return count / self.asked.total()
 
-    def told(self, title: str) -> str:
+    def summary(self, title: str) -> str:
         """The figures in words, and the APIs that are taken for another one."""
         wrong = ", ".join(f"{name} {self.right[name]}/{n}" for name, n in self.asked.items() if self.right[name] < n)
         said = ", ".join(f"{word} {n} ({self.said_right[word] / n:.0%} right)" for word, n in self.said.items())
@@ -108,7 +108,7 @@ def test_lone_frames_are_mostly_recognised(capsys: pytest.CaptureFixture[str]) -
             data = each.response.data
             score.enter(infer_response(data, len(data), len(data), NOTHING), each.row.api, truth_of(each))
     with capsys.disabled():
-        print(score.told("frames by themselves"))
+        print(score.summary("frames by themselves"))
     assert score.share(score.right.total()) > 0.86
 
 
@@ -121,7 +121,7 @@ def test_responses_without_requests_are_mostly_recognised(
 ) -> None:
     score = score_without(tmp_path, kept)
     with capsys.disabled():
-        print(score.told(f"{kept:.0%} of the requests there"))
+        print(score.summary(f"{kept:.0%} of the requests there"))
     assert score.share(score.right.total()) > floor
     assert score.share(score.among_three) > 0.96
     assert score.said_right[Confidence.SURE] > 0.99 * score.said[Confidence.SURE]

@@ -1,4 +1,4 @@
-"""What is not Kafka is told by name, takes little, and is never read as Kafka."""
+"""Other protocols are counted by name, cost little, and are never read as Kafka."""
 
 import http.server
 import random
@@ -81,10 +81,10 @@ def tls_turns() -> list[Turn]:
 
 
 @pytest.mark.parametrize("handshake", [True, False])
-def test_an_http_server_on_kafkas_port_is_told_and_elsewhere_only_counted(tmp_path: Path, handshake: bool) -> None:
+def test_an_http_server_has_a_row_on_kafkas_port_and_is_only_counted_elsewhere(tmp_path: Path, handshake: bool) -> None:
     turns = http_turns()
-    rows, spoken = seen(capture_of(tmp_path, conversation(turns, handshake=handshake)))
-    assert spoken == {"HTTP": 1}
+    rows, protocols = seen(capture_of(tmp_path, conversation(turns, handshake=handshake)))
+    assert protocols == {"HTTP": 1}
     [row] = rows
     assert row.info == "HTTP on Kafka's port, not Kafka"
     assert (row.request_size, row.response_size) == (len(turns[0].data), len(turns[1].data))
@@ -92,13 +92,13 @@ def test_an_http_server_on_kafkas_port_is_told_and_elsewhere_only_counted(tmp_pa
 
 
 @pytest.mark.parametrize("first", [0, 2, 5])
-def test_a_tls_broker_is_told_also_from_the_middle(tmp_path: Path, first: int) -> None:
+def test_a_tls_broker_is_recognized_also_from_the_middle(tmp_path: Path, first: int) -> None:
     turns = tls_turns()[first:]
-    rows, spoken = seen(capture_of(tmp_path, conversation(turns, handshake=not first)))
-    assert spoken == {"TLS": 1}
+    rows, protocols = seen(capture_of(tmp_path, conversation(turns, handshake=not first)))
+    assert protocols == {"TLS": 1}
     assert [(row.kind, row.info) for row in rows] == [("tls", "encrypted: TLS")]
-    rows, spoken = seen(capture_of(tmp_path, conversation(turns, handshake=not first, server=ELSEWHERE)))
-    assert (rows, spoken) == ([], {"TLS": 1})
+    rows, protocols = seen(capture_of(tmp_path, conversation(turns, handshake=not first, server=ELSEWHERE)))
+    assert (rows, protocols) == ([], {"TLS": 1})
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_protocols_are_known_by_their_first_bytes(
 ) -> None:
     assert recognize(head) is protocol
     packets = conversation([Turn(from_client, head), Turn(not from_client, b"whatever it says")])
-    rows, spoken = seen(capture_of(tmp_path, packets))
-    assert spoken == {protocol.label: 1}
+    rows, protocols = seen(capture_of(tmp_path, packets))
+    assert protocols == {protocol.label: 1}
     assert [row.info for row in rows] == [f"{protocol.label} on Kafka's port, not Kafka"]
 
 
@@ -156,8 +156,8 @@ def test_kafka_in_progress_is_found_on_any_port_in_either_side(
     tmp_path: Path, sides: set[bool], server: tuple[str, int]
 ) -> None:
     packets = conversation(exchanges(8, size=40), handshake=False, server=server)
-    rows, spoken = seen(capture_of(tmp_path, [p for p in packets if p.from_client in sides]))
-    assert spoken == {"Kafka": 1}
+    rows, protocols = seen(capture_of(tmp_path, [p for p in packets if p.from_client in sides]))
+    assert protocols == {"Kafka": 1}
     assert [(row.correlation_id, row.server) for row in rows] == [(n, f"{server[0]}:{server[1]}") for n in range(8)]
     assert {row.request_size is not None for row in rows} == {True in sides}
     assert {row.response_size is not None for row in rows} == {False in sides}
@@ -173,12 +173,12 @@ def test_small_integers_in_one_segment_are_no_responses(tmp_path: Path, server: 
     """Three that read as responses, up to the segment's end, are chance; a segment each they are not."""
     words = (8, 3, 0, 8, 5, 0, 8, 9, 0)
     packets = conversation([Turn(False, struct.pack(">9i", *words))], handshake=False, server=server)
-    rows, spoken = seen(capture_of(tmp_path, packets))
-    assert spoken == {"unknown": 1}
+    rows, protocols = seen(capture_of(tmp_path, packets))
+    assert protocols == {"unknown": 1}
     assert [row for row in rows if row.kind == "exchange"] == []
     packets = conversation([Turn(False, struct.pack(">9i", *words))], segment=12, handshake=False, server=server)
-    rows, spoken = seen(capture_of(tmp_path, packets))
-    assert spoken == {"Kafka": 1}
+    rows, protocols = seen(capture_of(tmp_path, packets))
+    assert protocols == {"Kafka": 1}
     assert [row.correlation_id for row in rows] == [3, 5, 9]
 
 
@@ -204,7 +204,7 @@ def test_noise_is_never_kafka(tmp_path: Path, chance: random.Random, handshake: 
     assert [row for row in rows if row.kind == "exchange"] == []
 
 
-def test_many_strangers_have_rows_up_to_a_limit_and_are_counted_then(tmp_path: Path) -> None:
+def test_non_kafka_connections_have_rows_up_to_a_limit_and_are_counted_past_it(tmp_path: Path) -> None:
     packets = [
         p for n in range(9) for p in conversation([Turn(True, b"GET / HTTP/1.1\r\n\r\n")], client=("10.0.0.3", n + 1))
     ]
@@ -215,17 +215,17 @@ def test_many_strangers_have_rows_up_to_a_limit_and_are_counted_then(tmp_path: P
         assert capture.connections.protocols == {"HTTP": 9}
 
 
-def test_a_port_that_is_said_to_be_kafkas_is_believed_whatever_it_looks_like(tmp_path: Path) -> None:
-    """Its bytes are told as bytes without a frame, and what can be read is."""
+def test_a_given_port_is_kafkas_whatever_its_content(tmp_path: Path) -> None:
+    """Its bytes are rows of unparsed bytes, and frames among them are read."""
     turns = [Turn(True, b"GET / HTTP/1.1\r\n\r\n"), Turn(True, request(1)), Turn(False, response(1))]
     path = capture_of(tmp_path, conversation(turns, server=ELSEWHERE))
     assert seen(path) == ([], {"HTTP": 1})
-    rows, spoken = seen(path, ports=frozenset({5555}))
+    rows, protocols = seen(path, ports=frozenset({5555}))
     assert [(row.kind, row.correlation_id) for row in rows] == [("unparsed", None), ("exchange", 1)]
-    assert spoken == {"Kafka": 1}
+    assert protocols == {"Kafka": 1}
 
 
-def test_a_lone_response_is_found_on_a_port_that_is_said_to_be_kafkas(tmp_path: Path) -> None:
+def test_a_lone_response_is_found_on_a_given_port(tmp_path: Path) -> None:
     packets = conversation([Turn(False, response(7))], server=ELSEWHERE, handshake=False)
     path = capture_of(tmp_path, packets)
     assert seen(path) == ([], {"unknown": 1})
@@ -233,13 +233,13 @@ def test_a_lone_response_is_found_on_a_port_that_is_said_to_be_kafkas(tmp_path: 
     assert [(row.kind, row.correlation_id) for row in rows] == [("exchange", 7)]
 
 
-def test_tls_is_told_even_on_a_port_that_is_said_to_be_kafkas(tmp_path: Path) -> None:
+def test_tls_is_recognized_even_on_a_given_port(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(tls_turns(), server=ELSEWHERE))
-    rows, spoken = seen(path, ports=frozenset({5555}))
-    assert ([row.kind for row in rows], spoken) == (["tls"], {"TLS": 1})
+    rows, protocols = seen(path, ports=frozenset({5555}))
+    assert ([row.kind for row in rows], protocols) == (["tls"], {"TLS": 1})
 
 
-def test_inter_broker_traffic_between_two_ports_of_kafkas_is_told_by_content(tmp_path: Path) -> None:
+def test_traffic_between_two_ports_of_kafkas_is_recognized_by_content(tmp_path: Path) -> None:
     client = ("10.0.0.1", 9092)
     for sides in ({True, False}, {False}):
         packets = conversation(exchanges(6), client=client, handshake=False)

@@ -36,7 +36,7 @@ class Metadata:
 
 
 class Anything:
-    """Takes every stream for Kafka; it begins as is told."""
+    """Classifies every stream as `begins`."""
 
     def __init__(self, begins: Classification = Classification.FRAMES) -> None:
         self._begins = begins
@@ -133,7 +133,7 @@ def test_a_frame_in_the_middle_of_bytes_is_found(begins: Classification) -> None
 
 
 @pytest.mark.parametrize("stream", [b"nothing here at all", response(1) + b"??"])
-def test_nothing_is_found_where_nothing_is(stream: bytes) -> None:
+def test_nothing_is_found_where_there_is_no_frame(stream: bytes) -> None:
     assert split(stream, [], set(), 1, begins=Classification.POSSIBLE) == []
     [(kind, start, size, _)] = split(stream, [], set(), 1, begins=Classification.SEARCH)
     assert (kind, start, size) == (FrameKind.UNPARSED, 0, len(stream))
@@ -142,14 +142,14 @@ def test_nothing_is_found_where_nothing_is(stream: bytes) -> None:
 @given(
     before=st.binary(max_size=40), count=st.integers(1, 6), cuts=st.lists(st.integers(1, 300)), batch=st.integers(1, 9)
 )
-def test_what_is_found_does_not_depend_on_batches(before: bytes, count: int, cuts: list[int], batch: int) -> None:
+def test_found_frames_do_not_depend_on_batches(before: bytes, count: int, cuts: list[int], batch: int) -> None:
     stream = before + b"".join(request(n, client_id=b"x" * n * 5) for n in range(1, count + 1))
     whole = split(stream, cuts, {1}, 1 << 20, begins=Classification.SEARCH)
     assert split(stream, cuts, {1}, batch, begins=Classification.SEARCH) == whole
     assert split(stream, cuts, {1}, 1, begins=Classification.SEARCH) == whole
 
 
-def test_what_is_held_is_bounded() -> None:
+def test_held_runs_are_bounded() -> None:
     """Frames that never end come out as what they are: bytes without a frame."""
     stream = (1000).to_bytes(4, "big") + request(1)[4:] + bytes(500)
     bounds = Limits(held_runs=100)
@@ -158,7 +158,7 @@ def test_what_is_held_is_bounded() -> None:
     assert sum(row[2] for row in rows) == len(stream)
 
 
-def test_a_size_about_the_largest_is_taken_or_passed_over_but_never_looked_at_for_ever() -> None:
+def test_a_size_about_the_largest_is_accepted_or_skipped_and_never_searched_forever() -> None:
     """What the search takes for a frame's beginning, splitting must take for one too."""
     largest = 1_000
     for size in range(largest - 5, largest + 6):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from tests.conftest import CAPTURES, PCAPS, QUICK
-from tests.networks import HARMLESS, LOSSES, one_file, traffic, written
+from tests.networks import HARMLESS, LOSSES, one_file, traffic, write_pcap
 from tests.pipeline.rolling import rolled
 from tests.pipeline.without_spark import differences, problems, shown, tables, told
 from tests.traffic import Mangling, seeds
@@ -100,7 +100,7 @@ def test_fragments_belong_to_one_part(tmp_path: Path, lost: int | None, how: dic
         cut = fragments(packet.ip(), number, 24)
         chance.shuffle(cut)
         found += cut[number == lost :]
-    file = written(tmp_path, "made", map(framed, found))
+    file = write_pcap(tmp_path, "made", map(framed, found))
     assert_shown([file], **how)
     left = [each.code for each in problems(tables([file], **how))]
     assert left == ([] if lost is None else ["packets-left-out"])
@@ -113,7 +113,7 @@ def test_tunnels_are_dealt_by_what_is_in_them(tmp_path: Path, tunnels: tuple[str
     found = [packet.ip() for packet in traffic().packets]
     for tunnel in tunnels:
         found = [TUNNELS[tunnel](packet) for packet in found]
-    assert_shown([written(tmp_path, "made", map(framed, found))], **how)
+    assert_shown([write_pcap(tmp_path, "made", map(framed, found))], **how)
 
 
 def assert_rolled(folder: Path, file: Path, chance: random.Random, how: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.whole_files import KEPT_BYTES
 from tests.conftest import PCAPS
-from tests.networks import traffic, written
+from tests.networks import traffic, write_pcap
 from tests.pipeline.rolling import packets, pcap, pcapng
 from tests.pipeline.without_spark import Tables, problems, shown, tables, told
 from tests.protocol.records.test_batch import Record, batch
@@ -222,8 +222,8 @@ def large(folder: Path, size: int, port: int = 40_001) -> Path:
     body = struct.pack(">hhii", -1, -1, 1000, 1)
     body += struct.pack(">h", 6) + b"orders" + struct.pack(">iii", 1, 0, len(field)) + field
     turn = Turn(True, request(0, api_key=0, version=3, body=body))
-    packets = conversation([turn], split=60_000, client=("10.0.0.1", port))
-    return written(folder, f"large {port}", map(ethernet, packets))
+    packets = conversation([turn], segment=60_000, client=("10.0.0.1", port))
+    return write_pcap(folder, f"large {port}", map(ethernet, packets))
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ FIRST = conversation([Turn(True, b"one"), Turn(False, b"two")])
 SECOND = conversation([Turn(True, b"three"), Turn(False, b"four")], isn=(99_000, 77_000))
 
 
-def test_endpoints_are_told_as_text_side_0_first() -> None:
+def test_endpoints_are_text_side_0_first() -> None:
     connections = read(FIRST).transport.connections
     assert len(connections) == 1
     assert connections.endpoints(0) == (CLIENT, SERVER)
@@ -20,7 +20,7 @@ def test_endpoints_are_told_as_text_side_0_first() -> None:
     assert connections.first_packet(0) == 0
 
 
-def test_ipv6_endpoints_are_told_compressed() -> None:
+def test_ipv6_endpoints_are_compressed() -> None:
     source, destination = bytes(15) + b"\x01", bytes.fromhex("20010db8") + bytes(11) + b"\x05"
     tcp = struct.pack(">HHIIBBHHH", 5, 6, 1, 0, 0x50, SYN, 0, 0, 0)
     packet = struct.pack(">IHBB", 6 << 28, len(tcp), 6, 64) + source + destination + tcp
@@ -41,7 +41,7 @@ def test_endpoints_used_again_are_another_connection(seen: list[Packet], cuts: l
     assert len(connections) == 2
     assert connections.first_packet(1) == len(FIRST)
     said = {connections.endpoints(direction // 2)[direction % 2]: data for direction, data in reading.streams.items()}
-    assert said == {CLIENT: b"three", SERVER: b"four"}  # the later ones; both sides of both were told
+    assert said == {CLIENT: b"three", SERVER: b"four"}  # the later ones; the endpoints of both are known
     assert sorted(reading.streams.values()) == [b"four", b"one", b"three", b"two"]
 
 
@@ -54,7 +54,7 @@ def test_a_syn_that_is_repeated_or_late_is_not() -> None:
     assert len(read([FIRST[1], FIRST[0], *FIRST[2:]]).transport.connections) == 1
 
 
-def test_many_connections_of_the_same_endpoints_in_one_batch_are_told_apart() -> None:
+def test_many_connections_of_the_same_endpoints_in_one_batch_are_distinguished() -> None:
     packets = [
         packet
         for n in range(20)

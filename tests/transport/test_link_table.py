@@ -45,7 +45,7 @@ def capture_of(path: Path, link_type: int, packets: list[tuple[int, bytes]], sna
     return str(path)
 
 
-def told(path: str) -> tuple[list[object], dict[str, int]]:
+def rows_and_ignored(path: str) -> tuple[list[object], dict[str, int]]:
     """Every exchange's row, bytes and findings; and what was left out."""
     with Capture([path]) as capture:
         seen: list[object] = [
@@ -57,7 +57,7 @@ def told(path: str) -> tuple[list[object], dict[str, int]]:
 
 @cache
 def expected() -> list[object]:
-    seen, ignored = told(str(CLEAN))
+    seen, ignored = rows_and_ignored(str(CLEAN))
     assert len(seen) == 40
     assert not ignored
     return seen
@@ -68,7 +68,7 @@ def expected() -> list[object]:
 def test_every_link_type_and_tunnel_gives_the_same_exchanges(tmp_path: Path, name: str) -> None:
     link_type, wrap = WAYS[name]
     path = capture_of(tmp_path / "made.pcap", link_type, [(time_ns, wrap(packet)) for time_ns, packet in clean()])
-    assert told(path) == (expected(), {})
+    assert rows_and_ignored(path) == (expected(), {})
 
 
 def test_tshark_sees_the_same_payload_in_every_link_type_and_tunnel(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_tunnels_in_tunnels_give_the_same_exchanges(
 ) -> None:
     link_type, wrap = nested(*nesting)
     path = capture_of(tmp_path_factory.mktemp("nested") / "made.pcap", link_type, [(t, wrap(p)) for t, p in clean()])
-    assert told(path) == (expected(), {})
+    assert rows_and_ignored(path) == (expected(), {})
 
 
 @pytest.mark.parametrize("name", ["vxlan", "gre of mpls", "ip in ipv6"])
@@ -124,4 +124,4 @@ def test_a_connection_captured_inside_and_outside_of_a_tunnel_is_one(tmp_path: P
         copies = [(time_ns, ethernet(packet)), (time_ns, ethernet(TUNNELS[name](packet)))]
         packets += copies if first == "inside" else copies[::-1]
     path = capture_of(tmp_path / "both.pcap", 1, packets)
-    assert told(path) == (expected(), {})
+    assert rows_and_ignored(path) == (expected(), {})

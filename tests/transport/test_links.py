@@ -35,7 +35,7 @@ def test_an_unknown_link_type_is_counted(tmp_path: Path) -> None:
         assert capture.pipeline.ignored == {"link type 220": 3}
 
 
-def test_the_length_of_a_segment_left_to_the_card_is_that_of_the_packet(tmp_path: Path) -> None:
+def test_a_segment_that_the_card_was_to_split_is_as_long_as_its_packet(tmp_path: Path) -> None:
     packets = []
     for packet in PACKETS:
         raw = bytearray(ethernet(packet))

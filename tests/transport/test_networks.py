@@ -29,14 +29,14 @@ def tiles(runs: list[Run]) -> bool:
     return all(run.start == end for run, end in zip(runs, ends, strict=False))
 
 
-def spoken(said: Streams) -> dict[int, bytes]:
+def by_direction(said: Streams) -> dict[int, bytes]:
     return {direction: data for direction, data in enumerate(said) if data}
 
 
 @given(said=streams(), mangle=manglings(), at_end=st.integers(0, 2000))
 def test_a_network_that_loses_nothing_changes_nothing(said: Streams, mangle: Mangling, at_end: int) -> None:
     packets = packets_of(said, isn=(2**32 - 1 - at_end, at_end))
-    assert read(mangle(packets)).streams == spoken(said)
+    assert read(mangle(packets)).streams == by_direction(said)
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_the_size_of_batches_makes_no_difference(
 
 
 @given(said=streams(), mangle=manglings(loss=True))
-def test_what_comes_out_is_what_was_sent_or_a_gap(said: Streams, mangle: Mangling) -> None:
+def test_delivered_bytes_are_those_sent_or_a_gap(said: Streams, mangle: Mangling) -> None:
     for direction, data in read(mangle(packets_of(said))).streams.items():
         sent = said[direction]
         assert len(data) <= len(sent)
@@ -96,7 +96,7 @@ def test_what_is_dropped_is_a_gap_of_just_these_bytes(said: Streams, chance: obj
         if packet.payload:
             expected[not packet.from_client][at : at + len(packet.payload)] = packet.payload
     found = read(kept + fins, limits=replace(DEFAULT, acknowledged_packets=grace))
-    assert found.streams == spoken((bytes(expected[0]), bytes(expected[1])))
+    assert found.streams == by_direction((bytes(expected[0]), bytes(expected[1])))
     assert {run.kind for run in found.runs} <= {RunKind.DATA, RunKind.LOST}
 
 
@@ -104,7 +104,7 @@ def test_what_is_dropped_is_a_gap_of_just_these_bytes(said: Streams, chance: obj
 def test_bytes_cut_off_by_the_snap_length_keep_their_place(said: Streams, snaplen: int, mangle: Mangling) -> None:
     found = read(mangle(packets_of(said)), snaplen=snaplen)
     assert {direction: len(data) for direction, data in found.streams.items()} == {
-        direction: len(data) for direction, data in spoken(said).items()
+        direction: len(data) for direction, data in by_direction(said).items()
     }
     assert {run.kind for run in found.runs} <= {RunKind.DATA, RunKind.TRUNCATED}
     for direction, data in found.streams.items():

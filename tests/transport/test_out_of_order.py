@@ -56,7 +56,7 @@ def test_a_hole_that_nobody_acknowledged_waits_on() -> None:
     assert b"?" in read(late, limits=replace(DEFAULT, out_of_order_packets=400)).streams[0]
 
 
-def test_a_gap_comes_out_although_its_direction_says_no_more() -> None:
+def test_a_gap_is_delivered_although_its_direction_sends_no_more() -> None:
     late = [*PACKETS[:3], *PACKETS[4:]]
     for cuts in ([], list(range(200))):
         assert not read([*late, Packet(False, 5001, b"", ACK, 1101), *idle(100)], cuts=cuts).at_end
@@ -99,7 +99,7 @@ def test_the_first_bytes_after_a_syn_are_a_gap_where_they_are_missing() -> None:
     assert read([*PACKETS[:2], *PACKETS[3:]]).streams == {0: b"?" * 10 + DATA[10:]}
 
 
-def test_a_syn_that_is_missing_is_told_by_its_answer() -> None:
+def test_a_missing_syn_is_known_from_its_answer() -> None:
     assert read([PACKETS[1], *PACKETS[3:]]).streams == {1: b"?" * 10 + DATA[10:]}
 
 
@@ -118,7 +118,7 @@ def test_keep_alives_and_window_probes_are_no_data() -> None:
     assert read([*PACKETS, *probes]).streams == {0: DATA}
 
 
-def test_a_packet_captured_twice_comes_out_once() -> None:
+def test_a_packet_captured_twice_is_delivered_once() -> None:
     assert read([packet for packet in PACKETS for _ in range(2)]).streams == {0: DATA}
 
 

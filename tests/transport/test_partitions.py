@@ -39,8 +39,8 @@ def test_parts_are_of_a_size() -> None:
 
 
 @pytest.mark.slow
-def test_every_process_deals_alike() -> None:
+def test_every_process_partitions_in_the_same_way() -> None:
     code = "from tests.transport.test_partitions import marks; print(marks([((bytes(16), 1), (bytes(16), 2))])[0])"
-    told = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    printed = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
             for _ in range(2)}  # fmt: skip
-    assert told == {f"{marks([((bytes(16), 1), (bytes(16), 2))])[0]}\n"}
+    assert printed == {f"{marks([((bytes(16), 1), (bytes(16), 2))])[0]}\n"}

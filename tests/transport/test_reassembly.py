@@ -42,7 +42,9 @@ def bytes_of(count: int) -> bytes:
 
 
 @given(chance=seeds, size=st.integers(1, 3000))
-def test_streams_come_out_whole_whatever_the_network_does(tmp_path: Path, chance: random.Random, size: int) -> None:
+def test_streams_are_complete_whatever_a_lossless_network_does(
+    tmp_path: Path, chance: random.Random, size: int
+) -> None:
     data = bytes_of(size)
     packets = conversation([Turn(True, data), Turn(False, data[::-1])], segment=100)
     mangled = repeated(reordered(resegmented(packets, chance), chance), chance)

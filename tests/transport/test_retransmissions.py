@@ -35,7 +35,7 @@ def test_a_segment_that_comes_again_delays_the_frames_that_it_has_bytes_of() -> 
     ]  # fmt: skip
 
 
-def test_what_stands_behind_a_hole_waits_until_that_is_filled() -> None:
+def test_bytes_behind_a_hole_wait_until_it_is_filled() -> None:
     late = [*PACKETS[:3], *PACKETS[4:], *[Packet(True, 1101, b"", ACK)] * 7, PACKETS[3]]
     retransmissions = read(late).transport.retransmissions
     assert delays(retransmissions, (1, 0, 100, 12), (1, 100, 50, 12), (1, 200, 100, 12), (0, 0, 100, 2)) == [

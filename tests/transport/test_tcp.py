@@ -34,7 +34,7 @@ def test_a_syn_with_data_and_its_answer_with_data() -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\0"])
-def test_keep_alives_stand_one_byte_before_what_comes_next(garbage: bytes) -> None:
+def test_keep_alives_repeat_the_byte_before_the_next_one(garbage: bytes) -> None:
     alive = [Packet(True, END[0] - 1, garbage), Packet(False, END[1], b"", ACK, END[0])]
     reading = read([*PACKETS, *alive * 3, Packet(True, END[0], b"more")])
     assert reading.streams == {0: ASKED + b"more", 1: SAID}

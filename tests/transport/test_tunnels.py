@@ -179,7 +179,7 @@ def test_fragments_that_are_lost_repeated_or_given_up_are_so_in_batches_of_any_s
         (bytes(40), NOT_IP),
     ],
 )
-def test_what_no_tcp_comes_out_of_is_counted_by_reason(packet: bytes, reason: str) -> None:
+def test_packets_without_tcp_are_counted_by_reason(packet: bytes, reason: str) -> None:
     assert read([packet], link_type=101).transport.ignored == {reason: 1}
 
 

@@ -35,7 +35,7 @@ def test_a_4_tuple_used_again_without_its_syn_is_another_connection_that_begins_
     assert reading.transport.connections.ended(1) == (0, 0)
 
 
-def test_so_it_is_after_a_reset() -> None:
+def test_a_4_tuple_used_again_after_a_reset_is_another_connection() -> None:
     reading = read([*FIRST, Packet(True, 1004, b"", RST), data_at(1 << 30), data_at((1 << 30) + 4)])
     assert reading.streams == {0: b"one", 1: b"two", 2: b"datadata"}
 
@@ -53,14 +53,14 @@ def test_one_side_closed_does_not_end_a_connection() -> None:
     assert len(reading.transport.connections) == 1
 
 
-def test_what_ended_is_forgotten_some_packets_later_and_not_before() -> None:
+def test_an_ended_connection_is_evicted_some_packets_later_and_not_before() -> None:
     for count, connections in ((FEW.remembered_packets - 1, 1), (2 * FEW.remembered_packets, 2)):
         idle = opened(count)
         reading = read([*FIRST, *FINS, *idle, *FIRST[2:]], limits=FEW)
         assert len(reading.transport.connections) == connections + count
 
 
-def test_what_is_looked_up_is_bounded_by_what_is_open() -> None:
+def test_the_lookup_table_is_bounded_by_open_connections() -> None:
     scan = [packet for syn in opened(400) for packet in (syn, Packet(False, 0, b"", RST | ACK, 8, client=syn.client))]
     connections = read([*FIRST, *scan, *FIRST[2:]], limits=FEW).transport.connections
     assert len(connections) == 401
@@ -68,7 +68,7 @@ def test_what_is_looked_up_is_bounded_by_what_is_open() -> None:
     assert connections.endpoints(400)[0] == other(399)
 
 
-def test_too_many_open_ones_are_forgotten_the_longest_idle_first_and_it_is_told() -> None:
+def test_surplus_open_connections_are_evicted_longest_idle_first_and_counted() -> None:
     limits = replace(FEW, connections=10)
     for busy in (True, False):
         talk = [packet for syn in opened(40) for packet in (syn, *([FIRST[2]] if busy else []))]
@@ -78,7 +78,7 @@ def test_too_many_open_ones_are_forgotten_the_longest_idle_first_and_it_is_told(
         assert connections.resumed == (not busy)
 
 
-def test_what_waits_of_a_connection_comes_out_when_it_is_forgotten() -> None:
+def test_held_bytes_of_a_connection_are_delivered_when_it_is_evicted() -> None:
     holes = [*FIRST[:2], Packet(True, 1011, b"behind a hole"), Packet(True, 1024, b"", RST)]
     reading = read([*holes, *opened(40)], limits=FEW)
     assert reading.streams == {0: b"?" * 10 + b"behind a hole"}
@@ -149,7 +149,7 @@ def take(life: Life, side: int, packet: Packet, number: int) -> None:
         life.end[side] = packet.seq + len(packet.payload) + (packet.flags & FIN)
 
 
-def told(reading: Reading) -> list[tuple[int, tuple[str, int], int, tuple[int, int]]]:
+def described(reading: Reading) -> list[tuple[int, tuple[str, int], int, tuple[int, int]]]:
     connections = reading.transport.connections
     return [
         (connections.first_packet(n), connections.endpoints(n)[0], connections.syn_side(n), connections.ended(n))
@@ -181,8 +181,8 @@ def test_the_columns_say_what_a_loop_over_packets_says(
     limits = replace(DEFAULT, remembered_packets=remembered, connections=connections)
     whole = read(packets, limits=limits)
     expected = lives_of(packets, limits)
-    assert told(whole) == [(life.first, life.side_0, life.syn_side, tuple(life.flags)) for life in expected]
+    assert described(whole) == [(life.first, life.side_0, life.syn_side, tuple(life.flags)) for life in expected]
     parts = read(packets, limits=limits, cuts=cuts)
-    assert told(parts) == told(whole)
+    assert described(parts) == described(whole)
     assert sorted(parts.runs) == sorted(whole.runs)
     assert parts.transport.connections.resumed == whole.transport.connections.resumed
