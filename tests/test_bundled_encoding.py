@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.cli.spoken import Captured, Transcript, take
+from dissector.cli.encode_targets import CaptureTarget, TranscriptTarget, add_line
 from dissector.exchange.from_json import Held, held, token
 from dissector.exchange.to_json import json_line
 from tests.conftest import CAPTURES
@@ -53,11 +53,11 @@ def shown(path: Path) -> list[dict[str, Any]]:
 
 @honest
 def test_a_capture_made_from_json_shows_the_same(recorded: Path, tmp_path: Path) -> None:
-    made = Captured()
+    made = CaptureTarget()
     with Capture([str(recorded)]) as capture:
         lines = [json.loads(json_line(exchange)) for exchange in capture.exchanges()]
     for line in lines:
-        take(made, line)
+        add_line(made, line)
     path = tmp_path / "made.pcapng"
     path.write_bytes(b"".join(made.pcapng("made for a test")))
     assert shown(path) == shown(recorded)
@@ -67,10 +67,10 @@ def test_a_capture_made_from_json_shows_the_same(recorded: Path, tmp_path: Path)
 def test_a_transcript_made_from_json_has_the_same_pairs(recorded: Path, tmp_path: Path) -> None:
     path = tmp_path / "made.hex"
     with path.open("wb") as out, Capture([str(recorded)]) as capture:
-        transcript = Transcript(out)
+        transcript = TranscriptTarget(out)
         before = list(capture.exchanges())
         for exchange in before:
-            take(transcript, json.loads(json_line(exchange)))
+            add_line(transcript, json.loads(json_line(exchange)))
     with Capture([str(path)]) as capture:
         after = list(capture.exchanges())
     for was, now in zip(before, after, strict=True):

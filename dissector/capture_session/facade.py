@@ -25,7 +25,7 @@ from dissector.index.shared_state import SharedState
 if TYPE_CHECKING:  # importing the parser of filters costs time that a command without a filter need not spend
     from dissector.exchange.index_rows import IndexRows
     from dissector.filter import Filter
-    from dissector.filter.selection import Selected
+    from dissector.filter.selection import SelectedRows
 
 AFTER_ALL_PACKETS: Final = 1 << 62
 """The packet number of names that the user gives: names in the packets take precedence."""
@@ -193,7 +193,7 @@ class Capture:
 
     # Filters.
 
-    def select(self, filter: "Filter", start: int = 0, stop: int | None = None) -> "Iterator[Selected]":
+    def select(self, filter: "Filter", start: int = 0, stop: int | None = None) -> "Iterator[SelectedRows]":
         """The rows from `start` to before `stop`, or to the last one that there is now, that match a filter: in short
         steps, decoded on demand. Rows that are not complete yet may match later: see `matching`."""
         from dissector.filter.selection import select

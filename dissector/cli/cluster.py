@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from dissector.cli.errors import UsageError
+
 
 @dataclass(frozen=True)
 class Cluster:
-    """A master, or a Spark Connect server; else all cores of this machine. Raises `CaptureError` for a bad setting."""
+    """A master, or a Spark Connect server; else all cores of this machine. Raises `UsageError` for a bad setting."""
 
     master: str | None = None
     remote: str | None = None
@@ -22,9 +24,7 @@ class Cluster:
     def __post_init__(self) -> None:
         for each in self.conf:
             if not each.partition("=")[0] or "=" not in each:
-                from dissector.capture import CaptureError  # `--help` does without it
-
-                raise CaptureError(f"--conf {each}: not NAME=VALUE")
+                raise UsageError(f"--conf {each}: not NAME=VALUE")
 
     @property
     def settings(self) -> dict[str, str]:

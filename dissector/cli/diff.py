@@ -13,12 +13,13 @@ from dissector.analysis.diff.report import ReportBlock, diff_report, matrix_repo
 from dissector.analysis.diff.to_json import diff_to_json, matrix_to_json
 from dissector.capture_session import Capture
 from dissector.cli.cluster import THIS_MACHINE, Cluster
-from dissector.cli.filtering import wanted
+from dissector.cli.errors import UsageError
+from dissector.cli.exit_codes import NEGATIVE, print_error
+from dissector.cli.filter_option import parse_filter
 from dissector.cli.formats import DiffFormat
-from dissector.cli.found import side_of_tables, sides
-from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.progress import read_with_progress
-from dissector.cli.show import nothing_found
+from dissector.cli.render.progress import read_with_progress
+from dissector.cli.show import no_kafka_message
+from dissector.cli.table_captures import open_sides, side_of_tables
 from dissector.cli.tables import are_tables, is_folder
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
@@ -46,14 +47,13 @@ def compare(
     `chosen` are filters for A and for B. One file alone is both sides."""
     found = [_MATCH.fullmatch(each) for each in matches]
     if wrong := next((each for each, fits in zip(matches, found, strict=True) if not fits), None):
-        return complain(f"--match {wrong}: write the connections as A:3=B:5")
+        raise UsageError(f"--match {wrong}: write the connections as A:3=B:5")
     tables = [side_of_tables(each) for each in files]
     if any(tables) or any(map(is_folder, files)):
         return _tables(files, tables, form, on, is_chosen=any(chosen) or bool(matches) or bool(ports))
     are_tables(files, on)
-    if misuse := _misuse(len(files), chosen, matches):
-        return complain(misuse)
-    filters = [wanted(text, option) for text, option in zip(chosen, ("--a", "--b"), strict=True)]
+    _check_usage(len(files), chosen, matches)
+    filters = [parse_filter(text, option) for text, option in zip(chosen, ("--a", "--b"), strict=True)]
     with infrequent_collection(), ExitStack() as stack:
         captures = [stack.enter_context(Capture([file], ports=ports)) for file in files]
         sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), filters, strict=True)]
@@ -63,26 +63,25 @@ def compare(
         for capture in captures:
             read_with_progress(capture)
             for problem in capture.problems:
-                complain(problem.message)
+                print_error(problem.message)
             if not len(capture):
-                return complain(nothing_found(capture))
+                return print_error(no_kafka_message(capture))
         if len(captures) > 2:
             return _matrix([_side(capture, None) for capture in captures], form)
         comparison = diff(sides[0], sides[1], connections)
         for side in (comparison.a, comparison.b):
             if not side.exchanges:
-                return complain(f"{side.label}: no request of Kafka's in it")
+                return print_error(f"{side.label}: no request of Kafka's in it")
         _write(form, diff_to_json(comparison), diff_report(comparison))
         return 0 if comparison.is_same else NEGATIVE
 
 
-def _misuse(files: int, chosen: tuple[str | None, str | None], matches: Sequence[str]) -> str:
-    """What is wrong with what was asked for; empty for nothing."""
+def _check_usage(files: int, chosen: tuple[str | None, str | None], matches: Sequence[str]) -> None:
+    """Raise `UsageError` for options that do not go together."""
     if files == 1 and not all(chosen):
-        return "of one capture, --a and --b choose what to compare: --a 'conn == 1' --b 'conn == 2'"
+        raise UsageError("with one capture, --a and --b choose what to compare: --a 'conn == 1' --b 'conn == 2'")
     if files > 2 and (any(chosen) or matches):
-        return "--a, --b and --match are for two sides, and not for a matrix"
-    return ""
+        raise UsageError("--a, --b and --match need two sides, not a matrix")
 
 
 def _tables(
@@ -92,9 +91,9 @@ def _tables(
     """What sides of tables do, beside each other, however large they are."""
     asked = [each for each in tables if each is not None]
     if len(asked) < len(files) or len(files) < 2 or is_chosen:
-        return complain("of tables, sides are TABLES:NAME, two or more, a client id's or a capture's, and nothing else")
+        raise UsageError("with tables, name two or more sides as TABLES:NAME, a client id or a capture, and no options")
     print(AS_A_WHOLE, file=sys.stderr)
-    with infrequent_collection(), sides(asked, on) as found, ExitStack() as stack:
+    with infrequent_collection(), open_sides(asked, on) as found, ExitStack() as stack:
         captures = [stack.enter_context(Capture([each.path], ports=each.ports, topics=each.topics)) for each in found]
         for capture in captures:
             read_with_progress(capture)

@@ -10,26 +10,26 @@ import orjson
 
 from dissector.capture import CaptureError
 from dissector.capture.files import STDIN
-from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.spoken import EXCHANGE, TAKEN, Captured, Transcript, take
+from dissector.cli.encode_targets import EXCHANGE, TAKEN, CaptureTarget, TranscriptTarget, add_line
+from dissector.cli.exit_codes import NEGATIVE, print_error
 from dissector.protocol.wire.writing import EncodeError
 
 
 def encode(file: str, out: str | None) -> int:
     """Write; the exit code: 0, or 1 where no line told of an exchange. Nothing is left in `out` where a line is bad."""
     name = "standard input" if file == STDIN else file
-    sink = Transcript(sys.stdout.buffer) if out is None else Captured()
+    sink = TranscriptTarget(sys.stdout.buffer) if out is None else CaptureTarget()
     kinds: Counter[str] = Counter()
     for number, text in _lines(file, name):
         try:
-            kinds[take(sink, _object(text))] += 1
+            kinds[add_line(sink, _object(text))] += 1
         except EncodeError as error:
             raise CaptureError(f"{name}: line {number}: {error}") from None
-    if isinstance(sink, Captured) and out is not None and kinds[EXCHANGE]:
+    if isinstance(sink, CaptureTarget) and out is not None and kinds[EXCHANGE]:
         _save(sink, out, name)
     _tell(name, sink.in_part, Counter({kind: n for kind, n in kinds.items() if kind not in TAKEN}))
     if not kinds[EXCHANGE]:
-        complain(f"{name}: no exchange in it")
+        print_error(f"{name}: no exchange in it")
         return NEGATIVE
     return 0
 
@@ -56,7 +56,7 @@ def _object(text: bytes) -> Mapping[str, object]:
     return line
 
 
-def _save(made: Captured, out: str, name: str) -> None:
+def _save(made: CaptureTarget, out: str, name: str) -> None:
     try:
         with Path(out).open("wb") as file:
             file.writelines(made.pcapng(f"made by kdissect encode from {name}"))
@@ -67,6 +67,6 @@ def _save(made: Captured, out: str, name: str) -> None:
 def _tell(name: str, in_part: int, left_out: Counter[str]) -> None:
     if left_out:
         words = ", ".join(f"{kind} {count:,}" for kind, count in sorted(left_out.items()))
-        complain(f"{name}: {left_out.total():,} lines were left out: {words}")
+        print_error(f"{name}: {left_out.total():,} lines were left out: {words}")
     if in_part:
-        complain(f"{name}: {in_part:,} messages are not whole in the JSON, nor in what was made of it")
+        print_error(f"{name}: {in_part:,} messages are not whole in the JSON, nor in what was made of it")

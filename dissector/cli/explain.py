@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from textwrap import wrap
 
+from dissector.cli.exit_codes import print_error
 from dissector.cli.explain_reference import REFERENCES
-from dissector.cli.outcome import complain
-from dissector.cli.pages import DIM, NAME, NOTE, TITLE, TYPE, Line, print_lines, table, title
-from dissector.cli.trees import shown
+from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, TYPE, Line, print_lines, table, title
+from dissector.cli.render.trees import shown
 from dissector.core.text import counted
 from dissector.findings import CODES, Explanation
 from dissector.findings import explain as finding
@@ -32,7 +32,7 @@ def explain(word: str, version: str | None) -> int:
     """Print the page; the exit code."""
     if word.lower() in REFERENCES:
         if version is not None:
-            return complain(f"{word.lower()} have no versions of their own; leave {version} out")
+            return print_error(f"{word.lower()} have no versions of their own; leave {version} out")
         return print_lines(REFERENCES[word.lower()]())
     found = finding(word.lower())
     if found is not None:
@@ -42,7 +42,7 @@ def explain(word: str, version: str | None) -> int:
         number = subject.version(version)
     except UnknownTargetError as error:
         near = get_close_matches(word.lower(), CODES, n=MOST_NEAR)
-        return complain(f"nothing is called {word!r}; did you mean {', '.join(near)}?" if near else str(error))
+        return print_error(f"unknown name {word!r}; did you mean {', '.join(near)}" if near else str(error))
     return print_lines(_page(subject, number))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from textwrap import wrap
 from typing import Final
 
-from dissector.cli.pages import DIM, NAME, TITLE, TYPE, Line, table, title
+from dissector.cli.render.pages import DIM, NAME, TITLE, TYPE, Line, table, title
 from dissector.findings import CODES
 from dissector.findings import explain as finding
 from dissector.protocol.codec.plan import plan

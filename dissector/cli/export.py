@@ -9,10 +9,10 @@ import numpy as np
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
-from dissector.cli.filtering import nothing_fits, wanted
-from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.progress import examine_with_progress, read_with_progress
-from dissector.cli.show import nothing_found
+from dissector.cli.exit_codes import NEGATIVE, print_error
+from dissector.cli.filter_option import no_match_message, parse_filter
+from dissector.cli.render.progress import examine_with_progress, read_with_progress
+from dissector.cli.show import no_kafka_message
 from dissector.core.text import counted
 from dissector.export.exporter import ExportRequest, NoPacketsError, check_request, export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat
@@ -38,7 +38,7 @@ def export(
     form = form or _form_of(out)
     order = ExportRequest(form, redact, chosen, filter)
     ranges = None if chosen is None else ranges_of(chosen)
-    fitting = wanted(filter)
+    fitting = parse_filter(filter)
     check_request(files, order)
     if any(_same(name, out) for name in files):
         raise CaptureError(f"{out}: is read from: choose another name to write to")
@@ -48,28 +48,28 @@ def export(
         if form.entry.needs_findings or asks_findings:
             examine_with_progress(capture)
         for problem in capture.problems:
-            complain(problem.message)
+            print_error(problem.message)
         if not len(capture):
-            complain(nothing_found(capture))
+            print_error(no_kafka_message(capture))
             return NEGATIVE
         rows: Sequence[int] = range(len(capture)) if ranges is None else _rows(ranges, len(capture))
         if not rows:
-            complain(f"no row {chosen}: there are {counted(len(capture), 'row')}")
+            print_error(f"no row {chosen}: there are {counted(len(capture), 'row')}")
             return NEGATIVE
         if fitting is not None:
             chosen_rows = len(rows)
             rows = capture.matching(fitting, np.asarray(rows, np.int64)).tolist()
             if not rows:
-                complain(nothing_fits(fitting, chosen_rows))
+                print_error(no_match_message(fitting, chosen_rows))
                 return NEGATIVE
         try:
-            pieces = export_rows(capture, rows, order, complain)
+            pieces = export_rows(capture, rows, order, print_error)
         except NoPacketsError as error:
-            complain(str(error))
+            print_error(str(error))
             return NEGATIVE
         _save(pieces, out)
     if out != STDOUT:
-        complain(f"{out}: {counted(len(rows), 'row')}")
+        print_error(f"{out}: {counted(len(rows), 'row')}")
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from dissector.capture_session import Capture
-from dissector.cli.printing import Printing
+from dissector.cli.render.printing import RowRenderer
 from dissector.core.arrays import Int64
 from dissector.core.limits import DEFAULT
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # who has no filter does not pay for importing what parses on
 
 def follow(
     capture: Capture,
-    printing: Printing,
+    printing: RowRenderer,
     out: IO[bytes],
     limit: int | None = None,
     step: Callable[[], None] = lambda: None,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
 from dissector.cli.cluster import Cluster
-from dissector.cli.outcome import BAD_INPUT, NEGATIVE, complain
-from dissector.cli.spark import need, session
+from dissector.cli.errors import UsageError
+from dissector.cli.exit_codes import BAD_INPUT, NEGATIVE, print_error
+from dissector.cli.spark import require_spark, spark_session
 from dissector.cli.tables import is_directory
 from dissector.core.text import clean
 
@@ -26,15 +27,15 @@ def ingest(
     follow: bool = False, idle: float | None = None,
 ) -> int:  # fmt: skip
     """Read captures, and folders of them, into the tables of a folder; the exit code."""
-    need()
+    require_spark()
     if follow and (len(captures) != 1 or not is_directory(captures[0])):
-        return complain("--follow takes one folder, that captures are written to")
+        raise UsageError("--follow needs one folder that captures are written to")
     if follow and on.remote is not None:
-        return complain("--follow runs where it is started: name a --master, and no Spark Connect server")
+        raise UsageError("--follow runs on this machine: use --master, not --remote")
     if follow and "://" in out:
-        return complain("--follow writes to a folder of this machine: give --out a path")
+        raise UsageError("--follow writes to a folder of this machine: give --out a path")
     if idle is not None and not follow:
-        return complain("--idle goes with --follow")
+        raise UsageError("--idle needs --follow")
     from dissector.pipeline.folder import Folder, FolderError
     from dissector.pipeline.ingest import ingest as run
     from dissector.pipeline.ingest import remove_staging_afterwards
@@ -46,19 +47,19 @@ def ingest(
     options = WriteOptions(frames=frames, records=not hashed, secrets=show_secrets)
     try:
         Folder(out)  # before anything is started for it
-        with exclusive(out, complain), remove_staging_afterwards(out):
+        with exclusive(out, print_error), remove_staging_afterwards(out):
             if follow:
-                from dissector.cli.ingest_ring import follow as go_on
+                from dissector.cli.ingest_follow import follow as go_on
 
-                with session(on) as (spark, bar):
+                with spark_session(on) as (spark, bar):
                     bar.stop()
                     return go_on(spark, captures[0], out, options, idle)
             files = _files(captures)
             ahead = BackgroundScan(files) if is_local(on.remote or on.master) else nullcontext()
-            with ahead as looked_over, session(on) as (spark, bar):
+            with ahead as looked_over, spark_session(on) as (spark, bar):
                 outcome = run(spark, files, out, options, report=bar, ahead=looked_over)
     except FolderError as error:
-        return complain(str(error))
+        return print_error(str(error))
     return _tell(outcome, out)
 
 
@@ -76,7 +77,7 @@ def _files(captures: Sequence[str]) -> list[str]:
 def _tell(outcome: "IngestResult", out: str) -> int:
     """What came of it, a line each."""
     for problem in outcome.problems:
-        complain(problem.message)
+        print_error(problem.message)
     for path in outcome.already_ingested:
         print(f"{clean(path)}: in the tables already", file=sys.stderr)
     counts = ", ".join(f"{name} {count:,}" for name, count in outcome.counts.items())

@@ -12,12 +12,12 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from dissector.capture import CaptureError
 from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, RingSettings, interfaces, silence_words, source
 from dissector.capture_session import Capture
+from dissector.cli.errors import UsageError
+from dissector.cli.exit_codes import is_output_closed, print_error
 from dissector.cli.follow import follow
-from dissector.cli.outcome import complain, nobody_reads
-from dissector.cli.printing import Printing
+from dissector.cli.render.printing import RowRenderer
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
@@ -29,23 +29,23 @@ SILENT_SECONDS: Final = 3
 """After which it is said that nothing comes; and again whenever it has lasted three times as long."""
 
 
-def wanted(
+def capture_settings(
     interface: str | None, ports: list[int], expression: str, path: str, ring: list[str], *, promiscuous: bool
 ) -> CaptureSettings:
-    """What the options say. Raises `CaptureError`."""
+    """The settings that the options describe. Raises `UsageError`."""
     if expression and ports:
-        raise CaptureError("-f stands in place of -p: say the ports in the filter, “tcp port 9092 and host …”")
+        raise UsageError("-f replaces -p: name the ports in the filter, “tcp port 9092 and host …”")
     if ring and not path:
-        raise CaptureError("-b needs -w: what the files of the ring are called")
+        raise UsageError("-b needs -w: the name of the ring's files")
     if path == "-":
-        raise CaptureError("-w needs a file: rows go to standard output")
+        raise UsageError("-w needs a file: rows go to standard output")
     among = RingSettings.parse(ring) if ring else None
     return CaptureSettings(interface or LOOPBACK, tuple(ports or [KAFKA_PORT]), expression, promiscuous, path, among)
 
 
 def live(
-    wanted: CaptureSettings,
-    printing: Printing | None,
+    settings: CaptureSettings,
+    printing: RowRenderer | None,
     duration: float | None,
     limit: int | None,
     fitting: "Filter | None" = None,
@@ -57,72 +57,72 @@ def live(
     begun: list[tuple[Capture, Recording, CaptureSettings]] = []
     with ExitStack() as opened:
 
-        def begin(wanted: CaptureSettings) -> tuple[Capture, Recording, CaptureSettings]:
-            recording = opened.enter_context(Recording(wanted))
+        def begin(settings: CaptureSettings) -> tuple[Capture, Recording, CaptureSettings]:
+            recording = opened.enter_context(Recording(settings))
             if duration is not None:
                 recording.stop_after(duration)
-            ports = frozenset(wanted.ports)
+            ports = frozenset(settings.ports)
             capture = opened.enter_context(Capture([source(recording)], ports=ports, show_secrets=show_secrets))
-            begun.append((capture, recording, wanted))
+            begun.append((capture, recording, settings))
             return begun[-1]
 
-        capture, recording, _ = begin(wanted)
+        capture, recording, _ = begin(settings)
         if printing is None:
             from tui.app import run_live
 
-            run_live(capture, recording, wanted, begin)
+            run_live(capture, recording, settings, begin)
         else:
-            _print(capture, recording, wanted, printing, limit, fitting)
+            _print(capture, recording, settings, printing, limit, fitting)
         for capture, recording, _ in begun:
             recording.stop()
             recording.join()
             for problem in capture.problems:
-                complain(problem.message)
+                print_error(problem.message)
             print(summary(capture, recording), file=sys.stderr)
-    return complain(recording.failure) if recording.failure else 0
+    return print_error(recording.failure) if recording.failure else 0
 
 
 def _print(
     capture: Capture,
     recording: Recording,
-    wanted: CaptureSettings,
-    printing: Printing,
+    settings: CaptureSettings,
+    printing: RowRenderer,
     limit: int | None,
     fitting: "Filter | None",
 ) -> None:
-    silence, backlog = Silence(capture, recording, wanted), Backlog(capture, recording)
+    silence, backlog = SilenceReporter(capture, recording, settings), BacklogReporter(capture, recording)
 
     def step() -> None:
         for words in recording.said():
-            complain(words)
+            print_error(words)
         silence.look()
         backlog.look()
-        if nobody_reads():
+        if is_output_closed():
             raise BrokenPipeError
 
-    complain(f"capturing on {wanted.interface}, {wanted.filter_said}, with {recording.engine}; Ctrl+C ends it")
+    print_error(f"capturing on {settings.interface}, {settings.filter_said}, with {recording.engine}; Ctrl+C ends it")
     with _ended_by_signals(recording):
         follow(capture, printing, sys.stdout.buffer, limit, step, fitting)
 
 
-class Silence:
+class SilenceReporter:
     """Says what is listened to, when nothing comes."""
 
-    def __init__(self, capture: Capture, recording: Recording, wanted: CaptureSettings) -> None:
+    def __init__(self, capture: Capture, recording: Recording, settings: CaptureSettings) -> None:
         self._capture = capture
         self._recording = recording
-        self._wanted = wanted
+        self._wanted = settings
         self._patience: float = SILENT_SECONDS
 
     def look(self) -> None:
         """Say so, if it is time to."""
         if self._capture.packets or self._recording.stopping or self._recording.seconds < self._patience:
             return
-        complain(silence_words(self._wanted, self._patience))
+        print_error(silence_words(self._wanted, self._patience))
         self._patience *= 3
 
 
-class Backlog:
+class BacklogReporter:
     """Says how much is still to be read once the capture has ended, if that may take a while."""
 
     def __init__(self, capture: Capture, recording: Recording) -> None:
@@ -135,7 +135,7 @@ class Backlog:
         left = self._recording.captured - self._capture.packets
         if self._recording.over and left > 0 and not self._said:
             self._said = True
-            complain(f"{counted(left, 'packet')} captured before are still to be looked at; Ctrl+C again leaves them")
+            print_error(f"{counted(left, 'packet')} still to be read; press Ctrl+C again to skip them")
 
 
 def summary(capture: Capture, recording: Recording) -> str:

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.answering import answer
 from dissector.cli.cluster import Cluster
+from dissector.cli.error_handler import run_command
+from dissector.cli.exit_codes import print_error
 from dissector.cli.formats import DiffFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.options import (
     Conf,
@@ -24,7 +25,6 @@ from dissector.cli.options import (
     Verbose,
     Wanted,
 )
-from dissector.cli.outcome import complain
 from dissector.cli.schema_commands import schema
 from dissector.export.formats import ExportFormat
 
@@ -78,21 +78,21 @@ def open_files(
             remote=remote, conf=conf, verbose=verbose,
         )  # fmt: skip
         return
-    from dissector.cli.asked import asked
+    from dissector.cli.response_option import parse_response
     from dissector.cli.tables import are_tables
     from tui.app import run
 
     def on_screen() -> int:
         on = Cluster(master, remote, conf or (), verbose)
         if are_tables(files, on, (response, port, show_secrets)):
-            from dissector.cli.found import show_found
+            from dissector.cli.table_captures import show_on_screen
 
-            return show_found(files[0], on, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
+            return show_on_screen(files[0], on, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
         if filter is not None:
-            return complain("-Y: of a capture all is opened: / filters it on the screen")
-        return run(files, asked(response), ports=frozenset(port or ()), show_secrets=show_secrets)
+            return print_error("-Y: of a capture all is opened: / filters it on the screen")
+        return run(files, parse_response(response), ports=frozenset(port or ()), show_secrets=show_secrets)
 
-    answer(on_screen)
+    run_command(on_screen)
 
 
 @app.command("recent", hidden=True)
@@ -100,7 +100,7 @@ def recent() -> None:
     """Choose among captures that were opened before."""
     from tui.app import run
 
-    answer(lambda: run([]))
+    run_command(lambda: run([]))
 
 
 @app.command("show", epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api")
@@ -119,12 +119,12 @@ def show(
     verbose: Verbose = False,
 ) -> None:
     """Print the exchanges of captures, or of tables."""
-    from dissector.cli.asked import asked
+    from dissector.cli.response_option import parse_response
     from dissector.cli.show import show as run
 
-    answer(
+    run_command(
         lambda: run(
-            files, form, limit, asked(response), fields, filter, ports=frozenset(port or ()),
+            files, form, limit, parse_response(response), fields, filter, ports=frozenset(port or ()),
             show_secrets=show_secrets, on=Cluster(master, remote, conf or (), verbose),
         )
     )  # fmt: skip
@@ -159,12 +159,12 @@ def stats(
     verbose: Verbose = False,
 ) -> None:
     """Count the exchanges of captures, or of tables: bytes, errors, latencies, by API, client, topic and more."""
-    from dissector.cli.asked import asked
+    from dissector.cli.response_option import parse_response
     from dissector.cli.stats import stats as run
 
-    answer(
+    run_command(
         lambda: run(
-            files, by, form, filter, asked(response), ports=frozenset(port or ()), plot=plot,
+            files, by, form, filter, parse_response(response), ports=frozenset(port or ()), plot=plot,
             on=Cluster(master, remote, conf or (), verbose),
         )
     )  # fmt: skip
@@ -201,7 +201,7 @@ def diff(
     if on_screen:
         from tui.app import run_diff
     shown = run_diff if on_screen else form or DiffFormat.TEXT
-    answer(
+    run_command(
         lambda: run(
             files, shown, (a, b), match or [], ports=frozenset(port or ()),
             on=Cluster(master, remote, conf or (), verbose),
@@ -240,22 +240,22 @@ def live(
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> None:
     """Watch clients and brokers while they talk."""
-    from dissector.cli.filtering import wanted as fitting
-    from dissector.cli.live import list_interfaces, wanted
+    from dissector.cli.filter_option import parse_filter
+    from dissector.cli.live import capture_settings, list_interfaces
     from dissector.cli.live import live as run
-    from dissector.cli.printing import Printing
+    from dissector.cli.render.printing import RowRenderer
 
     prints = text or any(option is not None for option in (form, fields, limit, filter))
     on_screen = not prints and sys.stdin.isatty() and sys.stdout.isatty()
     if listed:
-        answer(list_interfaces)
-    answer(
+        run_command(list_interfaces)
+    run_command(
         lambda: run(
-            wanted(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
-            None if on_screen else Printing.of(form or Format.TEXT, fields),
+            capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
+            None if on_screen else RowRenderer.of(form or Format.TEXT, fields),
             duration,
             limit,
-            fitting(filter),
+            parse_filter(filter),
             show_secrets=show_secrets,
         )
     )
@@ -290,7 +290,7 @@ def export(
     from dissector.cli.export import export as run
 
     ports = frozenset(port or ())
-    answer(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
+    run_command(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
 
 
 @app.command("ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")
@@ -315,7 +315,7 @@ def ingest(
     """Bring captures into Parquet tables, on Spark."""
     from dissector.cli.ingest import ingest as run
 
-    answer(
+    run_command(
         lambda: run(
             captures, out, Cluster(master, remote, conf or (), verbose), frames=frames, hashed=hashed,
             show_secrets=show_secrets, follow=follow, idle=idle,
@@ -331,7 +331,7 @@ def encode(
     """Turn the JSON of show back into bytes: a hex transcript on stdout, or a capture."""
     from dissector.cli.encode import encode as run
 
-    answer(lambda: run(file, out))
+    run_command(lambda: run(file, out))
 
 
 @app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain records; explain tiny-batches")
@@ -347,7 +347,7 @@ def explain(
     """Explain a message (fields, bytes, versions, an example) or a finding."""
     from dissector.cli.explain import explain as run
 
-    answer(lambda: run(word, version))
+    run_command(lambda: run(word, version))
 
 
 @app.command("probe", epilog="Example: kdissect probe 127.0.0.1:9092 --format tree")
@@ -363,7 +363,7 @@ def probe(
     """Ask a broker what it offers and who is in its cluster."""
     from dissector.cli.probe import probe as run
 
-    answer(lambda: run(address, form, timeout, client_id, topics=topics))
+    run_command(lambda: run(address, form, timeout, client_id, topics=topics))
 
 
 app.add_typer(schema, name="schema")

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
+from dissector.cli.exit_codes import NEGATIVE, print_error
 from dissector.cli.formats import ProbeFormat
-from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, title, write_out
-from dissector.cli.trees import exchange_lines
+from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, title, write_out
+from dissector.cli.render.trees import tree_lines
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
 from dissector.probe.connection import Address, BrokerConnection, ProbeError
@@ -28,14 +28,14 @@ def probe(text: str, form: ProbeFormat, timeout: float, client_id: str, *, topic
     except ProbeError as error:
         trouble = error
     except EncodeError as error:
-        return complain(f"--client-id: {error.message}")
+        return print_error(f"--client-id: {error.message}")
     if form is not ProbeFormat.TEXT:
         _print_exchanges(exchanges, form)
     elif answers is not None:
         print_lines(_report(answers, text))
     if trouble is None:
         return 0
-    code = complain(str(trouble))
+    code = print_error(str(trouble))
     return NEGATIVE if trouble.negative else code
 
 
@@ -44,7 +44,7 @@ def _print_exchanges(exchanges: Iterable[Exchange], form: ProbeFormat) -> None:
     if form is ProbeFormat.JSON:
         write_out(json_line(exchange) for exchange in exchanges)
         return
-    print_lines([(line, "")] for exchange in exchanges for line in exchange_lines(exchange, start))
+    print_lines([(line, "")] for exchange in exchanges for line in tree_lines(exchange, start))
 
 
 def _report(answers: Answers, where: str) -> Iterator[Line]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import wrap
 
-from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table
+from dissector.cli.exit_codes import NEGATIVE, print_error
+from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table
 from dissector.protocol.explain.release_diff import MessageDiff, ReleaseSide, diff, kinds, release_side
 from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.imported import folder, labels
@@ -51,7 +51,7 @@ def remove_release(name: str) -> int:
     """Remove; the exit code."""
     if not remove(name):
         there = f"imported are {', '.join(labels())}" if labels() else f"none is, in {folder()}"
-        return complain(f"{name}: is not an imported release; {there}")
+        return print_error(f"{name}: is not an imported release; {there}")
     return print_lines([[(f"{name}: removed", "")]])
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dissector.cli.answering import answer
+from dissector.cli.error_handler import run_command
 
 schema = typer.Typer(
     no_args_is_help=True,
@@ -22,7 +22,7 @@ def schema_import(
     """Take in a release: what is new is decoded from then on."""
     from dissector.cli.schema import import_release as run
 
-    answer(lambda: run(jars, name))
+    run_command(lambda: run(jars, name))
 
 
 @schema.command("list", epilog="Example: kdissect schema list")
@@ -30,7 +30,7 @@ def schema_list() -> None:
     """List the releases that are known, shipped and imported."""
     from dissector.cli.schema import list_releases as run
 
-    answer(run)
+    run_command(run)
 
 
 @schema.command("remove", epilog="Example: kdissect schema remove 4.5.0")
@@ -38,7 +38,7 @@ def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.
     """Forget an imported release."""
     from dissector.cli.schema import remove_release as run
 
-    answer(lambda: run(name))
+    run_command(lambda: run(name))
 
 
 @schema.command("diff", epilog="Example: kdissect schema diff 3.9.2 kafka-clients-4.5.0.jar")
@@ -49,4 +49,4 @@ def schema_diff(
     """Compare two releases; exit code 0 for the same, 1 for different."""
     from dissector.cli.schema import diff_releases as run
 
-    answer(lambda: run(one, other))
+    run_command(lambda: run(one, other))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MISSING: Final = "tables need Spark's Python side: pip install 'kafka-dissector[spark]'"
 
 
-class Bar:
+class SparkProgress:
     """How far Spark is, for whoever watches a terminal: a `pipeline.stage_progress.Report`."""
 
     def __init__(self, bar: "Progress | None" = None) -> None:
@@ -37,17 +37,17 @@ class Bar:
             self._bar = None
 
 
-def need() -> None:
+def require_spark() -> None:
     """Raises `CaptureError` where Spark's Python side is not installed."""
     if find_spec("pyspark") is None:
         raise CaptureError(MISSING)
 
 
 @contextmanager
-def session(on: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, Bar]]":
+def spark_session(on: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, SparkProgress]]":
     """A session of Spark's, and who can be told how far it is. Raises `CaptureError` where there is none, and for what
     fails in it: then what it is `about` is named."""
-    need()
+    require_spark()
     from dissector.pipeline.spark_session import JobError, NoSparkError
     from dissector.pipeline.spark_session import session as started
 
@@ -61,9 +61,9 @@ def session(on: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, Bar]]
 
 
 @contextmanager
-def _bar(on: Cluster) -> Iterator[Bar]:
+def _bar(on: Cluster) -> Iterator[SparkProgress]:
     if on.verbose or not sys.stderr.isatty():
-        yield Bar()
+        yield SparkProgress()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -72,4 +72,4 @@ def _bar(on: Cluster) -> Iterator[Bar]:
     # Standard error is another one while Spark is there (`pipeline.spark_session`): nobody else is to put it back.
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as shown:
-        yield Bar(shown)
+        yield SparkProgress(shown)

@@ -19,15 +19,15 @@ from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.errors import UsageError
-from dissector.cli.filtering import nothing_fits, wanted
+from dissector.cli.exit_codes import NEGATIVE, print_error
+from dissector.cli.filter_option import no_match_message, parse_filter
 from dissector.cli.formats import StatsFormat
-from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.pages import DIM, NAME, NOTE, print_lines, write_out
-from dissector.cli.pages import Line as Styled
-from dissector.cli.plots import pictures
-from dissector.cli.progress import examine_with_progress, read_with_progress, step_with_progress
-from dissector.cli.show import nothing_found
-from dissector.cli.tables import are_tables, opened, summary, told_empty
+from dissector.cli.render.pages import DIM, NAME, NOTE, print_lines, write_out
+from dissector.cli.render.pages import Line as Styled
+from dissector.cli.render.plots import pictures
+from dissector.cli.render.progress import examine_with_progress, read_with_progress, step_with_progress
+from dissector.cli.show import no_kafka_message
+from dissector.cli.tables import are_tables, no_rows_message, open_tables, summary
 from dissector.core.arrays import Int64
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
@@ -80,23 +80,23 @@ def stats(
 ) -> int:
     """Count and print, as tables or as pictures (`plot`); the exit code: 0, or 1 where there is no Kafka in it, or
     nothing fits the filter."""
-    fitting, table = wanted(filter), breakdown(by)
+    fitting, table = parse_filter(filter), breakdown(by)
     if plot and (by is not None or form is not StatsFormat.TEXT):
-        return complain("--plot: the pictures are always the same ones: without --by and --format")
+        raise UsageError("--plot does not go with --by or --format")
     if are_tables(files, on, (asked, ports)):
         return _of_tables(files[0], on, table, form, fitting, plot=plot)
     with infrequent_collection(), Capture(files, response_to=asked, ports=ports) as capture:
         read_with_progress(capture)
         for problem in capture.problems:
-            complain(problem.message)
+            print_error(problem.message)
         if not len(capture):
-            complain(nothing_found(capture))
+            print_error(no_kafka_message(capture))
             return NEGATIVE
         rows = None
         if fitting is not None:
             rows = np.concatenate([_NONE, *(selected.rows for selected in capture.select(fitting))])
             if not len(rows):
-                complain(nothing_fits(fitting, len(capture)))
+                print_error(no_match_message(fitting, len(capture)))
                 return NEGATIVE
         if isinstance(table, RowField):
             if table.reads_findings:
@@ -114,7 +114,7 @@ def stats(
 def _of_tables(
     folder: str, on: Cluster, by: str | RowField | None, form: StatsFormat, fitting: "Filter | None", *, plot: bool
 ) -> int:
-    with opened(folder, on) as (tables, bar):
+    with open_tables(folder, on) as (tables, bar):
         from dissector.pipeline.table_statistics import counts_by, over_time, statistics
 
         if isinstance(by, RowField):
@@ -124,7 +124,7 @@ def _of_tables(
             rows = sum(counted.kinds.values())
         if not rows:
             bar.stop()
-            complain(told_empty(folder, tables, fitting))
+            print_error(no_rows_message(folder, tables, fitting))
             return NEGATIVE
         over = over_time(tables, fitting) if plot else None
         told = summary(folder, tables, rows)

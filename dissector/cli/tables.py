@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dissector.capture import CaptureError
 from dissector.cli.cluster import THIS_MACHINE, Cluster
-from dissector.cli.filtering import nothing_fits
+from dissector.cli.errors import UsageError
+from dissector.cli.exit_codes import NEGATIVE, print_error
+from dissector.cli.filter_option import no_match_message
 from dissector.cli.formats import Format
-from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.printing import Printing
-from dissector.cli.spark import Bar, session
+from dissector.cli.render.printing import RowRenderer
+from dissector.cli.spark import SparkProgress, spark_session
 from dissector.core.text import clean, counted
 from dissector.exchange.model import Exchange
 
@@ -46,22 +47,22 @@ def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, options: Sequen
     if not folders:
         bare = next((each for each in files if is_directory(each)), None)
         if bare is not None:
-            raise CaptureError(f"{bare}: is a directory, and no tables are in it")
+            raise CaptureError(f"{bare}: a directory without tables")
         if on.is_chosen:
-            raise CaptureError(f"{files[0]}: --master, --remote, --conf and -v are for tables, and for ingest")
+            raise UsageError(f"{files[0]}: --master, --remote, --conf and -v are for tables and ingest only")
         return False
     if len(files) > 1:
-        raise CaptureError(f"{folders[0]}: tables stand alone: the captures of one folder are asked together")
+        raise UsageError(f"{folders[0]}: name one folder of tables and nothing else")
     if any(options):
-        raise CaptureError(f"{folders[0]}: --response, --port and --show-secrets are for captures, and for ingest")
+        raise UsageError(f"{folders[0]}: --response, --port and --show-secrets are for captures and ingest only")
     return True
 
 
 @contextmanager
-def opened(folder: str, on: Cluster) -> "Iterator[tuple[Tables, Bar]]":
-    """The tables of a folder, and who is told how far Spark is with them. Raises what `session` does, and
+def open_tables(folder: str, on: Cluster) -> "Iterator[tuple[Tables, SparkProgress]]":
+    """The tables of a folder, and who is told how far Spark is with them. Raises what `spark_session` does, and
     `CaptureError` where there are no tables."""
-    with session(on, folder) as (spark, bar):
+    with spark_session(on, folder) as (spark, bar):
         from dissector.pipeline.stage_progress import stage
 
         with stage(spark, "reading tables", bar):
@@ -78,9 +79,9 @@ def tables_of(spark: "SparkSession", folder: str) -> "Tables":
     return tables
 
 
-def show(folder: str, on: Cluster, printing: Printing, limit: int | None, fitting: "Filter | None") -> int:
+def show(folder: str, on: Cluster, printing: RowRenderer, limit: int | None, fitting: "Filter | None") -> int:
     """Print the rows that fit, in their order; the exit code: 0, or 1 for none."""
-    with opened(folder, on) as (tables, bar):
+    with open_tables(folder, on) as (tables, bar):
         head, printed = printing.head, 0
         out = sys.stdout.buffer
         if printing.form is Format.CSV:  # names stand above no rows, too
@@ -93,16 +94,18 @@ def show(folder: str, on: Cluster, printing: Printing, limit: int | None, fittin
         out.flush()
         bar.stop()
         if not printed:
-            complain(told_empty(folder, tables, fitting))
+            print_error(no_rows_message(folder, tables, fitting))
             return NEGATIVE
         if printing.form is Format.TREE and not tables.has_frames:
-            complain(f"{folder}: {NOT_KEPT}")
+            print_error(f"{folder}: {NOT_KEPT}")
         told = summary(folder, tables, printed)
     print(told, file=sys.stderr)
     return 0
 
 
-def lines(tables: "Tables", printing: Printing, fitting: "Filter | None", limit: int | None = None) -> Iterator[bytes]:
+def lines(
+    tables: "Tables", printing: RowRenderer, fitting: "Filter | None", limit: int | None = None
+) -> Iterator[bytes]:
     """What is printed for the rows that fit, in their order."""
     import pyarrow as pa
 
@@ -125,7 +128,7 @@ def summary(folder: str, tables: "Tables", rows: int) -> str:
     return f"{clean(folder)}: {counted(rows, 'row')} of {counted(captures, 'capture')}{problems}"
 
 
-def told_empty(folder: str, tables: "Tables", fitting: "Filter | None") -> str:
+def no_rows_message(folder: str, tables: "Tables", fitting: "Filter | None") -> str:
     """Why there is nothing to print."""
     count = tables.table("exchanges").count()
-    return nothing_fits(fitting, count) if fitting and count else f"{folder}: no rows in the tables"
+    return no_match_message(fitting, count) if fitting and count else f"{folder}: no rows in the tables"

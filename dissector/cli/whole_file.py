@@ -12,8 +12,8 @@ import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.cli.formats import Format
-from dissector.cli.printing import Printing
-from dissector.cli.progress import examine_with_progress
+from dissector.cli.render.printing import RowRenderer
+from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.workers import print_rows
 from dissector.core.arrays import Int64
 
@@ -29,7 +29,7 @@ EARLY: Final = 1 << 12
 class WholeFile:
     """One file, printed once; of its rows those that fit a filter, if there is one."""
 
-    def __init__(self, capture: Capture, printing: Printing, fitting: "Filter | None") -> None:
+    def __init__(self, capture: Capture, printing: RowRenderer, fitting: "Filter | None") -> None:
         self._capture = capture
         self._printing = printing
         self._fitting = fitting

@@ -9,6 +9,6 @@ from dissector.filter.compiler import Filter, parse
 from dissector.filter.completion import Completion, complete
 from dissector.filter.errors import FilterError
 from dissector.filter.from_value import cell_expression, expression
-from dissector.filter.selection import Selected
+from dissector.filter.selection import SelectedRows
 
-__all__ = ["Completion", "Filter", "FilterError", "Selected", "cell_expression", "complete", "expression", "parse"]
+__all__ = ["Completion", "Filter", "FilterError", "SelectedRows", "cell_expression", "complete", "expression", "parse"]

@@ -16,13 +16,13 @@ from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
 from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS, RowField
-from dissector.filter.conditions import Condition, Joined, Look, Negated, OfBody, OfRow, OfSubject
+from dissector.filter.conditions import Condition, FieldTest, Joined, Negated, OfBody, OfRow, OfSubject
 from dissector.filter.errors import FilterError, MisfitError, nearest
-from dissector.filter.grammar import Comparison, Existence, Negation, Syntax, Word, read
+from dissector.filter.grammar import ComparisonSyntax, ExistenceSyntax, FilterWord, NegationSyntax, Syntax, read
 from dissector.filter.message_fields import by_last, headers, kind_of, lookup
 from dissector.filter.predicates import Predicate, predicate
 from dissector.filter.row_field_kinds import counts_nanoseconds, kind_of_row_field
-from dissector.filter.value_types import Kind, Type, is_time
+from dissector.filter.value_types import ValueKind, ValueType, is_time
 
 
 @dataclass(frozen=True)
@@ -66,52 +66,54 @@ class _Meaning:
         self._text = text
 
     def of(self, tree: Syntax) -> Condition:
-        if isinstance(tree, Negation):
+        if isinstance(tree, NegationSyntax):
             return Negated(self.of(tree.of))
-        if isinstance(tree, Comparison):
+        if isinstance(tree, ComparisonSyntax):
             return self._test(tree.name, tree)
-        if isinstance(tree, Existence):
+        if isinstance(tree, ExistenceSyntax):
             return self._test(tree.name, None)
         parts = [self.of(part) for part in tree.parts]
         return Joined(tuple(sorted(parts, key=lambda part: not part.is_of_index)), tree.every)
 
-    def _test(self, name: Word, asked: Comparison | None) -> Condition:
+    def _test(self, name: FilterWord, asked: ComparisonSyntax | None) -> Condition:
         try:
             field = ROW_FIELDS.get(name.text)
             if field is not None:
                 return _of_row(field, name.text, asked)
             places = lookup(name.text)
             if not places:
-                raise MisfitError(name.column, f"nothing is called {name.text!r}", near_names(name.text))
+                raise MisfitError(name.column, f"unknown field {name.text!r}", near_names(name.text))
             return _of_body(places, asked)
         except MisfitError as error:
             raise FilterError(self._text, error.column, error.message, error.near) from None
 
 
-def _predicate(kind: Kind, asked: Comparison | None) -> Predicate | None:
+def _predicate(kind: ValueKind, asked: ComparisonSyntax | None) -> Predicate | None:
     return None if asked is None else predicate(kind, asked.operator, asked.values)
 
 
-def _of_row(field: RowField, name: str, asked: Comparison | None) -> Condition:
+def _of_row(field: RowField, name: str, asked: ComparisonSyntax | None) -> Condition:
     kind = kind_of_row_field(field, name)
     if field.subject is not None:
         return OfSubject(field, field.subject, _predicate(kind, asked))
-    if asked is None or kind.type is not Type.TIME:
+    if asked is None or kind.type is not ValueType.TIME:
         return OfRow(field, _predicate(kind, asked))
     bare = counts_nanoseconds(field, name)
     absolute = [
-        is_time(Word(part, 0)) or (bare and part.isdecimal()) for word in asked.values for part in word.text.split("..")
+        is_time(FilterWord(part, 0)) or (bare and part.isdecimal())
+        for word in asked.values
+        for part in word.text.split("..")
     ]
     if any(absolute) and not all(absolute):
         raise MisfitError(asked.values[0].column, "dates and times since the start can't be mixed")
     return OfRow(field, _predicate(kind, asked), is_relative=not any(absolute))
 
 
-def _of_body(places: Sequence[FieldPlace], asked: Comparison | None) -> Condition:
+def _of_body(places: Sequence[FieldPlace], asked: ComparisonSyntax | None) -> Condition:
     """A test of every place that the words can be compared with; a `MisfitError` where that is none."""
     misfits: list[MisfitError] = []
-    predicates: dict[Kind, Predicate | None] = {}
-    looks: dict[tuple[str, str], dict[Path, Look]] = {}
+    predicates: dict[ValueKind, Predicate | None] = {}
+    looks: dict[tuple[str, str], dict[Path, FieldTest]] = {}
     api_keys: dict[str, set[int | None]] = {}
     for place in places:
         kind = kind_of(place)
@@ -121,7 +123,7 @@ def _of_body(places: Sequence[FieldPlace], asked: Comparison | None) -> Conditio
             except MisfitError as error:
                 misfits.append(_with_fields(error, place))
                 continue
-        look = Look(place.path, place.opened, predicates[kind])
+        look = FieldTest(place.path, place.opened, predicates[kind])
         looks.setdefault((place.side, place.message), {})[place.path] = look
         api_keys.setdefault(place.side, set()).add(place.api_key)
     if not looks:

@@ -14,7 +14,7 @@ from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter.message_fields import BODY, HEADER, by_last, headers, kind_of, lookup
 from dissector.filter.predicates import ORDERS
 from dissector.filter.row_field_kinds import kind_of_row_field
-from dissector.filter.value_types import Kind, Type
+from dissector.filter.value_types import ValueKind, ValueType
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE
 from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.loader import api, api_named, apis
@@ -34,7 +34,7 @@ _OPERATORS: Final = {
 }  # fmt: skip
 _JOINS: Final = {"&&": "and", "||": "or"}
 _EXAMPLES: Final = {
-    Type.DURATION: ("10ms", "100ms", "1s"), Type.TIME: ("1s", "1m"), Type.BOOLEAN: ("true", "false"),
+    ValueType.DURATION: ("10ms", "100ms", "1s"), ValueType.TIME: ("1s", "1m"), ValueType.BOOLEAN: ("true", "false"),
 }  # fmt: skip
 ApiKeys = frozenset[int] | None
 """Which APIs are left; None: all."""
@@ -150,7 +150,7 @@ def _names(part: str, api_keys: ApiKeys) -> list[tuple[str, str]]:
         field = ROW_FIELDS[name]
         if dot == "" or name.startswith(f"{above}."):
             kind = kind_of_row_field(field)
-            has_values = kind.type is not Type.STRUCT
+            has_values = kind.type is not ValueType.STRUCT
             words[name] = f"{field.description} ({kind.words})" if has_values else field.description
     if not dot:
         words |= {f"{side}.": f"the fields of the {side}" for side in SIDES}
@@ -225,7 +225,7 @@ def _versions(place: FieldPlace) -> str:
     return f"v{place.versions.intersect(known.versions)}" if known else f"v{place.versions}"
 
 
-def _kinds(name: str) -> list[Kind]:
+def _kinds(name: str) -> list[ValueKind]:
     field = ROW_FIELDS.get(name)
     if field is not None:
         return [kind_of_row_field(field, name)]
@@ -233,12 +233,14 @@ def _kinds(name: str) -> list[Kind]:
 
 
 def _operators(name: str) -> Iterator[tuple[str, str]]:
-    kinds = [kind for kind in _kinds(name) if kind.type is not Type.STRUCT]
+    kinds = [kind for kind in _kinds(name) if kind.type is not ValueType.STRUCT]
     for operator, words in _OPERATORS.items():
         if operator in ORDERS:
-            fits = any(kind.ordered and (kind.is_number or kind.type in (Type.FLOAT, Type.ANY)) for kind in kinds)
+            fits = any(
+                kind.ordered and (kind.is_number or kind.type in (ValueType.FLOAT, ValueType.ANY)) for kind in kinds
+            )
         elif operator in ("contains", "matches"):
-            fits = any(not kind.is_number or kind.enum for kind in kinds if kind.type is not Type.BOOLEAN)
+            fits = any(not kind.is_number or kind.enum for kind in kinds if kind.type is not ValueType.BOOLEAN)
         else:
             fits = bool(kinds)
         if fits:

@@ -173,7 +173,7 @@ class OfSubject:
 
 
 @dataclass(frozen=True)
-class Look:
+class FieldTest:
     """What is looked for at one path of a message."""
 
     path: Path
@@ -186,7 +186,7 @@ class OfBody:
     """A field of messages: `looks` by side and message, headers by the side's name. `api_keys` are those of each side
     that have it; None for all, and for entries of Kafka's own files."""
 
-    looks: Mapping[tuple[str, str], tuple[Look, ...]]
+    looks: Mapping[tuple[str, str], tuple[FieldTest, ...]]
     api_keys: Mapping[str, frozenset[int | None]]
 
     is_of_index = False

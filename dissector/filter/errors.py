@@ -10,8 +10,8 @@ class FilterError(ValueError):
     """`column` counts characters of `text` from 0; `near` are words that would be right there, likeliest first."""
 
     def __init__(self, text: str, column: int, message: str, near: tuple[str, ...] = ()) -> None:
-        told = f"; near it: {', '.join(near)}" if near else ""
-        super().__init__(clean(f"column {column + 1}: {message}{told}"))
+        hint = f"; did you mean {', '.join(near)}" if near else ""
+        super().__init__(clean(f"column {column + 1}: {message}{hint}"))
         self.text = text
         self.column = column
         self.message = message

@@ -13,7 +13,7 @@ from dissector.exchange.field_paths import STRUCT
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter.message_fields import kind_of, lookup
 from dissector.filter.row_field_kinds import kind_of_row_field
-from dissector.filter.value_types import NANOSECONDS, Kind, Type
+from dissector.filter.value_types import NANOSECONDS, ValueKind, ValueType
 from dissector.protocol.schema.enums import API_KEY
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_.:/+-]+")
@@ -30,7 +30,7 @@ def expression(path: str, value: object) -> str:
     if isinstance(value, dict | list) or (isinstance(value, float) and not isfinite(value)):
         return name
     kind = next((kind_of(place) for place in lookup(name) if place.type != STRUCT), None)
-    return f"{name} == {_worded(value, kind or Kind(Type.ANY))}"
+    return f"{name} == {_worded(value, kind or ValueKind(ValueType.ANY))}"
 
 
 def cell_expression(name: str, value: object) -> str:
@@ -39,7 +39,7 @@ def cell_expression(name: str, value: object) -> str:
     if value is None:
         return f"!{name}"
     kind = kind_of_row_field(ROW_FIELDS[name])
-    if kind.type is Type.TIME:
+    if kind.type is ValueType.TIME:
         return f"{name} == {calendar(int(str(value)))}"
     if isinstance(value, int) and not isinstance(value, bool) and (kind.enum or kind.names):
         return f"{name} == {kind.members.get(value, value)}"
@@ -48,7 +48,7 @@ def cell_expression(name: str, value: object) -> str:
     return f"{name} == {_worded(value, kind)}"
 
 
-def _worded(value: object, kind: Kind) -> str:
+def _worded(value: object, kind: ValueKind) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -59,7 +59,7 @@ def _worded(value: object, kind: Kind) -> str:
         return repr(value)
     if not isinstance(value, int):
         return _quoted(str(value))
-    if kind.type is Type.DURATION:
+    if kind.type is ValueType.DURATION:
         return _duration(value * kind.scale)
     return str(kind.members.get(value, value)) if kind.enum else str(value)
 

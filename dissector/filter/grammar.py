@@ -55,7 +55,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class FilterWord:
     """A name, an operator or a value as it stands in the text; `text` without its quotes."""
 
     text: str
@@ -64,35 +64,35 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonSyntax:
     """A name beside one value, or several: for ``in`` any of them may fit."""
 
-    name: Word
-    operator: Word
-    values: tuple[Word, ...]
+    name: FilterWord
+    operator: FilterWord
+    values: tuple[FilterWord, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Existence:
+class ExistenceSyntax:
     """A name by itself."""
 
-    name: Word
+    name: FilterWord
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class NegationSyntax:
     of: "Syntax"
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class JoinSyntax:
     """Joined by ``&&``, or else by ``||``."""
 
     parts: tuple["Syntax", ...]
     every: bool
 
 
-Syntax = Comparison | Existence | Negation | Together
+Syntax = ComparisonSyntax | ExistenceSyntax | NegationSyntax | JoinSyntax
 
 
 def read(text: str) -> Syntax:
@@ -141,34 +141,34 @@ class _Builder(Transformer[Token, Syntax]):
         return parts[0]
 
     def any(self, parts: list[Syntax]) -> Syntax:
-        return Together(tuple(parts), every=False)
+        return JoinSyntax(tuple(parts), every=False)
 
     def all(self, parts: list[Syntax]) -> Syntax:
-        return Together(tuple(parts), every=True)
+        return JoinSyntax(tuple(parts), every=True)
 
     def negation(self, parts: list[Syntax]) -> Syntax:
         [of] = parts
-        return of.of if isinstance(of, Negation) else Negation(of)
+        return of.of if isinstance(of, NegationSyntax) else NegationSyntax(of)
 
-    def comparison(self, parts: list[Token | Word]) -> Syntax:
+    def comparison(self, parts: list[Token | FilterWord]) -> Syntax:
         name, operator = (part for part in parts if isinstance(part, Token))
-        asked = Word(operator.lower(), operator.start_pos or 0)
-        return Comparison(_word(name), asked, tuple(part for part in parts if isinstance(part, Word)))
+        asked = FilterWord(operator.lower(), operator.start_pos or 0)
+        return ComparisonSyntax(_word(name), asked, tuple(part for part in parts if isinstance(part, FilterWord)))
 
     membership = comparison
 
     def existence(self, parts: list[Token]) -> Syntax:
-        return Existence(_word(parts[0]))
+        return ExistenceSyntax(_word(parts[0]))
 
-    def value(self, parts: list[Token]) -> Word:
+    def value(self, parts: list[Token]) -> FilterWord:
         [token] = parts
         if token.type == "QUOTED":
-            return Word(unquoted(token), token.start_pos or 0, quoted=True)
+            return FilterWord(unquoted(token), token.start_pos or 0, quoted=True)
         return _word(token)
 
 
-def _word(token: Token) -> Word:
-    return Word(str(token), token.start_pos or 0)
+def _word(token: Token) -> FilterWord:
+    return FilterWord(str(token), token.start_pos or 0)
 
 
 @cache
@@ -185,12 +185,12 @@ def _unexpected(text: str, error: UnexpectedInput) -> FilterError:
         expected, found = error.allowed, text[column]
     near = tuple(word for name, word in EXPECTED.items() if name in expected and _is_open(word, text[:column]))
     if not found:
-        return FilterError(text, len(text), "the filter ends too early", near)
+        return FilterError(text, len(text), "incomplete filter", near)
     if found in "\"'":
-        return FilterError(text, column, "the quote is not closed")
+        return FilterError(text, column, "unterminated quote")
     if found in _MEANT and text[column : column + 2] != _MEANT[found]:
         near = (_MEANT[found],)
-    return FilterError(text, column, f"{found!r} can't stand here", near)
+    return FilterError(text, column, f"unexpected {found!r}", near)
 
 
 def _is_open(word: str, before: str) -> bool:
@@ -209,6 +209,6 @@ def _depth(tree: Syntax) -> int:
 
 
 def _parts(tree: Syntax) -> tuple[Syntax, ...]:
-    if isinstance(tree, Negation):
+    if isinstance(tree, NegationSyntax):
         return (tree.of,)
-    return tree.parts if isinstance(tree, Together) else ()
+    return tree.parts if isinstance(tree, JoinSyntax) else ()

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 from dissector.exchange.field_paths import DECODED, SIDES, STRUCT, FieldPlace, Path, header_fields, places
-from dissector.filter.value_types import Kind, Type
+from dissector.filter.value_types import ValueKind, ValueType
 from dissector.protocol.embedded.extra_schemas import extra_schemas
 from dissector.protocol.schema.enums import enum_of
 from dissector.protocol.schema.loader import entries, message
@@ -20,8 +20,9 @@ ANY: Final = "any"
 """The type of what bytes hold, of which the tables of the message say nothing."""
 MILLISECOND: Final = 10**6
 _TYPES: Final = {
-    STRUCT: Type.STRUCT, ANY: Type.ANY, "bool": Type.BOOLEAN, "float64": Type.FLOAT, "string": Type.TEXT,
-    "uuid": Type.UUID, "bytes": Type.BYTES, "records": Type.BYTES,
+    STRUCT: ValueType.STRUCT, ANY: ValueType.ANY, "bool": ValueType.BOOLEAN, "float64": ValueType.FLOAT,
+    "string": ValueType.TEXT,
+    "uuid": ValueType.UUID, "bytes": ValueType.BYTES, "records": ValueType.BYTES,
 }  # fmt: skip
 _FREE: Final = ("SaslAuthenticateRequest", "SaslAuthenticateResponse", "PushTelemetryRequest")
 """Messages of which no table knows what is inside."""
@@ -98,18 +99,18 @@ def _gather(fields: Iterable[Field], names: set[str]) -> None:
         _gather(field.fields, names)
 
 
-def kind_of(place: FieldPlace) -> Kind:
+def kind_of(place: FieldPlace) -> ValueKind:
     """The kind of what stands at a place."""
     simple = _TYPES.get(place.type)
     if simple is not None:
-        return Kind(simple, nullable=True)
+        return ValueKind(simple, nullable=True)
     name = place.path[-1]
     enum = enum_of(_table(place), ".".join(place.path)) if place.field is not None else None
     if ("timestamp" in name and name != "timestamp_delta") or name.endswith("start_time_ms"):
-        return Kind(Type.TIME, enum, scale=MILLISECOND, nullable=True)
+        return ValueKind(ValueType.TIME, enum, scale=MILLISECOND, nullable=True)
     if name.endswith("_ms"):
-        return Kind(Type.DURATION, enum, scale=MILLISECOND, nullable=True)
-    return Kind(Type.INTEGER, enum, nullable=True)
+        return ValueKind(ValueType.DURATION, enum, scale=MILLISECOND, nullable=True)
+    return ValueKind(ValueType.INTEGER, enum, nullable=True)
 
 
 def _table(place: FieldPlace) -> str:

@@ -15,8 +15,8 @@ import re2
 
 from dissector.core.arrays import Bool, Int64
 from dissector.filter.errors import MisfitError
-from dissector.filter.grammar import Word
-from dissector.filter.value_types import Kind, Type, boolean, data, number, text, utf8, uuid
+from dissector.filter.grammar import FilterWord
+from dissector.filter.value_types import ValueKind, ValueType, boolean, data, number, text, utf8, uuid
 
 Predicate = Callable[[object], bool]
 ORDERS: Final = ("<", "<=", ">", ">=")
@@ -75,7 +75,7 @@ class Contains:
         return isinstance(value, str) and self.wanted in utf8(value)
 
 
-def predicate(kind: Kind, operator: Word, words: Sequence[Word]) -> Predicate:
+def predicate(kind: ValueKind, operator: FilterWord, words: Sequence[FilterWord]) -> Predicate:
     """What asks a value of this kind; null is asked about by ``== null`` and ``!= null``. Raises `MisfitError`."""
     nulls = [word for word in words if kind.nullable and not word.quoted and word.text == "null"]
     if nulls and operator.text in ("==", "!=", "in"):
@@ -87,37 +87,37 @@ def predicate(kind: Kind, operator: Word, words: Sequence[Word]) -> Predicate:
     return _predicate(kind, operator, words)
 
 
-def _predicate(kind: Kind, operator: Word, words: Sequence[Word]) -> Predicate:
+def _predicate(kind: ValueKind, operator: FilterWord, words: Sequence[FilterWord]) -> Predicate:
     asked = operator.text
-    if kind.type is Type.STRUCT:
-        raise MisfitError(operator.column, "it is a structure: only its fields have values")
-    if asked in ORDERS and (not kind.ordered or not (kind.is_number or kind.type in (Type.FLOAT, Type.ANY))):
-        raise MisfitError(operator.column, f"{asked} is for numbers: this is {kind.words}", ("==", "!=", "contains"))
+    if kind.type is ValueType.STRUCT:
+        raise MisfitError(operator.column, "this is a structure: compare one of its fields")
+    if asked in ORDERS and (not kind.ordered or not (kind.is_number or kind.type in (ValueType.FLOAT, ValueType.ANY))):
+        raise MisfitError(operator.column, f"{asked} needs a number: this is {kind.words}", ("==", "!=", "contains"))
     if asked in ("contains", "matches"):
         return _search(kind, operator, words[0])
     if kind.is_number:
         return Intervals(_spans(kind, asked, words))
-    if kind.type is Type.FLOAT:
+    if kind.type is ValueType.FLOAT:
         return _decimal(asked, words)
-    if kind.type is Type.ANY:
+    if kind.type is ValueType.ANY:
         return _anything(asked, words)
     wanted = frozenset(_constant(kind, word) for word in words)
     return NoneOf(wanted) if asked == "!=" else OneOf(wanted)
 
 
-def _constant(kind: Kind, word: Word) -> object:
+def _constant(kind: ValueKind, word: FilterWord) -> object:
     match kind.type:
-        case Type.BOOLEAN:
+        case ValueType.BOOLEAN:
             return boolean(word)
-        case Type.UUID:
+        case ValueType.UUID:
             return uuid(word)
-        case Type.BYTES:
+        case ValueType.BYTES:
             return data(word)
         case _:
             return text(word, kind)
 
 
-def _spans(kind: Kind, asked: str, words: Sequence[Word]) -> tuple[tuple[int, int], ...]:
+def _spans(kind: ValueKind, asked: str, words: Sequence[FilterWord]) -> tuple[tuple[int, int], ...]:
     if asked == "in":
         return tuple(_between(*_ends(kind, word)) for word in words)
     value = number(words[0], kind)
@@ -140,22 +140,25 @@ def _between(low: Fraction, high: Fraction) -> tuple[int, int]:
     return max(ceil(low), LEAST), min(floor(high), MOST)
 
 
-def _ends(kind: Kind, word: Word) -> tuple[Fraction, Fraction]:
+def _ends(kind: ValueKind, word: FilterWord) -> tuple[Fraction, Fraction]:
     """A value by itself, or ``10..20``."""
     first, dots, last = ("", "", "") if word.quoted else word.text.partition("..")
     if not dots:
         value = number(word, kind)
         return value, value
-    low, high = number(Word(first, word.column), kind), number(Word(last, word.column + len(first) + 2), kind)
+    low, high = (
+        number(FilterWord(first, word.column), kind),
+        number(FilterWord(last, word.column + len(first) + 2), kind),
+    )
     if low > high:
-        raise MisfitError(word.column, f"{word.text} is empty: its end is before its beginning", (f"{last}..{first}",))
+        raise MisfitError(word.column, f"empty range {word.text}: it ends before it begins", (f"{last}..{first}",))
     return low, high
 
 
-_PLAIN: Final = Kind(Type.INTEGER)
+_PLAIN: Final = ValueKind(ValueType.INTEGER)
 
 
-def _decimal(asked: str, words: Sequence[Word]) -> Predicate:
+def _decimal(asked: str, words: Sequence[FilterWord]) -> Predicate:
     """A number is the float nearest to it; those that are none compare with nothing."""
     ends = [(_nearest(word, low), _nearest(word, high)) for word in words for low, high in (_ends(_PLAIN, word),)]
     low = ends[0][0]
@@ -179,27 +182,27 @@ def _decimal(asked: str, words: Sequence[Word]) -> Predicate:
     return ask
 
 
-def _nearest(word: Word, exact: Fraction) -> float:
+def _nearest(word: FilterWord, exact: Fraction) -> float:
     try:
         return float(exact)
     except OverflowError:
         raise MisfitError(word.column, f"{word.text} is too large") from None
 
 
-def _anything(asked: str, words: Sequence[Word]) -> Predicate:
+def _anything(asked: str, words: Sequence[FilterWord]) -> Predicate:
     """Values of which no table tells the type: each is compared as what it is."""
     kinds = {
-        bool: Kind(Type.BOOLEAN), int: Kind(Type.INTEGER), float: Kind(Type.FLOAT), str: Kind(Type.TEXT),
-        bytes: Kind(Type.BYTES),
+        bool: ValueKind(ValueType.BOOLEAN), int: ValueKind(ValueType.INTEGER), float: ValueKind(ValueType.FLOAT),
+        str: ValueKind(ValueType.TEXT), bytes: ValueKind(ValueType.BYTES),
     }  # fmt: skip
     fitting: dict[type, Predicate] = {}
     for each, kind in kinds.items():
         try:
-            fitting[each] = _predicate(kind, Word(asked, words[0].column), words)
+            fitting[each] = _predicate(kind, FilterWord(asked, words[0].column), words)
         except MisfitError:
             continue
     if not fitting:
-        raise MisfitError(words[0].column, f"{words[0].text!r} is no number")
+        raise MisfitError(words[0].column, f"{words[0].text!r} is not a number")
 
     def ask(value: object) -> bool:
         found = fitting.get(type(value))
@@ -208,26 +211,26 @@ def _anything(asked: str, words: Sequence[Word]) -> Predicate:
     return ask
 
 
-def _search(kind: Kind, operator: Word, word: Word) -> Predicate:
+def _search(kind: ValueKind, operator: FilterWord, word: FilterWord) -> Predicate:
     """``contains`` and ``matches``, in a text, in bytes, or in what a number is called."""
-    if kind.type is Type.ANY:
-        texts, raw = (_search(Kind(each), operator, word) for each in (Type.TEXT, Type.BYTES))
+    if kind.type is ValueType.ANY:
+        texts, raw = (_search(ValueKind(each), operator, word) for each in (ValueType.TEXT, ValueType.BYTES))
         return lambda value: (texts if isinstance(value, str) else raw)(value)
-    if kind.type is Type.BYTES:
+    if kind.type is ValueType.BYTES:
         within = _within(operator, word, data(word))
         return lambda value: isinstance(value, bytes) and within(value)
     within = _within(operator, word, utf8(word.text))
     if kind.is_number and (kind.enum or kind.names):
         return lambda value: isinstance(value, int) and within(kind.name_of(value).encode())
-    if kind.type not in (Type.TEXT, Type.UUID):
-        message = f"{operator.text} is for texts and bytes: this is {kind.words}"
+    if kind.type not in (ValueType.TEXT, ValueType.UUID):
+        message = f"{operator.text} needs text or bytes: this is {kind.words}"
         raise MisfitError(operator.column, message, ("==", "<", "in"))
     if operator.text == "contains":
         return Contains(utf8(word.text))
     return lambda value: isinstance(value, str) and within(utf8(value))
 
 
-def _within(operator: Word, word: Word, wanted: bytes) -> Callable[[bytes], bool]:
+def _within(operator: FilterWord, word: FilterWord, wanted: bytes) -> Callable[[bytes], bool]:
     if operator.text == "contains":
         return lambda raw: wanted in raw
     options = re2.Options()
@@ -236,6 +239,6 @@ def _within(operator: Word, word: Word, wanted: bytes) -> Callable[[bytes], bool
     try:
         pattern = re2.compile(utf8(word.text), options)
     except re2.error as error:
-        told = error.args[0].decode("utf-8", "replace") if error.args else "it is too large"
-        raise MisfitError(word.column, f"no regular expression: {told.partition(':')[0]}") from None
+        reason = error.args[0].decode("utf-8", "replace") if error.args else "it is too large"
+        raise MisfitError(word.column, f"invalid regular expression: {reason.partition(':')[0]}") from None
     return lambda raw: pattern.search(raw) is not None

@@ -6,29 +6,29 @@ from typing import Final
 from dissector.core.finding import Severity
 from dissector.exchange.model import STORED
 from dissector.exchange.row_fields import FieldType, RowField
-from dissector.filter.value_types import Kind, Type
+from dissector.filter.value_types import ValueKind, ValueType
 from dissector.findings import CODES
 from dissector.index.exchange_table import KIND_NAMES
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE
 
 _KINDS: Final = {
-    FieldType.INTEGER: Kind(Type.INTEGER),
-    FieldType.SIZE: Kind(Type.INTEGER),
-    FieldType.DURATION: Kind(Type.DURATION, bare=None),
-    FieldType.TIME: Kind(Type.TIME, bare=10**9),
-    FieldType.TEXT: Kind(Type.TEXT),
-    FieldType.PRESENCE: Kind(Type.STRUCT),
-    FieldType.KIND: Kind(Type.TEXT, names=(*KIND_NAMES, *sorted(STORED))),
-    FieldType.CONNECTION: Kind(Type.INTEGER, prefix="C"),
-    FieldType.API: Kind(Type.INTEGER, API_KEY, ordered=False),
-    FieldType.ERROR: Kind(Type.INTEGER, ERROR_CODE),
-    FieldType.FINDING: Kind(Type.TEXT, names=CODES),
-    FieldType.SEVERITY: Kind(Type.INTEGER, names=tuple(Severity)),
+    FieldType.INTEGER: ValueKind(ValueType.INTEGER),
+    FieldType.SIZE: ValueKind(ValueType.INTEGER),
+    FieldType.DURATION: ValueKind(ValueType.DURATION, bare=None),
+    FieldType.TIME: ValueKind(ValueType.TIME, bare=10**9),
+    FieldType.TEXT: ValueKind(ValueType.TEXT),
+    FieldType.PRESENCE: ValueKind(ValueType.STRUCT),
+    FieldType.KIND: ValueKind(ValueType.TEXT, names=(*KIND_NAMES, *sorted(STORED))),
+    FieldType.CONNECTION: ValueKind(ValueType.INTEGER, prefix="C"),
+    FieldType.API: ValueKind(ValueType.INTEGER, API_KEY, ordered=False),
+    FieldType.ERROR: ValueKind(ValueType.INTEGER, ERROR_CODE),
+    FieldType.FINDING: ValueKind(ValueType.TEXT, names=CODES),
+    FieldType.SEVERITY: ValueKind(ValueType.INTEGER, names=tuple(Severity)),
 }
 _IN_NANOSECONDS: Final = "_ns"
 
 
-def kind_of_row_field(field: RowField, name: str = "") -> Kind:
+def kind_of_row_field(field: RowField, name: str = "") -> ValueKind:
     """The kind of a row field's values. By a `name` in ``_ns``, a number without a unit counts nanoseconds."""
     kind = _KINDS[field.type]
     return replace(kind, bare=1) if counts_nanoseconds(field, name) else kind

@@ -31,7 +31,7 @@ TOGETHER: Final = 64
 """Rows that are looked up at once."""
 
 
-class Selected(NamedTuple):
+class SelectedRows(NamedTuple):
     """What a step has found."""
 
     upto: int
@@ -40,7 +40,7 @@ class Selected(NamedTuple):
     """Numbers from 0, `(n,)`."""
 
 
-class Rows(Protocol):
+class SelectableRows(Protocol):
     """What is selected from: a capture."""
 
     @property
@@ -57,7 +57,7 @@ class Rows(Protocol):
         """Find out in short steps what rows tell by themselves, and keep it."""
 
 
-def select(filter: Filter, capture: Rows, start: int, stop: int) -> Iterator[Selected]:
+def select(filter: Filter, capture: SelectableRows, start: int, stop: int) -> Iterator[SelectedRows]:
     """The rows from `start` to before `stop` that fit."""
     stretch = FIRST
     while start < stop:
@@ -66,18 +66,18 @@ def select(filter: Filter, capture: Rows, start: int, stop: int) -> Iterator[Sel
         if (answers == OPEN).any():
             yield from _looked_at(filter, capture, start, answers)
         else:
-            yield Selected(end, start + np.flatnonzero(answers))
+            yield SelectedRows(end, start + np.flatnonzero(answers))
         start, stretch = end, min(2 * stretch, STRETCH)
 
 
-def narrowed(filter: Filter, capture: Rows, rows: range | Int64) -> UInt8:
+def narrowed(filter: Filter, capture: SelectableRows, rows: range | Int64) -> UInt8:
     """What the index tells of some rows, in ascending order, `(n,)`: `columns.NO`, `OPEN`, `YES`."""
     entries, columns = capture.index_rows(rows)
     of_index = filter.answers(columns)
     return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
 
 
-def candidates(filter: Filter, capture: Rows, rows: range) -> Int64:
+def candidates(filter: Filter, capture: SelectableRows, rows: range) -> Int64:
     """Those of some rows that may fit, by the index alone, `(n,)`."""
     found = [np.zeros(0, np.int64)]
     for start in range(rows.start, rows.stop, STRETCH):
@@ -86,7 +86,7 @@ def candidates(filter: Filter, capture: Rows, rows: range) -> Int64:
     return np.concatenate(found)
 
 
-def matching(filter: Filter, capture: Rows, rows: Int64) -> Int64:
+def matching(filter: Filter, capture: SelectableRows, rows: Int64) -> Int64:
     """Which of these rows, in ascending order, fit now: for those that were answered since they were looked at."""
     fitting = [np.zeros(0, np.int64)]
     for start in range(0, len(rows), STRETCH):
@@ -104,7 +104,7 @@ def matching(filter: Filter, capture: Rows, rows: Int64) -> Int64:
     return np.concatenate(fitting)
 
 
-def _looked_at(filter: Filter, capture: Rows, start: int, answers: UInt8) -> Iterator[Selected]:
+def _looked_at(filter: Filter, capture: SelectableRows, start: int, answers: UInt8) -> Iterator[SelectedRows]:
     """A stretch with rows that have to be looked at, result by result."""
     doubtful = np.flatnonzero(answers == OPEN)
     told = 0
@@ -114,22 +114,22 @@ def _looked_at(filter: Filter, capture: Rows, start: int, answers: UInt8) -> Ite
         if filter.asks_told:
             for _ in capture.examine_messages(start + some):
                 if perf_counter() - begun > STEP:
-                    yield Selected(start + told, np.zeros(0, np.int64))
+                    yield SelectedRows(start + told, np.zeros(0, np.int64))
                     begun = perf_counter()
             answers[some] = narrowed(filter, capture, start + some)
             some = some[answers[some] == OPEN]
         for at, exchange in _together(capture, start, some):
             answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
             if perf_counter() - begun > STEP:
-                yield Selected(start + at + 1, start + told + np.flatnonzero(answers[told : at + 1]))
+                yield SelectedRows(start + at + 1, start + told + np.flatnonzero(answers[told : at + 1]))
                 told, begun = at + 1, perf_counter()
         upto = int(doubtful[first + PIECE]) if first + PIECE < len(doubtful) else len(answers)
         if perf_counter() - begun > STEP or upto == len(answers):
-            yield Selected(start + upto, start + told + np.flatnonzero(answers[told:upto]))
+            yield SelectedRows(start + upto, start + told + np.flatnonzero(answers[told:upto]))
             told, begun = upto, perf_counter()
 
 
-def _together(capture: Rows, start: int, doubtful: Int64) -> Iterator[tuple[int, Exchange]]:
+def _together(capture: SelectableRows, start: int, doubtful: Int64) -> Iterator[tuple[int, Exchange]]:
     """The exchanges of rows of a stretch, with their places in it."""
     for first in range(0, len(doubtful), TOGETHER):
         some = doubtful[first : first + TOGETHER]

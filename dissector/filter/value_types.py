@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from dissector.filter.errors import MisfitError, nearest
-from dissector.filter.grammar import Word
+from dissector.filter.grammar import FilterWord
 from dissector.protocol.schema.enums import API_KEY, members, name_of, number_of
 from dissector.protocol.schema.loader import api_named
 
@@ -38,7 +38,7 @@ _TIME: Final = re.compile(
 _UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
-class Type(StrEnum):
+class ValueType(StrEnum):
     """The words that people read."""
 
     INTEGER = "number"
@@ -53,14 +53,14 @@ class Type(StrEnum):
     ANY = "what the bytes hold"
 
 
-NUMBERS: Final = frozenset((Type.INTEGER, Type.DURATION, Type.TIME))
+NUMBERS: Final = frozenset((ValueType.INTEGER, ValueType.DURATION, ValueType.TIME))
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueKind:
     """The values of a field. Those of a duration count `scale` nanoseconds each, as do a time's, since 1970."""
 
-    type: Type
+    type: ValueType
     enum: str | None = None
     """What its numbers are called, among the enums of the tables; `names` are those of other numbers."""
     names: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Kind:
         return name_of(self.enum, number) if self.enum else self.names[number]
 
 
-def number(word: Word, kind: Kind) -> Fraction:
+def number(word: FilterWord, kind: ValueKind) -> Fraction:
     """The number that a word is, in the field's own; raises `MisfitError`."""
     text = word.text
     named = _named(text, kind)
@@ -100,7 +100,7 @@ def number(word: Word, kind: Kind) -> Fraction:
         return Fraction(named)
     if found := _HEX_NUMBER.fullmatch(text):
         return Fraction(int(found[1] + found[2], 16))
-    if kind.type is Type.TIME and (at := time_ns(text)) is not None:
+    if kind.type is ValueType.TIME and (at := time_ns(text)) is not None:
         return Fraction(at, kind.scale)
     found = _NUMBER.fullmatch(text.removeprefix(kind.prefix))
     if found is None:
@@ -108,17 +108,19 @@ def number(word: Word, kind: Kind) -> Fraction:
     value, unit = Fraction(found[1]), found[2]
     if not unit:
         if kind.bare is None and value:
-            raise MisfitError(word.column, f"{text} of what", tuple(f"{text}{each}" for each in ("ms", "s", "us")))
+            raise MisfitError(
+                word.column, f"missing unit: {text}", tuple(f"{text}{each}" for each in ("ms", "s", "us"))
+            )
         return value * (kind.bare or 1)
-    if kind.type in (Type.DURATION, Type.TIME) and unit in NANOSECONDS:
+    if kind.type in (ValueType.DURATION, ValueType.TIME) and unit in NANOSECONDS:
         return value * Fraction(NANOSECONDS[unit], kind.scale)
-    if kind.type is Type.INTEGER and unit in BYTES:
+    if kind.type is ValueType.INTEGER and unit in BYTES:
         return value * BYTES[unit]
-    units = BYTES if kind.type is Type.INTEGER else NANOSECONDS
-    raise MisfitError(word.column, f"{unit!r} is no unit of a {kind.type.value}", tuple(list(units)[:5]))
+    units = BYTES if kind.type is ValueType.INTEGER else NANOSECONDS
+    raise MisfitError(word.column, f"unknown unit {unit!r} for a {kind.type.value}", tuple(list(units)[:5]))
 
 
-def _named(text: str, kind: Kind) -> int | None:
+def _named(text: str, kind: ValueKind) -> int | None:
     if kind.enum == API_KEY:
         known = api_named(text)
         return known.key if known else None
@@ -128,17 +130,19 @@ def _named(text: str, kind: Kind) -> int | None:
     return kind.names.index(folded) if folded in kind.names else None
 
 
-def _no_number(word: Word, kind: Kind) -> MisfitError:
+def _no_number(word: FilterWord, kind: ValueKind) -> MisfitError:
     said = f"{word.text!r}" if word.text else "an empty text"
     if kind.enum or kind.names:
         near = nearest(word.text, kind.members.values()) or tuple(list(kind.members.values())[:5])
         what = {API_KEY: "API", "ErrorCode": "error"}.get(kind.enum or "", kind.enum or "of its names")
-        return MisfitError(word.column, f"{said} is no {what}" if kind.enum else f"{said} is none {what}", near)
-    examples = {Type.DURATION: ("50ms", "1.5s"), Type.TIME: ("2.5s", "2026-01-31T12:00:00Z")}.get(kind.type, ())
-    return MisfitError(word.column, f"{said} is no {kind.type.value}", examples)
+        return MisfitError(word.column, f"unknown {what} {said}" if kind.enum else f"unknown value {said}", near)
+    examples = {ValueType.DURATION: ("50ms", "1.5s"), ValueType.TIME: ("2.5s", "2026-01-31T12:00:00Z")}.get(
+        kind.type, ()
+    )
+    return MisfitError(word.column, f"{said} is not a {kind.type.value}", examples)
 
 
-def is_time(word: Word) -> bool:
+def is_time(word: FilterWord) -> bool:
     """Whether a word is a time of the calendar."""
     return time_ns(word.text) is not None
 
@@ -160,17 +164,17 @@ def time_ns(text: str) -> int | None:
 _SECOND: Final = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def text(word: Word, kind: Kind) -> str:
+def text(word: FilterWord, kind: ValueKind) -> str:
     """A word as a text; one of the field's own names, if it has some. Raises `MisfitError`."""
     if not kind.names:
         return word.text
     folded = word.text.casefold()
     if folded not in kind.names:
-        raise MisfitError(word.column, f"nothing here is called {word.text!r}", nearest(word.text, kind.names, 5))
+        raise MisfitError(word.column, f"unknown value {word.text!r}", nearest(word.text, kind.names, 5))
     return folded
 
 
-def data(word: Word) -> bytes:
+def data(word: FilterWord) -> bytes:
     """Bytes: ``0x00ff``, or the UTF-8 of a text, which may be quoted."""
     found = None if word.quoted else _HEX.fullmatch(word.text)
     return bytes.fromhex(found[1]) if found else utf8(word.text)
@@ -185,17 +189,17 @@ def _came_from_bytes(value: str) -> bool:
     return not any("\ud800" <= char < "\udc80" or "\udcff" < char < "\ue000" for char in value)
 
 
-def uuid(word: Word) -> str:
+def uuid(word: FilterWord) -> str:
     """A uuid as Kafka prints it, also from 8-4-4-4-12. Raises `MisfitError`."""
     if _UUID.fullmatch(word.text):
         return word.text
     try:
         return urlsafe_b64encode(UUID(word.text).bytes).rstrip(b"=").decode()
     except ValueError:
-        raise MisfitError(word.column, f"{word.text!r} is no uuid", ("AAAAAAAAAAAAAAAAAAAAAQ",)) from None
+        raise MisfitError(word.column, f"{word.text!r} is not a uuid", ("AAAAAAAAAAAAAAAAAAAAAQ",)) from None
 
 
-def boolean(word: Word) -> bool:
+def boolean(word: FilterWord) -> bool:
     """Raises `MisfitError`."""
     if word.text.casefold() not in ("true", "false"):
         raise MisfitError(word.column, f"{word.text!r} is neither true nor false", ("true", "false"))

@@ -16,7 +16,7 @@ from dissector.exchange.field_paths import SIDES
 from dissector.exchange.model import STORED
 from dissector.exchange.row_fields import RowField
 from dissector.filter import Filter
-from dissector.filter.conditions import Condition, Joined, Look, Negated, OfBody, OfRow, OfSubject
+from dissector.filter.conditions import Condition, FieldTest, Joined, Negated, OfBody, OfRow, OfSubject
 from dissector.filter.predicates import LEAST, Contains, Intervals, NoneOf, OneOf, Predicate
 from dissector.findings import CODES
 from dissector.protocol.schema.loader import alternatives, apis, message
@@ -190,7 +190,7 @@ def _body(condition: OfBody) -> _ColumnCondition:
     return _ColumnCondition(_any([*some, inferred]), is_exact=False)
 
 
-def _path_condition(side: str, name: str, look: Look) -> Column | None:
+def _path_condition(side: str, name: str, look: FieldTest) -> Column | None:
     """One path of a message; None where it can't be written."""
     fields = message(f"{side.capitalize()}Header" if name == side else name).fields
     if look.opened or look.predicate is None or any(alternatives(name, version) for version in _versions(name)):

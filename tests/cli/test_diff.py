@@ -60,7 +60,7 @@ def test_connections_matched_by_hand_are_compared_with_each_other_alone() -> Non
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((JAVA,), b"of one capture, --a and --b choose what to compare"),
+        ((JAVA,), b"with one capture, --a and --b choose what to compare"),
         ((JAVA, OTHER, "--match", "5=5"), b"--match 5=5: write the connections as A:3=B:5"),
         ((JAVA, AGAIN, OTHER, "--a", "api == Fetch"), b"for two sides"),
         ((JAVA, OTHER, "--b", "api = Fetch"), b"--b: column"),

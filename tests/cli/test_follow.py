@@ -14,7 +14,7 @@ from dissector.capture import Following
 from dissector.capture_session import Capture
 from dissector.cli.follow import completed, follow
 from dissector.cli.formats import Format
-from dissector.cli.printing import Printing
+from dissector.cli.render.printing import RowRenderer
 from tests.cli.test_commands import JAVA, KDISSECT
 from tests.conftest import CAPTURES
 from tests.traffic import RST, Packet, Turn, conversation, ethernet, exchanges, pcap, request, response
@@ -43,7 +43,7 @@ def test_every_row_comes_once_however_the_file_grows(bundled: Path, tmp_path: Pa
                 file.write(parts.pop(0))
 
     with Capture([Following(str(path), lambda: not parts)]) as capture:
-        printed = follow(capture, Printing(Format.JSON), out, step=grow)
+        printed = follow(capture, RowRenderer(Format.JSON), out, step=grow)
         lines = [json.loads(line) for line in out.getvalue().splitlines()]
         assert printed == len(lines) == len(capture)
         assert sorted(line["number"] for line in lines) == [*range(1, len(lines) + 1)]
@@ -118,5 +118,5 @@ def test_a_limit_ends_it() -> None:
         done = subprocess.run([*KDISSECT, "show", "-", "--limit", "5"], stdin=file, capture_output=True, check=True)
     assert len(done.stdout.splitlines()) == 6
     with Capture([Following(JAVA, lambda: True)]) as capture:
-        assert follow(capture, Printing(Format.TEXT), out, 5) == 5
+        assert follow(capture, RowRenderer(Format.TEXT), out, 5) == 5
     assert out.getvalue() == done.stdout

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture import CaptureError
 from dissector.cli.cluster import THIS_MACHINE, Cluster
+from dissector.cli.errors import UsageError
 from dissector.cli.tables import are_tables
 from tests.cli.test_commands import JAVA, kdissect
 
@@ -29,7 +29,7 @@ def test_where_spark_runs_is_for_tables(command: str, option: tuple[str, ...]) -
     done = kdissect(command, JAVA, *option)
     assert (done.returncode, done.stdout) == (2, b"")
     assert (
-        done.stderr.decode() == f"kdissect: {JAVA}: --master, --remote, --conf and -v are for tables, and for ingest\n"
+        done.stderr.decode() == f"kdissect: {JAVA}: --master, --remote, --conf and -v are for tables and ingest only\n"
     )
 
 
@@ -47,7 +47,7 @@ def test_a_diff_of_captures_has_no_cluster() -> None:
             ("show", "{}", "--port", "9092"),
             "{}: --response, --port and --show-secrets are for captures",
         ),
-        (("show", "{}", JAVA), "{}: tables stand alone: the captures of one folder are asked together"),
+        (("show", "{}", JAVA), "{}: name one folder of tables and nothing else"),
         (("show", "{}", "--conf", "spark.x"), "--conf spark.x: not NAME=VALUE"),
         (("stats", "{}", "--conf", "=1"), "--conf =1: not NAME=VALUE"),
         (
@@ -57,10 +57,10 @@ def test_a_diff_of_captures_has_no_cluster() -> None:
         (("stats", "{}", "--remote", "sc://127.0.0.1:1"), "sc://127.0.0.1:1: nobody answers there: connection refused"),
         (
             ("diff", "{}", "{}"),
-            "of tables, sides are TABLES:NAME, two or more, a client id's",
+            "with tables, name two or more sides as TABLES:NAME",
         ),
-        (("diff", "{}:a", JAVA), "of tables, sides are TABLES:NAME, two or more, a client id's"),
-        (("show", "{}/captures"), "{}/captures: is a directory, and no tables are in it"),
+        (("diff", "{}:a", JAVA), "with tables, name two or more sides as TABLES:NAME"),
+        (("show", "{}/captures"), "{}/captures: a directory without tables"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(folder: str, words: tuple[str, ...], why: str) -> None:
@@ -101,5 +101,5 @@ def test_without_java_one_line_says_how_to_get_it(
 def test_settings_are_names_and_values() -> None:
     assert Cluster(conf=("a=b=c", "d=")).settings == {"a": "b=c", "d": ""}
     assert not THIS_MACHINE.is_chosen
-    with pytest.raises(CaptureError, match="not NAME=VALUE"):
+    with pytest.raises(UsageError, match="not NAME=VALUE"):
         Cluster(conf=["a"])

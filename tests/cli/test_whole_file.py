@@ -9,7 +9,7 @@ import pytest
 from dissector.capture_session import Capture, Progress
 from dissector.cli import whole_file
 from dissector.cli.formats import Format
-from dissector.cli.printing import Printing
+from dissector.cli.render.printing import RowRenderer
 from dissector.cli.whole_file import WholeFile
 from dissector.filter import parse
 from tests.conftest import PCAPS
@@ -34,7 +34,7 @@ class Stdout:
 
 def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str | None, limit: int | None) -> bytes:
     """What is printed when all is known, row by row."""
-    printing = Printing.of(*form)
+    printing = RowRenderer.of(*form)
     with Capture([str(path) for path in paths]) as capture:
         for _ in capture.read():
             pass
@@ -62,7 +62,7 @@ def test_the_output_is_that_of_who_examines_first(
             for _ in capture.read():
                 pass
             wanted = None if text is None else parse(text)
-            printed = WholeFile(capture, Printing.of(*form), wanted).print(limit)
+            printed = WholeFile(capture, RowRenderer.of(*form), wanted).print(limit)
         expected = examined_first(paths, form, text, limit)
         assert out.buffer.getvalue() == expected
         assert printed == (expected.count(b"\n") > (1 if form[0] is Format.CSV else 0))
@@ -77,7 +77,7 @@ def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.Monke
     with Capture([str(path)]) as capture:
         for _ in capture.read():
             pass
-        WholeFile(capture, Printing.of(Format.CSV, None), parse("number > 0")).print(len(capture))
+        WholeFile(capture, RowRenderer.of(Format.CSV, None), parse("number > 0")).print(len(capture))
     assert out.buffer.getvalue() == examined_first([path], (Format.CSV, None), None, None)
 
 
@@ -97,7 +97,7 @@ def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: py
                 yield step
 
         monkeypatch.setattr(capture, "examine", examine)
-        WholeFile(capture, Printing.of(Format.TEXT, None), parse("api == Produce")).print(None)
+        WholeFile(capture, RowRenderer.of(Format.TEXT, None), parse("api == Produce")).print(None)
         assert len(sizes) > 5
         assert sizes[1] < sizes[len(sizes) // 2] < len(out.buffer.getvalue())
 
@@ -108,6 +108,6 @@ def test_a_limit_ends_the_examination_too(monkeypatch: pytest.MonkeyPatch) -> No
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
         for _ in capture.read():
             pass
-        WholeFile(capture, Printing.of(Format.TEXT, None), parse("api == Produce")).print(1)
+        WholeFile(capture, RowRenderer.of(Format.TEXT, None), parse("api == Produce")).print(1)
         assert out.buffer.getvalue().count(b"\n") == 2
         assert next(capture.examine()).done < len(capture)

@@ -9,7 +9,7 @@ import pytest
 
 from dissector.analysis.stats.row_field_counts import group_keys
 from dissector.capture_session import Capture
-from dissector.cli.fields import exchange_lines, index_lines, parse
+from dissector.cli.render.fields import exchange_lines, index_lines, parse
 from dissector.cli.stats import breakdown
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS, FieldType, RowField, json_fields, row_fields

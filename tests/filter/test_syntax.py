@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissector.filter import FilterError, complete, parse
-from dissector.filter.grammar import DEEPEST, LONGEST, Comparison, read
+from dissector.filter.grammar import DEEPEST, LONGEST, ComparisonSyntax, read
 from tests.filter.asking import asked, exchanges, opened
 
 WORDS = [
@@ -95,7 +95,11 @@ def test_not_binds_closer_than_and_and_that_closer_than_or(tree: Tree, spelling:
 
 def test_nothing_is_a_keyword_behind_an_operator() -> None:
     tree = read("client_id == not && client_id in {and, or} && nothing == exists")
-    assert [part.values[0].text for part in tree.parts if isinstance(part, Comparison)] == ["not", "and", "exists"]
+    assert [part.values[0].text for part in tree.parts if isinstance(part, ComparisonSyntax)] == [
+        "not",
+        "and",
+        "exists",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -132,5 +136,5 @@ def test_depth_that_means_something_is_bounded() -> None:
 def test_a_quoted_value_is_any_text(value: str) -> None:
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
     tree = read(f'client_id == "{quoted}"')
-    assert isinstance(tree, Comparison)
+    assert isinstance(tree, ComparisonSyntax)
     assert tree.values[0].text == value

@@ -7,7 +7,7 @@ import pytest
 
 from dissector.analysis.diff import DiffSide, build_matrix
 from dissector.capture_session import Capture
-from dissector.cli.found import side_of_tables, written
+from dissector.cli.table_captures import side_of_tables, write_capture
 from dissector.filter import Filter, parse
 from tests.conftest import PCAPS
 from tests.conversation.test_packet_writer import said
@@ -21,7 +21,7 @@ def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_p
     from dissector.pipeline.table_reader import Tables
 
     fitting: Filter | None = None if text is None else parse(text)
-    found = written(Tables(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
+    found = write_capture(Tables(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
     with Capture(ingested.captures) as whole, Capture([found.path], ports=found.ports) as some:
         for capture in (whole, some):
             for _ in capture.read():
@@ -37,7 +37,7 @@ def test_topics_have_their_names_though_nobody_who_was_found_told_them(ingested:
     from dissector.pipeline.table_reader import Tables
 
     fitting = parse("api == Fetch && version >= 13")
-    found = written(Tables(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
+    found = write_capture(Tables(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
     with (
         Capture(ingested.captures) as whole,
         Capture([found.path], ports=found.ports, topics=found.topics) as some,
@@ -53,7 +53,7 @@ def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: s
     from dissector.pipeline.table_reader import Tables
 
     [tables] = Tables(ingested.spark, ingested.folder).called(name)
-    found = written(tables, None, tmp_path / "side.pcapng")
+    found = write_capture(tables, None, tmp_path / "side.pcapng")
     with Capture([str(PCAPS / f"{name}.pcapng")]) as whole, Capture([found.path], ports=found.ports) as side:
         for capture in (whole, side):
             for _ in capture.read():

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.cli.formats import Format
-from dissector.cli.printing import Printing
+from dissector.cli.render.printing import RowRenderer
 from dissector.cli.show import show
 from dissector.cli.tables import lines, summary, tables_of
 from dissector.filter import parse
@@ -87,7 +87,7 @@ def shown(files: list[Path], form: Format, filter: str | None = None) -> bytes:
 @pytest.mark.parametrize("form", [Format.TEXT, Format.JSON, Format.CSV])
 def test_everything_is_printed_as_show_prints_it(made: Made, form: Format) -> None:
     """Numbers, connections, times since the first, keys and their order, bytes as hex."""
-    printing = Printing.of(form, None)
+    printing = RowRenderer.of(form, None)
     found = printing.head + b"".join(lines(made.tables, printing, None))
     assert found.splitlines() == shown([*made.logs, *made.captures], form).splitlines()
 
@@ -103,7 +103,7 @@ def test_everything_is_printed_as_show_prints_it(made: Made, form: Format) -> No
     ],
 )
 def test_a_filter_finds_the_same_entries(made: Made, text: str) -> None:
-    found = b"".join(lines(made.tables, Printing.of(Format.JSON, None), parse(text)))
+    found = b"".join(lines(made.tables, RowRenderer.of(Format.JSON, None), parse(text)))
     assert found == shown([*made.logs, *made.captures], Format.JSON, text)
     assert found
 

@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.cli.rows import row_line
-from dissector.cli.trees import exchange_lines
+from dissector.cli.render.rows import row_line
+from dissector.cli.render.trees import tree_lines
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
 from dissector.pipeline.cell_json import CONTENTS
@@ -148,7 +148,7 @@ def test_frames_that_were_kept_give_the_same_trees() -> None:
         for one, other in ((original.request, again.request), (original.response, again.response)):
             assert (one is None) == (other is None)
             assert one is None or other is None or one.data == other.data
-        names = [[line.split()[:1] for line in exchange_lines(each, 0)] for each in (original, again)]
+        names = [[line.split()[:1] for line in tree_lines(each, 0)] for each in (original, again)]
         assert names[0] == names[1]
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
-from dissector.cli.fields import exchange_lines
+from dissector.cli.render.fields import exchange_lines
 from dissector.exchange.row_fields import ROW_FIELDS
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened

@@ -10,7 +10,7 @@ from textual.widgets import OptionList
 
 from dissector.capture_session import Capture
 from dissector.filter import Filter
-from dissector.filter.selection import Selected
+from dissector.filter.selection import SelectedRows
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Halting, Screen, opened
 from tui.app import KDissectApp
@@ -183,11 +183,11 @@ class Stepping(Capture):
         super().__init__(paths)
         self.steps = threading.Semaphore(0)
 
-    def select(self, filter: Filter, start: int = 0, stop: int | None = None) -> Iterator[Selected]:
+    def select(self, filter: Filter, start: int = 0, stop: int | None = None) -> Iterator[SelectedRows]:
         for number in range(start, len(self) if stop is None else stop):
             if not self.steps.acquire(timeout=20):
                 raise AssertionError("nobody let it go on")
-            yield Selected(number + 1, next(super().select(filter, number, number + 1)).rows)
+            yield SelectedRows(number + 1, next(super().select(filter, number, number + 1)).rows)
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ import orjson
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
-from dissector.cli.rows import row_line
-from dissector.cli.trees import exchange_lines, shown
+from dissector.cli.render.rows import row_line
+from dissector.cli.render.trees import shown, tree_lines
 from dissector.core.text import HOSTILE, clean
 from dissector.exchange.info_column import info
 from dissector.exchange.message_rules import MESSAGE_RULES
@@ -114,7 +114,7 @@ def _rows(capture: Capture) -> None:
         exchange = capture.exchange(number)
         assert exchange.row.number == number + 1
         assert not HOSTILE.search(row_line(exchange.row, capture.start_ns))
-        assert not any(HOSTILE.search(line) for line in exchange_lines(exchange, capture.start_ns))
+        assert not any(HOSTILE.search(line) for line in tree_lines(exchange, capture.start_ns))
         _line(exchange)
         for message in (exchange.request, exchange.response):
             if message is not None:

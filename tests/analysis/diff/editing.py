@@ -7,7 +7,7 @@ from typing import Any
 
 from dissector.analysis.diff import DiffEntry, DiffResult, DiffSide, diff
 from dissector.capture_session import Capture
-from dissector.cli.spoken import Captured, take
+from dissector.cli.encode_targets import CaptureTarget, add_line
 from dissector.exchange.to_json import json_line
 from tests.conftest import PCAPS
 
@@ -39,9 +39,9 @@ def edited(path: str, folder: Path, edit: Callable[[Lines], Lines | None]) -> st
     """Write a copy of a capture, with its JSON changed by `edit`, in place or as a new list."""
     lines = lines_of(path)
     lines = edit(lines) or lines
-    sink = Captured()
+    sink = CaptureTarget()
     for line in lines:
-        take(sink, line)
+        add_line(sink, line)
     out = folder / "edited.pcapng"
     with out.open("wb") as file:
         file.writelines(sink.pcapng("a test"))

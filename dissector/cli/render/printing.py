@@ -1,15 +1,15 @@
-"""What goes to stdout for rows, in each form: the same for `show` and for rows that come live."""
+"""Rows in each output format, for `show` and for live captures."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
-from dissector.capture import CaptureError
 from dissector.capture_session import Capture
-from dissector.cli.fields import TABLE, are_of_the_index, exchange_lines, index_lines, names_line, parse
+from dissector.cli.errors import UsageError
 from dissector.cli.formats import Format
-from dissector.cli.rows import head_line, row_line
-from dissector.cli.trees import exchange_lines as tree_lines
+from dissector.cli.render.fields import TABLE, are_indexed, exchange_lines, header_line, index_lines, parse
+from dissector.cli.render.rows import head_line, row_line
+from dissector.cli.render.trees import tree_lines
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
@@ -17,36 +17,36 @@ from dissector.exchange.to_json import json_line
 
 
 @dataclass(frozen=True)
-class Printing:
-    """A form, and the names of its columns: none where whole exchanges are printed."""
+class RowRenderer:
+    """An output format, and the names of its columns; none if whole exchanges are printed."""
 
     form: Format
     names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, form: Format, fields: str | None) -> Self:
-        """As the options say. Raises `CaptureError` for what does not go together, or has no meaning."""
+        """The renderer for the options. Raises `UsageError` for options that do not go together."""
         if fields is not None:
             if form not in (Format.TEXT, Format.CSV):
-                raise CaptureError("--fields: columns are text or csv")
+                raise UsageError("--fields needs --format text or csv")
             return cls(form, parse(fields))
         return cls(form, TABLE if form is Format.CSV else ())
 
     @property
     def head(self) -> bytes:
-        """What comes before all rows."""
+        """What is printed before all rows."""
         if self.form is Format.CSV:
-            return names_line(self.names)
+            return header_line(self.names)
         return head_line().encode() + b"\n" if self.form is Format.TEXT and not self.names else b""
 
     @property
     def is_cheap(self) -> bool:
-        """Whether the index has all of it."""
-        return bool(self.names) and are_of_the_index(self.names)
+        """Whether the index has all values."""
+        return bool(self.names) and are_indexed(self.names)
 
     @property
     def shows_findings(self) -> bool:
-        """Whether what several rows together tell is seen in it."""
+        """Whether cross-message findings show in it."""
         return not self.names or any(name in ROW_FIELDS and ROW_FIELDS[name].reads_findings for name in self.names)
 
     @property
@@ -62,11 +62,33 @@ class Printing:
         return self.exchanges(capture.at(rows), capture.start_ns)
 
     def exchanges(self, exchanges: Iterable[Exchange], start_ns: int) -> Iterator[bytes]:
-        """What is printed for exchanges of a capture that began then, a piece each."""
+        """What is printed for each exchange of a capture that began at `start_ns`."""
         if self.names:
             return exchange_lines(self.names, exchanges, as_csv=self.form is Format.CSV)
-        if self.form is Format.JSON:
-            return map(json_line, exchanges)
-        if self.form is Format.TEXT:
-            return (row_line(exchange.row, start_ns).encode() + b"\n" for exchange in exchanges)
-        return ("\n".join(tree_lines(exchange, start_ns)).encode() + b"\n" for exchange in exchanges)
+        render = RENDERERS[self.form]
+        return (render(exchange, start_ns) for exchange in exchanges)
+
+
+def _text(exchange: Exchange, start_ns: int) -> bytes:
+    return row_line(exchange.row, start_ns).encode() + b"\n"
+
+
+def _tree(exchange: Exchange, start_ns: int) -> bytes:
+    return "\n".join(tree_lines(exchange, start_ns)).encode() + b"\n"
+
+
+def _json(exchange: Exchange, _start_ns: int) -> bytes:
+    return json_line(exchange)
+
+
+def _csv(exchange: Exchange, _start_ns: int) -> bytes:
+    return b"".join(exchange_lines(TABLE, [exchange], as_csv=True))
+
+
+RENDERERS: Final[dict[Format, Callable[[Exchange, int], bytes]]] = {
+    Format.TEXT: _text,
+    Format.TREE: _tree,
+    Format.JSON: _json,
+    Format.CSV: _csv,
+}
+"""How a whole exchange is printed, by format."""

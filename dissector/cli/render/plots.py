@@ -6,7 +6,7 @@ from typing import Final
 
 from dissector.analysis.stats import Statistics
 from dissector.analysis.stats.latency_over_time import LatencyOverTime
-from dissector.cli.pages import DIM, NAME, TYPE, Line
+from dissector.cli.render.pages import DIM, NAME, TYPE, Line
 from dissector.core.text import bar, duration, size
 
 LEVELS: Final = "▁▂▃▄▅▆▇█"

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import orjson
 
-from dissector.capture import CaptureError
 from dissector.capture_session import Capture
+from dissector.cli.errors import UsageError
 from dissector.core.arrays import Int64
 from dissector.core.json_text import encodable
 from dissector.core.text import clean
@@ -37,14 +37,14 @@ TABLE: Final = (
 
 
 def parse(words: str) -> tuple[str, ...]:
-    """The names of ``a,b,c``. Raises `CaptureError` for one that nothing is called."""
+    """The names of ``a,b,c``. Raises `UsageError` for an unknown one."""
     names = tuple(word.strip() for word in words.split(","))
     for name in names:
         if name not in ROW_FIELDS and not _is_path(name):
             near = get_close_matches(name, dict.fromkeys((*ROW_FIELDS, *_near_paths(name))), n=3)
             known = ", ".join(field.name for field in row_fields())
             hint = f"did you mean {', '.join(near)}" if near else f"there are {known}, and paths of fields"
-            raise CaptureError(f"--fields: unknown field {name!r}; {hint}")
+            raise UsageError(f"--fields: unknown field {name!r}; {hint}")
     return names
 
 
@@ -61,12 +61,12 @@ def exchange_lines(names: Sequence[str], exchanges: Iterable[Exchange], *, as_cs
     return (form([[value] for value in _values(exchange, names)]) for exchange in exchanges)
 
 
-def are_of_the_index(names: Sequence[str]) -> bool:
+def are_indexed(names: Sequence[str]) -> bool:
     """Whether no frame need be decoded for them."""
     return all(name in ROW_FIELDS and ROW_FIELDS[name].is_indexed for name in names)
 
 
-def names_line(names: Sequence[str]) -> bytes:
+def header_line(names: Sequence[str]) -> bytes:
     """The names as the first line of CSV."""
     return _as_csv([[name] for name in names])
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from dissector.analysis.stats.breakdowns import quoted
 from dissector.capture import CaptureError
 from dissector.cli.cluster import Cluster
-from dissector.cli.filtering import wanted
-from dissector.cli.outcome import NEGATIVE, complain
-from dissector.cli.spark import session
-from dissector.cli.tables import NOT_KEPT, is_folder, opened, tables_of, told_empty
+from dissector.cli.exit_codes import NEGATIVE, print_error
+from dissector.cli.filter_option import parse_filter
+from dissector.cli.spark import spark_session
+from dissector.cli.tables import NOT_KEPT, is_folder, no_rows_message, open_tables, tables_of
 from dissector.conversation import End, Packet, Turn, pcapng
 from dissector.conversation.packet_writer import PacketWriter
 from dissector.exchange.model import Exchange
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NO_PACKETS: Final = "entries of Kafka's own files alone, which no packets carried: show prints them"
 
 
-class Found(NamedTuple):
+class TableCapture(NamedTuple):
     """A capture of what was found; it is there as long as it is asked for."""
 
     path: str
@@ -37,29 +37,29 @@ class Found(NamedTuple):
     rows: int
 
 
-Screen = Callable[[Found], int]
+Screen = Callable[[TableCapture], int]
 """Shows it; gives the exit code."""
 
 
-def show_found(folder: str, on: Cluster, text: str | None, screen: Screen) -> int:
+def show_on_screen(folder: str, on: Cluster, text: str | None, screen: Screen) -> int:
     """Show what fits on a screen; the exit code, 1 where nothing does."""
-    fitting = wanted(text)
+    fitting = parse_filter(text)
     with TemporaryDirectory() as place:
-        with opened(folder, on) as (tables, bar):
-            found = written(tables, fitting, Path(place) / f"{Path(folder).name}.pcapng")
+        with open_tables(folder, on) as (tables, bar):
+            found = write_capture(tables, fitting, Path(place) / f"{Path(folder).name}.pcapng")
             if not found.rows:
                 is_empty = tables.fitting(fitting).isEmpty()
                 bar.stop()
-                complain(told_empty(folder, tables, fitting) if is_empty else f"{folder}: {NO_PACKETS}")
+                print_error(no_rows_message(folder, tables, fitting) if is_empty else f"{folder}: {NO_PACKETS}")
                 return NEGATIVE
             kept = tables.has_frames
         code = screen(found)
     if not kept:
-        complain(f"{folder}: {NOT_KEPT}")
+        print_error(f"{folder}: {NOT_KEPT}")
     return code
 
 
-def written(tables: "Tables", fitting: "Filter | None", path: Path) -> Found:
+def write_capture(tables: "Tables", fitting: "Filter | None", path: Path) -> TableCapture:
     """Write the rows that fit as pcapng: connections, times and sizes are those of the rows. A row at a time."""
     ports: set[int] = set()
     topics: dict[str, str] = {}
@@ -82,7 +82,7 @@ def written(tables: "Tables", fitting: "Filter | None", path: Path) -> Found:
 
     with path.open("wb") as file:
         file.writelines(pcapng(packets(), "what kdissect found in tables"))
-    return Found(str(path), ports, topics, rows)
+    return TableCapture(str(path), ports, topics, rows)
 
 
 def _said(tables: "Tables", fitting: "Filter | None") -> Iterator[Any]:
@@ -118,11 +118,11 @@ def side_of_tables(word: str) -> tuple[str, str] | None:
 
 
 @contextmanager
-def sides(asked: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[Found]]:
+def open_sides(asked: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[TableCapture]]:
     """Captures of sides: of each folder what is one capture's, or one client id's. Raises `CaptureError` for a name
     that nothing has."""
     with TemporaryDirectory() as place:
-        with session(on, asked[0][0]) as (spark, bar):
+        with spark_session(on, asked[0][0]) as (spark, bar):
             from dissector.pipeline.stage_progress import stage
 
             found = []
@@ -132,16 +132,16 @@ def sides(asked: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[Found]
         yield found
 
 
-def _side(tables: "Tables", folder: str, name: str, path: Path) -> Found:
+def _side(tables: "Tables", folder: str, name: str, path: Path) -> TableCapture:
     """What one capture has, or else one client."""
     captures = tables.called(name)
     if len(captures) > 1:
         raise CaptureError(f"{folder}: {len(captures)} captures are called {name}: say the path of one, or its digest")
     if captures:
-        found = written(captures[0], None, path)
+        found = write_capture(captures[0], None, path)
         why = f"nothing that was said is in the tables as {name}'s: captures that overlap in time are one, the first"
     else:
-        found = written(tables, wanted(f"client_id == {quoted(name)}"), path)
+        found = write_capture(tables, parse_filter(f"client_id == {quoted(name)}"), path)
         why = f"no capture and no client id is called {name}"
     if not found.rows:
         raise CaptureError(f"{folder}: {why}")

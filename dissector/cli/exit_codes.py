@@ -15,25 +15,25 @@ _GONE: Final = (errno.EPIPE, errno.EIO)
 """How writing fails where the reader of a pipe is gone, as `head` is; or, on Linux, the terminal."""
 
 
-def complain(words: str, *notes: str) -> int:
+def print_error(words: str, *notes: str) -> int:
     """One plain line on stderr, and what shows where it comes from; the exit code for bad use or bad input."""
     print(f"kdissect: {clean(words)}", *map(clean, notes), sep="\n", file=sys.stderr)
     return BAD_INPUT
 
 
-def nobody_reads() -> bool:
+def is_output_closed() -> bool:
     """Whether whoever read standard output is gone, a terminal or the other end of a pipe: told without writing."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)  # nothing that it may take; its end is always told
     return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
 
 
-def is_unread(error: OSError) -> bool:
+def is_closed_pipe(error: OSError) -> bool:
     """Whether an error says that nobody reads."""
     return error.errno in _GONE or isinstance(error, BrokenPipeError)
 
 
-def fall_silent() -> None:
+def silence_output() -> None:
     """Nothing more can be said: not even what Python flushes when it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):

@@ -23,7 +23,7 @@ LARGEST_GAP: Final = 1 << 30
 """Bytes: what a hole may have for TCP's sequence numbers to tell it from a step back."""
 
 
-class Key(NamedTuple):
+class ConnectionKey(NamedTuple):
     """What makes a connection one of its own."""
 
     number: int
@@ -31,7 +31,7 @@ class Key(NamedTuple):
     server: End
 
 
-class Sink(Protocol):
+class EncodeTarget(Protocol):
     """What takes lines."""
 
     in_part: int
@@ -47,7 +47,7 @@ class Sink(Protocol):
         """Bytes that were not captured."""
 
 
-def take(sink: Sink, line: Line) -> str:
+def add_line(sink: EncodeTarget, line: Line) -> str:
     """Give a line to where it belongs, if anywhere; its kind. Raises `EncodeError`."""
     kind = str(line.get("kind", EXCHANGE))
     takers = {EXCHANGE: sink.exchange, SASL: sink.token, GAP: sink.gap}
@@ -56,7 +56,7 @@ def take(sink: Sink, line: Line) -> str:
     return kind
 
 
-class Transcript:
+class TranscriptTarget:
     """A hex transcript, an exchange's response right behind its request."""
 
     def __init__(self, out: IO[bytes]) -> None:
@@ -88,12 +88,12 @@ class Transcript:
         self._out.write("".join(f"{line}\n" for line in lines).encode())
 
 
-class Captured:
+class CaptureTarget:
     """Conversations in the making, one a connection."""
 
     def __init__(self) -> None:
-        self._turns: dict[Key, list[Turn]] = {}
-        self._open: set[Key] = set()
+        self._turns: dict[ConnectionKey, list[Turn]] = {}
+        self._open: set[ConnectionKey] = set()
         """Connections of which a line says that the capture ended before they did."""
         self.in_part = 0
 
@@ -124,7 +124,7 @@ class Captured:
         )
         return pcapng(packets(talks), comment)
 
-    def _add(self, key: Key, side: str, message: Held, time_ns: int | None) -> None:
+    def _add(self, key: ConnectionKey, side: str, message: Held, time_ns: int | None) -> None:
         """A turn; where nothing says when, at the time of the one before it."""
         turns = self._turns.setdefault(key, [])
         if time_ns is None:
@@ -142,12 +142,12 @@ def _time(said: object, side: str | None = None) -> int | None:
         raise error.under(side) if side else error from None
 
 
-def _key(line: Line) -> Key:
+def _key(line: Line) -> ConnectionKey:
     number = _connection(line)
     client, server = _end(line, "client", made_up_client(number - 1)), _end(line, "server", MADE_UP_SERVER)
     if (":" in client.host) != (":" in server.host):
         raise EncodeError(f"{server.host} and the client's {client.host} are of different IP versions", "server")
-    return Key(number, client, server)
+    return ConnectionKey(number, client, server)
 
 
 def _connection(line: Line) -> int:

@@ -55,7 +55,7 @@ def test_the_limit_counts_what_fits(names: str, wanted: str) -> None:
 def test_nothing_that_fits_is_code_1_and_one_line(wanted: str, more: tuple[str, ...]) -> None:
     done = kdissect("show", JAVA, "-Y", wanted, *more)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.decode() == f"kdissect: -Y {wanted}: fits none of 60 rows\n"
+    assert done.stderr.decode() == f"kdissect: -Y {wanted}: 0 of 60 rows match\n"
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def test_an_export_of_nothing_is_code_1_one_line_and_no_file(
     for out in (str(kept), str(tmp_path / f"new.{form}"), "-"):
         done = kdissect("export", JAVA, "-Y", "api == FetchSnapshot", *more, "-w", out, "--format", form)
         assert (done.returncode, done.stdout) == (1, b"")
-        assert done.stderr.decode() == f"kdissect: -Y api == FetchSnapshot: fits none of {rows} rows\n"
+        assert done.stderr.decode() == f"kdissect: -Y api == FetchSnapshot: 0 of {rows} rows match\n"
     assert kept.read_text() == "somebody's"
     assert [path.name for path in tmp_path.iterdir()] == [kept.name]
 
@@ -79,7 +79,7 @@ def test_a_bad_filter_is_shown_with_its_place(command: list[str]) -> None:
     done = kdissect(*command, "-Y", "api == Ftech && error")
     assert (done.returncode, done.stdout) == (2, b"")
     told, shown, mark = done.stderr.decode().splitlines()
-    assert told == "kdissect: -Y: column 8: 'Ftech' is no API; near it: Fetch"
+    assert told == "kdissect: -Y: column 8: unknown API 'Ftech'; did you mean Fetch"
     assert shown == "  api == Ftech && error"
     assert mark.index("^") == shown.index("Ftech")
 

@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from dissector.cli.outcome import NEGATIVE, complain
+from dissector.cli.exit_codes import NEGATIVE, print_error
 from dissector.core.text import clean
 from dissector.pipeline.ring import QUIET_SECONDS
 
@@ -35,7 +35,7 @@ def follow(spark: "SparkSession", folder: str, out: str, options: "WriteOptions"
         print("stopped: what waits for an answer is kept, and goes on when this is started again", file=sys.stderr)
         return 0
     except StreamingQueryException as error:
-        return complain(f"stopped, and goes on when this is started again: {_cause(error)}")
+        return print_error(f"stopped, and goes on when this is started again: {_cause(error)}")
     return 0 if seen else NEGATIVE
 
 
@@ -48,7 +48,7 @@ def _cause(error: Exception) -> str:
 def _tell(told: "MicroBatchReport") -> None:
     """A line a micro-batch: what came, how fast, how far behind."""
     for problem in told.problems:
-        complain(problem.message)
+        print_error(problem.message)
     rate = told.packets / told.seconds if told.seconds else 0.0
     behind = f"; {told.behind:.1f} s behind" if told.files else ""
     print(

@@ -11,7 +11,7 @@ WORTH_A_BAR: Final = 1 << 25
 """Bytes below which reading is over before a bar could be read."""
 
 
-class Steps(Protocol):
+class ProgressStep(Protocol):
     """How far something is: so much of so much."""
 
     @property
@@ -49,7 +49,7 @@ def _is_worth_a_bar(capture: Capture) -> bool:
     return capture.pipeline.total >= WORTH_A_BAR and sys.stderr.isatty()
 
 
-def step_with_progress(steps: Iterable[Steps], words: str) -> None:
+def step_with_progress(steps: Iterable[ProgressStep], words: str) -> None:
     """Take all steps; those that are many with a bar."""
     from rich.console import Console
     from rich.progress import Progress

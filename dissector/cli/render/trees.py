@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.cli.rows import row_line
+from dissector.cli.render.rows import row_line
 from dissector.core.text import clean, counted
 from dissector.exchange.info_column import session_words
 from dissector.exchange.model import Exchange, ExchangeMessage
@@ -13,7 +13,7 @@ LONGEST: Final = 96
 """Characters of a value; the rest is counted."""
 
 
-def exchange_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
+def tree_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
     """The lines for an exchange: its row, its findings, and the trees of its messages."""
     yield row_line(exchange.row, start_ns).strip()
     for finding in exchange.findings:

@@ -8,10 +8,10 @@ from typing import NoReturn
 import typer
 
 from dissector.cli.errors import UsageError
-from dissector.cli.outcome import complain, fall_silent, is_unread
+from dissector.cli.exit_codes import is_closed_pipe, print_error, silence_output
 
 
-def answer(run: Callable[[], int]) -> NoReturn:
+def run_command(run: Callable[[], int]) -> NoReturn:
     """Run a command to its exit code, whatever comes: 0 done, 1 a negative answer, 2 bad use or bad input."""
     from dissector.capture import CaptureError
     from dissector.protocol.schema.model import SchemaError
@@ -20,12 +20,12 @@ def answer(run: Callable[[], int]) -> NoReturn:
         code = run()
         sys.stdout.flush()
     except OSError as error:
-        if not is_unread(error):
+        if not is_closed_pipe(error):
             raise
-        fall_silent()
+        silence_output()
         code = 0
     except (UsageError, CaptureError, SchemaError) as error:
-        code = complain(str(error), *getattr(error, "__notes__", ()))
+        code = print_error(str(error), *getattr(error, "__notes__", ()))
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     raise typer.Exit(code)
